@@ -1,0 +1,335 @@
+"""The vocabulary of all packages: what is asked, what is answered, what an answer is judged to be.
+
+Everything here is immutable and free of I/O. The way of the data is
+``Instance -> Protocol -> Request -> Backend -> Generation -> Judge -> Verdict -> Record -> Table``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from benchmarks.errors import SpecError
+
+if TYPE_CHECKING:
+    from benchmarks.build import Build, BuildOptions
+
+Modality = Literal["image", "audio", "video", "point_cloud"]
+FinishReason = Literal["stop", "length", "error"]
+VerdictStatus = Literal["labelled", "unparsed", "judge-failed"]
+Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
+
+
+# --- what is asked -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of prompt text, given to the model as it stands."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A medium named by the sha256 of its file's bytes; ``suffix`` is the file's, with its dot."""
+
+    sha256: str
+    suffix: str
+    modality: Modality = "image"
+
+    @property
+    def name(self) -> str:
+        """The file's name in a build's ``media`` folder."""
+        return self.sha256 + self.suffix
+
+
+Part = Text | Media
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One question under one condition.
+
+    ``id`` is made from content and is the same on every machine. ``group`` is shared by the siblings of one
+    example (its other conditions, tasks or settings). ``references`` maps a source's name to the answers that
+    source supports; a source that the condition does not show is absent. ``strata`` are the keys tables and
+    subsets are made by.
+    """
+
+    id: str
+    group: str
+    condition: str
+    question: str
+    parts: tuple[Part, ...]
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    strata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How an answer is decoded. ``temperature`` 0 is greedy; ``max_pixels`` bounds every image, None leaves it."""
+
+    max_tokens: int = 256
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    max_pixels: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of a backend: step ``step`` of instance ``instance_id``.
+
+    ``references`` are for the policy baselines alone; no model is shown them and ``digest`` leaves them out.
+    """
+
+    instance_id: str
+    step: int
+    messages: tuple[Message, ...]
+    decoding: Decoding
+    references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return f"{self.instance_id}#{self.step}"
+
+    @property
+    def digest(self) -> str:
+        """sha256 of everything that decides the answer: the messages, media by content, and the decoding."""
+        body = [[m.role, [part_to_json(p) for p in m.parts]] for m in self.messages]
+        return digest([body, asdict(self.decoding)])
+
+
+# --- what is answered ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a backend made of one request.
+
+    A failed request has ``finish_reason`` "error" and its cause in ``error``. Times are in seconds,
+    ``peak_memory`` in bytes; what a backend cannot know is None.
+    """
+
+    request_id: str
+    text: str
+    finish_reason: FinishReason
+    tokens: tuple[int, ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prefill_s: float | None = None
+    decode_s: float | None = None
+    peak_memory: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one judge says of one answer.
+
+    ``labelled`` carries a label. ``unparsed`` means there was no answer to label (empty, or nothing but
+    reasoning). ``judge-failed`` means the judge gave no usable reply. ``raw`` is the judge's own reply.
+    """
+
+    judge: str
+    status: VerdictStatus
+    label: str | None = None
+    reason: str = ""
+    raw: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An instance with its accepted generations, in order of step, and the verdicts by judge."""
+
+    instance: Instance
+    generations: tuple[Generation, ...] = ()
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def answer(self) -> Generation | None:
+        """The last step's generation, which is the one that is judged."""
+        return self.generations[-1] if self.generations else None
+
+    def outcome(self, judge: str) -> Outcome:
+        """Which of the five things this record is for ``judge``; they are never merged."""
+        if self.answer is None:
+            return "pending"
+        if self.answer.finish_reason == "error":
+            return "error"
+        verdict = self.verdicts.get(judge)
+        return "pending" if verdict is None else verdict.status
+
+
+# --- what is reported ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its interval. ``value`` None is n/a, and ``reason`` says why. ``n`` counts what it rests on."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    reason: str = ""
+
+
+Cell = Estimate | str | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A result table: ``rows`` are (row label, cells in the order of ``columns``)."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    notes: tuple[str, ...] = ()
+
+
+# --- what a benchmark is -------------------------------------------------------------------------
+
+
+class Protocol(ABC):
+    """How one instance becomes model calls; a pure function, replayed from what is stored."""
+
+    name: str
+
+    @abstractmethod
+    def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
+        """The next request, given the generations so far in order of step, or None when the instance is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source a build can draw on: its name on the command line, what it is, and its Hub id if it has one."""
+
+    name: str
+    description: str
+    hub_id: str | None = None
+
+
+class Benchmark(ABC):
+    """One paper's benchmark: its construction, prompts, labels and tables."""
+
+    name: str
+    title: str
+    paper: str
+    conditions: tuple[str, ...]
+    labels: tuple[str, ...]
+    prompt_sets: Mapping[str, str]
+    """Name to one-line description; the first is the default."""
+    sources: tuple[Source, ...]
+    stratum: str
+    """The key of ``Instance.strata`` that subsets are stratified by."""
+
+    @abstractmethod
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        """Construct the instances from ``(source name, folder or Hub id)`` pairs into the folder ``out``.
+
+        Raises SourceError where a source is not there or not of a known layout.
+        """
+
+    @abstractmethod
+    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+        """The instances of a build, in the build's order, with the parts of ``prompt_set``."""
+
+    @abstractmethod
+    def correct(self, condition: str, label: str) -> bool:
+        """Whether ``label`` counts as accurate under ``condition``."""
+
+    @abstractmethod
+    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        """Every table of the paper that these records can fill; ``runs`` maps a row's label to its records."""
+
+
+_BENCHMARKS = {"cmc-bench": "benchmarks.cmc_bench:CMCBench"}
+
+
+def benchmark_names() -> tuple[str, ...]:
+    """The registered benchmarks' names."""
+    return tuple(_BENCHMARKS)
+
+
+def get_benchmark(name: str) -> Benchmark:
+    """The benchmark called ``name``; imported only now. Raises SpecError with the nearest right name."""
+    if name not in _BENCHMARKS:
+        raise SpecError(f"there is no benchmark {name!r}; {did_you_mean(name, _BENCHMARKS)}")
+    module, _, attribute = _BENCHMARKS[name].partition(":")
+    made: Benchmark = getattr(import_module(module), attribute)()
+    return made
+
+
+# --- JSON and digests ----------------------------------------------------------------------------
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error's sentence: the nearest known word, or all of them."""
+    from difflib import get_close_matches
+
+    words = list(known)
+    near = get_close_matches(word, words, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(words)}."
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with one spelling a value: sorted keys, no spaces, UTF-8 text kept."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """sha256, in hex, of a value's canonical JSON. Lone surrogates are hashed as they stand."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def part_to_json(part: Part) -> dict[str, str]:
+    """A part as a JSON object: ``{"text": ...}`` or ``{"sha256": ..., "suffix": ..., "modality": ...}``."""
+    return asdict(part)
+
+
+def part_from_json(value: Mapping[str, Any]) -> Part:
+    """The inverse of :func:`part_to_json`."""
+    return Text(value["text"]) if "text" in value else Media(**value)
+
+
+def instance_to_json(instance: Instance) -> dict[str, Any]:
+    """An instance as a JSON object."""
+    return {
+        "id": instance.id,
+        "group": instance.group,
+        "condition": instance.condition,
+        "question": instance.question,
+        "parts": [part_to_json(p) for p in instance.parts],
+        "references": {k: list(v) for k, v in instance.references.items()},
+        "strata": dict(instance.strata),
+    }
+
+
+def instance_from_json(value: Mapping[str, Any]) -> Instance:
+    """The inverse of :func:`instance_to_json`."""
+    return Instance(
+        id=value["id"],
+        group=value["group"],
+        condition=value["condition"],
+        question=value["question"],
+        parts=tuple(part_from_json(p) for p in value["parts"]),
+        references={k: tuple(v) for k, v in value["references"].items()},
+        strata=value["strata"],
+    )

@@ -1,0 +1,173 @@
+"""A built benchmark: a folder that can be copied to another machine and run there.
+
+::
+
+    manifest.json     what it was made of and how: digests, counts, seed, options; no time, no path
+    instances.jsonl   one JSON object a line, in the benchmark's own row format
+    skipped.jsonl     one JSON object for every source row that was left out, with the reason
+    media/            every medium once, named by the sha256 of its bytes
+
+A build is written beside its place under a hidden name and renamed when it is complete, so that an interrupted
+build leaves nothing that looks like one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from benchmarks.base import Media, canonical_json, digest
+from benchmarks.errors import SourceError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What a build is asked for: its seed, the target of examples a stratum, and the benchmark's own options."""
+
+    seed: int = 0
+    per_stratum: int = 250
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Build:
+    """A built benchmark on disk."""
+
+    path: Path
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: Path) -> Build:
+        """The build in folder ``path``. Raises SourceError if it is not one, or its rows were changed."""
+        try:
+            manifest = json.loads((path / "manifest.json").read_text("utf-8"))
+            rows = hashlib.sha256((path / "instances.jsonl").read_bytes()).hexdigest()
+        except (OSError, ValueError) as error:
+            raise SourceError(
+                f"{path} is not a built benchmark ({error.__class__.__name__}): it needs manifest.json, instances.jsonl "
+                "and media/; make one with `rashomon build`."
+            ) from error
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise SourceError(f"{path} was built in another format; build it again with `rashomon build`.")
+        if manifest.get("instances_sha256") != rows:
+            raise SourceError(f"{path}/instances.jsonl was changed after it was built; build it again.")
+        return cls(path, manifest)
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the manifest, which holds the digests of all the rest."""
+        return digest(self.manifest)
+
+    @property
+    def benchmark(self) -> str:
+        """The name of the benchmark this is a build of."""
+        return str(self.manifest["benchmark"])
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of ``instances.jsonl``, in order."""
+        with (self.path / "instances.jsonl").open(encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)
+
+    def media_path(self, media: Media) -> Path:
+        """Where a medium lies; whether it is there is found when it is opened."""
+        return self.path / "media" / media.name
+
+
+class BuildWriter:
+    """Writes a build beside ``out`` and puts it in place by one rename in :meth:`finish`.
+
+    Use it as a context manager: leaving the block without :meth:`finish` removes what was written. Raises SourceError
+    where ``out`` cannot be written or another process is building it.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self._folder = out.parent / f".{out.name}.building"
+        self._media: set[str] = set()
+        self._rows = 0
+        self._hash = hashlib.sha256()
+
+    def __enter__(self) -> Self:
+        try:
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.out.parent / f".{self.out.name}.lock").open("w")
+        except OSError as error:
+            raise SourceError(f"cannot build in {self.out.parent}: {error.strerror}; name another folder.") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._lock.close()
+            raise SourceError(f"another process is building {self.out}; wait for it or name another folder.") from error
+        shutil.rmtree(self._folder, ignore_errors=True)  # an interrupted build's
+        (self._folder / "media").mkdir(parents=True)
+        self._instances: IO[bytes] = (self._folder / "instances.jsonl").open("wb")
+        self._skipped: IO[bytes] = (self._folder / "skipped.jsonl").open("wb")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._instances.close()
+        self._skipped.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._lock.close()
+
+    def add_media(self, data: bytes, suffix: str) -> Media:
+        """Store a medium's bytes once; ``suffix`` with its dot."""
+        media = Media(hashlib.sha256(data).hexdigest(), suffix)
+        if media.name not in self._media:
+            (self._folder / "media" / media.name).write_bytes(data)
+            self._media.add(media.name)
+        return media
+
+    def add_row(self, row: Mapping[str, Any]) -> None:
+        """Append one instance row."""
+        line = canonical_json(row).encode("utf-8") + b"\n"
+        self._hash.update(line)
+        self._instances.write(line)
+        self._rows += 1
+
+    def add_skipped(self, source: str, row: str, reason: str) -> None:
+        """Note a source row that was left out; ``row`` says which one, as a person would find it."""
+        line = canonical_json({"source": source, "row": row, "reason": reason})
+        self._skipped.write(line.encode("utf-8", "backslashreplace") + b"\n")
+
+    def finish(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Build:
+        """Complete the build with ``manifest`` (the writer adds format, counts of rows and media, and digests).
+
+        A build that is already at ``out`` is kept if it is the same one, replaced if ``replace``, else SourceError.
+        """
+        whole = {
+            **manifest,
+            "format": FORMAT,
+            "instances": self._rows,
+            "instances_sha256": self._hash.hexdigest(),
+            "media": len(self._media),
+            "media_sha256": digest(sorted(self._media)),
+        }
+        (self._folder / "manifest.json").write_text(
+            json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "utf-8"
+        )
+        for stream in (self._instances, self._skipped):
+            stream.flush()
+            os.fsync(stream.fileno())
+        if self.out.exists():
+            if not (self.out / "manifest.json").exists() and any(self.out.iterdir()):
+                raise SourceError(f"{self.out} holds other files; name an empty or new folder with --out.")
+            if (self.out / "manifest.json").exists() and Build.open(self.out).digest == digest(whole):
+                return Build.open(self.out)
+            if not replace and any(self.out.iterdir()):
+                raise SourceError(f"{self.out} holds another build; name another folder with --out, or add --replace.")
+            shutil.rmtree(self.out)
+        os.rename(self._folder, self.out)
+        return Build.open(self.out)

@@ -1,0 +1,27 @@
+"""The one exception family for what a user can cause and mend."""
+
+
+class RashomonError(Exception):
+    """Something the user can put right.
+
+    The message is one sentence that says what is wrong and what to do. The command line prints it
+    without a traceback and leaves with ``exit_code``. Every other exception is a bug and shows itself.
+    """
+
+    exit_code = 2
+
+
+class SourceError(RashomonError):
+    """A folder, file or data set that is not what the benchmark expects."""
+
+
+class SpecError(RashomonError):
+    """A run specification that names something that does not exist or does not fit together."""
+
+
+class ModelError(RashomonError):
+    """A model that cannot be loaded, or that does not fit in this machine's memory."""
+
+
+class StoreError(RashomonError):
+    """A workspace or run folder that cannot be read, written or resumed as asked."""

@@ -1,0 +1,59 @@
+"""Backend: anything that turns a Request into a Generation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.base import Generation, Media, Request
+
+MediaPath = Callable[[Media], Path]
+"""Where a medium's file lies; handed to a backend so that a request need not carry its media."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What answered: kept with a run and compared when it is resumed.
+
+    ``engine`` is "mlx-vlm", "policy" ...; ``versions`` those of the libraries that decide an answer;
+    ``weights`` the sha256 over the model's files, None where there are none; ``device`` "metal", "cpu" ...
+    """
+
+    engine: str
+    model: str
+    revision: str | None = None
+    weights: str | None = None
+    quantisation: str | None = None
+    device: str = "cpu"
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Backend(ABC):
+    """Answers requests, up to ``capacity`` at a time.
+
+    The engine submits, then calls ``step`` again and again; each call does a bounded piece of work (a few tokens, a
+    few tens of milliseconds where that is possible) and returns what has finished, so that the engine can commit
+    answers and notice an interrupt in between. A request that fails comes back as a Generation with an error.
+    """
+
+    info: EngineInfo
+    capacity: int = 1
+    needs_device: bool = True
+    """Whether a run must hold the machine's device lease; False for baselines and remote engines."""
+
+    @abstractmethod
+    def submit(self, request: Request) -> None:
+        """Take a request. Raises RuntimeError when ``capacity`` requests are in flight."""
+
+    @abstractmethod
+    def step(self) -> Sequence[Generation]:
+        """Work a little; return the generations that finished, in any order. Empty when nothing is in flight."""
+
+    @abstractmethod
+    def cancel(self, request_id: str) -> None:
+        """Drop a request; it yields no generation. Unknown ids are ignored."""
+
+    def close(self) -> None:  # noqa: B027 - most backends have nothing to free
+        """Free what the backend holds; it answers nothing afterwards."""
