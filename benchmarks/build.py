@@ -19,7 +19,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -33,11 +33,11 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What a build is asked for: its seed, the target of examples a stratum, and the benchmark's own options."""
+    """What a build is asked for: its seed, the target of examples a stratum, and whether to replace another one."""
 
     seed: int = 0
     per_stratum: int = 250
-    extra: Mapping[str, str] = field(default_factory=dict)
+    replace: bool = False
 
 
 @dataclass(frozen=True)

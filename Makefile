@@ -1,0 +1,37 @@
+# `make demo` and `make test` need Python 3.11 or newer and nothing else: they make .venv and install into it.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+BIN := .venv/bin
+
+.PHONY: demo test lint slow clean
+
+demo: .venv/installed
+	$(BIN)/rashomon --workspace .venv/demo demo
+
+test: .venv/installed-test lint
+	$(BIN)/pytest -m "not slow"
+
+lint: .venv/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+slow: .venv/installed-test
+	$(BIN)/pytest -m slow
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "Rashomon needs Python 3.11 or newer; install it, or say make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/installed-test: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@touch $@ .venv/installed
+
+clean:
+	rm -rf .venv build dist *.egg-info

@@ -1,0 +1,133 @@
+"""``rashomon --batch`` and ``rashomon resume``: plan, supervise, and say how it ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from app.config import load_spec
+from app.display import make_display
+from app.engine.plan import Planned, open_build, plan, replan
+from app.engine.supervise import INTERRUPTED, Job, Supervisor
+from app.locks import FileLock
+from app.store.run import RunStore
+from app.store.workspace import RunSummary, Workspace, summary
+from benchmarks.base import did_you_mean, get_benchmark
+from benchmarks.errors import SpecError, StoreError
+
+
+def batch(
+    workspace: Workspace,
+    spec: Path | None,
+    overrides: Mapping[str, Any],
+    *,
+    display: str | None,
+    force: bool,
+    accept_engine: bool,
+    dry_run: bool,
+) -> int:
+    """Run what a spec says, going on where an earlier run of the same spec stopped; the exit code."""
+    shown = make_display(display)
+    specs = load_spec(spec, overrides).runs()
+    if dry_run:
+        for run in specs:
+            build = open_build(workspace, run)
+            say(f"{run.run_name(build.digest)}: the spec is right; nothing was run.", display)
+        return 0
+    if warning := workspace.warning():
+        shown.problem(warning)
+    planned = [plan(workspace, run, accept_engine=accept_engine) for run in specs]
+    return work(workspace, planned, shown, display=display, force=force)
+
+
+def resume(
+    workspace: Workspace,
+    name: str,
+    *,
+    conditions: Sequence[str],
+    repeat: bool,
+    retry_errors: bool,
+    data: Path | None,
+    display: str | None,
+    force: bool,
+    accept_engine: bool,
+) -> int:
+    """Go on with the run called ``name``; the exit code."""
+    shown = make_display(display)
+    folder = workspace.run_folder(name)
+    planned = replan(workspace, folder, data=data, accept_engine=accept_engine)
+    known = get_benchmark(planned.spec.benchmark).conditions
+    for word in conditions:
+        if word not in known:
+            raise SpecError(f"there is no condition {word!r}; {did_you_mean(word, known)}")
+    if repeat or retry_errors:
+        with FileLock(folder / "lock") as lock:
+            if not lock.acquire("rashomon resume"):
+                raise StoreError(f"{lock.holder() or 'another process'} is working on {folder.name}; wait for it to end.")
+            with RunStore.open(folder) as store:
+                count = store.repeat(conditions, errors_only=retry_errors and not repeat)
+        say(f"{folder.name}: {count} instances are asked again.", display)
+    return work(workspace, [planned], shown, display=display, conditions=conditions, force=force)
+
+
+def work(
+    workspace: Workspace,
+    planned: Sequence[Planned],
+    shown: Any,
+    *,
+    display: str | None,
+    conditions: Sequence[str] = (),
+    force: bool = False,
+) -> int:
+    """Do the planned runs, one worker a model, then show their main table; the exit code."""
+    for run in planned:
+        before = summary(run.folder)
+        if run.found and before.done == before.total:
+            say(f"{run.name}: all {before.total} are answered already.", display)
+        elif run.found and before.done:
+            say(f"{run.name}: going on after {before.done} of {before.total}.", display)
+    jobs = [
+        Job(tuple(run.folder for run in runs), open_build(workspace, runs[0].spec).path, tuple(conditions), force)
+        for runs in (list(group) for _, group in groupby(planned, key=lambda run: (run.spec.model, run.spec.data)))
+    ]
+    supervisor = Supervisor(shown)
+    code = supervisor.run(jobs)
+    after = [summary(run.folder) for run in planned]
+    if code == INTERRUPTED:
+        left = next((run for run in after if run.done < run.total), after[-1])
+        shown.problem(
+            f"interrupted; every answer reported done is safe: go on with `rashomon resume {left.name}`."
+        )
+        return INTERRUPTED
+    if display != "json" and display != "none":
+        _conclude(planned, after)
+    return code or (1 if any(map(_failures, after)) else 0)
+
+
+def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
+    from app.report.render import print_table
+    from app.report.tables import tables_of
+
+    if any(run.done for run in after):
+        main = tables_of([run.folder for run in planned], only="main")
+        print_table(main[0])
+    for run in after:
+        failures = _failures(run)
+        told = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""
+        print(f"{run.name}: {run.done} of {run.total} answered{told}")
+
+
+def _failures(run: RunSummary) -> int:
+    judged = sum(j.failed for p in run.progress for j in p.judged.values())
+    return judged + sum(p.errors for p in run.progress)
+
+
+def say(message: str, display: str | None) -> None:
+    """A line for a person, kept out of machine-read output."""
+    from app.report.text import clean
+
+    if display != "none":
+        print(clean(message), file=sys.stderr if display == "json" else sys.stdout, flush=True)

@@ -1,0 +1,41 @@
+"""``rashomon runs``."""
+
+from __future__ import annotations
+
+import json
+
+from app.report.text import clean
+from app.store.run import progress_to_json
+from app.store.workspace import RunSummary, Workspace
+
+
+def runs(workspace: Workspace, *, as_json: bool) -> None:
+    """Print the runs: a line each and one for every condition."""
+    found = workspace.summaries()
+    if as_json:
+        print(json.dumps([_to_json(run) for run in found], indent=2))
+        return
+    if not found:
+        print(f"no runs in {workspace.path} yet; `rashomon demo` makes some.")
+    for run in found:
+        problem = f"  {clean(run.problem)}" if run.problem else ""
+        print(f"{clean(run.name)}  {run.state}  {run.done}/{run.total}{problem}")
+        for p in run.progress:
+            failed = f"  {p.errors} errors" if p.errors else ""
+            print(f"    {clean(p.condition):<15} {p.done}/{p.total}{failed}")
+
+
+def _to_json(run: RunSummary) -> dict[str, object]:
+    return {
+        "name": run.name,
+        "state": run.state,
+        "note": run.note,
+        "benchmark": run.spec.get("benchmark"),
+        "model": run.spec.get("model"),
+        "prompt_set": run.spec.get("prompt_set"),
+        "done": run.done,
+        "total": run.total,
+        "created": run.created,
+        "problem": run.problem,
+        "conditions": [progress_to_json(p) for p in run.progress],
+    }

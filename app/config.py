@@ -1,0 +1,160 @@
+"""RunSpec: one validated model for the command line, TOML files and the TUI."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from benchmarks.base import Decoding, did_you_mean, digest, get_benchmark
+from benchmarks.errors import SpecError
+from judges.base import get_judge
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+M = TypeVar("M", bound=BaseModel)
+Words = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+
+
+class DecodingSpec(BaseModel):
+    """How answers are decoded; see :class:`benchmarks.base.Decoding`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_tokens: int = Field(default=256, ge=1)
+    temperature: float = Field(default=0.0, ge=0, le=10, allow_inf_nan=False)
+    top_p: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
+    max_pixels: int | None = Field(default=None, ge=1024)
+
+
+class BatchSpec(BaseModel):
+    """What a spec file or the command line says; lists of models or prompt sets become several runs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    benchmark: str
+    model: Words = Field(min_length=1)
+    data: str | None = None
+    prompt_set: Words = ()
+    judge: Words = ("match",)
+    conditions: Words = ()
+    strata: dict[str, Words] = {}
+    limit: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
+    decoding: DecodingSpec = DecodingSpec()
+
+    def runs(self) -> list[RunSpec]:
+        """One RunSpec for each model and prompt set, each checked against what there is.
+
+        Raises SpecError naming what does not exist and the nearest thing that does.
+        """
+        benchmark = get_benchmark(self.benchmark)
+        prompt_sets = self.prompt_set or (next(iter(benchmark.prompt_sets)),)
+        for word in prompt_sets:
+            _known("prompt set", word, benchmark.prompt_sets)
+        for word in self.conditions:
+            _known("condition", word, benchmark.conditions)
+        for word in self.judge:
+            get_judge(word)
+        pairs = list(product(dict.fromkeys(self.model), dict.fromkeys(prompt_sets)))
+        if self.name and len(pairs) > 1:
+            raise SpecError(f"name = {self.name!r} can only name one run, and this spec makes {len(pairs)}; leave it out.")
+        shared = self.model_dump(exclude={"model", "prompt_set"})
+        return [RunSpec(**shared, model=model, prompt_set=prompts) for model, prompts in pairs]
+
+
+class RunSpec(BaseModel):
+    """What one run is: one model, one prompt set, one build of one benchmark."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    benchmark: str
+    model: str
+    prompt_set: str
+    data: str | None = None
+    judge: Words = ("match",)
+    conditions: Words = ()
+    strata: dict[str, Words] = {}
+    limit: int | None = None
+    seed: int = 0
+    name: str | None = None
+    decoding: DecodingSpec = DecodingSpec()
+
+    def run_name(self, data_digest: str) -> str:
+        """The run folder's name: ``name``, or one that the same spec and data always give again."""
+        if self.name:
+            return self.name
+        decides = self.model_dump(mode="json", exclude={"judge", "data", "name"})
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", Path(self.model).name if "/" in self.model else self.model).strip("-.")
+        return f"{self.benchmark}-{slug[:48]}-{self.prompt_set}-{digest([decides, data_digest])[:8]}"
+
+    def to_decoding(self) -> Decoding:
+        """The decoding that requests carry; the run's seed is its seed."""
+        return Decoding(seed=self.seed, **self.decoding.model_dump())
+
+    def what_decides(self) -> dict[str, Any]:
+        """What of the spec decides the answers, flat, as kept with a run and compared when it is resumed."""
+        return {
+            "benchmark": self.benchmark,
+            "model": self.model,
+            "prompt set": self.prompt_set,
+            "protocol": "direct",
+            "conditions": list(self.conditions),
+            "strata": {k: list(v) for k, v in self.strata.items()},
+            "limit": self.limit,
+            **{key.replace("_", " "): value for key, value in asdict(self.to_decoding()).items()},
+        }
+
+
+def _known(kind: str, word: str, known: Mapping[str, Any] | tuple[str, ...]) -> None:
+    if word not in known:
+        raise SpecError(f"there is no {kind} {word!r}; {did_you_mean(word, known)}")
+
+
+def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
+    """The spec in a TOML file with the command line's values over it.
+
+    A relative ``data`` in the file is relative to the file. Raises SpecError naming the key at fault.
+    """
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text("utf-8"))
+        except OSError as error:
+            raise SpecError(f"cannot read the spec {path}: {error.strerror}.") from error
+        except ValueError as error:
+            raise SpecError(f"{path} is not valid TOML: {error}.") from error
+        if isinstance(values.get("data"), str):
+            values["data"] = str((path.parent / Path(values["data"]).expanduser()).resolve())
+    decoding = values.get("decoding", {})
+    for key, value in overrides.items():
+        if key not in DecodingSpec.model_fields:
+            values[key] = value
+        elif isinstance(decoding, dict):
+            values["decoding"] = decoding = {**decoding, key: value}
+    return parse(BatchSpec, values, str(path) if path else "the command line")
+
+
+def parse(model: type[M], values: Any, where: str) -> M:
+    """``values`` as ``model``; a value that does not fit becomes one SpecError sentence."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            fields = DecodingSpec.model_fields if first["loc"][0] == "decoding" else model.model_fields
+            raise SpecError(f"{where}: unknown key {key!r}; {did_you_mean(str(first['loc'][-1]), fields)}") from error
+        if first["type"] == "missing":
+            raise SpecError(f"{where}: {key!r} is missing; say it in the spec or as --{key.replace('_', '-')}.") from error
+        raise SpecError(f"{where}: {key} = {first['input']!r}: {first['msg'][:1].lower() + first['msg'][1:]}.") from error

@@ -1,0 +1,129 @@
+"""The engine's loop: keep the backend fed, make answers durable in groups, judge what a function can judge at once."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from app.store.run import Answer, Pending, RunStore
+from benchmarks.base import Benchmark, Generation, Protocol, Record, Request, Verdict
+from judges.base import FunctionJudge
+from mlx_backends.base import Backend
+
+GROUP_SECONDS = 0.05
+"""Answers that finish within this time of the last commit share the next one; a slower backend's are committed at once."""
+GROUP_SIZE = 64
+"""At most this many answers wait for a commit, so that no more than these are asked again after a kill."""
+
+Stop = Callable[[], bool]
+
+
+def answer_pending(
+    store: RunStore,
+    backend: Backend,
+    protocol: Protocol,
+    judges: Sequence[FunctionJudge],
+    benchmark: Benchmark,
+    *,
+    conditions: Sequence[str] = (),
+    stop: Stop = lambda: False,
+) -> None:
+    """Answer every pending instance of ``conditions`` (all if empty), until there is none or ``stop`` says so.
+
+    When it stops, what has finished is committed and what has not is cancelled, to be asked again on resume.
+    """
+    waiting = store.pending(conditions)
+    again: deque[Pending] = deque()  # instances whose protocol has another step
+    asked: dict[str, tuple[Pending, Request]] = {}
+    finished: list[Answer] = []
+    last_commit = 0.0
+    exhausted = False
+    try:
+        while not stop():
+            while len(asked) < backend.capacity and not exhausted:
+                pending = again.popleft() if again else next(waiting, None)
+                if pending is None:
+                    exhausted = True
+                    break
+                request = protocol.next(pending.instance, pending.generations)
+                if request is None:
+                    raise RuntimeError(f"{pending.instance.id} is pending, but its protocol asks nothing of it")
+                asked[request.id] = (pending, request)
+                backend.submit(request)
+            if not asked:
+                break
+            for generation in backend.step():
+                pending, request = asked.pop(generation.request_id)
+                so_far = (*pending.generations, generation)
+                more = generation.finish_reason != "error" and protocol.next(pending.instance, so_far) is not None
+                finished.append(_answer(pending, request, generation, not more, judges, benchmark))
+                if more:
+                    again.append(Pending(pending.ordinal, pending.instance, so_far))
+                    exhausted = False
+            now = time.monotonic()
+            if finished and (now - last_commit >= GROUP_SECONDS or len(finished) >= GROUP_SIZE):
+                store.commit(finished)
+                finished = []
+                last_commit = time.monotonic()
+    finally:
+        for request_id in asked:
+            backend.cancel(request_id)
+    if finished:
+        store.commit(finished)
+
+
+def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *, stop: Stop = lambda: False) -> int:
+    """Judge every answer that ``judge`` has not judged; returns how many it did."""
+    batch: list[tuple[int, str, Verdict, bool]] = []
+    count = 0
+    for generation, record in store.unjudged(judge.id):
+        if stop():
+            break
+        verdict = verdict_of(judge, record)
+        condition = record.instance.condition
+        batch.append((generation, condition, verdict, _is_correct(benchmark, condition, verdict)))
+        count += 1
+        if len(batch) >= GROUP_SIZE:
+            store.add_verdicts(batch)
+            batch = []
+    if batch:
+        store.add_verdicts(batch)
+    return count
+
+
+def verdict_of(judge: FunctionJudge, record: Record) -> Verdict:
+    """The judge's verdict; a judge that raises has failed on this answer, and the run goes on."""
+    try:
+        return judge.judge(record)
+    except Exception as error:
+        return Verdict(judge.id, "judge-failed", reason=f"{type(error).__name__}: {error}")
+
+
+def _answer(
+    pending: Pending,
+    request: Request,
+    generation: Generation,
+    last: bool,
+    judges: Sequence[FunctionJudge],
+    benchmark: Benchmark,
+) -> Answer:
+    verdicts: tuple[Verdict, ...] = ()
+    if last and generation.finish_reason != "error":
+        record = Record(pending.instance, (*pending.generations, generation))
+        verdicts = tuple(verdict_of(judge, record) for judge in judges)
+    condition = pending.instance.condition
+    return Answer(
+        ordinal=pending.ordinal,
+        condition=condition,
+        step=request.step,
+        request_digest=request.digest,
+        generation=generation,
+        last=last,
+        verdicts=verdicts,
+        correct=tuple(_is_correct(benchmark, condition, verdict) for verdict in verdicts),
+    )
+
+
+def _is_correct(benchmark: Benchmark, condition: str, verdict: Verdict) -> bool:
+    return verdict.label is not None and benchmark.correct(condition, verdict.label)

@@ -1,0 +1,208 @@
+"""From a spec to a run folder: made new, or found again and checked to be the same run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from app.config import RunSpec, parse
+from app.store.run import DATABASE, RunStore
+from app.store.workspace import Workspace
+from benchmarks.base import Benchmark, Instance, get_benchmark
+from benchmarks.build import Build
+from benchmarks.errors import SpecError, StoreError
+from benchmarks.subset import select
+from mlx_backends.base import EngineInfo
+from mlx_backends.registry import describe
+
+_VERSION = "version of "
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A run that is ready to be worked on."""
+
+    folder: Path
+    spec: RunSpec
+    found: bool
+    """Whether it was there already."""
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+
+def plan(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> Planned:
+    """The run of ``spec``: the one that is there, if it is the same, else a new one.
+
+    Raises SpecError with the differences where a run of that name is another one, and StoreError, SourceError or
+    ModelError where the workspace, the build or the model is not there.
+    """
+    build = open_build(workspace, spec)
+    info = describe(spec.model)
+    identity = identity_of(spec, build, info)
+    workspace.make()
+    folder = workspace.runs_folder / spec.run_name(build.digest)
+    if not (folder / DATABASE).is_file():
+        _create(workspace, folder, spec, build, identity)
+        return Planned(folder, spec, found=False)
+    with RunStore.read(folder) as store:
+        check_identity(store, identity, accept_engine=accept_engine, folder=folder)
+    return Planned(folder, spec, found=True)
+
+
+def replan(
+    workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False
+) -> Planned:
+    """The run in ``folder``, checked to be resumable: the spec, the data and the model are still what they were.
+
+    ``data`` is where the build lies now, if it moved. Raises SpecError with the difference where something changed.
+    """
+    with RunStore.read(folder) as store:
+        spec = parse(RunSpec, store.meta("spec"), str(folder))
+        edited = _read_spec_file(folder)
+        if edited is not None and edited != spec:
+            told = differences(spec.model_dump(mode="json"), edited.model_dump(mode="json"))
+            raise SpecError(
+                f"{folder.name}/spec.toml was changed since the run began: {'; '.join(told)}; "
+                "put it back, or start a new run with `rashomon --batch`."
+            )
+        if data is not None:
+            spec = spec.model_copy(update={"data": str(data.absolute())})
+        identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
+        check_identity(store, identity, accept_engine=accept_engine, folder=folder)
+    return Planned(folder, spec, found=True)
+
+
+def open_build(workspace: Workspace, spec: RunSpec) -> Build:
+    """The build a spec runs on. Raises SourceError where there is none, SpecError where it is of another benchmark."""
+    path = Path(spec.data).expanduser() if spec.data else workspace.build_folder(spec.benchmark)
+    if not spec.data and not path.exists():
+        raise SpecError(
+            f"{spec.benchmark} is not built in {workspace.path}; run `rashomon build {spec.benchmark} --source ...` "
+            "or name a build with --data."
+        )
+    build = Build.open(path)
+    if build.benchmark != spec.benchmark:
+        raise SpecError(f"{path} is a build of {build.benchmark}, not of {spec.benchmark}.")
+    return build
+
+
+def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]:
+    """What a run is, flat: two runs with equal identities must give the same answers."""
+    versions = {_VERSION + name: version for name, version in info.versions.items()}
+    return {
+        **spec.what_decides(),
+        "data digest": build.digest,
+        "engine": info.engine,
+        "weights digest": info.weights,
+        "model revision": info.revision,
+        "quantisation": info.quantisation,
+        **versions,
+    }
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs, as "key: was ... , is ..."."""
+    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+    return [f"{key}: was {before.get(key)!r}, is {now.get(key)!r}" for key in keys]
+
+
+def check_identity(store: RunStore, identity: Mapping[str, Any], *, accept_engine: bool, folder: Path) -> None:
+    """Raise SpecError with the differences where a run is not what it was.
+
+    With ``accept_engine`` other versions of the engine are let pass; which engine gave an answer is kept with it.
+    """
+    before: dict[str, Any] = store.meta("identity")
+    told = differences(before, identity)
+    if accept_engine:
+        told = [difference for difference in told if not difference.startswith(_VERSION)]
+    if told:
+        only_versions = all(difference.startswith(_VERSION) for difference in told)
+        advice = "add --accept-engine to go on all the same" if only_versions else "give the new run another --name"
+        raise SpecError(f"{folder.name} cannot be resumed, it would not be the same run: {'; '.join(told)}; {advice}.")
+
+
+def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Sequence[Instance]:
+    """The instances a run asks: the build's, in its order, restricted as the spec says. Raises SpecError if none."""
+    chosen = select(
+        list(benchmark.instances(build, spec.prompt_set)),
+        limit=spec.limit,
+        conditions=spec.conditions or None,
+        strata={key: list(words) for key, words in spec.strata.items()} or None,
+        stratify_by=benchmark.stratum,
+        seed=spec.seed,
+    )
+    if not chosen:
+        raise SpecError("no instance is left by these conditions, strata and limit; widen them.")
+    return chosen
+
+
+def _create(workspace: Workspace, folder: Path, spec: RunSpec, build: Build, identity: Mapping[str, Any]) -> None:
+    benchmark = get_benchmark(spec.benchmark)
+    instances = chosen_instances(spec, benchmark, build)
+    meta = {
+        "spec": spec.model_dump(mode="json"),
+        "identity": identity,
+        "data": str(build.path.absolute()),
+        "conditions": list(benchmark.conditions),
+        "correct": {c: [label for label in benchmark.labels if benchmark.correct(c, label)] for c in benchmark.conditions},
+        "created": time.time(),
+        "state": {"state": "planned"},
+    }
+    # Planned under a hidden name and renamed, so that a run folder is always a whole plan.
+    for left in workspace.runs_folder.glob(".planning-*"):
+        if not _is_alive(left.name.rpartition("-")[2]):
+            shutil.rmtree(left, ignore_errors=True)
+    hidden = workspace.runs_folder / f".planning-{os.getpid()}"
+    try:
+        hidden.mkdir()
+        RunStore.create(hidden, meta, instances).close()
+        toml = {key: value for key, value in spec.model_dump(mode="json").items() if value not in (None, [], {})}
+        (hidden / "spec.toml").write_text(tomli_w.dumps({**toml, "decoding": _without_none(toml["decoding"])}), "utf-8")
+        os.rename(hidden, folder)
+    except OSError as error:
+        if folder.exists():
+            raise StoreError(f"another process has just begun {folder.name}; `rashomon runs` shows how far it is.") from error
+        raise StoreError(f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace.") from error
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _read_spec_file(folder: Path) -> RunSpec | None:
+    import tomllib
+
+    try:
+        return parse(RunSpec, tomllib.loads((folder / "spec.toml").read_text("utf-8")), f"{folder.name}/spec.toml")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{folder.name}/spec.toml cannot be read ({error}); put it back.") from error
+
+
+def _is_alive(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def info_to_json(info: EngineInfo) -> dict[str, Any]:
+    """An engine's description as a JSON object."""
+    return asdict(info)
+
+

@@ -1,0 +1,114 @@
+"""Runs worker processes, one model after the other, and shows how far they are by watching the stores.
+
+What a worker does to itself (a Metal abort, an out-of-memory kill) ends that worker; the others still run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from app.display import Display
+from app.store.workspace import summary
+
+POLL_SECONDS = 0.25
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The runs of one model, for one worker."""
+
+    runs: tuple[Path, ...]
+    data: Path
+    conditions: tuple[str, ...] = ()
+    force: bool = False
+
+    def command(self) -> list[str]:
+        command = [sys.executable, "-m", "app.engine.worker", *map(str, self.runs), "--data", str(self.data)]
+        for condition in self.conditions:
+            command += ["--condition", condition]
+        return command + (["--force"] if self.force else [])
+
+
+class Supervisor:
+    """Works off jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; the second time they kill."""
+
+    def __init__(self, display: Display) -> None:
+        self.display = display
+        self.interrupted = False
+        self._worker: subprocess.Popen[bytes] | None = None
+
+    def run(self, jobs: Sequence[Job]) -> int:
+        """Work off ``jobs``; the worst of their exit codes, or 130 when interrupted."""
+        before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        worst = 0
+        try:
+            with self.display:
+                for job in jobs:
+                    worst = max(worst, self._run(job))
+                    if self.interrupted:
+                        return INTERRUPTED
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return worst
+
+    def _run(self, job: Job) -> int:
+        log = job.runs[0] / "worker.log"
+        with log.open("ab") as stderr:
+            # Its own session, so that Ctrl-C reaches this process alone; a pipe on its input, so that it ends with us.
+            self._worker = worker = subprocess.Popen(
+                job.command(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                start_new_session=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        while worker.poll() is None:
+            self.display.update([summary(folder) for folder in job.runs])
+            self._wait(worker)
+        self.display.update([summary(folder) for folder in job.runs])
+        self._worker = None
+        assert worker.stdout is not None
+        report = worker.stdout.read()
+        for stream in (worker.stdin, worker.stdout):
+            if stream is not None:
+                stream.close()
+        return self._outcome(worker.returncode, report, log)
+
+    def _wait(self, worker: subprocess.Popen[bytes]) -> None:
+        try:
+            worker.wait(POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            return
+
+    def _outcome(self, code: int, report: bytes, log: Path) -> int:
+        if report:
+            told = json.loads(report)
+            if told["message"]:
+                self.display.problem(told["message"])
+            return int(told["code"])
+        if self.interrupted:
+            return INTERRUPTED
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        hint = " (an abort while a model answers is most often the GPU out of memory)" if code == -signal.SIGABRT else ""
+        self.display.problem(
+            f"the worker of {log.parent.name} {how}{hint}; every answer reported done is safe, {log} says more; "
+            f"go on with `rashomon resume {log.parent.name}`."
+        )
+        return 1
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        again, self.interrupted = self.interrupted, True
+        if self._worker is not None and self._worker.poll() is None:
+            self._worker.send_signal(signal.SIGKILL if again else signal.SIGTERM)
+

@@ -1,0 +1,62 @@
+"""Locks that the kernel lets go of when their holder dies: one on a run's folder, one on the machine's device."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from benchmarks.errors import StoreError
+
+
+class FileLock:
+    """An exclusive lock on a file, whose text says who holds it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+
+    def acquire(self, who: str) -> bool:
+        """Take the lock if it is free; False if another process has it. Raises StoreError where it cannot be made."""
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.path}: {error.strerror}; the folder must be writable.") from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, who.encode(), 0)
+        self._fd = fd
+        return True
+
+    def release(self) -> None:
+        """Let the lock go; the file stays, since removing it would race with the next holder."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def holder(self) -> str | None:
+        """Who holds the lock now, or None when it is free."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.pread(fd, 200, 0).decode(errors="replace")
+        else:
+            return None
+        finally:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()

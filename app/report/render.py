@@ -1,0 +1,175 @@
+"""Tables as text on a terminal, CSV, Markdown, LaTeX and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from app.report.text import clean, latex, markdown, spreadsheet_cell
+from benchmarks.base import Cell, Estimate, Table
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+
+def figure(value: float) -> str:
+    """A figure as the papers print it: three decimals."""
+    return f"{value:.3f}"
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell as plain text: ``0.898 [0.870, 0.921]``, ``n/a``; nothing for an empty one."""
+    if isinstance(cell, Estimate):
+        if cell.value is None:
+            return "n/a"
+        interval = "" if cell.low is None or cell.high is None else f" [{figure(cell.low)}, {figure(cell.high)}]"
+        return figure(cell.value) + interval
+    return "" if cell is None else str(cell)
+
+
+def reasons(table: Table) -> list[str]:
+    """Why cells are n/a, each reason once, with the columns it holds for."""
+    found: dict[str, list[str]] = {}
+    for _, cells in table.rows:
+        for column, cell in zip(table.columns, cells, strict=True):
+            if isinstance(cell, Estimate) and cell.value is None and cell.reason:
+                columns = found.setdefault(cell.reason, [])
+                if column not in columns:
+                    columns.append(column)
+    return [f"n/a in {', '.join(columns)}: {reason}" for reason, columns in found.items()]
+
+
+def print_table(table: Table) -> None:
+    """Print a table to the terminal; where its intervals do not fit, the figures alone, and a line that says so."""
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.text import Text
+
+    console = Console()
+    rich = _rich_table(table, intervals=True)
+    narrow = Measurement.get(console, console.options, rich).minimum > console.width or (
+        Measurement.get(console, console.options.update(max_width=10_000), rich).maximum > console.width
+    )
+    notes = [*table.notes, *reasons(table)]
+    if narrow and any(isinstance(cell, Estimate) and cell.low is not None for _, cells in table.rows for cell in cells):
+        rich = _rich_table(table, intervals=False)
+        notes.append("95% intervals: in a wider terminal, or `rashomon export`.")
+    console.print(rich)
+    for note in notes:
+        console.print(Text(clean(note)), style="dim")
+    console.print()
+
+
+def _rich_table(table: Table, *, intervals: bool) -> RichTable:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    rich = RichTable(title=Text(clean(table.title)), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    rich.add_column("", overflow="fold")
+    for i, column in enumerate(table.columns):
+        prose = any(isinstance(cells[i], str) for _, cells in table.rows)
+        heading = clean(column) if intervals else clean(column).replace("-", "-\n").replace(" ", "\n")
+        rich.add_column(Text(heading), justify="left" if prose else "right", overflow="fold", no_wrap=not prose)
+    for label, cells in table.rows:
+        texts = (_terminal_cell(cell, intervals=intervals) for cell in cells)
+        rich.add_row(Text(clean(label)), *(Text(clean(text, newlines=True)) for text in texts))
+    return rich
+
+
+def _terminal_cell(cell: Cell, *, intervals: bool) -> str:
+    # As the paper prints its tables, without the leading zero, so that eleven columns fit eighty characters.
+    if not isinstance(cell, Estimate) or cell.value is None:
+        return cell_text(cell)
+    text = _short(cell.value)
+    if intervals and cell.low is not None and cell.high is not None:
+        text += f"\n{_short(cell.low, 2)}~{_short(cell.high, 2)}"
+    return text
+
+
+def _short(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits}f}"
+
+
+def to_csv(table: Table) -> str:
+    """A table as CSV: for every column of estimates its value, low, high and n; n/a is empty."""
+    wide = [
+        any(isinstance(cells[i], Estimate) for _, cells in table.rows) for i in range(len(table.columns))
+    ]
+    header = ["row"]
+    for column, estimated in zip(table.columns, wide, strict=True):
+        header += [column, f"{column} low", f"{column} high", f"{column} n"] if estimated else [column]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(spreadsheet_cell(name) for name in header)
+    for label, cells in table.rows:
+        row: list[Any] = [spreadsheet_cell(label)]
+        for cell, estimated in zip(cells, wide, strict=True):
+            if isinstance(cell, Estimate):
+                row += [cell.value, cell.low, cell.high, cell.n]
+            elif estimated:
+                row += [cell, None, None, None]
+            else:
+                row.append(spreadsheet_cell(cell) if isinstance(cell, str) else cell)
+        writer.writerow(row)
+    return out.getvalue()
+
+
+def to_markdown(table: Table) -> str:
+    """A table in GitHub's Markdown, with its notes under it."""
+    lines = [
+        f"### {markdown(table.title)}",
+        "",
+        "| | " + " | ".join(markdown(column) for column in table.columns) + " |",
+        "|---|" + "---:|" * len(table.columns),
+    ]
+    for label, cells in table.rows:
+        lines.append(f"| {markdown(label)} | " + " | ".join(markdown(cell_text(cell)) for cell in cells) + " |")
+    for note in (*table.notes, *reasons(table)):
+        lines += ["", markdown(note)]
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(table: Table) -> str:
+    """A table in LaTeX, with booktabs' rules, as a ``table`` environment."""
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{latex(table.title)}}}",
+        r"\begin{tabular}{l" + "r" * len(table.columns) + "}",
+        r"\toprule",
+        " & ".join(["", *(latex(column) for column in table.columns)]) + r" \\",
+        r"\midrule",
+    ]
+    lines += [" & ".join([latex(label), *(_latex_cell(cell) for cell in cells)]) + r" \\" for label, cells in table.rows]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\smallskip{{\footnotesize {latex(note)}}}" for note in (*table.notes, *reasons(table))]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _latex_cell(cell: Cell) -> str:
+    if isinstance(cell, Estimate) and cell.value is not None and cell.low is not None and cell.high is not None:
+        return rf"{figure(cell.value)} {{\scriptsize [{figure(cell.low)}, {figure(cell.high)}]}}"
+    return latex(cell_text(cell))
+
+
+def to_json(table: Table) -> dict[str, Any]:
+    """A table as a JSON object; an estimate is an object of value, low, high, n and reason."""
+    return {
+        "name": table.name,
+        "title": table.title,
+        "columns": list(table.columns),
+        "rows": [
+            {
+                "row": label,
+                "cells": {
+                    column: asdict(cell) if isinstance(cell, Estimate) else cell
+                    for column, cell in zip(table.columns, cells, strict=True)
+                },
+            }
+            for label, cells in table.rows
+        ],
+        "notes": list(table.notes),
+    }

@@ -1,0 +1,68 @@
+"""A run's samples as flat rows: what was asked, answered and judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.answers import visible_answer
+from benchmarks.base import Media, Record
+
+TIMES_AND_MEMORY = ("prefill_s", "decode_s", "peak_memory")
+"""What differs between two runs that gave the same answers."""
+
+
+def prompt_text(record: Record) -> str:
+    """The instance's prompt with every medium as ``[IMAGE sha256]``."""
+    return "".join(
+        f"[{part.modality.upper()} {part.sha256}]" if isinstance(part, Media) else part.text
+        for part in record.instance.parts
+    )
+
+
+def sample(record: Record, *, canonical: bool = False) -> dict[str, Any]:
+    """A record as a JSON object; ``canonical`` leaves out times and memory."""
+    instance = record.instance
+    steps = [
+        {
+            "text": g.text,
+            "tokens": list(g.tokens),
+            "finish_reason": g.finish_reason,
+            "error": g.error,
+            "prompt_tokens": g.prompt_tokens,
+            "completion_tokens": g.completion_tokens,
+            "prefill_s": g.prefill_s,
+            "decode_s": g.decode_s,
+            "peak_memory": g.peak_memory,
+        }
+        for g in record.generations
+    ]
+    if canonical:
+        steps = [{key: value for key, value in step.items() if key not in TIMES_AND_MEMORY} for step in steps]
+    return {
+        "id": instance.id,
+        "group": instance.group,
+        "condition": instance.condition,
+        "strata": dict(instance.strata),
+        "question": instance.question,
+        "prompt": prompt_text(record),
+        "references": {key: list(values) for key, values in instance.references.items()},
+        "answer": visible_answer(record.answer.text) if record.answer else None,
+        "steps": steps,
+        "verdicts": {
+            judge: {"status": v.status, "label": v.label, "reason": v.reason, "raw": v.raw}
+            for judge, v in record.verdicts.items()
+        },
+    }
+
+
+def flat(record: Record, judge: str, *, canonical: bool = False) -> dict[str, Any]:
+    """A record as one row of scalars for a spreadsheet, with the verdict of one judge."""
+    whole = sample(record, canonical=canonical)
+    last = whole["steps"][-1] if whole["steps"] else {}
+    verdict = whole["verdicts"].get(judge, {})
+    row = {key: whole[key] for key in ("id", "group", "condition", "question", "prompt", "answer")}
+    row |= {f"reference {key}": " | ".join(values) for key, values in whole["references"].items()}
+    row |= {f"stratum {key}": value for key, value in whole["strata"].items()}
+    row |= {key: value for key, value in last.items() if key not in ("text", "tokens")}
+    row |= {"outcome": record.outcome(judge), "label": verdict.get("label"), "reason": verdict.get("reason")}
+    return row

@@ -1,0 +1,78 @@
+"""Making hostile text harmless: for a terminal, a spreadsheet, LaTeX and Markdown.
+
+Everything a model, a data set, a file name or an exception says goes through one of these before it is shown or exported.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_BIDI_AND_INVISIBLE = {
+    *range(0x200B, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070),
+    0x061C,
+    0xFEFF,
+    0x00AD,
+}
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "Δ": r"$\Delta$",
+    "±": r"$\pm$",
+    "\n": " ",
+}
+_FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def clean(text: str, *, limit: int | None = None, newlines: bool = False) -> str:
+    """``text`` with every character that could steer a terminal made a visible escape.
+
+    That is C0 and C1 controls (so no escape sequence survives), lone surrogates, bidirectional and zero-width
+    characters. Tabs become spaces; newlines stay only where ``newlines``. More than ``limit`` characters are cut, marked by an ellipsis.
+    """
+    if limit is not None and len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return "".join(_visible(character, newlines) for character in text)
+
+
+def _visible(character: str, newlines: bool) -> str:
+    code = ord(character)
+    if character == "\n" and newlines:
+        return character
+    if character == "\t":
+        return "    "
+    if code < 0x20 or 0x7F <= code < 0xA0 or code in _BIDI_AND_INVISIBLE or unicodedata.category(character) == "Cs":
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return character
+
+
+def spreadsheet_cell(text: str) -> str:
+    """``text`` so that no spreadsheet takes it for a formula: a leading ``= + - @`` tab or newline gets an apostrophe.
+
+    Other control characters become visible escapes; newlines inside a cell stay.
+    """
+    return ("'" if text.startswith(_FORMULA_START) else "") + clean(text, newlines=True)
+
+
+def latex(text: str) -> str:
+    """``text`` as LaTeX that prints it."""
+    return "".join(_LATEX.get(character, character) for character in clean(text, newlines=True))
+
+
+def markdown(text: str) -> str:
+    """``text`` as it may stand in a Markdown table cell: nothing in it is markup, a link or HTML."""
+    escaped = re.sub(r"([\\`*_{}\[\]<>()#+!|~&])", r"\\\1", clean(text, newlines=True))
+    return escaped.replace("\n", "<br>")

@@ -1,0 +1,476 @@
+"""RunStore: the one module that owns a run's SQL.
+
+A run is a folder: ``run.sqlite`` (the truth), ``spec.toml`` (what was asked, for people) and ``lock``. An answer is
+durable when :meth:`RunStore.commit` returns; the progress counters are kept in the same transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from app.store.schema import migrate
+from benchmarks.base import (
+    Generation,
+    Instance,
+    Record,
+    Verdict,
+    canonical_json,
+    instance_from_json,
+    instance_to_json,
+)
+from benchmarks.errors import StoreError
+
+DATABASE = "run.sqlite"
+_PAGE = 256
+
+
+class StoreFullError(StoreError):
+    """The disk, or the database's page limit, is reached; what was committed is safe."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A finished generation on its way into the store."""
+
+    ordinal: int
+    condition: str
+    step: int
+    request_digest: str
+    generation: Generation
+    last: bool
+    """Whether the protocol asks nothing more of this instance."""
+    verdicts: tuple[Verdict, ...] = ()
+    correct: tuple[bool, ...] = ()
+    """For each verdict, whether its label is right under the condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How many answers of one condition one judge has labelled, found right, found unparsed, or failed on."""
+
+    labelled: int = 0
+    correct: int = 0
+    unparsed: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one condition of a run is. ``seconds`` is the time spent answering, ``peak_memory`` in bytes."""
+
+    condition: str
+    total: int
+    done: int
+    errors: int
+    truncated: int
+    tokens: int
+    seconds: float
+    peak_memory: int
+    judged: Mapping[str, Judged]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An instance that is not done, with the accepted generations of its earlier steps."""
+
+    ordinal: int
+    instance: Instance
+    generations: tuple[Generation, ...]
+
+
+class RunStore:
+    """One run's database. Open it through :meth:`create`, :meth:`open` or :meth:`read`."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        self.folder = folder
+        self._db = connection
+        self._engine_id: int | None = None
+
+    # --- opening ---------------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, folder: Path, meta: Mapping[str, Any], instances: Iterable[Instance]) -> Self:
+        """A new run in ``folder``, which is there and empty, planned whole in one transaction.
+
+        Raises StoreFullError, and StoreError where the folder cannot be written.
+        """
+        store = cls._connect(folder)
+        with store._transaction():
+            for key, value in meta.items():
+                store._db.execute("INSERT INTO meta VALUES (?, ?)", (key, canonical_json(value)))
+            totals: dict[str, int] = defaultdict(int)
+            for ordinal, instance in enumerate(instances):
+                totals[instance.condition] += 1
+                body = _storable(canonical_json(instance_to_json(instance)))
+                row = (ordinal, _storable(instance.id), instance.condition, body)
+                store._db.execute("INSERT INTO instance (ordinal, id, condition, body) VALUES (?, ?, ?, ?)", row)
+            store._db.executemany("INSERT INTO progress (condition, total) VALUES (?, ?)", totals.items())
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The run in ``folder``, to be written; brings its schema up to date. Raises StoreError."""
+        _must_exist(folder)
+        return cls._connect(folder)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The run in ``folder``, read only, also from a folder that cannot be written. Raises StoreError."""
+        path = _must_exist(folder)
+        # A WAL database in a read-only folder opens only as immutable, which is right when nobody is writing it.
+        for options in ("mode=ro", "immutable=1"):
+            try:
+                connection = sqlite3.connect(
+                    f"{path.absolute().as_uri()}?{options}", uri=True, isolation_level=None, timeout=5
+                )
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            except sqlite3.Error as error:
+                failure = error
+                continue
+            if version == 0:
+                raise StoreError(f"{folder} was never planned to the end; start its run again.")
+            return cls(folder, connection)
+        raise StoreError(f"{path} cannot be read as a run ({failure}); restore it from a copy.") from failure
+
+    @classmethod
+    def _connect(cls, folder: Path) -> Self:
+        try:
+            connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=30)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            # On macOS fsync leaves data in the drive's cache; F_FULLFSYNC does not. Elsewhere this does nothing.
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute("PRAGMA checkpoint_fullfsync = ON")
+            connection.execute("PRAGMA foreign_keys = ON")
+            migrate(connection)
+        except sqlite3.Error as error:
+            raise _explained(error, folder) from error
+        return cls(folder, connection)
+
+    def close(self) -> None:
+        """Close the database; what was committed is in the one file ``run.sqlite``."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise _explained(error, self.folder) from error
+
+    # --- what the run is -------------------------------------------------------------------------
+
+    def meta(self, key: str, default: Any = None) -> Any:
+        """A value kept with the run, as JSON: "spec", "identity", "data", "created" ..."""
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return default if row is None else json.loads(row[0])
+
+    def set_meta(self, key: str, value: Any) -> None:
+        """Keep a JSON value with the run."""
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, canonical_json(value)))
+
+    def progress(self) -> list[Progress]:
+        """How far each condition is, in the order the build first shows them."""
+        judged: dict[str, dict[str, Judged]] = defaultdict(dict)
+        for condition, judge, *counts in self._db.execute(
+            "SELECT condition, judge, labelled, correct, unparsed, failed FROM judged ORDER BY judge"
+        ):
+            judged[condition][judge] = Judged(*counts)
+        rows = self._db.execute(
+            "SELECT condition, total, done, errors, truncated, tokens, seconds, peak_memory FROM progress"
+        ).fetchall()
+        order = self.meta("conditions", [])
+        rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
+        return [Progress(*row, judged=judged[row[0]]) for row in rows]
+
+    # --- answering -------------------------------------------------------------------------------
+
+    def pending(self, conditions: Sequence[str] = ()) -> Iterator[Pending]:
+        """The instances that are not done, in order, a page in memory at a time."""
+        last, wanted = -1, ""
+        if conditions:
+            wanted = f" AND condition IN ({', '.join('?' * len(conditions))})"
+        while True:
+            rows = self._db.execute(
+                f"SELECT ordinal, body FROM instance WHERE NOT done AND ordinal > ?{wanted} ORDER BY ordinal LIMIT {_PAGE}",
+                (last, *conditions),
+            ).fetchall()
+            if not rows:
+                return
+            first, last = rows[0][0], rows[-1][0]
+            earlier = self._generations("instance BETWEEN ? AND ?", (first, last))
+            for ordinal, body in rows:
+                yield Pending(ordinal, instance_from_json(json.loads(body)), tuple(earlier.get(ordinal, ())))
+
+    def use_engine(self, info: Mapping[str, Any]) -> None:
+        """Name the engine whose answers are committed from now on."""
+        text = canonical_json(info)
+        with self._transaction():
+            self._db.execute("INSERT OR IGNORE INTO engine (info) VALUES (?)", (text,))
+        (self._engine_id,) = self._db.execute("SELECT id FROM engine WHERE info = ?", (text,)).fetchone()
+
+    def commit(self, answers: Sequence[Answer]) -> None:
+        """Make answers and their verdicts durable, in one transaction with the counters.
+
+        Raises StoreFullError when there is no room; then none of ``answers`` is kept.
+        """
+        now = time.time()
+        with self._transaction():
+            for answer in answers:
+                generation = answer.generation
+                cursor = self._db.execute(
+                    "INSERT INTO generation (instance, step, request, text, finish_reason, tokens, prompt_tokens,"
+                    " completion_tokens, prefill_s, decode_s, peak_memory, error, engine, finished_at)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        answer.ordinal,
+                        answer.step,
+                        answer.request_digest,
+                        _storable(generation.text),
+                        generation.finish_reason,
+                        array("I", generation.tokens).tobytes(),
+                        generation.prompt_tokens,
+                        generation.completion_tokens,
+                        generation.prefill_s,
+                        generation.decode_s,
+                        generation.peak_memory,
+                        None if generation.error is None else _storable(generation.error),
+                        self._engine_id,
+                        now,
+                    ),
+                )
+                seconds = (generation.prefill_s or 0) + (generation.decode_s or 0)
+                self._db.execute(
+                    "UPDATE progress SET done = done + ?, errors = errors + ?, truncated = truncated + ?,"
+                    " tokens = tokens + ?, seconds = seconds + ?, peak_memory = max(peak_memory, ?) WHERE condition = ?",
+                    (
+                        answer.last,
+                        generation.finish_reason == "error",
+                        answer.last and generation.finish_reason == "length",
+                        generation.completion_tokens or 0,
+                        seconds,
+                        generation.peak_memory or 0,
+                        answer.condition,
+                    ),
+                )
+                if answer.last:
+                    self._db.execute("UPDATE instance SET done = 1 WHERE ordinal = ?", (answer.ordinal,))
+                for verdict, correct in zip(answer.verdicts, answer.correct, strict=True):
+                    self._add_verdict(cursor.lastrowid, answer.condition, verdict, correct, now)
+
+    def _add_verdict(self, generation: int | None, condition: str, verdict: Verdict, correct: bool, now: float) -> None:
+        raw = None if verdict.raw is None else _storable(verdict.raw)
+        self._db.execute(
+            "INSERT INTO verdict VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (generation, verdict.judge, verdict.status, verdict.label, _storable(verdict.reason), raw, now),
+        )
+        self._count_verdict(condition, verdict.judge, verdict.status, correct, 1)
+
+    def _count_verdict(self, condition: str, judge: str, status: str, correct: bool, by: int) -> None:
+        self._db.execute("INSERT OR IGNORE INTO judged (condition, judge) VALUES (?, ?)", (condition, judge))
+        self._db.execute(
+            "UPDATE judged SET labelled = labelled + ?, correct = correct + ?, unparsed = unparsed + ?,"
+            " failed = failed + ? WHERE condition = ? AND judge = ?",
+            (
+                by * (status == "labelled"),
+                by * correct,
+                by * (status == "unparsed"),
+                by * (status == "judge-failed"),
+                condition,
+                judge,
+            ),
+        )
+
+    # --- judging ---------------------------------------------------------------------------------
+
+    def unjudged(self, judge: str) -> Iterator[tuple[int, Record]]:
+        """The answers without a verdict of ``judge``: (generation id, record), a page in memory at a time.
+
+        An answer that is an error is not judged.
+        """
+        last = -1
+        while True:
+            rows = self._db.execute(
+                "SELECT g.id, i.ordinal, i.body FROM generation g JOIN instance i ON i.ordinal = g.instance"
+                " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
+                " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
+                " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ?)"
+                f" ORDER BY g.id LIMIT {_PAGE}",
+                (last, judge),
+            ).fetchall()
+            if not rows:
+                return
+            last = rows[-1][0]
+            marks = ", ".join("?" * len(rows))
+            generations = self._generations(f"instance IN ({marks})", [row[1] for row in rows])
+            for generation, ordinal, body in rows:
+                yield generation, Record(instance_from_json(json.loads(body)), tuple(generations[ordinal]))
+
+    def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
+        """Make verdicts durable: (generation id, condition, verdict, whether its label is right)."""
+        now = time.time()
+        with self._transaction():
+            for generation, condition, verdict, correct in verdicts:
+                self._add_verdict(generation, condition, verdict, correct, now)
+
+    # --- doing again -----------------------------------------------------------------------------
+
+    def repeat(self, conditions: Sequence[str] = (), *, errors_only: bool = False) -> int:
+        """Set the answers of ``conditions`` (all if empty) aside, kept but not accepted, to be asked again.
+
+        With ``errors_only`` only those that failed. Returns how many instances are to be asked again.
+        """
+        where, values = "i.done", list(conditions)
+        if conditions:
+            where += f" AND i.condition IN ({', '.join('?' * len(conditions))})"
+        if errors_only:
+            where += (
+                " AND EXISTS (SELECT 1 FROM generation e"
+                " WHERE e.instance = i.ordinal AND e.accepted AND e.finish_reason = 'error')"
+            )
+        with self._transaction():
+            chosen = [row[0] for row in self._db.execute(f"SELECT ordinal FROM instance i WHERE {where}", values)]
+            self._db.execute("CREATE TEMP TABLE chosen (ordinal INTEGER PRIMARY KEY)")
+            self._db.executemany("INSERT INTO chosen VALUES (?)", ((ordinal,) for ordinal in chosen))
+            self._db.execute("UPDATE generation SET accepted = 0 WHERE instance IN chosen")
+            self._db.execute("UPDATE instance SET done = 0 WHERE ordinal IN chosen")
+            self._db.execute("DROP TABLE chosen")
+            self._recount()
+        return len(chosen)
+
+    def _recount(self) -> None:
+        self._db.execute(
+            "UPDATE progress SET (done, errors, truncated, tokens, seconds, peak_memory) = ("
+            " SELECT count(DISTINCT CASE WHEN i.done THEN i.ordinal END),"
+            "  coalesce(sum(g.finish_reason = 'error'), 0),"
+            "  coalesce(sum(i.done AND g.finish_reason = 'length' AND g.step ="
+            "   (SELECT max(step) FROM generation WHERE instance = i.ordinal AND accepted)), 0),"
+            "  coalesce(sum(g.completion_tokens), 0),"
+            "  coalesce(sum(coalesce(g.prefill_s, 0) + coalesce(g.decode_s, 0)), 0), coalesce(max(g.peak_memory), 0)"
+            " FROM instance i LEFT JOIN generation g ON g.instance = i.ordinal AND g.accepted"
+            " WHERE i.condition = progress.condition)"
+        )
+        benchmark_says = dict(self.meta("correct", {}))
+        self._db.execute("DELETE FROM judged")
+        for condition, judge, status, label, count in self._db.execute(
+            "SELECT i.condition, v.judge, v.status, v.label, count(*) FROM verdict v"
+            " JOIN generation g ON g.id = v.generation AND g.accepted JOIN instance i ON i.ordinal = g.instance"
+            " GROUP BY 1, 2, 3, 4"
+        ).fetchall():
+            right = label in benchmark_says.get(condition, ())
+            self._count_verdict(condition, judge, status, False, count)
+            if right:
+                self._db.execute(
+                    "UPDATE judged SET correct = correct + ? WHERE condition = ? AND judge = ?", (count, condition, judge)
+                )
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def records(self, *, only: str | None = None) -> Iterator[Record]:
+        """Every instance with its accepted generations and their verdicts, in order; ``only`` one instance id."""
+        where, values = ("id = ?", (only,)) if only is not None else ("1", ())
+        last = -1
+        while True:
+            rows = self._db.execute(
+                f"SELECT ordinal, body FROM instance WHERE {where} AND ordinal > ? ORDER BY ordinal LIMIT {_PAGE}",
+                (*values, last),
+            ).fetchall()
+            if not rows:
+                return
+            first, last = rows[0][0], rows[-1][0]
+            generations = self._generations("instance BETWEEN ? AND ?", (first, last))
+            verdicts: dict[int, dict[str, Verdict]] = defaultdict(dict)
+            for ordinal, judge, status, label, reason, raw in self._db.execute(
+                "SELECT g.instance, v.judge, v.status, v.label, v.reason, v.raw FROM verdict v"
+                " JOIN generation g ON g.id = v.generation WHERE g.accepted AND g.instance BETWEEN ? AND ?"
+                " ORDER BY v.judge",
+                (first, last),
+            ):
+                verdicts[ordinal][judge] = Verdict(judge, status, label, reason, raw)
+            for ordinal, body in rows:
+                instance = instance_from_json(json.loads(body))
+                yield Record(instance, tuple(generations.get(ordinal, ())), verdicts.get(ordinal, {}))
+
+    def engines(self) -> list[dict[str, Any]]:
+        """Every engine that answered in this run."""
+        return [json.loads(info) for (info,) in self._db.execute("SELECT info FROM engine ORDER BY id")]
+
+    def _generations(self, where: str, values: Sequence[Any]) -> dict[int, list[Generation]]:
+        found: dict[int, list[Generation]] = defaultdict(list)
+        for ordinal, instance_id, step, tokens, *rest in self._db.execute(
+            "SELECT g.instance, i.id, g.step, g.tokens, g.text, g.finish_reason, g.prompt_tokens, g.completion_tokens,"
+            " g.prefill_s, g.decode_s, g.peak_memory, g.error FROM generation g JOIN instance i ON i.ordinal = g.instance"
+            f" WHERE g.accepted AND g.{where} ORDER BY g.instance, g.step",
+            values,
+        ):
+            numbers = array("I")
+            numbers.frombytes(tokens)
+            text, finish_reason, *figures = rest
+            found[ordinal].append(
+                Generation(f"{instance_id}#{step}", text, finish_reason, tuple(numbers), *figures)
+            )
+        return found
+
+
+def _must_exist(folder: Path) -> Path:
+    path = folder / DATABASE
+    if not path.is_file():
+        raise StoreError(f"{folder} is not a run: it has no {DATABASE}; `rashomon runs` lists the runs there are.")
+    return path
+
+
+def _storable(text: str) -> str:
+    # SQLite stores UTF-8; a lone surrogate has none and becomes its visible escape.
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _explained(error: sqlite3.Error, folder: Path) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFullError(
+            f"there is no room left for {folder}: every answer reported done is safe; "
+            f"free some space, then `rashomon resume {folder.name}`."
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreError(f"cannot write in {folder}; make it writable or name another --workspace.")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreError(f"{folder / DATABASE} is damaged ({error}); restore it from a copy or start the run again.")
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreFullError(
+            f"{folder / DATABASE} could not be written ({error}): every answer reported done is safe; "
+            f"see to the disk, then `rashomon resume {folder.name}`."
+        )
+    if code == sqlite3.SQLITE_BUSY:
+        return StoreError(f"{folder / DATABASE} is in use by another process; try again when it is done.")
+    raise error
+
+
+def progress_to_json(progress: Progress) -> dict[str, Any]:
+    """A condition's progress as a JSON object."""
+    return asdict(progress)

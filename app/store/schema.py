@@ -1,0 +1,91 @@
+"""The run database's schema, as migrations: number N brings a database from version N-1 to N, in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from benchmarks.errors import StoreError
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE instance (
+        ordinal INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        condition TEXT NOT NULL,
+        body TEXT NOT NULL,
+        done INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE INDEX pending_instance ON instance (ordinal) WHERE NOT done;
+    CREATE TABLE engine (id INTEGER PRIMARY KEY, info TEXT NOT NULL UNIQUE);
+    CREATE TABLE generation (
+        id INTEGER PRIMARY KEY,
+        instance INTEGER NOT NULL REFERENCES instance (ordinal),
+        step INTEGER NOT NULL,
+        accepted INTEGER NOT NULL DEFAULT 1,
+        request TEXT NOT NULL,
+        text TEXT NOT NULL,
+        finish_reason TEXT NOT NULL,
+        tokens BLOB NOT NULL,
+        prompt_tokens INTEGER,
+        completion_tokens INTEGER,
+        prefill_s REAL,
+        decode_s REAL,
+        peak_memory INTEGER,
+        error TEXT,
+        engine INTEGER NOT NULL REFERENCES engine (id),
+        finished_at REAL NOT NULL
+    );
+    CREATE UNIQUE INDEX accepted_generation ON generation (instance, step) WHERE accepted;
+    CREATE TABLE verdict (
+        generation INTEGER NOT NULL REFERENCES generation (id),
+        judge TEXT NOT NULL,
+        status TEXT NOT NULL,
+        label TEXT,
+        reason TEXT NOT NULL,
+        raw TEXT,
+        judged_at REAL NOT NULL,
+        PRIMARY KEY (generation, judge)
+    ) WITHOUT ROWID;
+    CREATE TABLE progress (
+        condition TEXT PRIMARY KEY,
+        total INTEGER NOT NULL,
+        done INTEGER NOT NULL DEFAULT 0,
+        errors INTEGER NOT NULL DEFAULT 0,
+        truncated INTEGER NOT NULL DEFAULT 0,
+        tokens INTEGER NOT NULL DEFAULT 0,
+        seconds REAL NOT NULL DEFAULT 0,
+        peak_memory INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE judged (
+        condition TEXT NOT NULL,
+        judge TEXT NOT NULL,
+        labelled INTEGER NOT NULL DEFAULT 0,
+        correct INTEGER NOT NULL DEFAULT 0,
+        unparsed INTEGER NOT NULL DEFAULT 0,
+        failed INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (condition, judge)
+    ) WITHOUT ROWID;
+    """,
+)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a database to the newest version; killed at any moment, it is at the version it had.
+
+    Raises StoreError for a database that a newer Rashomon wrote.
+    """
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise StoreError(f"this run was written by a newer Rashomon (schema {version}); update Rashomon to read it.")
+    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in script.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise

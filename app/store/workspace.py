@@ -1,0 +1,133 @@
+"""The workspace: the folder that holds runs and built benchmarks, and nothing that cannot be copied or deleted by hand."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.locks import FileLock
+from app.store.run import DATABASE, Progress, RunStore
+from benchmarks.base import did_you_mean
+from benchmarks.errors import RashomonError, StoreError
+
+_SYNCHRONISED = ("Mobile Documents", "CloudStorage", "Dropbox", "OneDrive", "Google Drive", "iCloud")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One line of ``rashomon runs``; ``problem`` says why a run could not be read."""
+
+    name: str
+    state: str
+    spec: dict[str, Any]
+    progress: tuple[Progress, ...]
+    note: str = ""
+    created: float | None = None
+    problem: str | None = None
+
+    @property
+    def done(self) -> int:
+        return sum(p.done for p in self.progress)
+
+    @property
+    def total(self) -> int:
+        return sum(p.total for p in self.progress)
+
+
+class Workspace:
+    """A workspace folder; made when something is first written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def find(cls, given: Path | None = None) -> Workspace:
+        """The workspace: ``given``, else RASHOMON_WORKSPACE, else the user's data directory."""
+        if given is None:
+            variable = os.environ.get("RASHOMON_WORKSPACE")
+            if variable:
+                given = Path(variable)
+            else:
+                import platformdirs
+
+                given = Path(platformdirs.user_data_dir("rashomon"))
+        return cls(given.expanduser().absolute())
+
+    @property
+    def runs_folder(self) -> Path:
+        return self.path / "runs"
+
+    def build_folder(self, benchmark: str) -> Path:
+        """Where ``rashomon build`` puts a benchmark unless told otherwise."""
+        return self.path / "benchmarks" / benchmark
+
+    def make(self) -> None:
+        """Make the folder. Raises StoreError where that is not possible."""
+        try:
+            self.runs_folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"cannot write in {self.path}: {error.strerror}; name another folder with --workspace or RASHOMON_WORKSPACE."
+            ) from error
+
+    def run_names(self) -> list[str]:
+        """Every run's folder name, sorted."""
+        try:
+            return sorted(entry.name for entry in self.runs_folder.iterdir() if (entry / DATABASE).is_file())
+        except OSError:
+            return []
+
+    def run_folder(self, name: str) -> Path:
+        """The folder of a run given by name, the unambiguous beginning of one, or a path. Raises StoreError."""
+        if (Path(name) / DATABASE).is_file():
+            return Path(name).absolute()
+        names = self.run_names()
+        matches = [name] if name in names else [known for known in names if name and known.startswith(name)]
+        if len(matches) == 1:
+            return self.runs_folder / matches[0]
+        if matches:
+            raise StoreError(f"{name!r} begins {len(matches)} runs: {', '.join(matches[:5])}; say more of the name.")
+        hint = did_you_mean(name, names) if names else "there are no runs yet."
+        raise StoreError(f"there is no run {name!r} in {self.runs_folder}; {hint}")
+
+    def summaries(self) -> list[RunSummary]:
+        """Every run, oldest first; a damaged one is listed with its problem instead of hiding the others."""
+        found = [summary(self.runs_folder / name) for name in self.run_names()]
+        return sorted(found, key=lambda run: (run.created or 0, run.name))
+
+    def warning(self) -> str | None:
+        """Why this is a poor place for databases that are being written, if it is."""
+        if any(mark in part for part in self.path.parts for mark in _SYNCHRONISED):
+            return (
+                f"{self.path} looks cloud-synchronised; a database that is synchronised while it is written can be "
+                "damaged: name another folder with --workspace."
+            )
+        return None
+
+
+def summary(folder: Path) -> RunSummary:
+    """The summary of the run in ``folder``."""
+    try:
+        with RunStore.read(folder) as store:
+            progress = tuple(store.progress())
+            noted = store.meta("state", {})
+            state = run_state(folder, noted.get("state", "planned"), progress)
+            return RunSummary(
+                folder.name, state, store.meta("spec"), progress, noted.get("note", ""), store.meta("created")
+            )
+    except (RashomonError, sqlite3.Error, ValueError) as error:
+        return RunSummary(folder.name, "unreadable", {}, (), problem=str(error))
+
+
+def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
+    """A run's state now: what its worker noted, unless that worker is gone."""
+    alive = FileLock(folder / "lock").holder() is not None
+    if noted in ("queued", "loading", "running", "judging") and not alive:
+        return "interrupted"
+    if noted == "done" and any(p.done < p.total for p in progress):
+        return "partial"
+    return noted
+

@@ -1,0 +1,123 @@
+"""When two short answers are the same answer: ``64 %`` and ``64%``, ``1,200.0`` and ``1200``, ``the US`` and ``us``.
+
+Pure functions of text that may be hostile: they never fail, and take time linear in its length.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from typing import Literal
+
+CoarseType = Literal["year", "number", "yes/no", "text"]
+
+_LONGEST_NUMBER = 64
+
+_DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−﹣－"), "-")
+# NFKC alone would make 102 of 10².
+_SUPERSCRIPTS = {ord(c): f"^{digit}" for digit, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
+_CHARACTERS = {**_DASHES, **_SUPERSCRIPTS, **dict.fromkeys(map(ord, "“”„‟«»"), '"'), **dict.fromkeys(map(ord, "‘’‚‛`´"), "'")}
+
+_MARKS = r"\"',;:!?*_\[\](){}"
+_LEADING = re.compile(rf"(?:[\s{_MARKS}]|\.(?!\d)|(?:the|an?)(?=\s+\S))*+")
+_TRAILING = f" .{_MARKS}".replace("\\", "")
+
+_CURRENCY = r"(?:(?:us|ca?|au?|nz|hk)?[$€£¥₹₩₽₺¢])"
+_SHORT_MONEY = re.compile(rf"{_CURRENCY} ?([0-9][0-9.,]*+) ?([kmb])\b")
+_SHORT_MAGNITUDE = {"k": "thousand", "m": "million", "b": "billion"}
+_CURRENCY_SIGN = re.compile(rf"(?:(?<![a-z0-9]){_CURRENCY} ?)++(?=[+-]?\.?[0-9])")
+_PERCENT_SIGN = re.compile(r"(?<=[0-9])(?: ?(?:%|per ?cent\b|pct\b))++")
+_NUMBER = re.compile(r"(?<![0-9.,])(?:([0-9]{1,3}(?:,[0-9]{3})++|[0-9]++)(\.[0-9]++)?|(\.[0-9]++))(?![.,]?[0-9])")
+
+_MAGNITUDES = {
+    **dict.fromkeys(("k", "thousand", "thousands"), 1e3),
+    **dict.fromkeys(("mn", "mln", "million", "millions"), 1e6),
+    **dict.fromkeys(("bn", "billion", "billions"), 1e9),
+    **dict.fromkeys(("tn", "trn", "trillion", "trillions"), 1e12),
+}
+_QUANTITY = re.compile(
+    r"([+-]?[0-9]+(?:\.[0-9]+)?)"
+    rf"(?: ?({'|'.join(sorted(_MAGNITUDES, key=len, reverse=True))})(?![^\W_]))?"
+    r"( ?)((?:(?:us|metric|square|cubic|degrees) )?[^\W\d_°µ]*[°µ]?[^\W\d_][^\s,;:!?]*)?"
+)
+_ORDINALS = frozenset({"st", "nd", "rd", "th"})
+
+
+def normalise(answer: str) -> str:
+    """The normal form of a short answer; idempotent, and empty only for an answer that is blank.
+
+    Without regard to case, white space, Unicode compatibility forms (NFKC), surrounding quotes, brackets and
+    punctuation, a leading article, thousands separators, currency and percent signs beside a number, and zeros at the
+    end of a fraction. ``$5`` and ``5%`` therefore have one form.
+    """
+    text = _stripped(_folded(answer))
+    text = _SHORT_MONEY.sub(lambda m: f"{m[1]} {_SHORT_MAGNITUDE[m[2]]}", text)
+    text = _PERCENT_SIGN.sub("", _CURRENCY_SIGN.sub("", text))
+    return _NUMBER.sub(_canonical, text)
+
+
+def number(answer: str) -> float | None:
+    """The value of an answer that is one number, else None.
+
+    The number may carry a currency, a percent sign, a magnitude (``1.4 billion`` is 1.4e9) and a unit of one word
+    (``40 km/h`` is 40). Ranges, ordinals, decades (``1990s``) and numbers within a sentence are not numbers.
+    """
+    quantity = _quantity(answer)
+    return None if quantity is None else quantity[0]
+
+
+def coarse_type(answer: str) -> CoarseType:
+    """The coarse type of an answer (CMC-Bench, section 3.2); a year is four digits in [1900, 2100]."""
+    text = _stripped(_folded(answer))
+    if len(text) == 4 and text.isascii() and text.isdigit() and 1900 <= int(text) <= 2100:
+        return "year"
+    if text in ("yes", "no"):
+        return "yes/no"
+    return "text" if _quantity(answer) is None else "number"
+
+
+def same_value(a: str, b: str) -> bool:
+    """Whether two short answers are the same: one normal form, or one number with units that do not disagree.
+
+    A missing unit disagrees with none, so this is symmetric but not transitive: ``5`` is both ``5 km`` and ``5 kg``.
+    """
+    if normalise(a) == normalise(b):
+        return True
+    one, other = _quantity(a), _quantity(b)
+    if one is None or other is None or not math.isclose(one[0], other[0], rel_tol=1e-9):
+        return False
+    return one[1] == other[1] or "" in (one[1], other[1])
+
+
+def _folded(answer: str) -> str:
+    kept = "".join(c for c in answer if unicodedata.category(c) not in ("Cf", "Cs") and (c.isspace() or c.isprintable()))
+    text = unicodedata.normalize("NFKC", kept.translate(_CHARACTERS))
+    # One case folding can leave text that NFKC changes, and the other way round.
+    for _ in range(2):
+        text = unicodedata.normalize("NFKC", text.casefold())
+    return " ".join(text.translate(_CHARACTERS).split())
+
+
+def _stripped(text: str) -> str:
+    leading = _LEADING.match(text)
+    bare = text[leading.end() if leading else 0 :].rstrip(_TRAILING)
+    return bare or text
+
+
+def _canonical(match: re.Match[str]) -> str:
+    whole, fraction = (match[1] or "0").replace(",", ""), (match[2] or match[3] or "").rstrip("0").rstrip(".")
+    return whole + fraction
+
+
+def _quantity(answer: str) -> tuple[float, str] | None:
+    if len(answer) > _LONGEST_NUMBER:
+        return None
+    found = _QUANTITY.fullmatch(normalise(answer))
+    if found is None:
+        return None
+    digits, magnitude, space, unit = found.groups(default="")
+    decade = unit == "s" and not space and digits.endswith("0")
+    if decade or unit in _ORDINALS:
+        return None
+    return float(digits) * _MAGNITUDES.get(magnitude, 1.0), unit.rstrip("s") or unit

@@ -1,0 +1,80 @@
+"""The engine's loop: whatever the order of answers and wherever it is stopped, each step is answered once."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.engine.loop import GROUP_SIZE, answer_pending
+from app.store.run import RunStore
+from benchmarks.base import Record
+from tests.app.test_store import META
+from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
+
+
+def stop_after(looks: int | None) -> Callable[[], bool]:
+    counter = itertools.count()
+    return lambda: looks is not None and next(counter) >= looks
+
+
+def run_to_the_end(folder: Path, count: int, capacity: int, seed: int, stops: list[int]) -> tuple[list[Record], list[str]]:
+    """Answer all, stopped after so many looks at the stop flag, reopening the store each time; the calls made."""
+    RunStore.create(folder, META, toy_instances(count)).close()
+    calls: list[str] = []
+    for looks in [*stops, None]:
+        with RunStore.open(folder) as store:
+            store.use_engine({"engine": "scripted"})
+            backend = Scripted(capacity, seed)
+            answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy(), stop=stop_after(looks))
+            calls += backend.calls
+            cancelled = len(backend.cancelled)
+            assert cancelled <= capacity
+    with RunStore.open(folder) as store:
+        return list(store.records()), calls
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    count=st.integers(1, 30),
+    capacity=st.integers(1, 9),
+    seed=st.integers(0, 1000),
+    stops=st.lists(st.integers(0, 20), max_size=5),
+)
+def test_stopped_anywhere_the_answers_are_those_of_an_undisturbed_run(
+    count: int, capacity: int, seed: int, stops: list[int]
+) -> None:
+    with tempfile.TemporaryDirectory() as disturbed, tempfile.TemporaryDirectory() as quiet:
+        records, calls = run_to_the_end(Path(disturbed), count, capacity, seed, stops)
+        expected, _ = run_to_the_end(Path(quiet), count, 1, 0, [])
+    assert records == expected
+    assert [len(record.generations) for record in records] == [2] * count
+    # What is asked again is at most what was in flight at each stop.
+    assert len(calls) <= 2 * count + capacity * len(stops)
+
+
+def test_no_more_than_a_group_waits_for_its_commit(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, META, toy_instances(500))
+    store.use_engine({"engine": "scripted"})
+    backend = Scripted(capacity=8)
+    waiting = []
+
+    def stop() -> bool:
+        answered = len(backend.calls) - len(backend._waiting)
+        (kept,) = store._db.execute("SELECT count(*) FROM generation").fetchone()
+        waiting.append(answered - kept)
+        return False
+
+    answer_pending(store, backend, TwoSteps(), [], Toy(), stop=stop)
+    assert 0 < max(waiting) <= GROUP_SIZE
+
+
+def test_only_the_named_conditions_are_answered(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, META, toy_instances(20))
+    store.use_engine({"engine": "scripted"})
+    answer_pending(store, Scripted(), TwoSteps(), [], Toy(), conditions=["twisted"])
+    assert [(p.condition, p.done) for p in store.progress()] == [("plain", 0), ("twisted", 10)]

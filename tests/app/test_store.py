@@ -1,0 +1,161 @@
+"""What a run's store promises: nothing reported done is lost, nothing is counted twice, and damage is told."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.engine.loop import answer_pending, judge_pending
+from app.store.run import DATABASE, Answer, Progress, RunStore, StoreFullError
+from app.store.schema import MIGRATIONS
+from benchmarks.base import Generation, Instance, Text, Verdict
+from benchmarks.errors import StoreError
+from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
+
+META = {"spec": {"judge": ["even"]}, "conditions": list(Toy.conditions), "correct": {"plain": ["YES"], "twisted": ["NO"]}}
+
+
+def make(folder: Path, count: int = 20) -> RunStore:
+    folder.mkdir(exist_ok=True)
+    store = RunStore.create(folder, META, toy_instances(count))
+    store.use_engine({"engine": "scripted"})
+    return store
+
+
+def answer(store: RunStore) -> None:
+    answer_pending(store, Scripted(capacity=3), TwoSteps(), [EvenJudge()], Toy())
+
+
+def exact(store: RunStore) -> list[Progress]:
+    return [replace(p, seconds=round(p.seconds, 6)) for p in store.progress()]
+
+
+def test_a_record_comes_back_as_it_was_committed(tmp_path: Path) -> None:
+    instance = Instance("a/b", "a", "plain", "q\x00\x1b[31m?", (Text("‮ text"),), {"image": ("1", "2")}, {"kind": "x"})
+    store = RunStore.create(tmp_path, META, [instance])
+    store.use_engine({"engine": "x"})
+    generation = Generation(instance.id + "#0", "naïve \x1b]52;c;x\x07", "length", (1, 2**32 - 1), 5, 2, 0.1, 0.2, 2**40)
+    verdict = Verdict("even@1", "labelled", "YES", "why", "raw")
+    store.commit([Answer(0, "plain", 0, "digest", generation, True, (verdict,), (True,))])
+    (record,) = store.records()
+    assert record.instance == instance
+    assert record.generations == (generation,)
+    assert record.verdicts == {"even@1": verdict}
+    assert record.outcome("even@1") == "labelled"
+    assert record.outcome("another@1") == "pending"
+
+
+def test_text_that_utf8_cannot_hold_is_kept_visibly(tmp_path: Path) -> None:
+    store = make(tmp_path, 1)
+    broken = Generation("example-0/plain#0", "half a pair: \ud800", "stop")
+    store.commit([Answer(0, "plain", 0, "d", broken, True)])
+    (record,) = store.records()
+    assert record.answer is not None
+    assert record.answer.text == "half a pair: \\ud800"
+
+
+def test_one_accepted_generation_an_instance_and_step_is_the_databases_own_rule(tmp_path: Path) -> None:
+    store = make(tmp_path, 1)
+    one = Answer(0, "plain", 0, "d", Generation("example-0/plain#0", "x", "stop"), True)
+    store.commit([one])
+    with pytest.raises(sqlite3.IntegrityError):
+        store.commit([one])
+
+
+def test_counters_equal_a_count_of_the_rows(tmp_path: Path) -> None:
+    store = make(tmp_path, 60)
+    answer_pending(
+        store, Scripted(4, failing=frozenset({"example-3/plain#1", "example-5/twisted#0"})), TwoSteps(), [EvenJudge()], Toy()
+    )
+    kept = exact(store)
+    assert sum(p.done for p in kept) == 60
+    assert sum(p.errors for p in kept) == 2
+    assert all(p.judged["even@1"].failed for p in kept), "the judge fails on one answer in ten"
+    store.repeat(["no such condition"])  # sets nothing aside, but counts everything anew
+    assert exact(store) == kept
+
+
+def test_a_judge_added_later_judges_what_is_there_and_never_an_error(tmp_path: Path) -> None:
+    store = make(tmp_path, 30)
+    answer_pending(store, Scripted(failing=frozenset({"example-1/plain#0"})), TwoSteps(), [], Toy())
+    assert judge_pending(store, EvenJudge(), Toy()) == 29
+    assert judge_pending(store, EvenJudge(), Toy()) == 0
+    outcomes = {record.instance.id: record.outcome("even@1") for record in store.records()}
+    assert outcomes["example-1/plain"] == "error"
+    assert set(outcomes.values()) <= {"error", "labelled", "unparsed", "judge-failed"}
+
+
+def test_repeating_a_condition_sets_its_answers_aside_and_keeps_them(tmp_path: Path) -> None:
+    store = make(tmp_path, 20)
+    answer(store)
+    first = {record.instance.id: record.generations for record in store.records()}
+    assert store.repeat(["twisted"]) == 10
+    assert [(p.condition, p.done) for p in store.progress()] == [("plain", 10), ("twisted", 0)]
+    answer(store)
+    assert {record.instance.id: record.generations for record in store.records()} == first
+    rows = sqlite3.connect(tmp_path / DATABASE).execute("SELECT accepted, count(*) FROM generation GROUP BY 1").fetchall()
+    assert rows == [(0, 20), (1, 40)]
+
+
+def test_only_errors_are_asked_again_when_told_so(tmp_path: Path) -> None:
+    store = make(tmp_path, 20)
+    answer_pending(store, Scripted(failing=frozenset({"example-2/plain#1"})), TwoSteps(), [EvenJudge()], Toy())
+    assert store.repeat(errors_only=True) == 1
+    backend = Scripted()
+    answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy())
+    assert backend.calls == ["example-2/plain#0", "example-2/plain#1"]
+    assert sum(p.errors for p in store.progress()) == 0
+
+
+def test_a_database_at_its_page_limit_loses_nothing_that_was_reported(tmp_path: Path) -> None:
+    store = make(tmp_path, 400)
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages + 6}")
+    backend = Scripted()
+    with pytest.raises(StoreFullError, match="no room left.*rashomon resume"):
+        answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy())
+    store.close()
+    with RunStore.open(tmp_path) as again:
+        done = sum(p.done for p in again.progress())
+        assert 0 < done < 400
+        assert sum(record.answer is not None and len(record.generations) == 2 for record in again.records()) == done
+        again.use_engine({"engine": "scripted"})
+        answer_pending(again, Scripted(), TwoSteps(), [EvenJudge()], Toy())
+        assert sum(p.done for p in again.progress()) == 400
+
+
+def test_a_run_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with make(folder, 4) as store:
+        answer(store)
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        with RunStore.read(folder) as store:
+            assert sum(p.done for p in store.progress()) == 4
+        if os.geteuid():
+            with pytest.raises(StoreError, match="writable"):
+                RunStore.open(folder).use_engine({})
+    finally:
+        folder.chmod(stat.S_IRWXU)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"not a database at all, just bytes" * 50, "cannot be read as a run"), (b"", "never planned")]
+)
+def test_a_damaged_database_is_told_in_a_sentence(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / DATABASE).write_bytes(content)
+    with pytest.raises(StoreError, match=says):
+        RunStore.read(tmp_path)
+
+
+def test_a_run_written_by_a_newer_version_is_not_touched(tmp_path: Path) -> None:
+    make(tmp_path, 2).close()
+    with sqlite3.connect(tmp_path / DATABASE) as connection:
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    with pytest.raises(StoreError, match="newer Rashomon"):
+        RunStore.open(tmp_path)
