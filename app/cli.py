@@ -1,270 +1,247 @@
-"""The command line: what there is to type. What each command does stands in ``app.commands``, imported only when it runs."""
+"""The command line: what there is to type.
+
+What each command does stands in ``app.commands``, imported only when it runs: nothing here may import what is heavy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-app = typer.Typer(
-    name="rashomon",
-    help="What a vision-language model does when its sources disagree.\n\n"
-    "`rashomon --batch SPEC.toml` runs headless; `rashomon --batch --benchmark NAME --model ID ...` too.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+PATH = click.Path(path_type=Path)
+RUN_HELP = "RUN is a run's name, or the beginning of one."
+
+display = click.option("--display", metavar="KIND", help="full, plain, json or none; default: full on a terminal.")
+force = click.option("--force", is_flag=True, help="Load the model even if it does not seem to fit in memory.")
+accept_engine = click.option(
+    "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
-
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-Data = Annotated[Path | None, typer.Option(help="The built benchmark's folder; default: the workspace's.")]
-DisplayKind = Annotated[str | None, typer.Option(help="full, plain, json or none.")]
-Force = Annotated[bool, typer.Option("--force", help="Load the model even if it does not seem to fit in memory.")]
-AcceptEngine = Annotated[
-    bool, typer.Option("--accept-engine", help="Resume with other versions of the engine; each answer records its own.")
-]
+conditions = click.option("--conditions", metavar="C,C", help="Only these conditions, with commas between.")
+judge = click.option("--judge", metavar="NAME", help="Whose labels; default: the run's first judge.")
+as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
-def _version(value: bool) -> None:
+def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         from importlib.metadata import version
 
-        typer.echo(f"rashomon {version('rashomon')}")
-        raise typer.Exit
+        click.echo(f"rashomon {version('rashomon')}")
+        context.exit()
 
 
-@app.callback()
-def root(
-    context: typer.Context,
-    workspace: Annotated[
-        Path | None,
-        typer.Option(help="The folder of runs and builds; default: RASHOMON_WORKSPACE, else the user's data folder."),
-    ] = None,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="The version, and leave.")
-    ] = False,
-) -> None:
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False, invoke_without_command=True)
+@click.option("--workspace", type=PATH, help="The folder of runs and builds; default: RASHOMON_WORKSPACE, else your data folder.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="The version.")
+@click.pass_context
+def cli(context: click.Context, workspace: Path | None) -> None:
+    """What a vision-language model does when its sources disagree.
+
+    `rashomon --batch SPEC.toml` runs headless; so does `rashomon --batch --benchmark NAME --model ID ...`.
+
+    Exit codes: 0 done; 1 the run ended with failures recorded, or could not go on; 2 the command or the spec is
+    wrong; 130 interrupted.
+    """
     from app.store.workspace import Workspace
 
     context.obj = Workspace.find(workspace)
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
-@app.command()
-def batch(
-    context: typer.Context,
-    spec: Annotated[Path | None, typer.Argument(help="A spec in TOML.", metavar="[SPEC.toml]")] = None,
-    benchmark: Annotated[str | None, typer.Option(help="The benchmark's name.")] = None,
-    model: Annotated[
-        list[str] | None, typer.Option(help="A folder, a Hub id in the cache, or policy:NAME; may be repeated.")
-    ] = None,
-    data: Data = None,
-    prompt_set: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
-    judge: Annotated[list[str] | None, typer.Option(help="May be repeated; the first one's labels are shown.")] = None,
-    conditions: Annotated[str | None, typer.Option(help="Only these, with commas between.")] = None,
-    strata: Annotated[list[str] | None, typer.Option(help="Only KEY=VALUE,VALUE; may be repeated.")] = None,
-    limit: Annotated[int | None, typer.Option(help="This many examples, stratified, each with all its conditions.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the subset and of sampling.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="The longest answer, in tokens.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="0 is greedy.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Nucleus sampling.")] = None,
-    max_pixels: Annotated[int | None, typer.Option(help="Scale larger images down to this many pixels.")] = None,
-    name: Annotated[str | None, typer.Option(help="The run's name; default: made from the spec.")] = None,
-    display: DisplayKind = None,
-    force: Force = False,
-    accept_engine: AcceptEngine = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, load and run nothing.")] = False,
-) -> int:
-    """Run headless; the same spec again goes on where it stopped."""
+@cli.command()
+@click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml]")
+@click.option("--benchmark", metavar="NAME", help="See `rashomon benchmarks`.")
+@click.option("--model", multiple=True, metavar="ID", help="A folder, a Hub id in the cache, or policy:NAME. Repeatable.")
+@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+@click.option("--prompt-set", multiple=True, metavar="NAME", help="Repeatable.")
+@click.option("--judge", multiple=True, metavar="NAME", help="Repeatable; the first one's labels are shown.")
+@conditions
+@click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only examples of these strata. Repeatable.")
+@click.option("--limit", type=int, help="This many examples, stratified, each with all its conditions.")
+@click.option("--seed", type=int, help="Of the subset and of sampling.")
+@click.option("--max-tokens", type=int, help="The longest answer.")
+@click.option("--temperature", type=float, help="0 is greedy, the default.")
+@click.option("--top-p", type=float, help="Nucleus sampling.")
+@click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")
+@click.option("--name", help="The run's name; default: one that the same spec always gives again.")
+@click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
+@display
+@force
+@accept_engine
+@click.pass_obj
+def batch(workspace: Any, **given: Any) -> int:
+    """Run headless. The same spec again goes on where it stopped.
+
+    `rashomon --batch ...` is this command. What is said here goes before what the spec says.
+    """
     from app.commands.batch import batch as run
 
-    given: dict[str, Any] = {
-        "benchmark": benchmark,
-        "model": model,
-        "data": None if data is None else str(data.absolute()),
-        "prompt_set": prompt_set,
-        "judge": judge,
-        "conditions": _words(conditions),
-        "strata": _strata(strata),
-        "limit": limit,
-        "seed": seed,
-        "name": name,
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_pixels": max_pixels,
+    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run")}
+    spec = given.pop("spec")
+    given |= {
+        "data": str(given["data"].expanduser().absolute()) if given["data"] else None,
+        "conditions": _words(given["conditions"]),
+        "strata": _strata(given["strata"]),
     }
-    overrides = {key: value for key, value in given.items() if value not in (None, [])}
-    return run(
-        context.obj, spec, overrides, display=display, force=force, accept_engine=accept_engine, dry_run=dry_run
-    )
+    for key in ("model", "prompt_set", "judge"):
+        given[key] = list(given[key])
+    return run(workspace, spec, {key: value for key, value in given.items() if value not in (None, [], {})}, **how)
 
 
-@app.command()
-def resume(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="The run's name, or its beginning.")],
-    conditions: Annotated[str | None, typer.Option(help="Only these, with commas between.")] = None,
-    repeat: Annotated[
-        bool, typer.Option("--repeat", help="Ask --conditions (default: all) again; the old answers are kept, set aside.")
-    ] = False,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Ask again what ended in an error.")] = False,
-    data: Annotated[Path | None, typer.Option(help="Where the built benchmark lies now, if it moved.")] = None,
-    display: DisplayKind = None,
-    force: Force = False,
-    accept_engine: AcceptEngine = False,
-) -> int:
-    """Go on with a run, or do some of its conditions again."""
+@cli.command(epilog=RUN_HELP)
+@click.argument("run")
+@conditions
+@click.option("--repeat", is_flag=True, help="Ask --conditions (default: all) again; old answers are kept, set aside.")
+@click.option("--retry-errors", is_flag=True, help="Ask again what ended in an error.")
+@click.option("--data", type=PATH, help="Where the built benchmark lies now, if it moved.")
+@display
+@force
+@accept_engine
+@click.pass_obj
+def resume(workspace: Any, run: str, conditions: str | None, **how: Any) -> int:
+    """Go on with a run, or do some of its conditions alone or again."""
     from app.commands.batch import resume as go_on
 
-    return go_on(
-        context.obj,
-        run,
-        conditions=_words(conditions),
-        repeat=repeat,
-        retry_errors=retry_errors,
-        data=data,
-        display=display,
-        force=force,
-        accept_engine=accept_engine,
-    )
+    return go_on(workspace, run, conditions=_words(conditions), **how)
 
 
-@app.command()
-def build(
-    context: typer.Context,
-    benchmark: Annotated[str, typer.Argument(help="The benchmark's name.")],
-    source: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=FOLDER or NAME=HUB_ID, or a folder with a sub-folder for each; may be repeated."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder to build; default: in the workspace.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides every choice of the construction.")] = 0,
-    per_stratum: Annotated[int, typer.Option(help="The target of examples for each conflict type.")] = 250,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace another build in the folder.")] = False,
-    as_json: AsJson = False,
-) -> None:
+@cli.command()
+@click.argument("benchmark")
+@click.option(
+    "--source",
+    multiple=True,
+    metavar="NAME=WHERE",
+    help="A folder or a Hub id; or a folder with a sub-folder for each source. Repeatable.",
+)
+@click.option("--out", type=PATH, help="The folder to build; default: in the workspace.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides every choice of the construction.")
+@click.option("--per-stratum", type=int, default=250, show_default=True, help="The target of examples a conflict type.")
+@click.option("--replace", is_flag=True, help="Replace another build in the folder.")
+@as_json
+@click.pass_obj
+def build(workspace: Any, benchmark: str, source: Sequence[str], **how: Any) -> None:
     """Construct a benchmark's instances from its sources, or from rows of your own."""
     from app.commands.build import build as construct
 
-    construct(
-        context.obj,
-        benchmark,
-        source or [],
-        out=out,
-        seed=seed,
-        per_stratum=per_stratum,
-        replace=replace,
-        as_json=as_json,
-    )
+    construct(workspace, benchmark, source, **how)
 
 
-@app.command()
-def runs(context: typer.Context, as_json: AsJson = False) -> None:
-    """The runs there are, with each condition's answers done and in all."""
-    from app.commands.runs import runs as list_runs
+@cli.command()
+@as_json
+@click.pass_obj
+def runs(workspace: Any, as_json: bool) -> None:
+    """List the runs, with the answers done and in all for each condition."""
+    from app.commands.runs import runs as tell
 
-    list_runs(context.obj, as_json=as_json)
+    tell(workspace, as_json=as_json)
 
 
-@app.command()
-def show(
-    context: typer.Context,
-    run: Annotated[list[str], typer.Argument(help="One run or more, each by its name or its beginning.")],
-    table: Annotated[str | None, typer.Option(help="Only this table.")] = None,
-    sample: Annotated[str | None, typer.Option(help="One instance instead: prompt, answer and verdicts.")] = None,
-    judge: Annotated[str | None, typer.Option(help="Whose labels; default: the run's first judge.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """A run's tables, also while it goes on; with several runs, one row each."""
+@cli.command(epilog=RUN_HELP)
+@click.argument("run", nargs=-1, required=True)
+@click.option("--table", metavar="NAME", help="Only this table.")
+@click.option("--sample", metavar="ID", help="One instance instead: its prompt, answer and verdicts.")
+@judge
+@as_json
+@click.pass_obj
+def show(workspace: Any, run: Sequence[str], **how: Any) -> None:
+    """Show the tables of a run, also while it goes on; of several runs, a row each."""
     from app.commands.show import show as tell
 
-    tell(context.obj, run, table=table, sample=sample, judge=judge, as_json=as_json)
+    tell(workspace, run, **how)
 
 
-@app.command()
-def export(
-    context: typer.Context,
-    run: Annotated[list[str], typer.Argument(help="One run or more, each by its name or its beginning.")],
-    format: Annotated[str, typer.Option(help="csv, md, latex, json; several with commas between.")] = "csv,md,latex,json",
-    out: Annotated[Path | None, typer.Option(help="The folder to write; default: export/RUN here.")] = None,
-    judge: Annotated[str | None, typer.Option(help="Whose labels; default: the run's first judge.")] = None,
-    canonical: Annotated[
-        bool, typer.Option("--canonical", help="Without times, memory and places: equal runs give equal bytes.")
-    ] = False,
-) -> None:
-    """Write a run's tables and samples as files."""
+@cli.command(epilog=RUN_HELP)
+@click.argument("run", nargs=-1, required=True)
+@click.option("--format", "formats", default="csv,md,latex,json", show_default=True, metavar="F,F")
+@click.option("--out", type=PATH, help="The folder to write; default: export/RUN here.")
+@judge
+@click.option("--canonical", is_flag=True, help="Without times, memory and places: equal runs give equal bytes.")
+@click.pass_obj
+def export(workspace: Any, run: Sequence[str], formats: str, **how: Any) -> None:
+    """Write the tables and samples of a run as files."""
     from app.commands.export import export as write
 
-    write(context.obj, run, formats=_words(format), out=out, judge=judge, canonical=canonical)
+    write(workspace, run, formats=_words(formats), **how)
 
 
-@app.command()
-def benchmarks(context: typer.Context, as_json: AsJson = False) -> None:
-    """The benchmarks there are, and which are built."""
+@cli.command()
+@as_json
+@click.pass_obj
+def benchmarks(workspace: Any, as_json: bool) -> None:
+    """List the benchmarks, and which are built."""
     from app.commands.listing import benchmarks as tell
 
-    tell(context.obj, as_json=as_json)
+    tell(workspace, as_json=as_json)
 
 
-@app.command()
-def models(as_json: AsJson = False) -> None:
-    """The models there are, and whether each fits in this machine's memory."""
+@cli.command()
+@as_json
+def models(as_json: bool) -> None:
+    """List the models, and whether each fits in memory."""
     from app.commands.listing import models as tell
 
     tell(as_json=as_json)
 
 
-@app.command()
-def judges(as_json: AsJson = False) -> None:
-    """The judges there are."""
+@cli.command()
+@as_json
+def judges(as_json: bool) -> None:
+    """List the judges."""
     from app.commands.listing import judges as tell
 
     tell(as_json=as_json)
 
 
-@app.command()
-def doctor(context: typer.Context, as_json: AsJson = False) -> int:
-    """What works on this machine, and how to mend what does not."""
+@cli.command()
+@as_json
+@click.pass_obj
+def doctor(workspace: Any, as_json: bool) -> int:
+    """Say what works on this machine, and how to mend what does not."""
     from app.commands.doctor import doctor as examine
 
-    return examine(context.obj, as_json=as_json)
+    return examine(workspace, as_json=as_json)
 
 
-@app.command()
-def demo(context: typer.Context, display: DisplayKind = None) -> int:
-    """A complete small run on charts drawn here, without any download."""
+@cli.command()
+@display
+@click.pass_obj
+def demo(workspace: Any, display: str | None) -> int:
+    """Perform a complete small run without any download."""
     from app.commands.demo import demo as perform
 
-    return perform(context.obj, display=display)
+    return perform(workspace, display=display)
 
 
-def cli(arguments: list[str], *, standalone_mode: bool = True) -> Any:
-    """Run the command line on ``arguments``; a wrong option becomes a SpecError."""
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code. A wrong option or argument becomes a SpecError."""
     from benchmarks.errors import SpecError
 
-    command = typer.main.get_command(app)
+    main: Callable[..., Any] = cli.main
     try:
-        return command.main(arguments, prog_name="rashomon", standalone_mode=standalone_mode)
-    except Exception as error:
-        message = getattr(error, "format_message", None)
-        if message is None:
-            raise
-        raise SpecError(f"{message()} `rashomon --help` lists what there is.") from error
+        code = main(list(arguments), prog_name="rashomon", standalone_mode=False)
+    except click.ClickException as error:
+        message = error.format_message().removesuffix(".")
+        joint = " " if message.endswith("?") else "; "
+        raise SpecError(f"{message[:1].lower()}{message[1:]}{joint}`rashomon --help` lists what there is.") from error
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    return code if isinstance(code, int) else 0
 
 
 def _words(text: str | None) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()] if text else []
 
 
-def _strata(given: list[str] | None) -> dict[str, list[str]] | None:
+def _strata(given: Sequence[str]) -> dict[str, list[str]]:
     from benchmarks.errors import SpecError
 
-    if not given:
-        return None
-    pairs = [item.partition("=") for item in given]
-    for key, _, values in pairs:
+    chosen: dict[str, list[str]] = {}
+    for item in given:
+        key, _, values = item.partition("=")
         if not key or not _words(values):
-            raise SpecError(f"--strata takes KEY=VALUE,VALUE, not {key!r}.")
-    return {key: _words(values) for key, _, values in pairs}
+            raise SpecError(f"--strata takes KEY=VALUE,VALUE, not {item!r}.")
+        chosen[key] = _words(values)
+    return chosen

@@ -68,7 +68,9 @@ class BatchSpec(BaseModel):
             get_judge(word)
         pairs = list(product(dict.fromkeys(self.model), dict.fromkeys(prompt_sets)))
         if self.name and len(pairs) > 1:
-            raise SpecError(f"name = {self.name!r} can only name one run, and this spec makes {len(pairs)}; leave it out.")
+            raise SpecError(
+                f"name = {self.name!r} can only name one run, and this spec makes {len(pairs)}; leave it out."
+            )
         shared = self.model_dump(exclude={"model", "prompt_set"})
         return [RunSpec(**shared, model=model, prompt_set=prompts) for model, prompts in pairs]
 
@@ -156,5 +158,9 @@ def parse(model: type[M], values: Any, where: str) -> M:
             fields = DecodingSpec.model_fields if first["loc"][0] == "decoding" else model.model_fields
             raise SpecError(f"{where}: unknown key {key!r}; {did_you_mean(str(first['loc'][-1]), fields)}") from error
         if first["type"] == "missing":
-            raise SpecError(f"{where}: {key!r} is missing; say it in the spec or as --{key.replace('_', '-')}.") from error
-        raise SpecError(f"{where}: {key} = {first['input']!r}: {first['msg'][:1].lower() + first['msg'][1:]}.") from error
+            raise SpecError(
+                f"{where}: {key!r} is missing; say it in the spec or as --{key.replace('_', '-')}."
+            ) from error
+        raise SpecError(
+            f"{where}: {key} = {first['input']!r}: {first['msg'][:1].lower() + first['msg'][1:]}."
+        ) from error

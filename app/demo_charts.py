@@ -118,9 +118,7 @@ def _dots(figure: Any, number: int, folder: Path) -> dict[str, Any]:
     return _mmmu_row(f"dots_{number}", number, "<image 1> How many dots are there?", options, "C", image)
 
 
-def _mmmu_row(
-    name: str, number: int, question: str, options: Sequence[str], answer: str, image: str
-) -> dict[str, Any]:
+def _mmmu_row(name: str, number: int, question: str, options: Sequence[str], answer: str, image: str) -> dict[str, Any]:
     return {
         "id": f"demo_{name}",
         "subject": _SUBJECTS[number % len(_SUBJECTS)],

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 KINDS = ("full", "plain", "json", "none")
-PLAIN_SECONDS = 10.0
 
 
 class Display(ABC):
@@ -51,6 +50,8 @@ class Silent(Display):
 class Plain(Display):
     """A line whenever a run's state changes, and every ten seconds."""
 
+    every_seconds = 10.0
+
     def __init__(self, write: Callable[[str], None] = print) -> None:
         self._write = write
         self._paces: dict[str, Pace] = {}
@@ -63,7 +64,7 @@ class Plain(Display):
             pace.sample(run.done)
             now, before = time.monotonic(), self._told.get(run.name)
             news = before is None or before[0] != run.state
-            due = now - self._when.get(run.name, 0.0) >= PLAIN_SECONDS and before != (run.state, run.done)
+            due = now - self._when.get(run.name, 0.0) >= self.every_seconds and before != (run.state, run.done)
             if news or due:
                 self._told[run.name], self._when[run.name] = (run.state, run.done), now
                 self._write(self.line(run, pace))
@@ -83,7 +84,9 @@ class Plain(Display):
 
 
 class Json(Plain):
-    """The same moments as :class:`Plain`, one JSON object a line."""
+    """One JSON object a line, whenever a run's state changes and every half second."""
+
+    every_seconds = 0.5
 
     def line(self, run: RunSummary, pace: Pace) -> str:
         return json.dumps(
@@ -168,8 +171,8 @@ def accuracy(progress: Progress) -> str:
         return "-"
     from benchmarks.statistics import wilson
 
-    low, high = wilson(judged.correct, judged.labelled)
-    return f"{judged.correct / judged.labelled:.3f} [{low:.3f}, {high:.3f}] n={judged.labelled}"
+    share = wilson(judged.correct, judged.labelled)
+    return f"{share.value:.3f} [{share.low:.3f}, {share.high:.3f}] n={share.n}"
 
 
 def make_display(kind: str | None) -> Display:

@@ -34,15 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from app.cli import cli
+    from app.cli import run
 
     # `--batch` is how the headless mode is asked for; it is the command `batch`, wherever it stands.
     if "--batch" in arguments and "batch" not in arguments:
         arguments.remove("--batch")
         options = _leading_options(arguments)
         arguments = [*arguments[:options], "batch", *arguments[options:]]
-    code = cli(arguments, standalone_mode=False)
-    return code if isinstance(code, int) else 0
+    return run(arguments)
 
 
 def _leading_options(arguments: Sequence[str]) -> int:

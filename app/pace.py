@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
-import time
 
 WINDOW_SECONDS = 60.0
 

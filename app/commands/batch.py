@@ -66,7 +66,9 @@ def resume(
     if repeat or retry_errors:
         with FileLock(folder / "lock") as lock:
             if not lock.acquire("rashomon resume"):
-                raise StoreError(f"{lock.holder() or 'another process'} is working on {folder.name}; wait for it to end.")
+                raise StoreError(
+                    f"{lock.holder() or 'another process'} is working on {folder.name}; wait for it to end."
+                )
             with RunStore.open(folder) as store:
                 count = store.repeat(conditions, errors_only=retry_errors and not repeat)
         say(f"{folder.name}: {count} instances are asked again.", display)
@@ -98,9 +100,7 @@ def work(
     after = [summary(run.folder) for run in planned]
     if code == INTERRUPTED:
         left = next((run for run in after if run.done < run.total), after[-1])
-        shown.problem(
-            f"interrupted; every answer reported done is safe: go on with `rashomon resume {left.name}`."
-        )
+        shown.problem(f"interrupted; every answer reported done is safe: go on with `rashomon resume {left.name}`.")
         return INTERRUPTED
     if display != "json" and display != "none":
         _conclude(planned, after)

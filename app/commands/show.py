@@ -42,8 +42,8 @@ def show(
     for folder in folders:
         run = summary(folder)
         print(f"{clean(run.name)}: {run.state}, {run.done} of {run.total} answered")
-    for one in tables:
-        print_table(one)
+    for each in tables:
+        print_table(each)
 
 
 def _sample(folder: Path, instance: str) -> dict[str, Any]:

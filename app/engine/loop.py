@@ -13,7 +13,7 @@ from mlx_backends.base import Backend
 
 GROUP_SECONDS = 0.05
 """Answers that finish within this time of the last commit share the next one; a slower backend's are committed at once."""
-GROUP_SIZE = 64
+GROUP_SIZE = 16
 """At most this many answers wait for a commit, so that no more than these are asked again after a kill."""
 
 Stop = Callable[[], bool]
@@ -80,7 +80,7 @@ def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *
     for generation, record in store.unjudged(judge.id):
         if stop():
             break
-        verdict = verdict_of(judge, record)
+        verdict = verdict_of(judge, record, benchmark)
         condition = record.instance.condition
         batch.append((generation, condition, verdict, _is_correct(benchmark, condition, verdict)))
         count += 1
@@ -92,12 +92,15 @@ def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *
     return count
 
 
-def verdict_of(judge: FunctionJudge, record: Record) -> Verdict:
-    """The judge's verdict; a judge that raises has failed on this answer, and the run goes on."""
+def verdict_of(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:
+    """The judge's verdict; a judge that raises or makes up a label has failed on this answer, and the run goes on."""
     try:
-        return judge.judge(record)
+        verdict = judge.judge(record)
     except Exception as error:
         return Verdict(judge.id, "judge-failed", reason=f"{type(error).__name__}: {error}")
+    if verdict.status == "labelled" and verdict.label not in benchmark.labels:
+        return Verdict(judge.id, "judge-failed", reason=f"unknown label {verdict.label!r}", raw=verdict.raw)
+    return verdict
 
 
 def _answer(
@@ -111,7 +114,7 @@ def _answer(
     verdicts: tuple[Verdict, ...] = ()
     if last and generation.finish_reason != "error":
         record = Record(pending.instance, (*pending.generations, generation))
-        verdicts = tuple(verdict_of(judge, record) for judge in judges)
+        verdicts = tuple(verdict_of(judge, record, benchmark) for judge in judges)
     condition = pending.instance.condition
     return Answer(
         ordinal=pending.ordinal,

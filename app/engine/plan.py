@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from app.store.run import DATABASE, RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Instance, get_benchmark
 from benchmarks.build import Build
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.subset import select
 from mlx_backends.base import EngineInfo
 from mlx_backends.registry import describe
@@ -58,9 +59,7 @@ def plan(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) ->
     return Planned(folder, spec, found=True)
 
 
-def replan(
-    workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False
-) -> Planned:
+def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False) -> Planned:
     """The run in ``folder``, checked to be resumable: the spec, the data and the model are still what they were.
 
     ``data`` is where the build lies now, if it moved. Raises SpecError with the difference where something changed.
@@ -140,6 +139,9 @@ def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Seque
         stratify_by=benchmark.stratum,
         seed=spec.seed,
     )
+    twice = [name for name, count in Counter(instance.id for instance in chosen).items() if count > 1]
+    if twice:
+        raise SourceError(f"{build.path} holds the id {twice[0]!r} more than once; build it again.")
     if not chosen:
         raise SpecError("no instance is left by these conditions, strata and limit; widen them.")
     return chosen
@@ -153,7 +155,9 @@ def _create(workspace: Workspace, folder: Path, spec: RunSpec, build: Build, ide
         "identity": identity,
         "data": str(build.path.absolute()),
         "conditions": list(benchmark.conditions),
-        "correct": {c: [label for label in benchmark.labels if benchmark.correct(c, label)] for c in benchmark.conditions},
+        "correct": {
+            c: [label for label in benchmark.labels if benchmark.correct(c, label)] for c in benchmark.conditions
+        },
         "created": time.time(),
         "state": {"state": "planned"},
     }
@@ -170,8 +174,12 @@ def _create(workspace: Workspace, folder: Path, spec: RunSpec, build: Build, ide
         os.rename(hidden, folder)
     except OSError as error:
         if folder.exists():
-            raise StoreError(f"another process has just begun {folder.name}; `rashomon runs` shows how far it is.") from error
-        raise StoreError(f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace.") from error
+            raise StoreError(
+                f"another process has just begun {folder.name}; `rashomon runs` shows how far it is."
+            ) from error
+        raise StoreError(
+            f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace."
+        ) from error
     finally:
         shutil.rmtree(hidden, ignore_errors=True)
 
@@ -204,5 +212,3 @@ def _is_alive(pid: str) -> bool:
 def info_to_json(info: EngineInfo) -> dict[str, Any]:
     """An engine's description as a JSON object."""
     return asdict(info)
-
-

@@ -100,7 +100,9 @@ class Supervisor:
         if self.interrupted:
             return INTERRUPTED
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        hint = " (an abort while a model answers is most often the GPU out of memory)" if code == -signal.SIGABRT else ""
+        hint = (
+            " (an abort while a model answers is most often the GPU out of memory)" if code == -signal.SIGABRT else ""
+        )
         self.display.problem(
             f"the worker of {log.parent.name} {how}{hint}; every answer reported done is safe, {log} says more; "
             f"go on with `rashomon resume {log.parent.name}`."
@@ -111,4 +113,3 @@ class Supervisor:
         again, self.interrupted = self.interrupted, True
         if self._worker is not None and self._worker.poll() is None:
             self._worker.send_signal(signal.SIGKILL if again else signal.SIGTERM)
-

@@ -95,9 +95,7 @@ def _short(value: float, digits: int = 3) -> str:
 
 def to_csv(table: Table) -> str:
     """A table as CSV: for every column of estimates its value, low, high and n; n/a is empty."""
-    wide = [
-        any(isinstance(cells[i], Estimate) for _, cells in table.rows) for i in range(len(table.columns))
-    ]
+    wide = [any(isinstance(cells[i], Estimate) for _, cells in table.rows) for i in range(len(table.columns))]
     header = ["row"]
     for column, estimated in zip(table.columns, wide, strict=True):
         header += [column, f"{column} low", f"{column} high", f"{column} n"] if estimated else [column]
@@ -143,7 +141,9 @@ def to_latex(table: Table) -> str:
         " & ".join(["", *(latex(column) for column in table.columns)]) + r" \\",
         r"\midrule",
     ]
-    lines += [" & ".join([latex(label), *(_latex_cell(cell) for cell in cells)]) + r" \\" for label, cells in table.rows]
+    lines += [
+        " & ".join([latex(label), *(_latex_cell(cell) for cell in cells)]) + r" \\" for label, cells in table.rows
+    ]
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par\smallskip{{\footnotesize {latex(note)}}}" for note in (*table.notes, *reasons(table))]
     return "\n".join([*lines, r"\end{table}", ""])

@@ -83,6 +83,4 @@ def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estima
     for cell in json.loads(path.read_text("utf-8")):
         if cell.get("ours") == table.name:
             found.setdefault(cell["row"], {})[cell["column"]] = Estimate(cell["value"], n=cell.get("n", 0))
-    return [
-        (f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in found.items()
-    ]
+    return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in found.items()]

@@ -41,7 +41,8 @@ def clean(text: str, *, limit: int | None = None, newlines: bool = False) -> str
     """``text`` with every character that could steer a terminal made a visible escape.
 
     That is C0 and C1 controls (so no escape sequence survives), lone surrogates, bidirectional and zero-width
-    characters. Tabs become spaces; newlines stay only where ``newlines``. More than ``limit`` characters are cut, marked by an ellipsis.
+    characters. Tabs become spaces; newlines stay only where ``newlines``. More than ``limit`` characters are cut,
+    marked by an ellipsis.
     """
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"

@@ -207,7 +207,7 @@ class RunStore:
         ).fetchall()
         order = self.meta("conditions", [])
         rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
-        return [Progress(*row, judged=judged[row[0]]) for row in rows]
+        return [Progress(*row, judged[row[0]]) for row in rows]
 
     # --- answering -------------------------------------------------------------------------------
 
@@ -387,7 +387,8 @@ class RunStore:
             self._count_verdict(condition, judge, status, False, count)
             if right:
                 self._db.execute(
-                    "UPDATE judged SET correct = correct + ? WHERE condition = ? AND judge = ?", (count, condition, judge)
+                    "UPDATE judged SET correct = correct + ? WHERE condition = ? AND judge = ?",
+                    (count, condition, judge),
                 )
 
     # --- reading ---------------------------------------------------------------------------------
@@ -432,9 +433,7 @@ class RunStore:
             numbers = array("I")
             numbers.frombytes(tokens)
             text, finish_reason, *figures = rest
-            found[ordinal].append(
-                Generation(f"{instance_id}#{step}", text, finish_reason, tuple(numbers), *figures)
-            )
+            found[ordinal].append(Generation(f"{instance_id}#{step}", text, finish_reason, tuple(numbers), *figures))
         return found
 
 

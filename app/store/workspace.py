@@ -130,4 +130,3 @@ def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
     if noted == "done" and any(p.done < p.total for p in progress):
         return "partial"
     return noted
-

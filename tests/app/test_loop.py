@@ -22,7 +22,9 @@ def stop_after(looks: int | None) -> Callable[[], bool]:
     return lambda: looks is not None and next(counter) >= looks
 
 
-def run_to_the_end(folder: Path, count: int, capacity: int, seed: int, stops: list[int]) -> tuple[list[Record], list[str]]:
+def run_to_the_end(
+    folder: Path, count: int, capacity: int, seed: int, stops: list[int]
+) -> tuple[list[Record], list[str]]:
     """Answer all, stopped after so many looks at the stop flag, reopening the store each time; the calls made."""
     RunStore.create(folder, META, toy_instances(count)).close()
     calls: list[str] = []

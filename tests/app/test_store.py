@@ -17,7 +17,11 @@ from benchmarks.base import Generation, Instance, Text, Verdict
 from benchmarks.errors import StoreError
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
 
-META = {"spec": {"judge": ["even"]}, "conditions": list(Toy.conditions), "correct": {"plain": ["YES"], "twisted": ["NO"]}}
+META = {
+    "spec": {"judge": ["even"]},
+    "conditions": list(Toy.conditions),
+    "correct": {"plain": ["YES"], "twisted": ["NO"]},
+}
 
 
 def make(folder: Path, count: int = 20) -> RunStore:
@@ -39,7 +43,9 @@ def test_a_record_comes_back_as_it_was_committed(tmp_path: Path) -> None:
     instance = Instance("a/b", "a", "plain", "q\x00\x1b[31m?", (Text("‮ text"),), {"image": ("1", "2")}, {"kind": "x"})
     store = RunStore.create(tmp_path, META, [instance])
     store.use_engine({"engine": "x"})
-    generation = Generation(instance.id + "#0", "naïve \x1b]52;c;x\x07", "length", (1, 2**32 - 1), 5, 2, 0.1, 0.2, 2**40)
+    generation = Generation(
+        instance.id + "#0", "naïve \x1b]52;c;x\x07", "length", (1, 2**32 - 1), 5, 2, 0.1, 0.2, 2**40
+    )
     verdict = Verdict("even@1", "labelled", "YES", "why", "raw")
     store.commit([Answer(0, "plain", 0, "digest", generation, True, (verdict,), (True,))])
     (record,) = store.records()
@@ -70,7 +76,11 @@ def test_one_accepted_generation_an_instance_and_step_is_the_databases_own_rule(
 def test_counters_equal_a_count_of_the_rows(tmp_path: Path) -> None:
     store = make(tmp_path, 60)
     answer_pending(
-        store, Scripted(4, failing=frozenset({"example-3/plain#1", "example-5/twisted#0"})), TwoSteps(), [EvenJudge()], Toy()
+        store,
+        Scripted(4, failing=frozenset({"example-3/plain#1", "example-5/twisted#0"})),
+        TwoSteps(),
+        [EvenJudge()],
+        Toy(),
     )
     kept = exact(store)
     assert sum(p.done for p in kept) == 60
@@ -98,7 +108,9 @@ def test_repeating_a_condition_sets_its_answers_aside_and_keeps_them(tmp_path: P
     assert [(p.condition, p.done) for p in store.progress()] == [("plain", 10), ("twisted", 0)]
     answer(store)
     assert {record.instance.id: record.generations for record in store.records()} == first
-    rows = sqlite3.connect(tmp_path / DATABASE).execute("SELECT accepted, count(*) FROM generation GROUP BY 1").fetchall()
+    rows = (
+        sqlite3.connect(tmp_path / DATABASE).execute("SELECT accepted, count(*) FROM generation GROUP BY 1").fetchall()
+    )
     assert rows == [(0, 20), (1, 40)]
 
 
@@ -117,7 +129,7 @@ def test_a_database_at_its_page_limit_loses_nothing_that_was_reported(tmp_path: 
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages + 6}")
     backend = Scripted()
-    with pytest.raises(StoreFullError, match="no room left.*rashomon resume"):
+    with pytest.raises(StoreFullError, match=r"no room left.*rashomon resume"):
         answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy())
     store.close()
     with RunStore.open(tmp_path) as again:
@@ -145,7 +157,8 @@ def test_a_run_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"not a database at all, just bytes" * 50, "cannot be read as a run"), (b"", "never planned")]
+    ("content", "says"),
+    [(b"not a database at all, just bytes" * 50, "cannot be read as a run"), (b"", "never planned")],
 )
 def test_a_damaged_database_is_told_in_a_sentence(tmp_path: Path, content: bytes, says: str) -> None:
     (tmp_path / DATABASE).write_bytes(content)

@@ -1,0 +1,300 @@
+"""Headless runs as a user meets them: real processes, signals, wrong input, hostile answers."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from app.demo_charts import draw_sources
+from tests.support.command import Rashomon, kill_all
+
+ESCAPES = "\x1b]52;c;c3RvbGVu\x07\x1b[31m[red]2008[/red] [@click=app.bell]x[/] \u202e"
+FORMULA = '=HYPERLINK("http://example.invalid","2008")'
+LATEX = r"50% of $5 & a_b {x} \input{passwd} ~ ^ #"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("built")
+    draw_sources(home / "sources")
+    Rashomon(home).run("build", "cmc-bench", "--source", home / "sources")
+    return home / "workspace" / "benchmarks"
+
+
+@pytest.fixture
+def rashomon(built: Path, tmp_path: Path) -> Rashomon:
+    shutil.copytree(built, tmp_path / "workspace" / "benchmarks")
+    return Rashomon(tmp_path)
+
+
+def run_of(rashomon: Rashomon, *arguments: str | Path, code: int = 0, model: str = "policy:uniform") -> str:
+    done = rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", model, *arguments, code=code)
+    return done.stdout + done.stderr
+
+
+def states(rashomon: Rashomon) -> dict[str, tuple[str, int, int]]:
+    told = json.loads(rashomon.run("runs", "--json").stdout)
+    return {run["name"]: (run["state"], run["done"], run["total"]) for run in told}
+
+
+def test_a_spec_file_makes_a_run_for_each_model_and_prompt_set(rashomon: Rashomon) -> None:
+    spec = rashomon.home / "spec.toml"
+    spec.write_text(
+        'benchmark = "cmc-bench"\ndata = "workspace/benchmarks/cmc-bench"\n'
+        'model = ["policy:always-image", "policy:always-text"]\nprompt_set = ["paper", "conflict-aware"]\nlimit = 4\n'
+    )
+    told = rashomon.run("--batch", spec).stdout
+    assert "always-image (paper)" in told
+    assert len(states(rashomon)) == 4
+    assert {(state, done == total) for state, done, total in states(rashomon).values()} == {("done", True)}
+    assert all(total == 32 for _, _, total in states(rashomon).values()), "four whole examples of eight instances"
+    again = rashomon.run("--batch", spec).stdout
+    assert again.count("are answered already") == 4
+    assert len(states(rashomon)) == 4
+
+
+def test_the_command_line_goes_before_the_spec(rashomon: Rashomon) -> None:
+    spec = rashomon.home / "spec.toml"
+    spec.write_text('benchmark = "cmc-bench"\nmodel = "policy:random"\nlimit = 8\n[decoding]\nmax_tokens = 99\n')
+    rashomon.run("--batch", spec, "--limit", "2", "--max-tokens", "7", "--name", "mine")
+    told = json.loads((rashomon.home / "export" / "mine" / "results.json").read_text() if False else rashomon.run(
+        "show", "mine", "--json", "--table", "failures"
+    ).stdout)
+    assert told[0]["rows"]
+    (run,) = json.loads(rashomon.run("runs", "--json").stdout)
+    assert run["total"] == 16
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_says_how_to_go_on_and_goes_on(rashomon: Rashomon, number: int) -> None:
+    slow = rashomon.ordered(seconds=(0.02, 0.04))
+    process = slow.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x")
+    wait_until(lambda: states(rashomon).get("x", ("", 0, 0))[1] > 5)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, out + err
+    assert err.strip().splitlines()[-1].endswith("go on with `rashomon resume x`.")
+    state, done, total = states(rashomon)["x"]
+    assert (state, 5 < done < total) == ("interrupted", True)
+    assert "going on after" in rashomon.run("resume", "x").stdout
+    assert states(rashomon)["x"] == ("done", total, total)
+
+
+def test_when_its_parent_is_killed_the_worker_stops_by_itself(rashomon: Rashomon) -> None:
+    process = rashomon.ordered(seconds=(0.02, 0.04)).start(
+        "--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x"
+    )
+    wait_until(lambda: states(rashomon).get("x", ("", 0, 0))[1] > 5)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: states(rashomon)["x"][0] == "interrupted")
+    rashomon.run("resume", "x")
+
+
+def test_a_worker_that_aborts_ends_neither_the_batch_nor_the_other_models(rashomon: Rashomon) -> None:
+    crashing = rashomon.ordered(abort="policy:always-image")
+    done = crashing.run(
+        "--batch", "--benchmark", "cmc-bench", "--model", "policy:always-image", "--model", "policy:always-text", code=1
+    )
+    assert "killed by SIGABRT" in done.stderr
+    assert "GPU out of memory" in done.stderr
+    found = states(rashomon)
+    assert sorted(state for state, _, _ in found.values()) == ["done", "interrupted"]
+
+
+def test_two_runs_at_once_share_the_device_one_after_the_other(rashomon: Rashomon) -> None:
+    slow = rashomon.ordered(seconds=(0.02, 0.03), needs_device=True)
+    first = slow.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "first", "--limit", "12")
+    wait_until(lambda: states(rashomon).get("first", ("", 0, 0))[1] > 3)
+    second = slow.start(
+        "--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--name", "second", "--limit", "2", "--display", "plain"
+    )
+    wait_until(lambda: states(rashomon).get("second", ("", 0, 0))[0] == "queued")
+    assert states(rashomon)["first"][0] == "running"
+    out, err = second.communicate(timeout=60)
+    assert second.returncode == 0, out + err
+    assert "waiting for run first" in out
+    first.communicate(timeout=60)
+    assert {state for state, _, _ in states(rashomon).values()} == {"done"}
+
+
+def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None:
+    slow = rashomon.ordered(seconds=(0.02, 0.03))
+    first = slow.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x")
+    wait_until(lambda: states(rashomon).get("x", ("", 0, 0))[1] > 3)
+    for command in (["resume", "x"], ["resume", "x", "--repeat"]):
+        told = rashomon.run(*command, code=2).stderr
+        assert "process" in told
+        assert "working on x" in told
+    kill_all(first)
+    rashomon.run("resume", "x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--limit", "0"], "limit"),
+        (["--prompt-set", "papre"], "did you mean 'paper'?"),
+        (["--conditions", "aligned,imagecorrect"], "did you mean 'image-correct'?"),
+        (["--judge", "mach"], "did you mean 'match'?"),
+        (["--strata", "type=temporel"], "temporal"),
+        (["--strata", "type"], "--strata takes KEY=VALUE"),
+        (["--temperature", "-1"], "temperature"),
+        (["--temperature", "nan"], "temperature"),
+        (["--max-tokens", "many"], "max-tokens"),
+        (["--data", "nowhere"], "is not a built benchmark"),
+        (["--name", "../outside"], "name"),
+        (["--display", "fancy"], "there is no display 'fancy'"),
+        (["--lmit", "3"], "'--limit'"),
+        (["missing.toml"], "cannot read the spec"),
+    ],
+)
+def test_a_wrong_command_is_one_sentence_and_exit_code_2(rashomon: Rashomon, arguments: list[str], says: str) -> None:
+    told = run_of(rashomon, *arguments, code=2)
+    assert says in told
+    assert told.startswith("rashomon: ")
+    assert len(told.splitlines()) == 1
+    assert states(rashomon) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ('benchmrk = "cmc-bench"', "unknown key 'benchmrk'; did you mean 'benchmark'?"),
+        ('benchmark = "cmc-bench"', "'model' is missing"),
+        ('benchmark = "cmcbench"\nmodel = "policy:random"', "did you mean 'cmc-bench'?"),
+        ('benchmark = "cmc-bench"\nmodel = "policy:randon"', "did you mean 'policy:random'?"),
+        ('benchmark = "cmc-bench"\nmodel = "policy:random"\n[decoding]\nmax_token = 3', "did you mean 'max_tokens'?"),
+        ('benchmark = "cmc-bench"\nmodel = []', "model"),
+        ("benchmark = ", "not valid TOML"),
+        ('benchmark = "cmc-bench"\nmodel = "/no/such/folder"', "/no/such/folder"),
+    ],
+)
+def test_a_wrong_spec_names_the_key_and_the_nearest_right_word(rashomon: Rashomon, spec: str, says: str) -> None:
+    path = rashomon.home / "spec.toml"
+    path.write_text(spec)
+    told = rashomon.run("--batch", path, code=2).stderr
+    assert says in told
+    assert len(told.splitlines()) == 1
+
+
+def test_a_dry_run_checks_and_runs_nothing(rashomon: Rashomon) -> None:
+    assert "the spec is right" in run_of(rashomon, "--dry-run")
+    assert states(rashomon) == {}
+
+
+def test_a_run_that_is_no_longer_what_it_was_is_refused_with_the_difference(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "x", "--limit", "2")
+    told = run_of(rashomon, "--name", "x", "--limit", "3", code=2)
+    assert "limit: was 2, is 3" in told
+    spec = rashomon.workspace / "runs" / "x" / "spec.toml"
+    kept = spec.read_text()
+    spec.write_text(kept.replace("limit = 2", "limit = 20"))
+    assert "limit: was 2, is 20" in rashomon.run("resume", "x", code=2).stderr
+    spec.write_text(kept)
+    upgraded = rashomon.ordered(info={"versions": {"mlx-vlm": "99"}})
+    told = upgraded.run("resume", "x", code=2).stderr
+    assert "version of mlx-vlm: was None, is '99'" in told
+    assert "--accept-engine" in told
+    upgraded.run("resume", "x", "--accept-engine")
+    assert "weights digest" in rashomon.ordered(info={"weights": "ab"}).run("resume", "x", code=2).stderr
+
+
+def test_one_condition_runs_alone_and_again(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "x", "--limit", "2", "--conditions", "aligned,both-wrong")
+    told = json.loads(rashomon.run("runs", "--json").stdout)
+    assert [(c["condition"], c["done"], c["total"]) for c in told[0]["conditions"]] == [("aligned", 2, 2), ("both-wrong", 2, 2)]
+    assert "2 instances are asked again" in rashomon.run("resume", "x", "--repeat", "--conditions", "aligned").stdout
+    assert states(rashomon)["x"] == ("done", 4, 4)
+
+
+def test_failures_are_told_apart_counted_and_make_the_exit_code_1(rashomon: Rashomon) -> None:
+    says = {
+        "/aligned": ["<think>only thoughts, cut", "length"],
+        "/image-correct": ["", "stop"],
+        "/text-correct": ["2008 and then it was c", "length"],
+        "/both-wrong": ["", "error"],
+    }
+    odd = rashomon.ordered(says=says)
+    told = run_of(odd, "--name", "x", "--limit", "4", code=1)
+    assert "4 failed: `rashomon show x --table failures`" in told
+    (table,) = json.loads(rashomon.run("show", "x", "--json", "--table", "failures").stdout)
+    text = json.dumps(table)
+    assert "unparsed" in text
+    rows = {row["row"].rpartition(" / ")[2]: row["cells"] for row in table["rows"]}
+    assert (rows["aligned"]["unparsed"], rows["aligned"]["cut"]) == (4, 4)
+    assert (rows["image-correct"]["unparsed"], rows["image-correct"]["cut"]) == (4, 0)
+    assert (rows["text-correct"]["unparsed"], rows["text-correct"]["cut"]) == (0, 4)
+    assert (rows["both-wrong"]["error"], rows["both-wrong"]["unparsed"]) == (4, 0)
+    assert "instances are asked again" in rashomon.run("resume", "x", "--retry-errors").stdout
+    assert states(rashomon)["x"][1:] == (32, 32)
+
+
+def test_what_a_model_says_steers_neither_terminal_nor_spreadsheet_nor_latex(rashomon: Rashomon) -> None:
+    says = {"/aligned": [ESCAPES, "stop"], "/image-correct": [FORMULA, "stop"], "/both-wrong": [LATEX, "stop"]}
+    odd = rashomon.ordered(says=says)
+    shown = run_of(odd, "--name", "x", "--limit", "4")
+    rashomon.run("export", "x", "--out", rashomon.home / "out")
+    with (rashomon.home / "out" / "samples.csv").open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    answers = {row["condition"]: row["answer"] for row in rows}
+    assert answers["image-correct"] == "'" + FORMULA
+    assert not [cell for row in rows for cell in row.values() if cell[:1] in "=+-@\t\r" and cell]
+    samples = [json.loads(line) for line in (rashomon.home / "out" / "samples.jsonl").read_text().splitlines()]
+    assert [s["steps"][0]["text"] for s in samples if s["condition"] == "aligned"][0] == ESCAPES, "kept as it was said"
+    one = next(s["id"] for s in samples if s["condition"] == "aligned")
+    shown += rashomon.run("show", "x", "--sample", one).stdout + rashomon.run("show", "x").stdout
+    assert "[red]2008[/red]" in shown, "markup is text"
+    for text in (shown, *(path.read_text() for path in (rashomon.home / "out").glob("*.csv"))):
+        assert not [c for c in text if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"]
+
+
+def test_a_workspace_that_cannot_be_written_is_told(rashomon: Rashomon, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    told = rashomon.run(
+        "--workspace", tmp_path / "file" / "ws", "batch", "--benchmark", "cmc-bench", "--model", "policy:random",
+        "--data", rashomon.workspace / "benchmarks" / "cmc-bench", code=2,
+    ).stderr  # fmt: skip
+    assert "cannot write in" in told
+    assert "--workspace" in told
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_a_read_only_workspace_is_told_and_its_runs_are_still_shown(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "x", "--limit", "1")
+    runs = rashomon.workspace / "runs"
+    runs.chmod(0o500)
+    (runs / "x").chmod(0o500)
+    try:
+        assert "cannot write" in run_of(rashomon, "--name", "y", "--limit", "1", code=2)
+        assert states(rashomon)["x"][0] == "done"
+        rashomon.run("show", "x")
+    finally:
+        runs.chmod(0o700)
+        (runs / "x").chmod(0o700)
+
+
+def test_a_missing_image_is_an_error_of_that_answer_alone(rashomon: Rashomon) -> None:
+    copied = rashomon.home / "copied"
+    shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", copied)
+    rows = [json.loads(line) for line in (copied / "instances.jsonl").read_text().splitlines()]
+    assert rows
+    run_of(rashomon, "--name", "x", "--limit", "1", "--data", copied)
+    shutil.move(copied, rashomon.home / "moved")
+    assert "is not a built benchmark" in rashomon.run("resume", "x", code=2).stderr
+    rashomon.run("resume", "x", "--data", rashomon.home / "moved")
+
+
+def wait_until(condition: object, seconds: float = 30) -> None:
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.05)

@@ -1,0 +1,172 @@
+"""SIGKILL at random moments: of the build, the answers, the judging and a schema migration; then go on."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from app.demo_charts import draw_sources
+from app.engine.loop import GROUP_SIZE
+from app.store.run import DATABASE
+from tests.support.command import Rashomon, kill_all
+
+KILLS = {"answers": 24, "slow answers": 6, "judging": 8, "build": 8, "migration": 8}
+RUN = "killed"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with sources, a build of them, and an undisturbed run's canonical export in ``expected``."""
+    home = tmp_path_factory.mktemp("home")
+    draw_sources(home / "sources")
+    rashomon = Rashomon(home)
+    rashomon.run("build", "cmc-bench", "--source", home / "sources")
+    rashomon.run("batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN, "--display", "none")
+    rashomon.run("export", RUN, "--canonical", "--out", home / "expected")
+    return home
+
+
+def fresh(home: Path, where: Path) -> Rashomon:
+    """A home of its own with the same build and no runs."""
+    shutil.copytree(home / "workspace" / "benchmarks", where / "workspace" / "benchmarks")
+    return Rashomon(where)
+
+
+def batch(rashomon: Rashomon) -> subprocess.Popen[str]:
+    return rashomon.start(
+        "--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN, "--display", "json"
+    )
+
+
+def query(rashomon: Rashomon, sql: str) -> list[tuple[int, ...]]:
+    with sqlite3.connect(rashomon.workspace / "runs" / RUN / DATABASE) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def same_export(rashomon: Rashomon, home: Path) -> None:
+    """The canonical export is byte for byte that of the undisturbed run."""
+    out = rashomon.home / "export"
+    rashomon.run("export", RUN, "--canonical", "--out", out)
+    expected = {path.name: path.read_bytes() for path in (home / "expected").iterdir()}
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == expected
+    assert len(expected) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "seconds", "in_flight"),
+    [("answers", (0.0, 0.012), 1 + GROUP_SIZE), ("slow answers", (0.06, 0.09), 1)],
+)
+def test_killed_while_answering(
+    home: Path, tmp_path: Path, kind: str, seconds: tuple[float, float], in_flight: int
+) -> None:
+    chance = random.Random(7)
+    calls = tmp_path / "calls"
+    rashomon = fresh(home, tmp_path).ordered(calls=str(calls), seconds=seconds)
+    accepted: set[tuple[int, ...]] = set()
+    asked_again = 0
+    for _ in range(KILLS[kind]):
+        process = batch(rashomon)
+        time.sleep(chance.uniform(0.3, 1.6))
+        reported = _kill_and_last_report(process)
+        if not (rashomon.workspace / "runs" / RUN / DATABASE).exists():
+            continue
+        kept = set(query(rashomon, "SELECT id, instance, step FROM generation WHERE accepted"))
+        assert kept >= accepted, "an answer that was durable is gone"
+        assert len(kept) >= reported, "an answer that was reported done is gone"
+        accepted = kept
+        made = calls.read_text().splitlines() if calls.exists() else []
+        lost = len(made) - asked_again - len(kept)
+        assert 0 <= lost <= in_flight
+        asked_again += lost
+    rashomon.run("resume", RUN, "--display", "none")
+    (total,) = query(rashomon, "SELECT count(*) FROM instance")[0]
+    assert accepted, "no kill came late enough to mean anything"
+    assert query(rashomon, "SELECT count(*), count(DISTINCT instance) FROM generation") == [(total, total)]
+    counted = Counter(calls.read_text().splitlines())
+    assert sum(counted.values()) - total == asked_again
+    print(f"{kind}: {KILLS[kind]} kills, {total} answers, {asked_again} asked again")
+    same_export(rashomon, home)
+
+
+@pytest.mark.slow
+def test_killed_while_judging(home: Path, tmp_path: Path) -> None:
+    chance = random.Random(8)
+    rashomon = fresh(home, tmp_path).ordered(judge_seconds=0.02)
+    Rashomon(tmp_path).run(
+        "batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN, "--display", "none"
+    )
+    query(rashomon, "DELETE FROM verdict")
+    query(rashomon, "DELETE FROM judged")
+    before = 0
+    for _ in range(KILLS["judging"]):
+        process = batch(rashomon)
+        time.sleep(chance.uniform(0.4, 1.0))
+        _kill_and_last_report(process)
+        ((judged,),) = query(rashomon, "SELECT count(*) FROM verdict")
+        assert judged >= before
+        before = judged
+    assert before, "no kill came late enough to mean anything"
+    rashomon.ordered().run("resume", RUN, "--display", "none")
+    same_export(rashomon, home)
+
+
+@pytest.mark.slow
+def test_killed_while_building(home: Path, tmp_path: Path) -> None:
+    chance = random.Random(9)
+    rashomon = Rashomon(tmp_path)
+    out = tmp_path / "built"
+    began = time.monotonic()
+    rashomon.run("build", "cmc-bench", "--source", home / "sources", "--out", tmp_path / "whole")
+    whole = time.monotonic() - began
+    for _ in range(KILLS["build"]):
+        process = rashomon.start("build", "cmc-bench", "--source", home / "sources", "--out", out)
+        time.sleep(chance.uniform(0.2, whole))
+        kill_all(process)
+        assert not out.exists() or (out / "manifest.json").exists(), "half a build looks like a build"
+        if out.exists():
+            shutil.rmtree(out)
+    rashomon.run("build", "cmc-bench", "--source", home / "sources", "--out", out)
+    files = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    expected = home / "workspace" / "benchmarks" / "cmc-bench"
+    assert files == {path.relative_to(expected): path.read_bytes() for path in expected.rglob("*") if path.is_file()}
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".building")]
+
+
+@pytest.mark.slow
+def test_killed_while_the_schema_is_migrated(home: Path, tmp_path: Path) -> None:
+    chance = random.Random(10)
+    rashomon = Rashomon(tmp_path)
+    shutil.copytree(home / "workspace", tmp_path / "workspace")
+    rows = query(rashomon, "SELECT id, instance, step, accepted FROM generation ORDER BY id")
+    ((version,),) = query(rashomon, "PRAGMA user_version")
+    migrating = rashomon.ordered(migration=True)
+    seen = set()
+    for _ in range(KILLS["migration"]):
+        process = migrating.start("resume", RUN, "--display", "none")
+        time.sleep(chance.uniform(0.2, 0.9))
+        kill_all(process)
+        ((now,),) = query(rashomon, "PRAGMA user_version")
+        seen.add(now)
+        tables = query(rashomon, "SELECT count(*) FROM sqlite_schema WHERE name IN ('slow', 'copied', 'slower')")
+        assert (now, tables) in [(version, [(0,)]), (version + 1, [(3,)])], "half a migration"
+        assert query(rashomon, "SELECT id, instance, step, accepted FROM generation ORDER BY id") == rows
+    assert version in seen, "every kill came too late to mean anything"
+    migrating.run("resume", RUN, "--display", "none")
+    assert query(rashomon, "PRAGMA user_version") == [(version + 1,)]
+    same_export(migrating, home)
+
+
+def _kill_and_last_report(process: subprocess.Popen[str]) -> int:
+    """Kill a batch and its worker; how many answers it had reported done."""
+    out = kill_all(process)
+    reports = [json.loads(line) for line in out.splitlines() if line.startswith("{") and line.endswith("}")]
+    return max((int(report["done"]) for report in reports), default=0)

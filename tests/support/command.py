@@ -1,0 +1,104 @@
+"""Starting the real command line in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+INJECTED = Path(__file__).resolve().parent / "injected"
+
+
+@dataclass(frozen=True)
+class Rashomon:
+    """`rashomon` in a workspace and a home of its own, without any network."""
+
+    home: Path
+    orders: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def workspace(self) -> Path:
+        return self.home / "workspace"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV") if key in os.environ}
+        return {
+            **kept,
+            "HOME": str(self.home),
+            "XDG_CACHE_HOME": str(self.home / "cache"),
+            "RASHOMON_WORKSPACE": str(self.workspace),
+            "HF_HUB_OFFLINE": "1",
+            "MLX_DISABLE_COMPILE": "1",
+            "COLUMNS": "200",
+            "PYTHONPATH": os.pathsep.join([str(INJECTED), str(ROOT)]),
+            "RASHOMON_TEST_ORDERS": json.dumps(dict(self.orders)),
+        }
+
+    def command(self, *arguments: str | Path) -> list[str]:
+        return [sys.executable, "-m", "app.main", *map(str, arguments)]
+
+    def start(self, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+        """A process that goes on, the leader of a process group of its own."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            env=self.environment,
+            cwd=self.home,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **options,
+        )
+
+    def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Run to the end; fails unless the exit code is ``code``, and always on a traceback."""
+        done = subprocess.run(
+            self.command(*arguments),
+            env=self.environment,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        told = f"{arguments}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr, told
+        assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{told}"
+        return done
+
+    def ordered(self, **orders: Any) -> Rashomon:
+        """The same home with other orders."""
+        return Rashomon(self.home, orders)
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started and that still run."""
+    if Path("/proc/self/stat").exists():
+        table = [stat.read_text().rpartition(")")[2].split()[1] + " " + stat.parent.name for stat in _stats()]
+    else:
+        shown = subprocess.run(["ps", "-A", "-o", "ppid=,pid="], capture_output=True, text=True, check=True)
+        table = shown.stdout.splitlines()
+    pairs = (line.split() for line in table)
+    return [int(child) for parent, child in pairs if int(parent) == pid]
+
+
+def _stats() -> list[Path]:
+    return [entry / "stat" for entry in Path("/proc").iterdir() if entry.name.isdigit() and (entry / "stat").exists()]
+
+
+def kill_all(process: subprocess.Popen[str]) -> str:
+    """SIGKILL a process and the workers it started, as nearly at the same moment as can be; what it had printed."""
+    for pid in (*children_of(process.pid), process.pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    return process.communicate()[0]

@@ -1,0 +1,87 @@
+"""What a test can order of a real `rashomon` process: a slower backend that logs its calls, a slow judge, a migration."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.base import Benchmark, FinishReason, Generation, Record, Request, Verdict
+from judges.base import FunctionJudge
+from mlx_backends.base import Backend, EngineInfo, MediaPath
+
+SLOW_MIGRATION = """
+    CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 2000000)
+        SELECT count(*) AS counted FROM numbers;
+    CREATE TABLE copied AS SELECT * FROM generation;
+    CREATE TABLE slower AS SELECT counted FROM slow
+"""
+
+
+class Watched(Backend):
+    """Another backend, one request at a time, slower, every call of it written down before it is made."""
+
+    def __init__(self, inner: Backend, orders: dict[str, Any]) -> None:
+        self.info = replace(inner.info, **orders.get("info", {}))
+        self.capacity = 1
+        self._inner = inner
+        self._calls: str | None = orders.get("calls")
+        self._seconds: Sequence[float] = orders.get("seconds", (0, 0))
+        self._says: dict[str, tuple[str, FinishReason]] = orders.get("says", {})
+
+    def submit(self, request: Request) -> None:
+        if self._calls:
+            # One write of one line to a file opened for appending survives a SIGKILL right after it.
+            log = os.open(self._calls, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            os.write(log, f"{request.id}\n".encode())
+            os.close(log)
+        self._inner.submit(request)
+
+    def step(self) -> Sequence[Generation]:
+        time.sleep(random.uniform(*self._seconds))
+        return [self._spoken(generation) for generation in self._inner.step()]
+
+    def _spoken(self, generation: Generation) -> Generation:
+        for ending, (text, finish_reason) in self._says.items():
+            if generation.request_id.endswith(ending + "#0"):
+                return replace(generation, text=text, finish_reason=finish_reason)
+        return generation
+
+    def cancel(self, request_id: str) -> None:
+        self._inner.cancel(request_id)
+
+
+def apply(orders: dict[str, Any]) -> None:
+    """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``,
+    ``judge_seconds``, ``migration``."""
+    from mlx_backends import registry
+
+    load, describe = registry.load_backend, registry.describe
+
+    def watched(model: str, media: MediaPath, *, force: bool = False) -> Backend:
+        if orders.get("abort") == model:
+            os.abort()
+        return Watched(load(model, media, force=force), orders)
+
+    def described(model: str) -> EngineInfo:
+        info = describe(model)
+        return replace(info, needs_device=orders.get("needs_device", info.needs_device), **orders.get("info", {}))
+
+    registry.load_backend, registry.describe = watched, described
+    if "judge_seconds" in orders:
+        from app.engine import loop
+
+        verdict_of = loop.verdict_of
+
+        def slow_verdict(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:
+            time.sleep(orders["judge_seconds"])
+            return verdict_of(judge, record, benchmark)
+
+        loop.verdict_of = slow_verdict
+    if orders.get("migration"):
+        from app.store import schema
+
+        schema.MIGRATIONS = (*schema.MIGRATIONS, SLOW_MIGRATION)
