@@ -18,7 +18,8 @@ class EngineInfo:
     """What answered: kept with a run and compared when it is resumed.
 
     ``engine`` is "mlx-vlm", "policy" ...; ``versions`` those of the libraries that decide an answer;
-    ``weights`` the sha256 over the model's files, None where there are none; ``device`` "metal", "cpu" ...
+    ``weights`` the sha256 over the model's files, None where there are none; ``device`` "metal", "cpu" ...;
+    ``needs_device`` whether a run must hold the machine's device lease: not for baselines and remote engines.
     """
 
     engine: str
@@ -27,6 +28,7 @@ class EngineInfo:
     weights: str | None = None
     quantisation: str | None = None
     device: str = "cpu"
+    needs_device: bool = True
     versions: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,0 +1,85 @@
+"""Loading a model through mlx-vlm: from its folder alone, running nothing that lies in it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import ModelError, RashomonError
+from mlx_backends.models import model_name, read_config
+
+
+def supported(path: Path) -> None:
+    """Raises ModelError where mlx-vlm has no vision-language model of the type that the folder ``path`` declares."""
+    config = read_config(path)
+    declared = config.get("model_type")
+    with contained():
+        import mlx_vlm.models
+        from mlx_vlm.utils import get_model_type
+
+        roots = [Path(root) for root in mlx_vlm.models.__path__]
+        try:
+            kind = get_model_type(config)
+        except (AttributeError, TypeError, ValueError):  # of a configuration that is not made as such files are
+            kind = None
+    plain = kind is not None and re.fullmatch(r"\w+", kind) is not None
+    if not plain or not any((root / str(kind) / "__init__.py").is_file() for root in roots):
+        raise ModelError(
+            f"{model_name(path)} is of type {declared!r}, which this version of mlx-vlm does not know; "
+            "update mlx-vlm or choose another model."
+        )
+
+
+def load(path: Path) -> tuple[Any, Any]:
+    """The model and the processor of folder ``path``, in memory.
+
+    Nothing is fetched, no code of the model's folder is run, and what libraries print goes to standard error.
+    Raises ModelError where it cannot be loaded.
+    """
+    try:
+        with contained():
+            from mlx_vlm import load as load_vlm
+
+            # Without the explicit False, mlx-vlm's own processors turn it on.
+            model, processor = load_vlm(str(path), trust_remote_code=False)
+    except Exception as error:  # whatever a folder's content makes a dozen libraries raise
+        raise ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}") from error
+    return model, processor
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """No network, no code from a model's folder, nothing on standard output."""
+    import huggingface_hub.constants
+    import transformers.dynamic_module_utils
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ModelError("it needs code that lies in its folder, and Rashomon runs none from a model; choose another.")
+
+    with (
+        redirect_stdout(sys.stderr),
+        _set(huggingface_hub.constants, "HF_HUB_OFFLINE", True),
+        _set(transformers.dynamic_module_utils, "get_class_in_module", refuse),
+    ):
+        yield
+
+
+@contextmanager
+def _set(module: Any, name: str, value: object) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as one line of printable text, of at most 300 characters."""
+    said = " ".join(str(error).split())
+    kind = "" if isinstance(error, RashomonError) and said else error.__class__.__name__ + (": " if said else "")
+    return "".join(c if c.isprintable() else "?" for c in kind + said)[:300]

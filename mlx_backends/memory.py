@@ -1,0 +1,83 @@
+"""What fits in this machine's memory, said before anything is loaded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+GIB = 2**30
+_WORKING_SET = "max_recommended_working_set_size"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether a model fits: ``need`` and ``have`` in bytes, where ``have`` is from, and all of it in a sentence."""
+
+    need: int
+    have: int
+    source: str
+    ok: bool
+    sentence: str
+
+
+def need(weights_bytes: int) -> int:
+    """Bytes to run a model whose weight files are ``weights_bytes`` long: the weights, an eighth of them, and 1 GiB.
+
+    The eighth and the GiB are our allowance for the vision encoder's activations, the key-value cache of a prompt of
+    a few thousand tokens, and MLX's buffer cache. Very long prompts or very large images need more.
+    """
+    return weights_bytes + weights_bytes // 8 + GIB
+
+
+def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> Fit:
+    """Whether a model whose weight files are ``weights_bytes`` long can run here.
+
+    With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly. Without it, on
+    a Mac it is estimated from the machine's memory (Metal recommends two thirds of it up to 36 GiB, three quarters
+    above); elsewhere it is the machine's memory less 2 GiB or an eighth of it, whichever is more.
+    """
+    have, source = _have(device or {})
+    wanted = need(weights_bytes)
+    ok = wanted <= have
+    verb = "fits" if ok else "does not fit"
+    sentence = (
+        f"it needs about {wanted / GIB:.1f} GiB ({weights_bytes / GIB:.1f} GiB of weights and working memory) "
+        f"and {verb} in the {have / GIB:.1f} GiB of {source}"
+    )
+    return Fit(wanted, have, source, ok, sentence)
+
+
+def device_info() -> Mapping[str, Any]:
+    """MLX's information on the device it computes on; empty where this build of MLX has none to give."""
+    import mlx.core as mx
+
+    ask = getattr(mx, "device_info", None) or getattr(mx.metal, "device_info", None)
+    try:
+        found = ask() if ask is not None else {}
+    except RuntimeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _have(device: Mapping[str, Any]) -> tuple[int, str]:
+    exact = device.get(_WORKING_SET)
+    if isinstance(exact, int) and exact > 0:
+        return exact, "Metal's recommended working set"
+    total = _total()
+    if sys.platform == "darwin":
+        share = total * 2 // 3 if total <= 36 * GIB else total * 3 // 4
+        return share, f"Metal's working set, estimated from {total / GIB:.0f} GiB of memory"
+    return max(0, total - max(2 * GIB, total // 8)), f"memory to use, of {total / GIB:.0f} GiB"
+
+
+def _total() -> int:
+    """The machine's memory in bytes."""
+    if sys.platform == "darwin":
+        asked = subprocess.run(["/usr/sbin/sysctl", "-n", "hw.memsize"], capture_output=True, text=True, check=False)
+        if asked.returncode == 0 and asked.stdout.strip().isdigit():
+            return int(asked.stdout)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

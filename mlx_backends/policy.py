@@ -1,0 +1,111 @@
+"""Answers that need no model: the baselines a benchmark's figures are read against."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, count
+
+from benchmarks.base import Generation, Request, did_you_mean
+from benchmarks.errors import SpecError
+from mlx_backends.base import Backend, EngineInfo
+
+PREFIX = "policy:"
+ABSTAIN = "The sources disagree, so the answer cannot be determined."
+
+_LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
+_POLICIES = ("always-image", "always-text", "always-abstain", "random", "uniform")
+_NEITHER = ("Ouagadougou", "Tbilisi", "Reykjavik", "Quito")
+
+
+def policy_names() -> tuple[str, ...]:
+    """The policies, as models are named: ``policy:always-image`` ..."""
+    return tuple(PREFIX + name for name in _POLICIES)
+
+
+class Policy(Backend):
+    """Answers from a request's ``references`` alone, in text that a judge labels as the policy means it.
+
+    ``always-image`` and ``always-text`` give their source's first reference, and abstain where the condition does not
+    show that source; ``random`` gives one of the references there are, ``uniform`` an answer for one of the five
+    labels of CMC-Bench. Both draw by a hash of the request, so an answer does not depend on what is asked before it.
+    Raises SpecError for an unknown name.
+    """
+
+    capacity = 64
+    needs_device = False
+
+    def __init__(self, model: str) -> None:
+        name = model.removeprefix(PREFIX)
+        if name not in _POLICIES:
+            raise SpecError(f"there is no policy {model!r}; {did_you_mean(PREFIX + name, policy_names())}")
+        self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False)
+        self._name = name
+        self._waiting: deque[Request] = deque()
+
+    def submit(self, request: Request) -> None:
+        if len(self._waiting) >= self.capacity:
+            raise RuntimeError("the policy already holds as many requests as its capacity")
+        self._waiting.append(request)
+
+    def step(self) -> Sequence[Generation]:
+        done = [Generation(request.id, self._answer(request), "stop") for request in self._waiting]
+        self._waiting.clear()
+        return done
+
+    def cancel(self, request_id: str) -> None:
+        self._waiting = deque(request for request in self._waiting if request.id != request_id)
+
+    def _answer(self, request: Request) -> str:
+        shown = {source: values[0] for source in ("image", "text") if (values := request.references.get(source))}
+        match self._name:
+            case "always-image":
+                return shown.get("image", ABSTAIN)
+            case "always-text":
+                return shown.get("text", ABSTAIN)
+            case "random" if shown:
+                return list(shown.values())[self._draw(request, len(shown))]
+            case "uniform":
+                return _as(_LABELS[self._draw(request, len(_LABELS))], shown, request.references)
+        return ABSTAIN
+
+    def _draw(self, request: Request, choices: int) -> int:
+        """One of ``range(choices)``, evenly over requests; the seed is part of the request's digest."""
+        key = f"{self._name}\0{request.decoding.seed}\0{request.id}\0{request.digest}"
+        return int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()) % choices
+
+
+def _as(label: str, shown: Mapping[str, str], references: Mapping[str, tuple[str, ...]]) -> str:
+    """An answer that a judge gives ``label``; an abstention where the sources shown do not allow that label."""
+    match label:
+        case "IMAGE" if "image" in shown:
+            return shown["image"]
+        case "TEXT" if "text" in shown:
+            return shown["text"]
+        case "BOTH" if len(shown) == 2:
+            return f"Both: {shown['image']} and {shown['text']}."
+        case "NEITHER":
+            return _neither(references)
+    return ABSTAIN
+
+
+def _neither(references: Mapping[str, tuple[str, ...]]) -> str:
+    """A value that no reference is, contains or (references of one or two characters aside) is contained in."""
+    taken = [squeezed for values in references.values() for value in values if (squeezed := _squeeze(value))]
+    free = (v for v in _candidates() if not any(_squeeze(v) in value or _occurs(value, v) for value in taken))
+    return next(free)
+
+
+def _candidates() -> Iterator[str]:
+    return chain(_NEITHER, (str(number) for number in count(7_340_033, 1_000_003)))
+
+
+def _occurs(value: str, candidate: str) -> bool:
+    """Whether the reference ``value`` stands in ``candidate``; a very short one only if it is all of it."""
+    return value == _squeeze(candidate) if len(value) < 3 else value in _squeeze(candidate)
+
+
+def _squeeze(value: str) -> str:
+    return re.sub(r"[\W_]+", "", value.casefold())

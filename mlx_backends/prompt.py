@@ -1,0 +1,248 @@
+"""How a request's messages become the text a model reads, with every image in its place.
+
+The chat template never sees the texts. It is given a word of our own for each, what it makes of the words is checked,
+and only then are they replaced. So no template rewrites a text or is steered by it, and whether the images stand
+where the parts say does not depend on what the texts happen to be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.base import Media, Message, Text
+from benchmarks.errors import ModelError
+
+Piece = str | Media
+Turn = tuple[str, tuple[Piece, ...]]
+Content = str | list[dict[str, str]]
+
+_LITERALS = ("<image>", "<video>", "<audio>", "<think>", "</think>")
+_PROCESSOR_TOKENS = ("image_token", "video_token", "audio_token", "boi_token", "eoi_token")
+_NUMBERED = r"<\|(?:image|video|audio)_\d+\|>"
+_CONTROL_SHAPE = re.compile(r"<\|.+\|>", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WORD = re.compile(r"Rashomon(\d{6})Text")
+_SPLIT = "\0"
+_PROBE = Media("0" * 64, ".png")
+
+
+class PromptError(ModelError):
+    """Messages that this model's chat template or processor does not carry as they are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The text for the model, its images in order, and the text before, between and after their markers."""
+
+    text: str
+    images: tuple[Media, ...]
+    segments: tuple[str, ...]
+
+
+class Prompter:
+    """Makes the prompts of one model, from mlx-vlm's processor and configuration for it."""
+
+    def __init__(self, processor: Any, config: Any) -> None:
+        self._processor = processor
+        self._config = config
+        self._tokenizer = getattr(processor, "tokenizer", processor)
+        control = _control_tokens(processor, self._tokenizer)
+        self._control = re.compile("|".join([*map(re.escape, sorted(control, key=len, reverse=True)), _NUMBERED]))
+        self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        self._control_ids = {self._vocabulary[token] for token in control if token in self._vocabulary}
+        self._control_ids.discard(self._tokenizer.unk_token_id)  # any text may hold a character that is unknown
+        named = (getattr(owner, "image_token", None) for owner in (processor, self._tokenizer))
+        self._placeholders = [*(token for token in named if isinstance(token, str) and token), "<image>"]
+        self._forms = [(form, self._marker(form)) for form in (self._declared, *self._plain_forms())]
+
+    def neutralised(self, text: str) -> str:
+        """``text`` with a space after the first character of whatever this model would read as a control token.
+
+        ``<|im_end|>`` becomes ``< |im_end|>``. Lone surrogates, which no tokenizer takes, become U+FFFD.
+        """
+        text = _SURROGATE.sub("\ufffd", text)
+        while self._control.search(text):
+            text = self._control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+        return text
+
+    def prompt(self, messages: Sequence[Message]) -> Prompt:
+        """The prompt for ``messages``: the first way of putting them that keeps every text and image in its place.
+
+        Those are, in this order, the message format mlx-vlm declares for the model, content lists, and the model's
+        image placeholder written into the text. Raises PromptError where none does.
+        """
+        texts: list[str] = []
+        turns = [(message.role, tuple(self._pieces(message, texts))) for message in messages]
+        images = tuple(piece for _, pieces in turns for piece in pieces if isinstance(piece, Media))
+        self._check_count(images)
+        reason = "no image can be put into its prompt"
+        for form, marker in self._forms:
+            if images and marker is None:
+                continue
+            try:
+                rendered = form(turns)
+            except Exception as error:  # templates raise what they like
+                reason = f"its chat template refuses the messages ({' '.join(str(error).split())[:120]})"
+                continue
+            if _in_order(rendered, turns, marker):
+                return self._filled(rendered, marker, texts, images)
+            reason = "its chat template does not keep the texts and images in their order"
+        raise PromptError(f"this model cannot be asked that: {reason}.")
+
+    def check_inputs(self, prompt: Prompt, inputs: Mapping[str, Any]) -> None:
+        """Raises PromptError unless ``inputs``, as prepared for the model, are the prompt with its images expanded.
+
+        That is, its segments stand whole and in order, with an image's tokens between every two and nowhere else.
+        """
+        known = range(len(self._tokenizer))
+        named = [getattr(self._config, name, None) for name in ("image_token_id", "image_token_index")]
+        named += [inputs.get("image_token_index"), *map(self._vocabulary.get, self._placeholders)]
+        image_tokens = {token for token in named if token in self._control_ids}  # a default may name any token
+        runs: list[list[int]] = [[]]
+        for token in inputs["input_ids"].flatten().tolist():
+            if token in image_tokens or token not in known:
+                runs.append([])
+            else:
+                runs[-1].append(token)
+        read = _SPLIT.join(self._read(run) for run in runs)
+        segments = [self._read(self._ids(segment)) for segment in prompt.segments]
+        at = 0
+        for number, segment in enumerate(segments):
+            image = read.find(_SPLIT, at) + 1
+            at = read.find(segment, image) if number else read.find(segment, 0, image - 1 if image else None)
+            if at < 0 or (number and not image):
+                raise PromptError("the processor lost or moved a part of the prompt; it may be too long for the model.")
+            at += len(segment)
+        if _SPLIT in read[at:] or not read.endswith(segments[-1]):
+            raise PromptError("the processor added to the end of the prompt, or put an image where none was asked for.")
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def _pieces(self, message: Message, texts: list[str]) -> Iterator[Piece]:
+        """A message's parts, each text replaced by a word that keeps its outer white space; ``texts`` collects them."""
+        waiting = ""
+        for part in (*message.parts, None):
+            if isinstance(part, Text):
+                waiting += part.text  # neighbours are joined first: a token can be split over two parts
+                continue
+            text = self.neutralised(waiting)
+            if core := text.strip():
+                head, tail = text.split(core, 1)
+                yield f"{head}Rashomon{len(texts):06d}Text{tail}"
+                texts.append(core)
+            elif text:
+                yield text
+            waiting = ""
+            if part is not None:
+                yield part
+
+    def _check_count(self, images: Sequence[Media]) -> None:
+        from mlx_vlm.prompt_utils import SINGLE_IMAGE_ONLY_MODELS
+
+        other = next((image.modality for image in images if image.modality != "image"), None)
+        if other is not None:
+            raise PromptError(f"this backend shows images only, and the request holds a medium of type {other}.")
+        if len(images) > 1 and self._config.model_type in SINGLE_IMAGE_ONLY_MODELS:
+            raise PromptError(f"this model takes one image a prompt, and the request holds {len(images)}.")
+
+    def _filled(
+        self, rendered: str, marker: re.Pattern[str] | None, texts: Sequence[str], images: tuple[Media, ...]
+    ) -> Prompt:
+        def fill(piece: str) -> str:
+            return _WORD.sub(lambda word: texts[int(word[1])], piece)
+
+        prompt = Prompt(fill(rendered), images, tuple(map(fill, marker.split(rendered) if marker else [rendered])))
+        if self._controls(prompt.text) != self._controls(rendered):
+            raise PromptError("a text holds a control token of this model that could not be neutralised.")
+        return prompt
+
+    # --- ways of putting messages -------------------------------------------------------------------
+
+    def _declared(self, turns: Sequence[Turn]) -> str:
+        from mlx_vlm.prompt_utils import apply_chat_template
+
+        messages = [{"role": role, "content": _list(p) if _has_image(p) else "".join(map(str, p))} for role, p in turns]
+        count = sum(isinstance(piece, Media) for _, pieces in turns for piece in pieces)
+        return _text(apply_chat_template(self._processor, self._config, messages, num_images=count))
+
+    def _plain_forms(self) -> Iterator[Callable[[Sequence[Turn]], str]]:
+        def inline(pieces: Sequence[Piece]) -> str:
+            return "".join(piece if isinstance(piece, str) else self._placeholders[0] for piece in pieces)
+
+        def rendering(content: Callable[[Sequence[Piece]], Content]) -> Callable[[Sequence[Turn]], str]:
+            return lambda turns: self._rendered([{"role": role, "content": content(pieces)} for role, pieces in turns])
+
+        yield rendering(_list)
+        yield rendering(lambda pieces: _list(pieces) if _has_image(pieces) else inline(pieces))
+        yield rendering(inline)
+        yield rendering(lambda pieces: _list([inline(pieces)]))
+
+    def _rendered(self, messages: list[dict[str, Any]]) -> str:
+        from mlx_vlm.prompt_utils import get_chat_template
+
+        return _text(get_chat_template(self._processor, messages, add_generation_prompt=True))
+
+    def _marker(self, form: Callable[[Sequence[Turn]], str]) -> re.Pattern[str] | None:
+        """What ``form`` puts before a text for an image, numbers aside; None where it puts nothing there."""
+        word = "Rashomon000000Text"
+        try:
+            shown, found, _ = form([("user", (_PROBE, word))]).partition(word)
+            alone, known, _ = form([("user", (word,))]).partition(word)
+        except Exception:  # a form that cannot put an image may still put texts
+            return None
+        marker = shown.removeprefix(alone).strip()
+        if not found or not known or not self._control.search(marker):
+            return None
+        return re.compile(re.sub(r"\d+", r"\\d+", re.escape(marker)))
+
+    # --- tokens -------------------------------------------------------------------------------------
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _controls(self, text: str) -> list[int]:
+        return [token for token in self._ids(text) if token in self._control_ids]
+
+    def _read(self, tokens: Sequence[int]) -> str:
+        """Tokens as text without white space, which processors add and take away around images."""
+        text = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return "".join(text.split()).replace(_SPLIT, "")
+
+
+def _control_tokens(processor: Any, tokenizer: Any) -> set[str]:
+    """The strings that ``processor`` or ``tokenizer`` read as something else than text."""
+    added = tokenizer.added_tokens_decoder.values()
+    found = {str(token) for token in added if token.special or _CONTROL_SHAPE.fullmatch(str(token))}
+    found.update(tokenizer.all_special_tokens, _LITERALS)
+    named = (getattr(owner, name, None) for owner in (processor, tokenizer) for name in _PROCESSOR_TOKENS)
+    found.update(token for token in named if isinstance(token, str))
+    return {token for token in found if len(token) > 1 and not token.isspace()}
+
+
+def _has_image(pieces: Sequence[Piece]) -> bool:
+    return any(isinstance(piece, Media) for piece in pieces)
+
+
+def _list(pieces: Sequence[Piece]) -> list[dict[str, str]]:
+    """A content list; templates read a text under either key."""
+    return [{"type": "text", "text": p, "content": p} if isinstance(p, str) else {"type": "image"} for p in pieces]
+
+
+def _text(rendered: object) -> str:
+    if not isinstance(rendered, str):
+        raise PromptError("it does not make a text of them")
+    return rendered
+
+
+def _in_order(rendered: str, turns: Sequence[Turn], marker: re.Pattern[str] | None) -> bool:
+    """Whether words and image markers stand in ``rendered`` each once and in the order of ``turns``."""
+    pieces = [piece for _, turn in turns for piece in turn]
+    marks = ["" if isinstance(piece, Media) else piece.strip() or None for piece in pieces]
+    expected = [mark for mark in marks if mark is not None]
+    either = re.compile(f"{_WORD.pattern}|{marker.pattern}" if marker else _WORD.pattern)
+    found = [found[0] if _WORD.fullmatch(found[0]) else "" for found in either.finditer(rendered)]
+    listed = "'type':" in rendered or '"type":' in rendered  # a content list printed as it is
+    return found == expected and not listed

@@ -1,0 +1,155 @@
+"""A model's weight files: which they are, whether they are whole, and the digest that names them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import ModelError
+
+_INDEX = "model.safetensors.index.json"
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_DECIDING = (".safetensors", ".json", ".jinja", ".model", ".tiktoken", ".txt")
+_BLOB = re.compile(r"[0-9a-f]{64}")
+_TYPES = {"BF16": "bf16", "F16": "fp16", "F32": "fp32", "F64": "fp64"}
+_MAX_HEADER = 100_000_000  # the safetensors format's own limit
+
+
+def weight_files(path: Path) -> list[Path]:
+    """The safetensors files of the model in folder ``path``, by name.
+
+    Raises ModelError where there are none, where only pickled weights are, where one that the index names is missing,
+    and where one is cut short.
+    """
+    files = _indexed(path) or sorted(f for f in path.glob("*.safetensors") if f.name != "consolidated.safetensors")
+    if not files and any(f.suffix in _PICKLES for f in path.iterdir()):
+        raise ModelError(
+            f"{path} holds pickled weights only, and a pickle can run any code; fetch a version in safetensors."
+        )
+    if not files:
+        raise ModelError(f"{path} holds no weights (*.safetensors); fetch the whole model, or convert it.")
+    for file in files:
+        _stored(file)
+    return files
+
+
+def stored_type(files: Sequence[Path]) -> str | None:
+    """The floating-point type that most bytes of the weights are stored in: "bf16", "fp16", "fp32", or None."""
+    sizes: Counter[str] = Counter()
+    for file in files:
+        sizes += _stored(file)
+    return _TYPES.get(sizes.most_common(1)[0][0]) if sizes else None
+
+
+def weights_digest(path: Path) -> str:
+    """sha256, in hex, over the names and contents of the files that decide what the model in folder ``path`` answers.
+
+    Those are its safetensors, configuration, tokenizer and processor files; documentation and code are left out. A
+    model has the same digest in a Hugging Face cache and in a plain folder.
+    """
+    remembered = _Remembered()
+    whole = hashlib.sha256()
+    for file in sorted(f for f in path.iterdir() if f.suffix in _DECIDING and f.is_file()):
+        whole.update(f"{file.name}\0{remembered.digest(file)}\n".encode("utf-8", "surrogateescape"))
+    remembered.save()
+    return whole.hexdigest()
+
+
+def _indexed(path: Path) -> list[Path]:
+    index = path / _INDEX
+    if not index.is_file():
+        return []
+    try:
+        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        outside = [name for name in names if Path(name).name != name]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelError(f"{index} is not an index of weights; fetch the model again.") from error
+    if outside:
+        raise ModelError(f"{index} names a weight file outside its folder ({outside[0]!r}); do not use this model.")
+    missing = [name for name in names if not (path / name).is_file()]
+    if missing:
+        raise ModelError(
+            f"{len(missing)} of the {len(names)} weight files of {path} are missing ({missing[0]!r} ...); "
+            "fetch the model again to complete it."
+        )
+    return [path / name for name in names]
+
+
+def _stored(file: Path) -> Counter[str]:
+    """How many bytes of each type a safetensors file declares, once it is known to hold them all."""
+    sizes: Counter[str] = Counter()
+    last = 0
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            declared = json.loads(stream.read(length) if length <= _MAX_HEADER else b"")
+        for tensor in (tensor for name, tensor in declared.items() if name != "__metadata__"):
+            start, end = map(int, tensor["data_offsets"])
+            sizes[str(tensor["dtype"])] += end - start
+            last = max(last, end)
+        found, expected = file.stat().st_size, 8 + length + last
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        struct.error,
+    ) as error:
+        raise ModelError(f"{file} is not a whole safetensors file; fetch the model again.") from error
+    if found < expected:
+        raise ModelError(f"{file} is cut short ({found} of {expected} bytes); fetch the model again.")
+    return sizes
+
+
+class _Remembered:
+    """Digests of files by path, size and time of change. Losing or spoiling the file it keeps only costs time."""
+
+    def __init__(self) -> None:
+        from platformdirs import user_cache_path
+
+        self._file = user_cache_path("rashomon") / "weights.json"
+        try:
+            known = json.loads(self._file.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            known = None
+        self._known: dict[str, Any] = known if isinstance(known, dict) else {}
+        self._changed = False
+
+    def digest(self, file: Path) -> str:
+        blob = file.resolve()
+        if file.is_symlink() and blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name):
+            return blob.name  # the Hugging Face cache names a large file by its sha256
+        stat = blob.stat()
+        state = [stat.st_size, stat.st_mtime_ns]
+        match self._known.get(str(blob)):
+            case [size, changed, str(sha)] if [size, changed] == state and _BLOB.fullmatch(sha):
+                return sha
+        with blob.open("rb") as stream:
+            sha = hashlib.file_digest(stream, "sha256").hexdigest()
+        self._known[str(blob)] = [*state, sha]
+        self._changed = True
+        return sha
+
+    def save(self) -> None:
+        if not self._changed:
+            return
+        known = {path: entry for path, entry in self._known.items() if Path(path).exists()}
+        beside = self._file.with_name(f".{self._file.name}.{os.getpid()}")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_text(json.dumps(known), "utf-8")
+            beside.replace(self._file)
+        except OSError:
+            with suppress(OSError):
+                beside.unlink()

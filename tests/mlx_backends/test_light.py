@@ -1,0 +1,36 @@
+"""Only the heavy thing is slow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"mlx", "mlx_vlm", "transformers", "torch", "PIL", "numpy", "datasets", "tokenizers", "huggingface_hub"}
+SHOW = "import json, sys; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+
+
+def loaded(code: str, *arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{SHOW}", *arguments], capture_output=True, text=True, check=True
+    )
+    modules: list[str] = json.loads(done.stdout)
+    return set(modules)
+
+
+@pytest.mark.parametrize(
+    "module", ["base", "registry", "policy", "models", "memory", "weights", "prompt", "tiny", "vlm"]
+)
+def test_importing_a_module_loads_nothing_heavy(module: str) -> None:
+    assert not loaded(f"import mlx_backends.{module}") & HEAVY
+
+
+def test_describing_a_model_and_what_fits_loads_nothing_heavy(tiny: Path) -> None:
+    code = (
+        "import sys\nfrom mlx_backends.registry import describe\nfrom mlx_backends.memory import fits\n"
+        "describe(sys.argv[1]), describe('policy:random'), fits(10**9)"
+    )
+    assert not loaded(code, str(tiny)) & HEAVY

@@ -1,0 +1,91 @@
+"""What fits, and that a model that does not is refused before it is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.base import Text
+from benchmarks.errors import ModelError
+from mlx_backends import memory
+from mlx_backends.memory import GIB, device_info, fits, need
+from mlx_backends.registry import load_backend
+from tests.mlx_backends.conftest import Pictures, answer, asked
+
+
+@given(st.integers(0, 10**13))
+def test_a_model_needs_its_weights_and_an_allowance(weights: int) -> None:
+    assert need(weights) == weights + weights // 8 + GIB
+
+
+def test_with_metals_figure_the_answer_is_exact() -> None:
+    device = {"device_name": "Apple M2 Pro", "max_recommended_working_set_size": 11 * GIB, "memory_size": 16 * GIB}
+    good, bad = fits(8 * GIB, device), fits(9 * GIB, device)
+    assert (good.need, good.have, good.ok) == (10 * GIB, 11 * GIB, True)
+    assert not bad.ok
+    assert bad.source == "Metal's recommended working set"
+    assert bad.sentence == (
+        "it needs about 11.1 GiB (9.0 GiB of weights and working memory) and does not fit in the 11.0 GiB of "
+        "Metal's recommended working set"
+    )
+
+
+@pytest.mark.parametrize(("total", "share"), [(16, 2 / 3), (36, 2 / 3), (64, 3 / 4)])
+def test_without_mlx_a_mac_is_estimated_and_says_so(total: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sysctl(command: list[str], **_: object) -> Any:
+        assert command[-1] == "hw.memsize"
+        return SimpleNamespace(returncode=0, stdout=f"{total * GIB}\n")
+
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("subprocess.run", sysctl)
+    fit = fits(GIB)
+    assert fit.have == pytest.approx(total * GIB * share)
+    assert f"estimated from {total} GiB" in fit.source
+
+
+def test_elsewhere_a_margin_of_the_machines_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    for total, have in ((8, 6), (64, 56), (1, 0)):
+        monkeypatch.setattr(memory, "_total", lambda total=total: total * GIB)
+        assert fits(0).have == have * GIB
+
+
+@pytest.mark.parametrize("figure", [None, 0, -1, "12", 1.5])
+def test_a_device_that_gives_no_usable_figure_is_not_believed(figure: object) -> None:
+    assert fits(0, {"max_recommended_working_set_size": figure}) == fits(0)
+
+
+def test_this_machine_has_some_memory() -> None:
+    assert isinstance(device_info(), dict)
+    assert fits(0, device_info()).have > GIB
+
+
+@pytest.mark.parametrize("kind", ["function", "metal", "neither", "fails"])
+def test_device_information_is_asked_wherever_this_mlx_keeps_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlx.core as mx
+
+    def fail() -> dict[str, object]:
+        raise RuntimeError("[metal::device_info] no Metal back-end")
+
+    given = {"max_recommended_working_set_size": 5}
+    metal = SimpleNamespace(device_info=lambda: given) if kind == "metal" else SimpleNamespace()
+    monkeypatch.setattr(mx, "device_info", {"function": lambda: given, "fails": fail}.get(kind), raising=False)
+    monkeypatch.setattr(mx, "metal", metal, raising=False)
+    assert device_info() == (given if kind in ("function", "metal") else {})
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_loaded(
+    tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "device_info", lambda: {"max_recommended_working_set_size": GIB // 2})
+    with monkeypatch.context() as patch:
+        patch.setattr("mlx_backends.loading.load", lambda path: pytest.fail("it was loaded"))
+        with pytest.raises(ModelError, match=r"needs about 1\.0 GiB .* does not fit in the 0\.5 GiB .* --force"):
+            load_backend(str(tiny), pictures.path)
+    forced = load_backend(str(tiny), pictures.path, force=True)
+    assert answer(forced, asked(Text("Hello."))).error is None

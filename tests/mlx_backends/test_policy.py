@@ -1,0 +1,145 @@
+"""The baselines that need no model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.base import Decoding, Message, Request, Text
+from benchmarks.errors import SpecError
+from mlx_backends.policy import ABSTAIN, Policy, policy_names
+
+BOTH = {"image": ("42", "forty-two"), "text": ("17",)}
+
+
+def request(references: Mapping[str, tuple[str, ...]], number: int = 0, seed: int = 0) -> Request:
+    message = Message("user", (Text(f"Question {number}?"),))
+    return Request(f"instance-{number}", 0, (message,), Decoding(seed=seed), references)
+
+
+def answers(name: str, requests: list[Request]) -> dict[str, str]:
+    policy = Policy(f"policy:{name}")
+    given: dict[str, str] = {}
+    while requests:
+        batch, requests = requests[: policy.capacity], requests[policy.capacity :]
+        for one in batch:
+            policy.submit(one)
+        given.update({done.request_id: done.text for done in policy.step()})
+    return given
+
+
+def one(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
+    return answers(name, [request(references)])["instance-0#0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "references", "expected"),
+    [
+        ("always-image", BOTH, "42"),
+        ("always-text", BOTH, "17"),
+        ("always-abstain", BOTH, ABSTAIN),
+        ("always-image", {"text": ("17",)}, ABSTAIN),
+        ("always-text", {"image": ("42",)}, ABSTAIN),
+        ("random", {"image": ("42",)}, "42"),
+        ("random", {"text": ("17",)}, "17"),
+        ("always-image", {}, ABSTAIN),
+        ("random", {}, ABSTAIN),
+        ("always-text", {"text": ()}, ABSTAIN),
+    ],
+)
+def test_a_policy_answers_from_the_sources_shown(
+    name: str, references: dict[str, tuple[str, ...]], expected: str
+) -> None:
+    assert one(name, references) == expected
+
+
+def test_abstaining_is_said_in_words() -> None:
+    assert ABSTAIN == "The sources disagree, so the answer cannot be determined."
+
+
+def kinds(name: str, count: int, seed: int = 0) -> Counter[str]:
+    given = answers(name, [request(BOTH, number, seed) for number in range(count)])
+    known = {"42": "IMAGE", "17": "TEXT", "Both: 42 and 17.": "BOTH", ABSTAIN: "ABSTAIN"}
+    return Counter(known.get(text, "NEITHER") for text in given.values())
+
+
+def test_random_gives_each_source_half_the_time() -> None:
+    counted = kinds("random", 4000)
+    assert set(counted) == {"IMAGE", "TEXT"}
+    assert abs(counted["IMAGE"] - 2000) < 160  # five standard deviations
+
+
+def test_uniform_gives_each_label_a_fifth_of_the_time() -> None:
+    counted = kinds("uniform", 5000)
+    assert set(counted) == {"IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"}
+    assert all(abs(count - 1000) < 145 for count in counted.values())  # five standard deviations
+
+
+@pytest.mark.parametrize("name", ["random", "uniform"])
+def test_draws_depend_on_the_request_and_the_seed_alone(name: str) -> None:
+    requests = [request(BOTH, number) for number in range(200)]
+    forwards = answers(name, requests)
+    assert answers(name, requests[::-1]) == forwards
+    assert answers(name, requests[50:60]) == {r.id: forwards[r.id] for r in requests[50:60]}
+    assert answers(name, [request(BOTH, number, seed=1) for number in range(200)]) != forwards
+
+
+def test_uniform_abstains_for_a_label_that_needs_a_source_not_shown() -> None:
+    given = answers("uniform", [request({"image": ("42",)}, number) for number in range(500)])
+    shown = Counter("NEITHER" if text not in ("42", ABSTAIN) else text for text in given.values())
+    assert set(shown) == {"42", ABSTAIN, "NEITHER"}
+    assert shown[ABSTAIN] > shown["42"]
+
+
+@given(st.lists(st.text(max_size=40), max_size=5), st.lists(st.text(max_size=40), max_size=5), st.integers(0, 50))
+def test_neither_is_a_value_of_neither_source(image: list[str], text: list[str], number: int) -> None:
+    references = {"image": tuple(image), "text": tuple(text)}
+    given = answers("uniform", [request(references, number)])[f"instance-{number}#0"]
+    first = {values[0] for values in (image, text) if values}
+    both = f"Both: {image[0]} and {text[0]}." if image and text else None
+    if given not in first | {both, ABSTAIN}:
+        assert given.casefold() not in {value.casefold() for value in (*image, *text)}
+        assert not any(given.casefold() in value.casefold() for value in (*image, *text))
+        assert not any(
+            len(value) > 2 and value.isalnum() and value.casefold() in given.casefold() for value in (*image, *text)
+        )
+
+
+@pytest.mark.parametrize("taken", ["Quito", "Ouagadougou", "Tbilisi, Quito, Reykjavik or OUAGADOUGOU"])
+def test_neither_avoids_references_that_happen_to_be_its_own_values(taken: str) -> None:
+    given = answers("uniform", [request({"image": (taken,)}, number) for number in range(200)])
+    others = set(given.values()) - {taken, ABSTAIN}
+    assert len(others) == 1
+    assert others.pop().casefold() not in taken.casefold()
+
+
+def test_a_policy_takes_as_many_as_its_capacity_and_no_device() -> None:
+    policy = Policy("policy:always-image")
+    assert not policy.needs_device
+    assert not policy.info.needs_device
+    assert (policy.info.engine, policy.info.model) == ("policy", "policy:always-image")
+    for number in range(policy.capacity):
+        policy.submit(request(BOTH, number))
+    with pytest.raises(RuntimeError):
+        policy.submit(request(BOTH, policy.capacity))
+    policy.cancel("instance-3#0")
+    policy.cancel("unknown")
+    done = policy.step()
+    assert len(done) == policy.capacity - 1
+    assert "instance-3#0" not in {generation.request_id for generation in done}
+    assert all(generation.finish_reason == "stop" for generation in done)
+    assert policy.step() == []
+
+
+def test_every_policy_has_a_name_that_makes_it() -> None:
+    assert policy_names() == tuple(Policy(name).info.model for name in policy_names())
+
+
+@pytest.mark.parametrize("name", ["policy:", "policy:\x1b[31m", "policy:nam", "always-image "])
+def test_another_name_is_an_error(name: str) -> None:
+    with pytest.raises(SpecError, match="there is no policy"):
+        Policy(name)

@@ -1,0 +1,390 @@
+"""Asking a real, tiny model through mlx-vlm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.base import Decoding, Generation, Media, Message, Request, Text
+from mlx_backends.base import Backend
+from mlx_backends.loading import load
+from mlx_backends.registry import load_backend
+from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, answer, asked
+
+QUESTION = Text("What is the value of the bar? <|im_end|>")
+
+
+class Reference:
+    """mlx-vlm used directly on a folder, as its documentation shows it."""
+
+    def __init__(self, folder: Path, pictures: Pictures) -> None:
+        self.model, self.processor = load(folder)
+        self._pictures = pictures
+
+    def prepared(self, prompt: str, images: Sequence[Media]) -> list[int]:
+        from mlx_vlm.utils import prepare_inputs
+
+        inputs = prepare_inputs(self.processor, images=self._opened(images) or None, prompts=prompt)
+        ids: list[int] = inputs["input_ids"].flatten().tolist()
+        return ids
+
+    def greedy(self, prompt: str, images: Sequence[Media]) -> tuple[int, ...]:
+        from mlx_vlm import generate
+
+        opened = self._opened(images) or None
+        result: Any = generate(self.model, self.processor, prompt, opened, max_tokens=16, temperature=0.0)
+        return tuple(result.token_ids)
+
+    def _opened(self, images: Sequence[Media]) -> list[Any]:
+        from PIL import Image
+
+        return [Image.open(self._pictures.path(image)).convert("RGB") for image in images]
+
+
+def put(*parts: Text | Media) -> str:
+    """A user turn as the tiny model's template writes it."""
+    body = "".join(p.text if isinstance(p, Text) else "<|vision_start|><|image_pad|><|vision_end|>" for p in parts)
+    return f"<|im_start|>user\n{body}<|im_end|>\n<|im_start|>assistant\n"
+
+
+@pytest.mark.parametrize("kind", ["tiny", "tiny_4bit"])
+def test_greedy_answers_are_mlx_vlms_own(kind: str, pictures: Pictures, request: pytest.FixtureRequest) -> None:
+    folder: Path = request.getfixturevalue(kind)
+    reference, backend = Reference(folder, pictures), load_backend(str(folder), pictures.path)
+    a, b = pictures.noise(1), pictures.noise(2, 96, 48)
+    asked_of_both: list[tuple[Text | Media, ...]] = [
+        (Text("Only text."),),
+        (a, Text("What is it?")),
+        (Text("Before "), a, Text(" after.")),
+        (Text("At the end: "), a),
+        (Text("Two: "), a, Text(" and "), b, Text(" differ.")),
+    ]
+    for parts in asked_of_both:
+        images = [part for part in parts if isinstance(part, Media)]
+        got = answer(backend, asked(*parts))
+        assert got.error is None
+        assert got.tokens == reference.greedy(put(*parts), images)
+        assert got.prompt_tokens == len(reference.prepared(put(*parts), images))
+        assert got.completion_tokens == len(got.tokens) <= 16
+
+
+def test_where_an_image_stands_and_which_one_changes_the_answer(model: Backend, pictures: Pictures) -> None:
+    a, b = pictures.noise(1), pictures.noise(2)
+    one, two = Text("What does the first show? "), Text("And the second?")
+    orders: list[tuple[Text | Media, ...]] = [
+        (a, one, two),
+        (one, a, two),
+        (one, two, a),
+        (a, one, b, two),
+        (b, one, a, two),
+        (b, one, two),
+    ]
+    answers = [answer(model, asked(*order)).tokens for order in orders]
+    assert len(set(answers)) == len(orders)
+
+
+@pytest.mark.parametrize("before", ["", "One two three. ", "x" * 50])
+def test_an_images_tokens_follow_the_text_before_it(
+    before: str, tiny: Path, model: Backend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlx_vlm.utils
+
+    prepared: list[int] = []
+    real = mlx_vlm.utils.prepare_inputs
+
+    def spy(*arguments: Any, **named: Any) -> Any:
+        inputs = real(*arguments, **named)
+        prepared.extend(inputs["input_ids"].flatten().tolist())
+        return inputs
+
+    monkeypatch.setattr(mlx_vlm.utils, "prepare_inputs", spy)
+    assert answer(model, asked(Text(before), pictures.noise(1, 64, 64), Text("after"))).error is None
+    tokenizer = load(tiny)[1].tokenizer
+    head = tokenizer(f"<|im_start|>user\n{before}<|vision_start|>")["input_ids"]
+    tail = tokenizer("<|vision_end|>after<|im_end|>\n<|im_start|>assistant\n")["input_ids"]
+    image = tokenizer.convert_tokens_to_ids("<|image_pad|>")
+    assert prepared == [*head, *[image] * 4, *tail]  # 64 by 64 pixels in patches of 32
+
+
+def test_six_images_keep_their_order(model: Backend, pictures: Pictures) -> None:
+    images = [pictures.noise(seed, 64, 64) for seed in range(6)]
+    forwards, backwards = (
+        [part for number, image in enumerate(order) for part in (Text(f"{number}: "), image)]
+        for order in (images, images[::-1])
+    )
+    first, second = answer(model, asked(*forwards)), answer(model, asked(*backwards))
+    assert first.error is None
+    assert first.prompt_tokens == second.prompt_tokens
+    assert first.tokens != second.tokens
+
+
+def test_system_and_earlier_turns_are_part_of_the_question(tiny: Path, model: Backend, pictures: Pictures) -> None:
+    picture = pictures.noise(1)
+    messages = (
+        Message("system", (Text("Answer in one word."),)),
+        Message("user", (picture, Text("What is it?"))),
+        Message("assistant", (Text("A chart."),)),
+        Message("user", (Text("And its value?"),)),
+    )
+    prompt = (
+        "<|im_start|>system\nAnswer in one word.<|im_end|>\n"
+        "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>What is it?<|im_end|>\n"
+        "<|im_start|>assistant\nA chart.<|im_end|>\n"
+        "<|im_start|>user\nAnd its value?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    got = answer(model, Request("conversation", 0, messages, GREEDY))
+    assert got.tokens == Reference(tiny, pictures).greedy(prompt, [picture])
+
+
+@pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+def test_an_answer_does_not_depend_on_what_was_answered_before(
+    tiny: Path, model: Backend, pictures: Pictures, decoding: Decoding
+) -> None:
+    request = asked(Text("Look: "), pictures.noise(1), Text(" What is it?"), decoding=decoding)
+    fresh = load_backend(str(tiny), pictures.path)
+    alone = answer(fresh, request)
+    others = [
+        asked(Text("Look: "), pictures.noise(2), Text(" What is it?"), decoding=decoding),  # as long, another image
+        asked(Text("No image at all."), decoding=SAMPLED),
+        asked(pictures.noise(1), pictures.noise(2), Text("Two.")),
+    ]
+    for other in others:
+        assert answer(model, other).tokens != alone.tokens
+        again = answer(model, request)
+        assert (again.tokens, again.text) == (alone.tokens, alone.text)
+
+
+def test_sampling_follows_seed_and_temperature(model: Backend) -> None:
+    def sampled(**changed: Any) -> tuple[int, ...]:
+        return answer(model, asked(Text("Say anything."), decoding=replace(SAMPLED, **changed))).tokens
+
+    assert sampled() == sampled()
+    assert len({sampled(), sampled(seed=8), sampled(temperature=0.0)}) == 3
+    assert sampled(top_p=1e-6) == sampled(temperature=0.0)
+
+
+def test_sampling_is_not_disturbed_by_other_random_draws(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlx.core as mx
+
+    request = asked(Text("Say anything."), decoding=SAMPLED)
+    expected = answer(model, request).tokens
+    monkeypatch.setattr("mlx_backends.vlm._SLICE_S", 0.0)
+    model.submit(request)
+    while not (done := model.step()):
+        mx.eval(mx.random.uniform(shape=(3,)))
+    assert done[0].tokens == expected
+
+
+def test_an_answer_is_cut_at_max_tokens_and_says_so(model: Backend) -> None:
+    whole = answer(model, asked(Text("Count.")))
+    for limit in (1, 5):
+        cut = answer(model, asked(Text("Count."), decoding=Decoding(max_tokens=limit)))
+        assert (cut.finish_reason, cut.completion_tokens) == ("length", limit)
+        assert cut.tokens == whole.tokens[:limit]
+
+
+def test_an_answer_that_ends_by_itself_says_stop(
+    tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend
+) -> None:
+    request = asked(Text("Count."), decoding=Decoding(max_tokens=40))
+    whole = answer(model, request)
+    position = max(whole.tokens.index(token) for token in whole.tokens)
+    folder = ending_with(tiny, tmp_path / "ends", whole.tokens[position])
+    got = answer(load_backend(str(folder), pictures.path), request)
+    assert got.finish_reason == "stop"
+    assert got.tokens == whole.tokens[: position + 1]
+    assert got.completion_tokens == position + 1
+    assert whole.text.startswith(got.text.removesuffix("\ufffd"))
+
+
+def ending_with(tiny: Path, folder: Path, token: int) -> Path:
+    """A copy of the model that ends an answer with ``token``."""
+    shutil.copytree(tiny, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "eos_token_id": [token]}))
+    return folder
+
+
+def test_figures_of_an_answer(model: Backend, pictures: Pictures) -> None:
+    got = answer(model, asked(pictures.noise(1), QUESTION))
+    assert got.prefill_s is not None
+    assert got.decode_s is not None
+    assert got.peak_memory is not None
+    assert 0 < got.prefill_s < 5
+    assert 0 < got.decode_s < 5
+    assert 100_000 < got.peak_memory < 1_000_000_000
+
+
+def test_peak_memory_is_the_requests_own(model: Backend, pictures: Pictures) -> None:
+    short, long = asked(Text("Short.")), asked(*(pictures.noise(seed, 250, 250) for seed in range(4)))
+    first, large, last = (answer(model, request).peak_memory or 0 for request in (short, long, short))
+    assert 0 < first < large
+    assert 0 < last < large
+
+
+def test_max_pixels_bounds_an_image(model: Backend, pictures: Pictures) -> None:
+    picture = pictures.noise(3, 256, 256)
+    whole = answer(model, asked(picture)).prompt_tokens
+    bounded = answer(model, asked(picture, decoding=replace(GREEDY, max_pixels=64 * 64))).prompt_tokens
+    assert whole is not None
+    assert bounded is not None
+    assert whole - bounded == (256 // 32) ** 2 - (64 // 32) ** 2
+
+
+@pytest.mark.parametrize("data", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + bytes(40), "truncated"])
+def test_a_broken_image_is_an_error_and_the_next_request_is_answered(
+    model: Backend, pictures: Pictures, data: bytes | str
+) -> None:
+    good = pictures.noise(1)
+    content = pictures.path(good).read_bytes()[:500] if isinstance(data, str) else data
+    before = answer(model, asked(good, QUESTION))
+    got = answer(model, asked(pictures.file(content), QUESTION))
+    assert (got.finish_reason, got.text, got.tokens) == ("error", "", ())
+    assert got.error
+    assert "\n" not in got.error
+    assert answer(model, asked(good, QUESTION)).tokens == before.tokens
+
+
+def test_a_missing_image_is_an_error(model: Backend) -> None:
+    got = answer(model, asked(Media("0" * 64, ".png"), QUESTION))
+    assert got.finish_reason == "error"
+    assert got.error
+
+
+def test_a_medium_that_is_no_image_is_an_error(model: Backend) -> None:
+    got = answer(model, asked(Media("0" * 64, ".wav", "audio"), QUESTION))
+    assert got.error == "this backend shows images only, and the request holds a medium of type audio."
+
+
+def test_lone_surrogates_and_nul_in_a_text_are_asked_all_the_same(model: Backend) -> None:
+    assert answer(model, asked(Text("broken \ud800 text \0 here"))).error is None
+
+
+def test_a_cancelled_request_yields_nothing_and_leaves_nothing_behind(
+    model: Backend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlx_backends.vlm._SLICE_S", 0.0)  # one token a step
+    request = asked(pictures.noise(1), QUESTION)
+    expected = answer(model, request).tokens
+    long = asked(pictures.noise(2), QUESTION, decoding=Decoding(max_tokens=5000))
+    for steps in (0, 1, 3):
+        model.submit(long)
+        assert [model.step() for _ in range(steps)] == [[]] * steps
+        model.cancel("somebody else's")
+        model.cancel(long.id)
+        assert model.step() == []
+        assert answer(model, request).tokens == expected
+
+
+def test_cancelling_ends_mlx_vlms_generator(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    ended: list[bool] = []
+
+    def stream(*_: object, **__: object) -> Any:
+        try:
+            while True:
+                yield SimpleNamespace(finish_reason=None, is_draft=False, token=1)
+        finally:
+            ended.append(True)
+
+    held = stream()
+    monkeypatch.setattr("mlx_vlm.stream_generate", lambda *_, **__: held)
+    request = asked(Text("Hello."))
+    model.submit(request)
+    assert model.step() == []
+    model.cancel(request.id)
+    assert ended == [True]
+
+
+def test_a_stream_that_ends_without_a_reason_is_an_error(model: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlx_vlm.stream_generate", lambda *_, **__: (_ for _ in ()))
+    assert answer(model, asked(Text("Hello."))).error == "RuntimeError: mlx-vlm ended the answer without saying why"
+
+
+def test_tokens_the_tokenizer_does_not_know_do_not_end_an_answer(
+    tiny: Path, pictures: Pictures, tmp_path: Path, model: Backend
+) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "short-vocabulary")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    known = [token for token in tokenizer["added_tokens"] if not token["content"].startswith("<extra_")]
+    (folder / "tokenizer.json").write_text(json.dumps({**tokenizer, "added_tokens": known}))
+    backend = load_backend(str(folder), pictures.path)
+    limit = 1 + max(token["id"] for token in known)
+    beyond = 0
+    for number in range(20):
+        request = asked(Text(f"Question {number}"))
+        got = answer(backend, request)
+        assert got.error is None
+        assert got.tokens == answer(model, request).tokens
+        beyond += any(token >= limit for token in got.tokens)
+    assert beyond
+
+
+def test_it_takes_one_request_at_a_time(model: Backend) -> None:
+    request = asked(Text("Hello."))
+    model.submit(request)
+    with pytest.raises(RuntimeError, match="one request at a time"):
+        model.submit(request)
+    model.cancel(request.id)
+
+
+def test_an_interrupt_while_answering_passes_and_frees_the_model(
+    model: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    request = asked(Text("Hello."))
+    with monkeypatch.context() as patch:
+        patch.setattr("mlx_backends.prompt.Prompter.prompt", interrupt)
+        model.submit(request)
+        with pytest.raises(KeyboardInterrupt):
+            model.step()
+    assert answer(model, request).error is None
+
+
+def test_whatever_is_raised_while_answering_is_an_error_of_one_line(
+    model: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("first\nsecond \x1b[31m line")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mlx_vlm.utils.prepare_inputs", fail)
+        got = answer(model, asked(Text("Hello.")))
+    assert got.error == "ValueError: first second ?[31m line"
+
+
+def test_a_closed_model_takes_nothing(tiny: Path, pictures: Pictures) -> None:
+    backend = load_backend(str(tiny), pictures.path)
+    backend.submit(asked(Text("Hello.")))
+    backend.step()
+    backend.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        backend.submit(asked(Text("Hello.")))
+
+
+def test_the_text_keeps_think_tags_and_invalid_bytes_and_drops_control_tokens(
+    tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from types import SimpleNamespace
+
+    backend = load_backend(str(tiny), pictures.path)
+    tokenizer = load(tiny)[1].tokenizer
+    half = tokenizer.encode("é")[:1]
+    tokens = [*tokenizer.encode("<think>no</think> 7"), *tokenizer.encode("<|vision_start|>"), *half, 0]
+
+    def stream(*_: object, **__: object) -> Any:
+        yield SimpleNamespace(finish_reason="stop", token_ids=tokens, prompt_tokens=3)
+
+    monkeypatch.setattr("mlx_vlm.stream_generate", stream)
+    got: Generation = answer(backend, asked(Text("Hello.")))
+    assert got.text == "<think>no</think> 7\ufffd"
+    assert got.tokens == tuple(tokens)
