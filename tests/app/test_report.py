@@ -1,0 +1,144 @@
+"""Tables and hostile text in every format; the display's figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import unicodedata
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.display import accuracy, progress_table
+from app.pace import Pace, duration
+from app.report.render import cell_text, print_table, to_csv, to_json, to_latex, to_markdown
+from app.report.text import clean, latex, markdown, spreadsheet_cell
+from app.store.run import Judged, Progress
+from app.store.workspace import RunSummary
+from benchmarks.base import Estimate, Table
+
+HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(
+    ["\x1b[2J", "\u202eevil", "[red]x[/red]", "[/nope]", "=1+1", "+x", "-x", "@x", "a|b", "&_%$#{}~^\\", "<b>x</b>", "\ud800"]
+)
+
+
+@given(HOSTILE)
+@example("\x9b31m")
+@example("\u2066\u2069\u200b\ufeff")
+def test_cleaned_text_holds_nothing_that_steers_a_terminal(text: str) -> None:
+    cleaned = clean(text)
+    assert not [c for c in cleaned if unicodedata.category(c) in ("Cc", "Cs") or c in "\u202a\u202e\u2066\u2069\u200b\ufeff"]
+    assert clean(cleaned) == cleaned
+    cleaned.encode("utf-8")
+
+
+@given(HOSTILE)
+def test_no_cell_is_a_formula_and_csv_reads_back(text: str) -> None:
+    table = Table("t", text, (text or "c",), ((text, (text,)),))
+    rows = list(csv.reader(io.StringIO(to_csv(table))))
+    assert len(rows) == 2
+    for row in rows:
+        assert not [cell for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert rows[1][1] == spreadsheet_cell(text)
+
+
+@given(HOSTILE)
+def test_latex_has_no_live_special_characters(text: str) -> None:
+    escaped = latex(text)
+    without = re.sub(r"\\(?:textbackslash|textasciitilde|textasciicircum|textless|textgreater|textbar)\{\}", "", escaped)
+    without = re.sub(r"\\[&%$#_{}]", "", without).replace(r"$\Delta$", "").replace(r"$\pm$", "")
+    assert not set(without) & set("\\&%$#_{}~^")
+
+
+@given(HOSTILE)
+def test_a_markdown_cell_stays_in_its_cell(text: str) -> None:
+    table = Table("t", "title", ("a", "b"), (("row", (text, "x")),))
+    line = to_markdown(table).splitlines()[4]
+    assert len(re.findall(r"(?<!\\)\|", line)) == 4
+    assert not re.search(r"(?<!\\)<(?!br>)", line)
+
+
+def test_escaping_is_what_it_looks_like() -> None:
+    assert latex("50% & a_b") == r"50\% \& a\_b"
+    assert markdown("[x](http://e) | <b>") == r"\[x\]\(http://e\) \| \<b\>"
+    assert spreadsheet_cell("=HYPERLINK(1)") == "'=HYPERLINK(1)"
+    assert clean("\x1b[31mred\x07") == r"\x1b[31mred\x07"
+    assert clean("abcdef", limit=4) == "abc…"
+
+
+TABLE = Table(
+    "main",
+    "Main results",
+    ("Aligned", "HR", "n"),
+    (("model_1 & co", (Estimate(0.9, 0.85, 0.95, 40), Estimate(None, n=0, reason="no conflict answers"), 40)),),
+    ("A note.",),
+)
+
+
+def test_an_undefined_figure_is_na_everywhere_and_never_0() -> None:
+    (row,) = csv.DictReader(io.StringIO(to_csv(TABLE)))
+    assert (row["HR"], row["HR low"], row["HR n"]) == ("", "", "0")
+    assert float(row["Aligned"]) == 0.9
+    assert to_json(TABLE)["rows"][0]["cells"]["HR"] == {
+        "value": None, "low": None, "high": None, "n": 0, "reason": "no conflict answers",
+    }  # fmt: skip
+    assert cell_text(TABLE.rows[0][1][1]) == "n/a"
+    assert "n/a in HR: no conflict answers" in to_markdown(TABLE)
+    assert json.loads(json.dumps(to_json(TABLE)))
+
+
+def test_latex_is_a_booktabs_table() -> None:
+    text = to_latex(TABLE)
+    assert [rule for rule in (r"\toprule", r"\midrule", r"\bottomrule") if rule in text] == [
+        r"\toprule",
+        r"\midrule",
+        r"\bottomrule",
+    ]
+    assert r"model\_1 \& co & 0.900 {\scriptsize [0.850, 0.950]} & n/a & 40 \\" in text
+    assert text.count(r"\begin") == text.count(r"\end")
+
+
+def test_a_terminal_table_shows_intervals_where_they_fit(monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("COLUMNS", "120")
+    print_table(TABLE)
+    wide = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "24")
+    print_table(TABLE)
+    narrow = capsys.readouterr().out
+    assert ".85~.95" in wide
+    assert ".85~.95" not in narrow
+    assert ".900" in narrow
+    assert max(map(len, narrow.splitlines())) <= 24
+
+
+def test_speed_and_what_is_left_count_this_process_alone() -> None:
+    now = [0.0]
+    pace = Pace(lambda: now[0])
+    pace.sample(900)  # resumed: none of these were answered now
+    assert pace.per_second is None
+    assert pace.eta(100) is None
+    for _ in range(10):
+        now[0] += 1
+        pace.sample(900 + round(now[0]) * 2)
+    assert pace.per_second == 2
+    assert pace.eta(80) == 40
+    for _ in range(100):  # slower now: the last minute alone decides
+        now[0] += 10
+        pace.sample(920 + round((now[0] - 10) / 10))
+    assert pace.per_second is not None
+    assert 0.09 <= pace.per_second <= 0.11
+    assert pace.eta(0) == 0
+
+
+def test_durations_read_well() -> None:
+    assert [duration(s) for s in (None, 0, 59.4, 61, 3599, 3600, 7384)] == ["-", "0s", "59s", "1m01s", "59m59s", "1h00m", "2h03m"]
+
+
+def test_the_accuracy_so_far_has_n_and_an_interval() -> None:
+    progress = Progress("aligned", 10, 5, 0, 0, 0, 0.0, 0, {"match@1": Judged(labelled=4, correct=3, unparsed=1)})
+    assert accuracy(progress) == "0.750 [0.301, 0.954] n=4"  # Wilson (1927)
+    assert accuracy(Progress("aligned", 10, 0, 0, 0, 0, 0.0, 0, {})) == "-"
+    run = RunSummary("r\x1b[31m", "running", {}, (progress,))
+    assert len(progress_table(run, Pace()).columns) == 6

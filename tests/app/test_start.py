@@ -1,0 +1,73 @@
+"""The command line starts at once: nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import ROOT, Rashomon
+
+HEAVY = ("mlx", "mlx_vlm", "torch", "transformers", "datasets", "numpy", "PIL", "matplotlib", "pydantic", "rich", "textual")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["runs", "--json"], ["benchmarks"], ["judges", "--json"], ["batch", "--help"]])
+def test_nothing_heavy_is_imported_to_list_or_help(arguments: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys, json\nfrom app.main import main\n"
+        "try: main(sys.argv[1:])\nexcept SystemExit as end: assert not end.code\n"
+        "print('\\n' + json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+    rashomon = Rashomon(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import site; site.main()\n" + code, *arguments],
+        env={**rashomon.environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert not set(loaded) & set(HEAVY)
+
+
+def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
+    told = Rashomon(tmp_path).run("--help").stdout
+    for word in ("batch", "resume", "build", "runs", "show", "export", "benchmarks", "models", "judges", "doctor", "demo"):
+        assert f"\n  {word}" in told
+    assert "130 interrupted" in told
+    assert Rashomon(tmp_path).run().stdout == told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["bild"], "did you mean 'build'"),
+        (["show"], "missing argument"),
+        (["show", "nothing"], "there is no run 'nothing'"),
+        (["resume", "../../etc"], "there is no run"),
+        (["export", "nothing", "--format", "pdf"], "there is no format 'pdf'"),
+        (["build", "cmc-bnch"], "did you mean 'cmc-bench'?"),
+        (["build", "cmc-bench"], "say what to build from"),
+        (["build", "cmc-bench", "--source", "chartqua=x"], "did you mean 'chartqa'?"),
+        (["build", "cmc-bench", "--source", "/nowhere/at/all"], "/nowhere/at/all"),
+    ],
+)
+def test_what_is_typed_wrong_is_told_in_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
+    told = Rashomon(tmp_path).run(*arguments, code=2).stderr
+    assert says.lower() in told.lower()
+    assert len(told.splitlines()) == 1
+
+
+def test_listings_are_json_too(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    assert json.loads(rashomon.run("runs", "--json").stdout) == []
+    (benchmark,) = json.loads(rashomon.run("benchmarks", "--json").stdout)
+    assert benchmark["conditions"][:4] == ["aligned", "image-correct", "text-correct", "both-wrong"]
+    models = json.loads(rashomon.run("models", "--json").stdout)
+    assert [model["name"] for model in models][0] == "policy:always-image"
+    assert json.loads(rashomon.run("judges", "--json").stdout)[0]["name"] == "match"
+    findings = json.loads(rashomon.run("doctor", "--json").stdout)
+    assert {finding["what"]: finding["ok"] for finding in findings}["mlx"] is True
