@@ -32,8 +32,12 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False, invoke_without_command=True)
-@click.option("--workspace", type=PATH, help="The folder of runs and builds; default: RASHOMON_WORKSPACE, else your data folder.")
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False, invoke_without_command=True
+)
+@click.option(
+    "--workspace", type=PATH, help="The folder of runs and builds; default: RASHOMON_WORKSPACE, else your data folder."
+)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="The version.")
 @click.pass_context
 def cli(context: click.Context, workspace: Path | None) -> None:
@@ -54,7 +58,9 @@ def cli(context: click.Context, workspace: Path | None) -> None:
 @cli.command()
 @click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml]")
 @click.option("--benchmark", metavar="NAME", help="See `rashomon benchmarks`.")
-@click.option("--model", multiple=True, metavar="ID", help="A folder, a Hub id in the cache, or policy:NAME. Repeatable.")
+@click.option(
+    "--model", multiple=True, metavar="ID", help="A folder, a Hub id in the cache, or policy:NAME. Repeatable."
+)
 @click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
 @click.option("--prompt-set", multiple=True, metavar="NAME", help="Repeatable.")
 @click.option("--judge", multiple=True, metavar="NAME", help="Repeatable; the first one's labels are shown.")
@@ -72,7 +78,7 @@ def cli(context: click.Context, workspace: Path | None) -> None:
 @force
 @accept_engine
 @click.pass_obj
-def batch(workspace: Any, **given: Any) -> int:
+def batch(workspace: Any, /, **given: Any) -> int:
     """Run headless. The same spec again goes on where it stopped.
 
     `rashomon --batch ...` is this command. What is said here goes before what the spec says.
@@ -101,7 +107,7 @@ def batch(workspace: Any, **given: Any) -> int:
 @force
 @accept_engine
 @click.pass_obj
-def resume(workspace: Any, run: str, conditions: str | None, **how: Any) -> int:
+def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> int:
     """Go on with a run, or do some of its conditions alone or again."""
     from app.commands.batch import resume as go_on
 
@@ -122,7 +128,7 @@ def resume(workspace: Any, run: str, conditions: str | None, **how: Any) -> int:
 @click.option("--replace", is_flag=True, help="Replace another build in the folder.")
 @as_json
 @click.pass_obj
-def build(workspace: Any, benchmark: str, source: Sequence[str], **how: Any) -> None:
+def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) -> None:
     """Construct a benchmark's instances from its sources, or from rows of your own."""
     from app.commands.build import build as construct
 
@@ -132,7 +138,7 @@ def build(workspace: Any, benchmark: str, source: Sequence[str], **how: Any) -> 
 @cli.command()
 @as_json
 @click.pass_obj
-def runs(workspace: Any, as_json: bool) -> None:
+def runs(workspace: Any, /, as_json: bool) -> None:
     """List the runs, with the answers done and in all for each condition."""
     from app.commands.runs import runs as tell
 
@@ -146,7 +152,7 @@ def runs(workspace: Any, as_json: bool) -> None:
 @judge
 @as_json
 @click.pass_obj
-def show(workspace: Any, run: Sequence[str], **how: Any) -> None:
+def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     """Show the tables of a run, also while it goes on; of several runs, a row each."""
     from app.commands.show import show as tell
 
@@ -160,7 +166,7 @@ def show(workspace: Any, run: Sequence[str], **how: Any) -> None:
 @judge
 @click.option("--canonical", is_flag=True, help="Without times, memory and places: equal runs give equal bytes.")
 @click.pass_obj
-def export(workspace: Any, run: Sequence[str], formats: str, **how: Any) -> None:
+def export(workspace: Any, /, run: Sequence[str], formats: str, **how: Any) -> None:
     """Write the tables and samples of a run as files."""
     from app.commands.export import export as write
 
@@ -170,7 +176,7 @@ def export(workspace: Any, run: Sequence[str], formats: str, **how: Any) -> None
 @cli.command()
 @as_json
 @click.pass_obj
-def benchmarks(workspace: Any, as_json: bool) -> None:
+def benchmarks(workspace: Any, /, as_json: bool) -> None:
     """List the benchmarks, and which are built."""
     from app.commands.listing import benchmarks as tell
 
@@ -198,7 +204,7 @@ def judges(as_json: bool) -> None:
 @cli.command()
 @as_json
 @click.pass_obj
-def doctor(workspace: Any, as_json: bool) -> int:
+def doctor(workspace: Any, /, as_json: bool) -> int:
     """Say what works on this machine, and how to mend what does not."""
     from app.commands.doctor import doctor as examine
 
@@ -208,7 +214,7 @@ def doctor(workspace: Any, as_json: bool) -> int:
 @cli.command()
 @display
 @click.pass_obj
-def demo(workspace: Any, display: str | None) -> int:
+def demo(workspace: Any, /, display: str | None) -> int:
     """Perform a complete small run without any download."""
     from app.commands.demo import demo as perform
 

@@ -152,7 +152,9 @@ def parse(model: type[M], values: Any, where: str) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        every = error.errors(include_url=False)
+        # A misspelt key explains the one that is missing.
+        first = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             fields = DecodingSpec.model_fields if first["loc"][0] == "decoding" else model.model_fields

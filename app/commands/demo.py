@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+from contextlib import redirect_stderr
 
 from app.commands.batch import work
 from app.config import BatchSpec, DecodingSpec
@@ -35,7 +37,8 @@ def demo(workspace: Workspace, *, display: str | None) -> int:
     from mlx_backends.tiny import build_tiny_vlm
 
     texts = [row["question"] for row in built.rows()]
-    model = build_tiny_vlm(folder / "tiny-random-vlm-4bit", texts, quantise=True)
+    with redirect_stderr(io.StringIO()):  # what the conversion says would mean nothing to a newcomer
+        model = build_tiny_vlm(folder / "tiny-random-vlm-4bit", texts, quantise=True)
     _tell("4. The policy baselines and the model answer; `match` labels what they say")
     models = [f"policy:{policy}" for policy in POLICIES] + [str(model)]
     planned = []
@@ -49,8 +52,8 @@ def demo(workspace: Workspace, *, display: str | None) -> int:
         )
         planned.append(plan(workspace, spec.runs()[0]))
     code = work(workspace, planned, shown, display=display)
-    _tell("")
-    _tell("Look closer:       rashomon show demo-tiny-vlm    (add --workspace as for this command)")
+    rashomon = "rashomon" if workspace.path == Workspace.find().path else f"rashomon --workspace {workspace.path}"
+    _tell(f"\nLook closer:       {clean(rashomon)} show demo-tiny-vlm")
     _tell("Run a real model:  rashomon build cmc-bench --source chartqa=FOLDER --source mmmu=FOLDER")
     _tell("                   rashomon --batch --benchmark cmc-bench --model mlx-community/Qwen3-VL-4B-Instruct-4bit")
     return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -42,51 +43,68 @@ def reasons(table: Table) -> list[str]:
 
 
 def print_table(table: Table) -> None:
-    """Print a table to the terminal; where its intervals do not fit, the figures alone, and a line that says so."""
+    """Print a table to the terminal, its columns in as many parts under each other as the terminal is narrow."""
     from rich.console import Console
-    from rich.measure import Measurement
     from rich.text import Text
 
     console = Console()
-    rich = _rich_table(table, intervals=True)
-    narrow = Measurement.get(console, console.options, rich).minimum > console.width or (
-        Measurement.get(console, console.options.update(max_width=10_000), rich).maximum > console.width
-    )
-    notes = [*table.notes, *reasons(table)]
-    if narrow and any(isinstance(cell, Estimate) and cell.low is not None for _, cells in table.rows for cell in cells):
-        rich = _rich_table(table, intervals=False)
-        notes.append("95% intervals: in a wider terminal, or `rashomon export`.")
-    console.print(rich)
-    for note in notes:
+    label_width = min(max((len(clean(label)) for label, _ in table.rows), default=0), max(16, console.width // 4))
+    parts = _parts(table, console.width - label_width - 1)
+    for number, columns in enumerate(parts):
+        title = table.title if number == 0 else f"{table.title}, continued"
+        console.print(_rich_table(table, columns, title, label_width))
+        console.print()
+    for note in (*table.notes, *reasons(table)):
         console.print(Text(clean(note)), style="dim")
-    console.print()
+    if table.notes:
+        console.print()
 
 
-def _rich_table(table: Table, *, intervals: bool) -> RichTable:
+def _parts(table: Table, width: int) -> list[list[int]]:
+    parts: list[list[int]] = [[]]
+    used = 0
+    for i, column in enumerate(table.columns):
+        lines = [line for _, cells in table.rows for line in _terminal_cell(cells[i]).splitlines()]
+        # Prose folds, so it may be as narrow as a short line.
+        wide = max(map(len, [clean(column), *lines])) if not _is_prose(table, i) else min(12, width)
+        if parts[-1] and used + wide + 1 > width:
+            parts.append([])
+            used = 0
+        parts[-1].append(i)
+        used += wide + 1
+    return parts
+
+
+def _rich_table(table: Table, columns: Sequence[int], title: str, label_width: int) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    rich = RichTable(title=Text(clean(table.title)), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    rich.add_column("", overflow="fold")
-    for i, column in enumerate(table.columns):
-        prose = any(isinstance(cells[i], str) for _, cells in table.rows)
-        heading = clean(column) if intervals else clean(column).replace("-", "-\n").replace(" ", "\n")
-        rich.add_column(Text(heading), justify="left" if prose else "right", overflow="fold", no_wrap=not prose)
+    rich = RichTable(
+        title=Text(clean(title)), title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False
+    )
+    rich.add_column("", overflow="fold", width=label_width)
+    for i in columns:
+        prose = _is_prose(table, i)
+        heading = Text(clean(table.columns[i]))
+        rich.add_column(heading, justify="left" if prose else "right", overflow="fold", no_wrap=not prose)
     for label, cells in table.rows:
-        texts = (_terminal_cell(cell, intervals=intervals) for cell in cells)
-        rich.add_row(Text(clean(label)), *(Text(clean(text, newlines=True)) for text in texts))
+        texts = (Text(clean(_terminal_cell(cells[i]), newlines=True)) for i in columns)
+        rich.add_row(Text(clean(label)), *texts)
     return rich
 
 
-def _terminal_cell(cell: Cell, *, intervals: bool) -> str:
-    # As the paper prints its tables, without the leading zero, so that eleven columns fit eighty characters.
+def _is_prose(table: Table, column: int) -> bool:
+    return any(isinstance(cells[column], str) for _, cells in table.rows)
+
+
+def _terminal_cell(cell: Cell) -> str:
+    # As the paper prints its figures, without the leading zero; the interval under it.
     if not isinstance(cell, Estimate) or cell.value is None:
         return cell_text(cell)
-    text = _short(cell.value)
-    if intervals and cell.low is not None and cell.high is not None:
-        text += f"\n{_short(cell.low, 2)}~{_short(cell.high, 2)}"
-    return text
+    if cell.low is None or cell.high is None:
+        return _short(cell.value)
+    return f"{_short(cell.value)}\n{_short(cell.low, 2)}~{_short(cell.high, 2)}"
 
 
 def _short(value: float, digits: int = 3) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from app.store.run import RunStore
@@ -41,6 +42,8 @@ def tables_of(
         if only not in (known := [table.name for table in tables]):
             raise SpecError(f"there is no table {only!r}; {did_you_mean(only, known)}")
         tables = [table for table in tables if table.name == only]
+    # Whoever copies a figure must be able to see whose labels it rests on.
+    tables = [replace(table, notes=(*table.notes, f"Labels by {judge_id}.")) for table in tables]
     return [with_published(table, benchmark.name) for table in tables] if published else tables
 
 
@@ -71,7 +74,7 @@ def run_labels(stores: Sequence[RunStore]) -> list[str]:
 def with_published(table: Table, benchmark: str) -> Table:
     """``table`` with the paper's rows under it, where the paper has that table."""
     rows = published_rows(table, benchmark)
-    return Table(table.name, table.title, table.columns, (*table.rows, *rows), table.notes) if rows else table
+    return replace(table, rows=(*table.rows, *rows))
 
 
 def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estimate | None, ...]]]:

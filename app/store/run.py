@@ -31,6 +31,7 @@ from benchmarks.errors import StoreError
 
 DATABASE = "run.sqlite"
 _PAGE = 256
+_FIGURES = ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory")
 
 
 class StoreFullError(StoreError):
@@ -202,12 +203,10 @@ class RunStore:
             "SELECT condition, judge, labelled, correct, unparsed, failed FROM judged ORDER BY judge"
         ):
             judged[condition][judge] = Judged(*counts)
-        rows = self._db.execute(
-            "SELECT condition, total, done, errors, truncated, tokens, seconds, peak_memory FROM progress"
-        ).fetchall()
+        rows = self._db.execute(f"SELECT {', '.join(_FIGURES)} FROM progress").fetchall()
         order = self.meta("conditions", [])
         rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
-        return [Progress(*row, judged[row[0]]) for row in rows]
+        return [Progress(**dict(zip(_FIGURES, row, strict=True)), judged=judged[row[0]]) for row in rows]
 
     # --- answering -------------------------------------------------------------------------------
 

@@ -60,7 +60,6 @@ def same_export(rashomon: Rashomon, home: Path) -> None:
     assert len(expected) >= 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "seconds", "in_flight"),
     [("answers", (0.0, 0.012), 1 + GROUP_SIZE), ("slow answers", (0.06, 0.09), 1)],
@@ -97,7 +96,6 @@ def test_killed_while_answering(
     same_export(rashomon, home)
 
 
-@pytest.mark.slow
 def test_killed_while_judging(home: Path, tmp_path: Path) -> None:
     chance = random.Random(8)
     rashomon = fresh(home, tmp_path).ordered(judge_seconds=0.02)
@@ -119,7 +117,6 @@ def test_killed_while_judging(home: Path, tmp_path: Path) -> None:
     same_export(rashomon, home)
 
 
-@pytest.mark.slow
 def test_killed_while_building(home: Path, tmp_path: Path) -> None:
     chance = random.Random(9)
     rashomon = Rashomon(tmp_path)
@@ -141,7 +138,6 @@ def test_killed_while_building(home: Path, tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".building")]
 
 
-@pytest.mark.slow
 def test_killed_while_the_schema_is_migrated(home: Path, tmp_path: Path) -> None:
     chance = random.Random(10)
     rashomon = Rashomon(tmp_path)

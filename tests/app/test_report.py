@@ -8,6 +8,7 @@ import json
 import re
 import unicodedata
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -20,7 +21,20 @@ from app.store.workspace import RunSummary
 from benchmarks.base import Estimate, Table
 
 HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(
-    ["\x1b[2J", "\u202eevil", "[red]x[/red]", "[/nope]", "=1+1", "+x", "-x", "@x", "a|b", "&_%$#{}~^\\", "<b>x</b>", "\ud800"]
+    [
+        "\x1b[2J",
+        "\u202eevil",
+        "[red]x[/red]",
+        "[/nope]",
+        "=1+1",
+        "+x",
+        "-x",
+        "@x",
+        "a|b",
+        "&_%$#{}~^\\",
+        "<b>x</b>",
+        "\ud800",
+    ]
 )
 
 
@@ -29,7 +43,9 @@ HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(
 @example("\u2066\u2069\u200b\ufeff")
 def test_cleaned_text_holds_nothing_that_steers_a_terminal(text: str) -> None:
     cleaned = clean(text)
-    assert not [c for c in cleaned if unicodedata.category(c) in ("Cc", "Cs") or c in "\u202a\u202e\u2066\u2069\u200b\ufeff"]
+    assert not [
+        c for c in cleaned if unicodedata.category(c) in ("Cc", "Cs") or c in "\u202a\u202e\u2066\u2069\u200b\ufeff"
+    ]
     assert clean(cleaned) == cleaned
     cleaned.encode("utf-8")
 
@@ -47,7 +63,9 @@ def test_no_cell_is_a_formula_and_csv_reads_back(text: str) -> None:
 @given(HOSTILE)
 def test_latex_has_no_live_special_characters(text: str) -> None:
     escaped = latex(text)
-    without = re.sub(r"\\(?:textbackslash|textasciitilde|textasciicircum|textless|textgreater|textbar)\{\}", "", escaped)
+    without = re.sub(
+        r"\\(?:textbackslash|textasciitilde|textasciicircum|textless|textgreater|textbar)\{\}", "", escaped
+    )
     without = re.sub(r"\\[&%$#_{}]", "", without).replace(r"$\Delta$", "").replace(r"$\pm$", "")
     assert not set(without) & set("\\&%$#_{}~^")
 
@@ -100,17 +118,21 @@ def test_latex_is_a_booktabs_table() -> None:
     assert text.count(r"\begin") == text.count(r"\end")
 
 
-def test_a_terminal_table_shows_intervals_where_they_fit(monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setenv("COLUMNS", "120")
-    print_table(TABLE)
-    wide = capsys.readouterr().out
-    monkeypatch.setenv("COLUMNS", "24")
-    print_table(TABLE)
-    narrow = capsys.readouterr().out
-    assert ".85~.95" in wide
-    assert ".85~.95" not in narrow
-    assert ".900" in narrow
-    assert max(map(len, narrow.splitlines())) <= 24
+@pytest.mark.parametrize("width", [24, 40, 80, 120])
+def test_a_terminal_table_keeps_every_figure_and_label_in_its_width(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    figures = tuple(Estimate(i / 10, i / 10 - 0.04, i / 10 + 0.05, 9) for i in range(1, 10))
+    columns = tuple(f"Col {i}" for i in range(1, 10))
+    print_table(Table("t", "Wide", columns, (("first row", figures), ("second row", figures))))
+    told = capsys.readouterr().out
+    assert max(len(line.rstrip()) for line in told.splitlines()) <= width
+    for i in range(1, 10):
+        assert told.count(f"Col {i}") == 1
+        assert told.count(f".{i}00") == 2
+        assert f".{i - 1}6~.{i}5" in told
+    assert told.count("second row") == told.count("Wide")
 
 
 def test_speed_and_what_is_left_count_this_process_alone() -> None:
@@ -133,7 +155,15 @@ def test_speed_and_what_is_left_count_this_process_alone() -> None:
 
 
 def test_durations_read_well() -> None:
-    assert [duration(s) for s in (None, 0, 59.4, 61, 3599, 3600, 7384)] == ["-", "0s", "59s", "1m01s", "59m59s", "1h00m", "2h03m"]
+    assert [duration(s) for s in (None, 0, 59.4, 61, 3599, 3600, 7384)] == [
+        "-",
+        "0s",
+        "59s",
+        "1m01s",
+        "59m59s",
+        "1h00m",
+        "2h03m",
+    ]
 
 
 def test_the_accuracy_so_far_has_n_and_an_interval() -> None:

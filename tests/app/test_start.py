@@ -11,10 +11,24 @@ import pytest
 
 from tests.support.command import ROOT, Rashomon
 
-HEAVY = ("mlx", "mlx_vlm", "torch", "transformers", "datasets", "numpy", "PIL", "matplotlib", "pydantic", "rich", "textual")
+HEAVY = (
+    "mlx",
+    "mlx_vlm",
+    "torch",
+    "transformers",
+    "datasets",
+    "numpy",
+    "PIL",
+    "matplotlib",
+    "pydantic",
+    "rich",
+    "textual",
+)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["runs", "--json"], ["benchmarks"], ["judges", "--json"], ["batch", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["runs", "--json"], ["benchmarks"], ["judges", "--json"], ["batch", "--help"]]
+)
 def test_nothing_heavy_is_imported_to_list_or_help(arguments: list[str], tmp_path: Path) -> None:
     code = (
         "import sys, json\nfrom app.main import main\n"
@@ -35,7 +49,19 @@ def test_nothing_heavy_is_imported_to_list_or_help(arguments: list[str], tmp_pat
 
 def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
     told = Rashomon(tmp_path).run("--help").stdout
-    for word in ("batch", "resume", "build", "runs", "show", "export", "benchmarks", "models", "judges", "doctor", "demo"):
+    for word in (
+        "batch",
+        "resume",
+        "build",
+        "runs",
+        "show",
+        "export",
+        "benchmarks",
+        "models",
+        "judges",
+        "doctor",
+        "demo",
+    ):
         assert f"\n  {word}" in told
     assert "130 interrupted" in told
     assert Rashomon(tmp_path).run().stdout == told
@@ -67,7 +93,7 @@ def test_listings_are_json_too(tmp_path: Path) -> None:
     (benchmark,) = json.loads(rashomon.run("benchmarks", "--json").stdout)
     assert benchmark["conditions"][:4] == ["aligned", "image-correct", "text-correct", "both-wrong"]
     models = json.loads(rashomon.run("models", "--json").stdout)
-    assert [model["name"] for model in models][0] == "policy:always-image"
+    assert models[0]["name"] == "policy:always-image"
     assert json.loads(rashomon.run("judges", "--json").stdout)[0]["name"] == "match"
     findings = json.loads(rashomon.run("doctor", "--json").stdout)
     assert {finding["what"]: finding["ok"] for finding in findings}["mlx"] is True

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ class Rashomon:
 def children_of(pid: int) -> list[int]:
     """The processes that a process has started and that still run."""
     if Path("/proc/self/stat").exists():
-        table = [stat.read_text().rpartition(")")[2].split()[1] + " " + stat.parent.name for stat in _stats()]
+        table = list(_proc_table())
     else:
         shown = subprocess.run(["ps", "-A", "-o", "ppid=,pid="], capture_output=True, text=True, check=True)
         table = shown.stdout.splitlines()
@@ -90,8 +91,11 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for parent, child in pairs if int(parent) == pid]
 
 
-def _stats() -> list[Path]:
-    return [entry / "stat" for entry in Path("/proc").iterdir() if entry.name.isdigit() and (entry / "stat").exists()]
+def _proc_table() -> Iterator[str]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+                yield (entry / "stat").read_text().rpartition(")")[2].split()[1] + " " + entry.name
 
 
 def kill_all(process: subprocess.Popen[str]) -> str:

@@ -1,0 +1,73 @@
+"""Edge cases of planning that need no process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.config import load_spec
+from app.engine.plan import differences
+from app.store.workspace import Workspace
+from benchmarks.errors import SpecError, StoreError
+
+
+def test_the_same_spec_has_the_same_name_and_any_change_another() -> None:
+    base = {"benchmark": "cmc-bench", "model": "mlx-community/Qwen3-VL-4B-Instruct-4bit"}
+    (spec,) = load_spec(None, base).runs()
+    name = spec.run_name("data")
+    assert name.startswith("cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-")
+    assert load_spec(None, base).runs()[0].run_name("data") == name
+    changes = [{"limit": 3}, {"seed": 1}, {"max_tokens": 9}, {"temperature": 0.5}, {"conditions": ["aligned"]}]
+    others = {load_spec(None, {**base, **change}).runs()[0].run_name("data") for change in changes}
+    assert len({*others, name, spec.run_name("other data")}) == 7
+    assert load_spec(None, {**base, "judge": ["match"]}).runs()[0].run_name("data") == name, (
+        "labels can be added to answers"
+    )
+
+
+def test_a_relative_data_folder_is_relative_to_the_spec(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text('benchmark = "cmc-bench"\nmodel = "policy:random"\ndata = "built"\n')
+    assert load_spec(tmp_path / "spec.toml", {}).data == str(tmp_path / "built")
+
+
+def test_one_name_cannot_be_two_runs() -> None:
+    with pytest.raises(SpecError, match="can only name one run"):
+        load_spec(None, {"benchmark": "cmc-bench", "model": ["policy:random", "policy:uniform"], "name": "x"}).runs()
+
+
+def test_differences_say_what_was_and_what_is() -> None:
+    assert differences({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": 4}) == ["b: was 2, is 3", "c: was None, is 4"]
+
+
+def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    for name in ("alpha-1", "alpha-2", "beta"):
+        (workspace.runs_folder / name).mkdir(parents=True)
+        (workspace.runs_folder / name / "run.sqlite").write_bytes(b"")
+    assert workspace.run_folder("b").name == "beta"
+    assert workspace.run_folder("alpha-2").name == "alpha-2"
+    with pytest.raises(StoreError, match="begins 2 runs"):
+        workspace.run_folder("alpha")
+    with pytest.raises(StoreError, match="did you mean 'beta'"):
+        workspace.run_folder("betta")
+
+
+def test_a_damaged_run_is_listed_and_hides_no_other(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    (workspace.runs_folder / "bad").mkdir(parents=True)
+    (workspace.runs_folder / "bad" / "run.sqlite").write_bytes(b"garbage" * 400)
+    (run,) = workspace.summaries()
+    assert (run.state, run.done, run.total) == ("unreadable", 0, 0)
+    assert run.problem is not None
+    assert "restore it from a copy" in run.problem
+
+
+@pytest.mark.parametrize(
+    "folder", ["Library/Mobile Documents/x", "Dropbox/bench", "Library/CloudStorage/OneDrive-Home/x"]
+)
+def test_a_cloud_synchronised_workspace_is_warned_about(folder: str) -> None:
+    warning = Workspace(Path("/Users/someone") / folder).warning()
+    assert warning is not None
+    assert "--workspace" in warning
+    assert Workspace(Path("/Users/someone/bench")).warning() is None
