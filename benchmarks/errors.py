@@ -25,3 +25,11 @@ class ModelError(RashomonError):
 
 class StoreError(RashomonError):
     """A workspace or run folder that cannot be read, written or resumed as asked."""
+
+
+class MediaError(RashomonError):
+    """A medium that cannot be used. ``reason`` is the message without the medium's name, one of a few, for counting."""
+
+    def __init__(self, medium: str, reason: str) -> None:
+        super().__init__(f"{medium} {reason}.")
+        self.reason = reason

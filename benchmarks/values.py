@@ -17,29 +17,31 @@ _LONGEST_NUMBER = 64
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−﹣－"), "-")
 # NFKC alone would make 102 of 10².
 _SUPERSCRIPTS = {ord(c): f"^{digit}" for digit, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
-_CHARACTERS = {**_DASHES, **_SUPERSCRIPTS, **dict.fromkeys(map(ord, "“”„‟«»"), '"'), **dict.fromkeys(map(ord, "‘’‚‛`´"), "'")}
+_QUOTES = {**dict.fromkeys(map(ord, "“”„‟«»"), '"'), **dict.fromkeys(map(ord, "‘’‚‛`´"), "'")}
+_CHARACTERS = {**_DASHES, **_SUPERSCRIPTS, **_QUOTES}
 
 _MARKS = r"\"',;:!?*_\[\](){}"
-_LEADING = re.compile(rf"(?:[\s{_MARKS}]|\.(?!\d)|(?:the|an?)(?=\s+\S))*+")
+_LEADING = re.compile(rf"(?:[\s{_MARKS}]|\.(?![0-9])|(?:the|an?)(?=\s+\S))*+")
 _TRAILING = f" .{_MARKS}".replace("\\", "")
 
-_CURRENCY = r"(?:(?:us|ca?|au?|nz|hk)?[$€£¥₹₩₽₺¢])"
-_SHORT_MONEY = re.compile(rf"{_CURRENCY} ?([0-9][0-9.,]*+) ?([kmb])\b")
+_CURRENCY = r"(?:(?<![a-z0-9])(?:us|ca?|au?|nz|hk))?[$€£¥₹₩₽₺¢] ?"
+_CURRENCY_OF_NUMBER = re.compile(rf"{_CURRENCY}(?=[-+.0-9])")
+_OTHER_CURRENCY = re.compile(_CURRENCY)
+_SHORT_MONEY = re.compile(rf"{_CURRENCY}([0-9][0-9.,]*+) ?([kmb])(?![^\W_])")
 _SHORT_MAGNITUDE = {"k": "thousand", "m": "million", "b": "billion"}
-_CURRENCY_SIGN = re.compile(rf"(?:(?<![a-z0-9]){_CURRENCY} ?)++(?=[+-]?\.?[0-9])")
-_PERCENT_SIGN = re.compile(r"(?<=[0-9])(?: ?(?:%|per ?cent\b|pct\b))++")
+_PERCENT_SIGN = re.compile(r"(?<=[0-9])(?: ?(?:%|(?:per ?cent|pct)(?![^\W_])))++")
 _NUMBER = re.compile(r"(?<![0-9.,])(?:([0-9]{1,3}(?:,[0-9]{3})++|[0-9]++)(\.[0-9]++)?|(\.[0-9]++))(?![.,]?[0-9])")
 
 _MAGNITUDES = {
-    **dict.fromkeys(("k", "thousand", "thousands"), 1e3),
+    **dict.fromkeys(("thousand", "thousands"), 1e3),
     **dict.fromkeys(("mn", "mln", "million", "millions"), 1e6),
     **dict.fromkeys(("bn", "billion", "billions"), 1e9),
     **dict.fromkeys(("tn", "trn", "trillion", "trillions"), 1e12),
 }
 _QUANTITY = re.compile(
     r"([+-]?[0-9]+(?:\.[0-9]+)?)"
-    rf"(?: ?({'|'.join(sorted(_MAGNITUDES, key=len, reverse=True))})(?![^\W_]))?"
-    r"( ?)((?:(?:us|metric|square|cubic|degrees) )?[^\W\d_°µ]*[°µ]?[^\W\d_][^\s,;:!?]*)?"
+    rf"(?:(k)(?![^\W_])| ?({'|'.join(sorted(_MAGNITUDES, key=len, reverse=True))})(?![^\W_]))?"
+    r"( ?)((?:(?:us|metric|square|cubic|degrees) )?°?[^\W\d_][^\s,;:!?]*)?"
 )
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 
@@ -48,12 +50,13 @@ def normalise(answer: str) -> str:
     """The normal form of a short answer; idempotent, and empty only for an answer that is blank.
 
     Without regard to case, white space, Unicode compatibility forms (NFKC), surrounding quotes, brackets and
-    punctuation, a leading article, thousands separators, currency and percent signs beside a number, and zeros at the
+    punctuation, a leading article, thousands separators, currency signs, percent signs after a number, and zeros at the
     end of a fraction. ``$5`` and ``5%`` therefore have one form.
     """
-    text = _stripped(_folded(answer))
+    text = _folded(answer)
     text = _SHORT_MONEY.sub(lambda m: f"{m[1]} {_SHORT_MAGNITUDE[m[2]]}", text)
-    text = _PERCENT_SIGN.sub("", _CURRENCY_SIGN.sub("", text))
+    without = _OTHER_CURRENCY.sub(" ", _CURRENCY_OF_NUMBER.sub("", text))
+    text = _stripped(_PERCENT_SIGN.sub("", " ".join(without.split()) or text))
     return _NUMBER.sub(_canonical, text)
 
 
@@ -91,7 +94,9 @@ def same_value(a: str, b: str) -> bool:
 
 
 def _folded(answer: str) -> str:
-    kept = "".join(c for c in answer if unicodedata.category(c) not in ("Cf", "Cs") and (c.isspace() or c.isprintable()))
+    kept = "".join(
+        c for c in answer if unicodedata.category(c) not in ("Cf", "Cs") and (c.isspace() or c.isprintable())
+    )
     text = unicodedata.normalize("NFKC", kept.translate(_CHARACTERS))
     # One case folding can leave text that NFKC changes, and the other way round.
     for _ in range(2):
@@ -116,8 +121,8 @@ def _quantity(answer: str) -> tuple[float, str] | None:
     found = _QUANTITY.fullmatch(normalise(answer))
     if found is None:
         return None
-    digits, magnitude, space, unit = found.groups(default="")
+    digits, kilo, magnitude, space, unit = found.groups(default="")
     decade = unit == "s" and not space and digits.endswith("0")
     if decade or unit in _ORDINALS:
         return None
-    return float(digits) * _MAGNITUDES.get(magnitude, 1.0), unit.rstrip("s") or unit
+    return float(digits) * (1e3 if kilo else _MAGNITUDES.get(magnitude, 1.0)), unit.rstrip("s") or unit

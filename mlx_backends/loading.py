@@ -43,7 +43,9 @@ def load(path: Path) -> tuple[Any, Any]:
     try:
         with contained():
             from mlx_vlm import load as load_vlm
+            from transformers.utils import logging
 
+            logging.set_verbosity_error()  # it warns at every prompt of something that is mlx-vlm's to change
             # Without the explicit False, mlx-vlm's own processors turn it on.
             model, processor = load_vlm(str(path), trust_remote_code=False)
     except Exception as error:  # whatever a folder's content makes a dozen libraries raise

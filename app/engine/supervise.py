@@ -11,12 +11,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from app.display import Display
+from app.store.run import RunStore
 from app.store.workspace import summary
+from benchmarks.errors import StoreError
 
 POLL_SECONDS = 0.25
 INTERRUPTED = 130
@@ -76,8 +79,12 @@ class Supervisor:
         while worker.poll() is None:
             self.display.update([summary(folder) for folder in job.runs])
             self._wait(worker)
-        self.display.update([summary(folder) for folder in job.runs])
         self._worker = None
+        for folder in job.runs:
+            with suppress(StoreError):
+                # Our own reading may have kept the worker from leaving one file behind (see RunStore.close).
+                RunStore.open(folder).close()
+        self.display.update([summary(folder) for folder in job.runs])
         assert worker.stdout is not None
         report = worker.stdout.read()
         for stream in (worker.stdin, worker.stdout):

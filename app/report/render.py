@@ -12,6 +12,7 @@ from app.report.text import clean, latex, markdown, spreadsheet_cell
 from benchmarks.base import Cell, Estimate, Table
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table as RichTable
 
 
@@ -42,12 +43,12 @@ def reasons(table: Table) -> list[str]:
     return [f"n/a in {', '.join(columns)}: {reason}" for reason, columns in found.items()]
 
 
-def print_table(table: Table) -> None:
-    """Print a table to the terminal, its columns in as many parts under each other as the terminal is narrow."""
+def print_table(table: Table, console: Console | None = None) -> None:
+    """Print a table to the terminal (or ``console``), its columns in as many parts under each other as the terminal is narrow."""
     from rich.console import Console
     from rich.text import Text
 
-    console = Console()
+    console = console or Console()
     label_width = min(max((len(clean(label)) for label, _ in table.rows), default=0), max(16, console.width // 4))
     parts = _parts(table, console.width - label_width - 1)
     for number, columns in enumerate(parts):

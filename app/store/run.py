@@ -12,7 +12,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -161,7 +161,12 @@ class RunStore:
         return cls(folder, connection)
 
     def close(self) -> None:
-        """Close the database; what was committed is in the one file ``run.sqlite``."""
+        """Close the database. Unless somebody is reading it, it becomes the one file ``run.sqlite``.
+
+        Out of WAL mode it can be copied as one file and read from a folder that cannot be written.
+        """
+        with suppress(sqlite3.OperationalError):  # a reader, a read-only connection, or a full disk: it stays as it is
+            self._db.execute("PRAGMA journal_mode = DELETE")
         self._db.close()
 
     def __enter__(self) -> Self:

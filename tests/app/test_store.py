@@ -65,6 +65,17 @@ def test_text_that_utf8_cannot_hold_is_kept_visibly(tmp_path: Path) -> None:
     assert record.answer.text == "half a pair: \\ud800"
 
 
+def test_a_closed_run_is_one_file(tmp_path: Path) -> None:
+    store = make(tmp_path, 4)
+    answer(store)
+    assert len(list(tmp_path.iterdir())) > 1, "while it is written there is a log beside it"
+    store.close()
+    with RunStore.read(tmp_path) as read:
+        assert sum(p.done for p in read.progress()) == 4
+        assert [path.name for path in tmp_path.iterdir()] == [DATABASE]
+    assert [path.name for path in tmp_path.iterdir()] == [DATABASE]
+
+
 def test_one_accepted_generation_an_instance_and_step_is_the_databases_own_rule(tmp_path: Path) -> None:
     store = make(tmp_path, 1)
     one = Answer(0, "plain", 0, "d", Generation("example-0/plain#0", "x", "stop"), True)

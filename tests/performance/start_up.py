@@ -43,7 +43,9 @@ def main(runs: int) -> None:
         bare = seconds([sys.executable, "-c", "pass"], environment)
         for arguments in (["--help"], ["runs", "--json"]):
             took = seconds([script, *arguments], environment)
-            print(f"rashomon {' '.join(arguments)}: {took:.3f} s, {took / bare:.1f} times a bare interpreter ({bare:.3f} s)")
+            print(
+                f"rashomon {' '.join(arguments)}: {took:.3f} s, {took / bare:.1f} times a bare interpreter ({bare:.3f} s)"
+            )
 
 
 if __name__ == "__main__":

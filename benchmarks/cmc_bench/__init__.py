@@ -1,0 +1,54 @@
+"""CMC-Bench: what a model does when retrieved image and retrieved text disagree (Catapang, 2026)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.base import Benchmark, Instance, Record, Source, Table, did_you_mean
+from benchmarks.build import Build, BuildOptions
+from benchmarks.cmc_bench.prompts import PROMPT_SETS
+from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, LABELS
+from benchmarks.errors import SourceError, SpecError
+
+__all__ = ["CMCBench"]
+
+
+class CMCBench(Benchmark):
+    """The Cross-Modal Conflict Benchmark: four conditions of the paper, and each source alone."""
+
+    name = "cmc-bench"
+    title = "CMC-Bench: cross-modal evidence conflict"
+    paper = "Catapang, When Image and Text Disagree: Cross-Modal Evidence Conflict in Multimodal RAG"
+    conditions = CONDITIONS
+    labels = LABELS
+    prompt_sets = PROMPT_SETS
+    sources = (
+        Source("chartqa", "charts with questions: ChartQA, validation and test", "HuggingFaceM4/ChartQA"),
+        Source("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", "MMMU/MMMU"),
+        Source("rows", "your own images with questions and answers"),
+        Source("released", "the instances released by the paper's author"),
+    )
+    stratum = "type"
+
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        from benchmarks.cmc_bench.building import build
+
+        return build(sources, out, options)
+
+    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+        from benchmarks.cmc_bench.instances import from_row
+
+        if build.benchmark != self.name:
+            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
+        if prompt_set not in self.prompt_sets:
+            raise SpecError(f"cmc-bench has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}")
+        return (from_row(row, prompt_set) for row in build.rows())
+
+    def correct(self, condition: str, label: str) -> bool:
+        return label in ACCURATE[condition]
+
+    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        from benchmarks.cmc_bench.tables import tables
+
+        return tables(runs, judge, resamples=resamples, seed=seed)

@@ -1,0 +1,137 @@
+"""The rows of a build: an example under four conditions, and each of its sources alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from benchmarks.base import Instance, Media
+from benchmarks.cmc_bench.construct import Example
+from benchmarks.cmc_bench.prompts import parts
+from benchmarks.cmc_bench.source import Family
+from benchmarks.cmc_bench.terms import Correct
+
+_NOUNS: Mapping[Family, str] = {"chartqa": "value", "mmmu": "answer"}
+
+CORRECT: Mapping[str, Correct] = {
+    "aligned": "both",
+    "image-correct": "image",
+    "text-correct": "text",
+    "both-wrong": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An instance before its prompt: what a build keeps of it.
+
+    ``correct`` says which of the shown sources supports the gold; ``references`` what each shown source supports.
+    """
+
+    id: str
+    group: str
+    condition: str
+    question: str
+    image: Media | None
+    passage: str | None
+    references: Mapping[str, str]
+    correct: Correct
+    strata: Mapping[str, str] = field(default_factory=dict)
+
+    def to_row(self) -> dict[str, Any]:
+        """The draft as a row of ``instances.jsonl``."""
+        return {
+            "id": self.id,
+            "group": self.group,
+            "condition": self.condition,
+            "question": self.question,
+            "image": None if self.image is None else {"sha256": self.image.sha256, "suffix": self.image.suffix},
+            "passage": self.passage,
+            "references": dict(self.references),
+            "strata": {**self.strata, "correct": self.correct},
+        }
+
+
+def from_row(row: Mapping[str, Any], prompt_set: str) -> Instance:
+    """The instance of a build's row with the prompt of ``prompt_set``."""
+    image = None if row["image"] is None else Media(row["image"]["sha256"], row["image"]["suffix"])
+    return Instance(
+        id=row["id"],
+        group=row["group"],
+        condition=row["condition"],
+        question=row["question"],
+        parts=parts(prompt_set, row["question"], image, row["passage"]),
+        references={source: (answer,) for source, answer in row["references"].items()},
+        strata=row["strata"],
+    )
+
+
+def passage(family: Family, value: str) -> str:
+    """The passage that states ``value``; aligned and contradicting ones differ in the value alone.
+
+    The opening is that of the paper's Table 4, "According to the source, the value is 2015."
+    """
+    stated = " ".join(value.split())
+    return f"According to the source, the {_NOUNS[family]} is {stated}{'' if stated.endswith('.') else '.'}"
+
+
+def drafts(example: Example, right: Media, wrong: Media) -> list[Draft]:
+    """The example's four instances of the paper and the four of its single sources.
+
+    References (the paper gives them for the right sources; that a wrong image's is the gold answer of the example it
+    belongs to is our choice): aligned: both gold; image-correct: gold and the contradicting value; text-correct:
+    the other gold answer and gold; both-wrong: the other gold answer and the contradicting value.
+    """
+    row = example.right.row
+    strata = {"type": example.right.type, "source": row.source}
+    if row.subject:
+        strata["subject"] = row.subject
+    images = {True: (right, row.answer), False: (wrong, example.donor.row.answer)}
+    texts = {
+        True: (passage(row.family, row.answer), row.answer),
+        False: (passage(row.family, example.value), example.value),
+    }
+    four = []
+    for condition, correct in CORRECT.items():
+        image, image_reference = images[correct in ("both", "image")]
+        text, text_reference = texts[correct in ("both", "text")]
+        references = {"image": image_reference, "text": text_reference}
+        four.append(
+            Draft(
+                f"{example.id}/{condition}",
+                example.id,
+                condition,
+                row.question,
+                image,
+                text,
+                references,
+                correct,
+                strata,
+            )
+        )
+    return [*four, *single_sources(four)]
+
+
+def single_sources(four: Sequence[Draft]) -> Iterator[Draft]:
+    """Each distinct image and each distinct passage of one example's drafts, alone.
+
+    Their ids end in ``image-only/right``, ``image-only/wrong``, ``text-only/right`` and ``text-only/wrong``, by whether
+    the source supports the gold.
+    """
+    seen = set()
+    for source in ("image", "text"):
+        for draft in four:
+            is_right = draft.correct in ("both", source)
+            if (source, is_right) in seen or source not in draft.references:
+                continue
+            seen.add((source, is_right))
+            yield replace(
+                draft,
+                id=f"{draft.group}/{source}-only/{'right' if is_right else 'wrong'}",
+                condition=f"{source}-only",
+                image=draft.image if source == "image" else None,
+                passage=draft.passage if source == "text" else None,
+                references={source: draft.references[source]},
+                correct=("image" if source == "image" else "text") if is_right else "none",
+            )

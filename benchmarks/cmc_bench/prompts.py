@@ -1,0 +1,36 @@
+"""What a model is asked, by prompt set."""
+
+from __future__ import annotations
+
+from benchmarks.base import Media, Part, Text
+
+PROMPT_SETS = {
+    "paper": "the prompt of section 4.2, as printed",
+    "conflict-aware": "says that the evidence may be wrong or disagree, and permits not to answer (our wording)",
+}
+
+_ASK = "Answer the query using the provided evidence."
+_AWARE = {
+    "both": "The image and the text may contradict each other, and either or both of them may be wrong. ",
+    "one": "The evidence may be wrong or may not belong to the query. ",
+}
+_PERMIT = (
+    "Answer the query using the evidence that you find correct. "
+    "If the evidence does not settle the answer, do not guess: say that you cannot answer, and why."
+)
+
+
+def parts(prompt_set: str, question: str, image: Media | None, passage: str | None) -> tuple[Part, ...]:
+    """The prompt's parts, the image in its place between the texts.
+
+    Without an image or without a passage its sentence is left out. Source: section 4.2 for ``paper``; the rest is
+    ours.
+    """
+    ask = _ASK
+    if prompt_set == "conflict-aware":
+        ask = _AWARE["both" if image is not None and passage is not None else "one"] + _PERMIT
+    query = f"Query: {question}. "
+    text = "" if passage is None else f"Retrieved text evidence: {passage}. "
+    if image is None:
+        return (Text(f"{query}{text}{ask}"),)
+    return Text(f"{query}Retrieved image evidence: "), image, Text(f". {text}{ask}")

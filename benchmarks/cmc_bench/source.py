@@ -1,0 +1,108 @@
+"""The rows a build draws on: which source, which layout, row by row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from benchmarks.base import did_you_mean
+from benchmarks.cmc_bench.files import Loader, Skipped, folders
+from benchmarks.errors import SourceError, SpecError
+
+Family = Literal["chartqa", "mmmu"]
+
+_NAMES = ("chartqa", "mmmu", "rows", "released")
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One (image, question, gold answer) of a source.
+
+    ``family`` decides whose rules of section 3.2 apply. ``row`` is where a person finds it. ``answer`` is the gold
+    text, option letters resolved; ``options`` the texts of a multiple choice, else empty. ``image`` gives the
+    image's bytes and may raise MediaError.
+    """
+
+    source: str
+    row: str
+    family: Family
+    question: str
+    answer: str
+    image: Loader
+    options: tuple[str, ...] = ()
+    subject: str = ""
+    subfield: str = ""
+
+
+Reader = Callable[[str], Iterator[Row | Skipped]]
+
+
+def resolved(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str] | Skipped]:
+    """The sources by name; a nameless folder is replaced by its sub-folders that bear a source's name.
+
+    A nameless folder's other sub-folders come as Skipped. Raises SpecError for an unknown name, SourceError for a
+    nameless folder without a source in it.
+    """
+    for name, place in sources:
+        if name in _NAMES:
+            yield name, place
+        elif name:
+            raise SpecError(f"cmc-bench has no source {name!r}; {did_you_mean(name, _NAMES)}")
+        else:
+            yield from _inside(Path(place))
+
+
+def is_hub_id(place: str) -> bool:
+    """Whether ``place`` is no path that exists and looks like ``organisation/name``."""
+    return _HUB_ID.fullmatch(place) is not None and not Path(place).exists()
+
+
+def folder_of(name: str, place: str, expected: str) -> Path:
+    """``place`` as a path that exists. Raises SourceError saying what was ``expected`` where it does not."""
+    path = Path(place).expanduser()
+    if not path.exists():
+        raise SourceError(f"{place} does not exist; {name} is read from {expected}.")
+    return path
+
+
+def wrong_folder(name: str, path: Path, expected: str) -> SourceError:
+    """The error for a folder of no known layout: what was expected and what was found."""
+    try:
+        inside = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir()) if path.is_dir() else [path.name]
+    except OSError:
+        inside = []
+    found = ", ".join(repr(entry) for entry in inside[:6]) + (" ..." if len(inside) > 6 else "")
+    return SourceError(f"{path} is not a folder of {name}: expected {expected}; found {found or 'nothing'}.")
+
+
+def read(name: str, place: str) -> Iterator[Row | Skipped]:
+    """The rows of source ``name`` (not ``released``) in folder, file or Hub data set ``place``.
+
+    Raises SourceError where it is not there or of no known layout.
+    """
+    from benchmarks.cmc_bench import source_chartqa, source_mmmu, source_rows
+
+    readers: dict[str, Reader] = {
+        "chartqa": source_chartqa.read,
+        "mmmu": source_mmmu.read,
+        "rows": source_rows.read,
+    }
+    return readers[name](place)
+
+
+def _inside(path: Path) -> Iterator[tuple[str, str] | Skipped]:
+    expected = f"sub-folders named after sources ({', '.join(_NAMES)})"
+    if not path.is_dir():
+        raise SourceError(f"{path} is not a folder; give a folder with {expected}, or NAME=FOLDER.")
+    inside = folders(path)
+    if not any(folder.name in _NAMES for folder in inside):
+        raise wrong_folder("cmc-bench sources", path, expected)
+    for folder in sorted(inside, key=lambda f: _NAMES.index(f.name) if f.name in _NAMES else len(_NAMES)):
+        if folder.name in _NAMES:
+            yield folder.name, str(folder)
+        else:
+            yield Skipped(folder.name, f"{folder.name}/", "the folder is not named after a source")

@@ -1,0 +1,184 @@
+"""The tables of the paper, and those it names as missing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.answers import visible_answer
+from benchmarks.base import Cell, Estimate, Outcome, Record, Table
+from benchmarks.cmc_bench.metrics import MAIN, label_shares
+from benchmarks.cmc_bench.tally import NO_LABEL, VIEWS, Tally, tally
+from benchmarks.cmc_bench.terms import CONDITIONS, CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
+from benchmarks.statistics import estimate, resample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Runs = Mapping[str, Sequence[Record]]
+_Row = tuple[str, tuple[Cell, ...]]
+
+_BEGINNING = 200
+_FOUR = slice(len(PAPER_CONDITIONS))
+_ACCURACY_OF = dict(zip(MAIN, PAPER_CONDITIONS, strict=False))
+_OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "judge-failed", "error", "pending")
+
+_SOURCES_SHOWN = {
+    "image-correct": ("image-only, right image", "text-only, contradicting passage"),
+    "text-correct": ("image-only, wrong image", "text-only, gold passage"),
+    "both-wrong": ("image-only, wrong image", "text-only, contradicting passage"),
+}
+
+_NOTE_INTERVALS = "Intervals: 95%, percentile bootstrap over examples, so that an example's conditions stay together."
+_NOTE_WRONG_IMAGE = (
+    "The image reference of a wrong image is the gold answer of the example it belongs to (our choice): it answers another "
+    "question, so reading a wrong image mostly becomes NEITHER."
+)
+
+
+def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
+    """Every table that the records fill: main, by-type, labels, arbitration, failures, both-audit."""
+    drawn = _Drawn(resamples, seed)
+    tallies = {run: tally(records, judge) for run, records in runs.items()}
+    return [
+        _main(tallies, drawn),
+        _by_type(runs, judge, drawn),
+        _labels(tallies, drawn),
+        _arbitration(tallies, drawn),
+        _failures(runs, judge),
+        _both_audit(runs, judge),
+    ]
+
+
+class _Drawn:
+    """Bootstrap draws with one number of resamples and one seed."""
+
+    def __init__(self, resamples: int, seed: int) -> None:
+        self._resamples = resamples
+        self._seed = seed
+
+    def __call__(self, counts: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The totals of ``counts`` over its first axis, and the resampled totals."""
+        return counts.sum(0).astype(np.float64), resample(counts, self._resamples, self._seed)
+
+
+def _main(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
+    rows = tuple((run, _main_cells(found, drawn)) for run, found in tallies.items())
+    return Table("main", "Main results (Table 3)", tuple(MAIN), rows, (_NOTE_INTERVALS, _NOTE_WRONG_IMAGE))
+
+
+def _by_type(runs: Runs, judge: str, drawn: _Drawn) -> Table:
+    rows = []
+    for run, records in runs.items():
+        for kind in TYPES:
+            of_kind = [record for record in records if record.instance.strata.get("type") == kind]
+            if of_kind:
+                rows.append((f"{run} / {kind}", _main_cells(tally(of_kind, judge), drawn)))
+    return Table("by-type", "Main results by conflict type", tuple(MAIN), tuple(rows), (_NOTE_INTERVALS,))
+
+
+def _main_cells(found: Tally, drawn: _Drawn) -> tuple[Cell, ...]:
+    totals, draws = drawn(found.counts()[:, _FOUR])
+    return tuple(
+        estimate(float(metric(totals)), metric(draws), _rests_on(name, totals), reason=_why_undefined(name, totals))
+        for name, metric in MAIN.items()
+    )
+
+
+def _rests_on(name: str, totals: NDArray[np.float64]) -> int:
+    """How many labels a figure of Table 3 is made of."""
+    if name in _ACCURACY_OF:
+        return int(totals[PAPER_CONDITIONS.index(_ACCURACY_OF[name])].sum())
+    if name.startswith("MPB"):
+        return int(totals[1:, [LABELS.index("IMAGE"), LABELS.index("TEXT")]].sum())
+    return int(totals.sum() if name == "ΔAcc" else totals[1:].sum())
+
+
+def _why_undefined(name: str, totals: NDArray[np.float64]) -> str:
+    needed = (
+        [_ACCURACY_OF[name]] if name in _ACCURACY_OF else PAPER_CONDITIONS if name == "ΔAcc" else CONFLICT_CONDITIONS
+    )
+    empty = [condition for condition in needed if not totals[PAPER_CONDITIONS.index(condition)].any()]
+    return f"no labelled answer under {', '.join(empty)}" if empty else "no conflict answer is labelled IMAGE or TEXT"
+
+
+def _labels(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
+    rows: list[_Row] = []
+    for run, found in tallies.items():
+        totals, draws = drawn(found.counts())
+        for i, view in enumerate(VIEWS):
+            rows.append((f"{run} / {view}", _share_cells(totals[i], draws[:, i], "no labelled answer")))
+    notes = (
+        "Shares of the labels in each condition, and from each source alone (Figure 3, all conditions). The column ABSTAIN "
+        "is the CDR per condition, the column IMAGE the rate of following the image.",
+        _NOTE_WRONG_IMAGE,
+    )
+    return Table("labels", "Label proportions by condition", LABELS, tuple(rows), notes)
+
+
+def _arbitration(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
+    rows: list[_Row] = []
+    for run, found in tallies.items():
+        for condition in CONFLICT_CONDITIONS:
+            labels = [found.labels[:, VIEWS.index(view)] for view in (condition, *_SOURCES_SHOWN[condition])]
+            known = np.logical_and.reduce([column != NO_LABEL for column in labels])
+            reads_image, reads_text = labels[1] == LABELS.index("IMAGE"), labels[2] == LABELS.index("TEXT")
+            able = known & reads_image & reads_text
+            counts = found.counts()[able, VIEWS.index(condition)]
+            reason = "no example has labelled answers under this condition and for both its sources alone"
+            if known.any():
+                reason = "no example's two sources are both read correctly alone"
+            shares = _share_cells(*drawn(counts), reason)
+            rows.append((f"{run} / {condition}", (int(known.sum()), int(able.sum()), *shares)))
+    notes = (
+        "Label shares among the examples whose image (image-only: IMAGE) and passage (text-only: TEXT) the model reads "
+        "correctly one at a time; `examples` counts those for which that is known.",
+        _NOTE_WRONG_IMAGE,
+    )
+    columns = ("examples", "both read", *LABELS)
+    return Table("arbitration", "Arbitration given competence", columns, tuple(rows), notes)
+
+
+def _share_cells(totals: NDArray[np.float64], draws: NDArray[np.float64], reason: str) -> tuple[Estimate, ...]:
+    shares, drawn_shares, n = label_shares(totals), label_shares(draws), int(totals.sum())
+    return tuple(estimate(float(shares[i]), drawn_shares[:, i], n, reason=reason) for i in range(len(LABELS)))
+
+
+def _failures(runs: Runs, judge: str) -> Table:
+    rows: list[_Row] = []
+    for run, records in runs.items():
+        outcomes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for record in records:
+            counted = outcomes[record.instance.condition]
+            counted[record.outcome(judge)] += 1
+            if record.answer is not None and record.answer.finish_reason != "error":
+                counted["answered"] += 1
+                counted["cut"] += record.answer.finish_reason == "length"
+        for condition in CONDITIONS:
+            if condition in outcomes:
+                counted = outcomes[condition]
+                rows.append((f"{run} / {condition}", tuple(counted[key] for key in ("answered", *_OUTCOMES, "cut"))))
+    notes = (
+        "Only labelled answers enter the other tables. Pending: not answered yet, or not judged yet. Cut: ended by the "
+        "token limit; such answers are judged.",
+    )
+    columns = ("answered", *_OUTCOMES, "cut at token limit")
+    return Table("failures", "What was answered, labelled and lost", columns, tuple(rows), notes)
+
+
+def _both_audit(runs: Runs, judge: str) -> Table:
+    rows: list[_Row] = []
+    for run, records in runs.items():
+        for record in records:
+            if record.instance.condition not in CONFLICT_CONDITIONS or record.outcome(judge) != "labelled":
+                continue
+            if record.verdicts[judge].label == "BOTH" and record.answer is not None:
+                references = ("; ".join(record.instance.references.get(source, ())) for source in ("image", "text"))
+                beginning = " ".join(visible_answer(record.answer.text)[:_BEGINNING].split())
+                rows.append((record.instance.id, (run, *references, beginning)))
+    notes = ("Under conflict the two references differ, so BOTH should not occur (section 5.3): check these by hand.",)
+    columns = ("run", "image reference", "text reference", "answer begins")
+    return Table("both-audit", "Answers labelled BOTH under conflict", columns, tuple(rows), notes)

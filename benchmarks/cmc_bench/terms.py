@@ -1,0 +1,30 @@
+"""The paper's words: conditions, labels, conflict types, subjects."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+ConflictType = Literal["factual", "temporal", "entity", "granularity"]
+Correct = Literal["both", "image", "text", "none"]
+
+TYPES: tuple[ConflictType, ...] = ("factual", "temporal", "entity", "granularity")
+"""The conflict types of section 3.1, in the paper's order."""
+
+PAPER_CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
+CONFLICT_CONDITIONS = PAPER_CONDITIONS[1:]
+CONDITIONS = (*PAPER_CONDITIONS, "image-only", "text-only")
+
+LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
+
+ACCURATE = {
+    "aligned": frozenset({"IMAGE", "TEXT", "BOTH"}),
+    "image-correct": frozenset({"IMAGE", "BOTH"}),
+    "text-correct": frozenset({"TEXT", "BOTH"}),
+    "both-wrong": frozenset({"NEITHER", "ABSTAIN"}),
+    "image-only": frozenset({"IMAGE"}),
+    "text-only": frozenset({"TEXT"}),
+}
+"""The labels that are accurate under each condition (section 4.3); alone, a source is read or it is not."""
+
+SUBJECTS = ("Physics", "History", "Psychology", "Computer_Science", "Art", "Economics")
+"""The six subject configurations of MMMU that the paper draws on."""

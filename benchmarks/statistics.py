@@ -1,0 +1,90 @@
+"""Intervals: closed-form ones for a running count, the cluster bootstrap for tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from benchmarks.base import Estimate
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Counts = NDArray[np.integer] | NDArray[np.floating]
+    Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+# 32 MiB of weights at a time.
+_CHUNK = 4 * 1024 * 1024
+
+
+def wilson(successes: int, n: int, confidence: float = 0.95) -> Estimate:
+    """The proportion ``successes / n`` with Wilson's score interval (Wilson 1927); n/a where ``n`` is 0."""
+    if n == 0:
+        return Estimate(None, reason="no answers")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    p = successes / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), n)
+
+
+def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Bootstrap totals of ``counts``: groups drawn with replacement, as many as there are, ``resamples`` times.
+
+    ``counts`` has shape (groups, *cells); the result (resamples, *cells). Groups with the same counts are drawn
+    together, which changes nothing in distribution, so neither the groups' order nor their number matters much to time
+    and memory. Fewer than two groups vary in nothing and give no resamples.
+    """
+    import numpy as np
+
+    groups, cells = counts.shape[0], counts.shape[1:]
+    if groups < 2 or resamples < 1:
+        return np.zeros((0, *cells))
+    kinds, size = np.unique(counts.reshape(groups, -1), axis=0, return_counts=True)
+    random = np.random.default_rng(seed)
+    chunk = max(1, _CHUNK // len(kinds))
+    totals = np.empty((resamples, kinds.shape[1]))
+    for start in range(0, resamples, chunk):
+        weights = random.multinomial(groups, size / groups, size=min(chunk, resamples - start))
+        totals[start : start + chunk] = weights.astype(np.float64) @ kinds
+    return totals.reshape(resamples, *cells)
+
+
+def estimate(
+    value: float, replicates: NDArray[np.float64], n: int, *, reason: str = "", confidence: float = 0.95
+) -> Estimate:
+    """A figure with the percentile interval of its bootstrap ``replicates`` (shape (resamples,)).
+
+    A ``value`` that is nan gives n/a with ``reason``. Replicates that are nan are left out of the interval.
+    """
+    import numpy as np
+
+    if math.isnan(value):
+        return Estimate(None, n=n, reason=reason or "undefined: it would divide by zero")
+    defined = replicates[~np.isnan(replicates)]
+    if not defined.size:
+        return Estimate(float(value), n=n)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return Estimate(float(value), float(low), float(high), n)
+
+
+def bootstrap(
+    counts: Counts,
+    statistic: Statistic,
+    *,
+    n: int,
+    resamples: int = 1000,
+    seed: int = 0,
+    confidence: float = 0.95,
+    reason: str = "",
+) -> Estimate:
+    """``statistic`` of the summed ``counts`` (shape (groups, *cells)) with its cluster-bootstrap interval.
+
+    ``statistic`` maps an array of shape (..., *cells) to one of shape (...), nan where it is undefined.
+    """
+    value = statistic(counts.sum(axis=0, dtype="float64"))
+    return estimate(float(value), statistic(resample(counts, resamples, seed)), n, reason=reason, confidence=confidence)

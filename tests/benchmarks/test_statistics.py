@@ -1,0 +1,124 @@
+"""Intervals."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from benchmarks.statistics import bootstrap, estimate, resample, wilson
+
+
+def _share(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Successes over trials; cells are (successes, trials)."""
+    share: NDArray[np.float64] = np.divide(
+        totals[..., 0], totals[..., 1], out=np.full(totals.shape[:-1], np.nan), where=totals[..., 1] > 0
+    )
+    return share
+
+
+def _coins(n: int, p: float, seed: int) -> NDArray[np.int64]:
+    heads = np.random.default_rng(seed).random(n) < p
+    return np.stack([heads, np.ones(n)], axis=1).astype(np.int64)
+
+
+def test_wilson_is_the_published_interval() -> None:
+    # Newcombe (1998), Statistics in Medicine 17, Table I, method 3: 81/263, 15/148, 0/20, 1/29.
+    for successes, n, low, high in (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ):
+        found = wilson(successes, n)
+        assert found.value == successes / n
+        assert found.low == pytest.approx(low, abs=5e-5)
+        assert found.high == pytest.approx(high, abs=5e-5)
+
+
+def test_no_answers_is_not_zero() -> None:
+    found = wilson(0, 0)
+    assert (found.value, found.low, found.n) == (None, None, 0)
+    assert found.reason
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_holds_its_value_and_stays_within_zero_and_one(pair: tuple[int, int]) -> None:
+    found = wilson(*pair)
+    assert found.low is not None
+    assert found.value is not None
+    assert found.high is not None
+    assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    covered = 0
+    for trial in range(200):
+        found = bootstrap(_coins(120, 0.3, trial), _share, n=120, resamples=300, seed=trial)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 0.3 <= found.high
+    assert 0.88 <= covered / 200 <= 0.99
+
+
+def test_groups_are_drawn_whole() -> None:
+    """Ten copies of each answer in a group make the interval no narrower."""
+    single = _coins(60, 0.5, 1)
+    one, ten = (bootstrap(counts, _share, n=1, seed=4) for counts in (single, single * 10))
+    assert (one.low, one.high) == (ten.low, ten.high)
+    assert one.low is not None
+    assert one.high is not None
+    alone = bootstrap(np.repeat(single, 10, axis=0), _share, n=1, seed=4)
+    assert alone.low is not None
+    assert alone.high is not None
+    assert alone.high - alone.low < 0.6 * (one.high - one.low)
+
+
+def test_one_seed_gives_one_interval_in_any_order_of_groups() -> None:
+    counts = _coins(80, 0.4, 2)
+    first = bootstrap(counts, _share, n=80, seed=5)
+    assert first == bootstrap(counts[::-1], _share, n=80, seed=5)
+    assert first != bootstrap(counts, _share, n=80, seed=6)
+
+
+def test_undefined_is_not_available_with_the_reason() -> None:
+    found = bootstrap(np.zeros((5, 2), int), _share, n=0, reason="no trials")
+    assert (found.value, found.low, found.high, found.reason) == (None, None, None, "no trials")
+
+
+def test_undefined_resamples_are_left_out() -> None:
+    """One group of three has trials: without it a resample is undefined, with it the share is 1."""
+    counts = np.array([[1, 1], [0, 0], [0, 0]])
+    drawn = _share(resample(counts, 500, 0))
+    assert 0.2 < np.isnan(drawn).mean() < 0.4
+    found = bootstrap(counts, _share, n=1, resamples=500)
+    assert (found.value, found.low, found.high) == (1.0, 1.0, 1.0)
+
+
+def test_a_single_group_has_no_interval() -> None:
+    found = bootstrap(np.array([[3, 4]]), _share, n=4)
+    assert (found.value, found.low, found.high) == (0.75, None, None)
+
+
+def test_no_resamples_no_interval() -> None:
+    assert estimate(0.5, np.zeros(0), 3).low is None
+
+
+def test_fifty_thousand_different_groups_stay_within_memory_and_seconds() -> None:
+    counts = np.stack([np.arange(50_000), np.full(50_000, 50_000)], axis=1)
+    tracemalloc.start()
+    started = time.perf_counter()
+    found = bootstrap(counts, _share, n=50_000, resamples=1000)
+    taken, peak = time.perf_counter() - started, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.5 < found.high
+    assert found.high - found.low < 0.01
+    assert taken < 20
+    assert peak < 200e6
