@@ -116,7 +116,9 @@ class BuildWriter:
         self._skipped: IO[bytes] = (self._folder / "skipped.jsonl").open("wb")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._instances.close()
         self._skipped.close()
         shutil.rmtree(self._folder, ignore_errors=True)

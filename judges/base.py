@@ -29,7 +29,7 @@ class FunctionJudge(Judge):
         """The verdict on ``record.answer``, which is there and is not an error."""
 
 
-_JUDGES = {"match": "judges.matching:Match"}
+_JUDGES = {"match": "judges.match:Match"}
 
 
 def judge_names() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from benchmarks.errors import SpecError, StoreError
 
 
 def test_the_same_spec_has_the_same_name_and_any_change_another() -> None:
-    base = {"benchmark": "cmc-bench", "model": "mlx-community/Qwen3-VL-4B-Instruct-4bit"}
+    base: dict[str, Any] = {"benchmark": "cmc-bench", "model": "mlx-community/Qwen3-VL-4B-Instruct-4bit"}
     (spec,) = load_spec(None, base).runs()
     name = spec.run_name("data")
     assert name.startswith("cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-")

@@ -1,0 +1,122 @@
+"""In whose mouth an answer puts a value: the image's, the text's, a supposition's, or its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from judges.match import cues
+from judges.match.cues import compiled, either
+from judges.match.reading import Clause
+
+SUPPOSED = "if"
+"""What a value is said by that holds only on a condition."""
+
+_NAMES = rf"(?:(?P<image>{either(cues.IMAGE)})|(?P<text>{either(cues.TEXT)}))(?![^\W_\u2e80-\u9fff])"
+_SOURCE = re.compile(rf"(?<![^\W_\u2e80-\u9fff]){_NAMES}")
+_FILLER = r"(?:(?:the|this|retrieved|provided|from|per|according to|in|as|shown|stated|given)\s+)*"
+_AFTER = re.compile(
+    rf"[\s)\"'*%]*(?:(?P<aside>\()|(?P<by>(?:is |was |being |as )?"
+    rf"(?:named|stated|given|shown|mentioned|reported|claimed) (?:in|by)|according to|as per|per|by)|in|from|for|on)\s*"
+    rf"{_FILLER}{_NAMES}"
+)
+_HEADER = re.compile(
+    rf"\W*(?:(?:the|retrieved|provided|from|in)\s+)*{_NAMES}(?:\s+(?:evidence|source|value|analysis|says))*\s*:?\W*"
+)
+_JOINED = re.compile(r"(?: evidence)?(?: and|,| as well as| &)(?: the)?(?: \w+)?\s*")
+_ATTRIBUTED_TO = re.compile(rf"(?:{either(cues.ATTRIBUTED)})\s+(?:(?:the|this|dem|der|el)\s+)?(?:\w+\s+)?$")
+_ATTRIBUTING = re.compile(rf"(?:{either(cues.ATTRIBUTED)})(?!\w)")
+_OUTRIGHT = re.compile(r"\baccording to\b|\bas per\b")
+_BASIS = re.compile(rf"(?:{cues.BASIS})\s+(?:the\s+)?(?:\w+\s+)?$")
+_REPORTING = compiled(cues.REPORTING)
+_VERB = re.compile(
+    r"(?:\s+(?:evidence|data|source|only|also|\w+ly))*\s+(?!is\b|was\b|as\b|its\b|this\b|thus\b)[a-z]+s\b"
+)
+_ELIDED = re.compile(r"(?: evidence| source| value)?[\s(:,\"'-]*(?:the |a |about |around )?")
+_COPULA = re.compile(r"\s+(?:\w+\s+){0,2}(?:is|was)\b")
+_CONCLUDED = re.compile(f"{compiled(cues.EXPLICIT).pattern}|{compiled(cues.CONCLUDING).pattern}")
+_PRONOUN = re.compile(r"\s*(?:and |but )?(?:it|this|which|that)\s+(?:\w+\s+)?")
+_FACTIVE = compiled(cues.FACTIVE)
+_FORCED = re.compile(
+    r"if (?:(?:i|we|one|you) (?:had|have|has|must|were|was|am|are|need)|forced|pressed|pushed|required|necessary)"
+)
+
+
+def sources_named(text: str) -> list[re.Match[str]]:
+    """Where a text names the image or the text."""
+    return list(_SOURCE.finditer(text))
+
+
+def source(match: re.Match[str]) -> str:
+    """ "image" or "text", for a match of a source's name."""
+    return "image" if match["image"] else "text"
+
+
+def outright(text: str) -> bool:
+    """Whether a clause says "according to", so that even "the answer is" in it is the source's word."""
+    return _OUTRIGHT.search(text) is not None
+
+
+class Attribution:
+    """Who says what in the clauses of one answer."""
+
+    def __init__(self, clauses: Sequence[Clause]) -> None:
+        self.clauses = clauses
+        self.named = [sources_named(c.masked) for c in clauses]
+
+    def said_by(self, index: int, start: int, end: int) -> tuple[str, str]:
+        """The source that clause ``index`` puts a mention in the mouth of, "if" for a supposition, "" for none; and
+        the source it only places the mention in ("the value in the chart is")."""
+        clause = self.clauses[index]
+        text = clause.masked
+        if self._supposed(index):
+            return SUPPOSED, ""
+        after = _AFTER.match(text, end)
+        if after and (after["aside"] or after["by"]):
+            return source(after), ""
+        located = source(after) if after else ""
+        if text[start:end] != clause.text[start:end]:
+            return "text", located
+        nouns = [m for m in self.named[index] if m.end() <= start]
+        if not nouns:
+            return self._inherited(index, text[:start]), located
+        noun, between = nouns[-1], text[nouns[-1].end() : start]
+        joined = len(nouns) > 1 and _JOINED.fullmatch(text[nouns[-2].end() : noun.start()])
+        if joined and source(nouns[-2]) != source(noun):
+            return "", located
+        lead = text[: noun.start()]
+        if _CONCLUDED.search(between) or (between.startswith(",") and _BASIS.search(lead)):
+            return "", located
+        reports = _REPORTING.search(between) or _VERB.match(between) or _ELIDED.fullmatch(between) or ":" in between
+        if reports or _ATTRIBUTED_TO.search(lead):
+            return source(noun), located
+        return "", located or (source(noun) if _COPULA.match(between) else "")
+
+    def contrasted(self, index: int) -> bool:
+        """Whether the clause is the weighty side of a contrast: "While the text says ..., the chart shows ..."."""
+        clause = self.clauses[index]
+        opening = next(c for c in self.clauses if c.sentence == clause.sentence)
+        if opening.lead in cues.CONCEDING and clause.lead not in cues.CONCEDING:
+            return True
+        return clause.lead in ("but", "however", "yet", "nevertheless") and bool(_FACTIVE.search(clause.masked))
+
+    def _inherited(self, index: int, head: str) -> str:
+        """What an earlier clause says of this one: "According to the text, ...", "it says ...", a heading."""
+        if not index:
+            return ""
+        previous, nouns = self.clauses[index - 1], self.named[index - 1]
+        if _PRONOUN.match(head) and _REPORTING.search(head):
+            earlier = nouns or (self.named[index - 2] if index > 1 else [])
+            if earlier:
+                return source(earlier[0])
+        together = previous.sentence == self.clauses[index].sentence
+        if together and nouns and _ATTRIBUTING.match(previous.masked.strip()):
+            return source(nouns[0])
+        header = _HEADER.fullmatch(previous.masked) if self.clauses[index].sentence - previous.sentence <= 1 else None
+        return source(header) if header else ""
+
+    def _supposed(self, index: int) -> bool:
+        clause, previous = self.clauses[index], self.clauses[max(index - 1, 0)]
+        condition = clause if clause.lead == "if" or not index else previous
+        together = condition.sentence == clause.sentence and condition.lead == "if"
+        return together and not _FORCED.match(condition.masked.lstrip())

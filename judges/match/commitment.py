@@ -1,0 +1,317 @@
+"""What an answer does, clause by clause: commits to a value, reports one, doubts, names a conflict, or refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Literal
+
+from judges.match import cues
+from judges.match.attribution import SUPPOSED, Attribution, outright, source, sources_named
+from judges.match.cues import compiled, either
+from judges.match.polarity import implied
+from judges.match.quantities import Quantity
+from judges.match.reading import clauses, mark, marked
+from judges.match.references import Mention, Question, Reference, Words, words_of
+from judges.match.retraction import taken_back
+from judges.match.words import KINDS, Token, content, stem
+
+Kind = Literal["commit", "report", "choice", "refusal", "doubt", "conflict", "agreement"]
+
+OTHER = "other"
+"""The name of a value that is no source's."""
+EXPLICIT, ECHOED, PLAIN, STRESSED, REPORTED = 3.0, 2.0, 1.0, 0.5, 0.0
+"""How far a mention is a commitment: introduced as the answer; said in the question's words or all alone; said; said
+by a source in contrast with the other; said by a source."""
+_ECHO, _CLOSE_ECHO = 0.5, 0.6
+
+_EXPLICIT, _CONCLUDING, _TRAILING = compiled(cues.EXPLICIT), compiled(cues.CONCLUDING), compiled(cues.TRAILING)
+_NEGATION, _UNDECIDED = compiled(cues.NEGATIONS), compiled(cues.UNDECIDED)
+_REFUSAL, _DOUBT, _HEDGE = compiled(cues.REFUSALS), compiled(cues.DOUBTS), compiled(cues.HEDGES)
+_CONFLICT, _AGREEMENT = compiled(cues.CONFLICTS), compiled(cues.AGREEMENTS)
+_TRUSTED, _DISTRUSTED = compiled(cues.TRUSTED), compiled(cues.DISTRUSTED)
+_CHOOSING = compiled(cues.CHOOSING)
+_CONDITION = re.compile(r"\b(?:if|whether|which|unless)\b")
+_COPULA = re.compile(r"\b(?:is|are|was|were|belongs?)\b")
+_LABEL = re.compile(rf"\b(?:{either(cues.LABELLING)})\s*[#(]?$")
+_EXISTENCE = re.compile(
+    r"\W*(?:is|are|was|were) there\b|\W*(?:do|does|did)\b.*\b(?:have|show|contain|include|depict)\b"
+)
+_CONCLUSIVE = ("so", "therefore", "thus", "hence")
+_FILLER_WORDS = "the a an it is was approximately about answer value result in year of so"
+_FILLERS = frozenset(stem(w) for w in _FILLER_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing a clause does. ``says`` names the sources whose value it is, ``by`` the source that is quoted.
+
+    ``alone`` is set where the clause is nothing but the value.
+    """
+
+    index: int
+    kind: Kind
+    says: frozenset[str] = frozenset()
+    strength: float = PLAIN
+    by: str = ""
+    cue: str = ""
+    alone: bool = False
+
+
+class Reader:
+    """Reads one answer against the references of each source."""
+
+    def __init__(self, folded: str, question: Question, references: Mapping[str, Sequence[Reference]]) -> None:
+        self.question = question
+        self.references = references
+        self.every = [r for rs in references.values() for r in rs]
+        self.phrases = [r.phrase for r in self.every]
+        self.clauses = clauses(marked(folded, self.phrases))
+        self.words = [words_of(c) for c in self.clauses]
+        self.attribution = Attribution(self.clauses)
+        self.numeric = any(r.quantity for r in self.every)
+        self.polar = any(r.polarity is not None for r in self.every)
+        self.sentences: dict[int, frozenset[str]] = {}
+        for words in self.words:
+            stems = frozenset(t.stem for t in words.tokens)
+            number = words.clause.sentence
+            self.sentences[number] = self.sentences.get(number, frozenset()) | stems
+        self.mentions = self._mentions()
+
+    def events(self) -> list[Event]:
+        """Everything the answer does, in order."""
+        found = [event for index in range(len(self.clauses)) for event in self._clause(index)]
+        if self.polar and not any(e.says for e in found):
+            found += self._implied()
+        return [_resolved(e, found) for e in found]
+
+    # --- mentions --------------------------------------------------------------------------------
+
+    def _mentions(self) -> list[list[tuple[Mention, str]]]:
+        """The mentions of each clause with their source. What an answer means is looked for only where it nowhere
+        says it."""
+        found: list[list[tuple[Mention, str]]] = [[] for _ in self.words]
+        for name, references in self.references.items():
+            said = [[m for r in references for m in self._quoted(r, words) + r.mentions(words)] for words in self.words]
+            if not any(said):
+                others = [r for n, rs in self.references.items() if n != name for r in rs]
+                said = [[m for r in references for m in r.meant(words, others)] for words in self.words]
+            for here, mentions in zip(found, said, strict=True):
+                here += [(m, name) for m in mentions]
+        return [[(m, n) for m, n in here if not any(_outdone(m, n, *rival) for rival in here)] for here in found]
+
+    def _quoted(self, reference: Reference, words: Words) -> list[Mention]:
+        sign = mark(self.every.index(reference))
+        return [Mention(m.start(), m.end()) for m in re.finditer(sign, words.clause.text)]
+
+    def _cue(self, index: int) -> str:
+        """The clause as the answer has it, for the verdict's reason."""
+        text = self.clauses[index].text.strip()
+        for i, phrase in enumerate(self.phrases):
+            text = text.replace(mark(i), phrase)
+        return text
+
+    def _standing(self, index: int) -> list[tuple[Mention, str]]:
+        """The mentions that the clause does not take back."""
+        words, last = self.words[index], index + 1 == len(self.clauses)
+        return [
+            (m, n)
+            for m, n in self.mentions[index]
+            if not taken_back(words, m.start, m.end, numeric=self.numeric)
+            and (last or not words.clause.text.startswith("?", m.end))
+        ]
+
+    def _rival(self, index: int) -> Mention | None:
+        """The last value of the references' kind that is no reference's: another number, another month."""
+        words = self.words[index]
+        kinds = [k for k in KINDS for r in self.every if len(r.tokens) == 1 and r.tokens[0].stem in k]
+        known = {t.stem for r in self.every for t in r.tokens} | self.question.content
+        numbers = (q for q in reversed(words.quantities) if self.numeric and self._competes(q, index))
+        names = (t for t in reversed(words.tokens) if t.stem not in known and any(t.stem in k for k in kinds))
+        found = (Mention(v.start, v.end) for v in chain[Quantity | Token](numbers, names))
+        return next((m for m in found if not taken_back(words, m.start, m.end, numeric=self.numeric)), None)
+
+    def _competes(self, quantity: Quantity, index: int) -> bool:
+        words = self.words[index]
+        small = quantity.spelled and quantity.value <= 2 and quantity.kind == "number"
+        if (
+            small
+            or quantity.kind == "ordinal"
+            or _LABEL.search(words.clause.text[max(0, quantity.start - 20) : quantity.start])
+        ):
+            return False
+        if any(q.value == quantity.value for q in self.question.quantities):
+            return False
+        if any(m.start < quantity.end and quantity.start < m.end for m, _ in self.mentions[index]):
+            return False
+        comparable = any(_comparable(r, quantity) for r in self.every)
+        return comparable and not any(r.agrees(quantity, words) for r in self.every)
+
+    # --- one clause ------------------------------------------------------------------------------
+
+    def _clause(self, index: int) -> list[Event]:
+        text = self._around(index)
+        standing = self._standing(index)
+        found: list[Event] = []
+        conflict = _CONFLICT.search(text)
+        if len({n for _, n in standing}) > 1:
+            conflict = conflict or _UNDECIDED.search(text)
+        if conflict:
+            found.append(Event(index, "conflict", cue=conflict[0]))
+        refusal, doubt = _REFUSAL.search(text), _DOUBT.search(text)
+        if refusal:
+            found.append(Event(index, "doubt" if _HEDGE.search(text) else "refusal", cue=refusal[0]))
+        elif doubt and not _HEDGE.search(doubt[0]):
+            found.append(Event(index, "doubt", cue=doubt[0]))
+        if _AGREEMENT.search(text) and not _NEGATION.search(text):
+            found.append(Event(index, "agreement"))
+        if standing:
+            found += self._said(index, standing)
+        elif not found or found[0].kind == "agreement":
+            found += self._otherwise(index)
+        return found if any(e.kind == "commit" for e in found) else found + self._choice(index)
+
+    def _around(self, index: int) -> str:
+        """The clause with the references' values blanked: "Don't know" may be an answer of a survey."""
+        text = self.clauses[index].masked
+        for mention, _ in self.mentions[index]:
+            if mention.exact:
+                text = text[: mention.start] + "x" * (mention.end - mention.start) + text[mention.end :]
+        return text
+
+    def _said(self, index: int, standing: Sequence[tuple[Mention, str]]) -> list[Event]:
+        clause = self.clauses[index]
+        by = {name: self._said_by(index, mention) for mention, name in standing}
+        found = []
+        for name, speaker in by.items():
+            if speaker:
+                found.append(self._reported(index, name, speaker, single=len(by) == 1))
+        plain = frozenset(n for n, speaker in by.items() if not speaker)
+        if plain and clause.lead in cues.CONCEDING and len(self.clauses) > 1:
+            found.append(Event(index, "report", plain, REPORTED, "", self._cue(index)))
+        elif plain:
+            strength, alone = self._strength(index, [m for m, n in standing if n in plain])
+            found.append(Event(index, "commit", plain, strength, "", self._cue(index), alone))
+        return found
+
+    def _reported(self, index: int, name: str, speaker: str, *, single: bool) -> Event:
+        clause = self.clauses[index]
+        concluded = _EXPLICIT.search(clause.masked) or clause.lead in _CONCLUSIVE
+        if single and concluded and speaker != SUPPOSED and not outright(clause.masked):
+            return Event(index, "commit", frozenset({name}), EXPLICIT, speaker, self._cue(index))
+        strength = STRESSED if single and self.attribution.contrasted(index) else REPORTED
+        return Event(index, "report", frozenset({name}), strength, speaker, self._cue(index))
+
+    def _said_by(self, index: int, mention: Mention) -> str:
+        speaker, located = self.attribution.said_by(index, mention.start, mention.end)
+        if speaker or not located:
+            return speaker
+        sentence = self.clauses[index].sentence
+        beside = {n for i, c in enumerate(self.clauses) if c.sentence == sentence for _, n in self.mentions[i]}
+        return located if beside - {located, OTHER, "both"} else ""
+
+    def _strength(self, index: int, mentions: Sequence[Mention]) -> tuple[float, bool]:
+        words, clause = self.words[index], self.clauses[index]
+        outside = [t for t in words.tokens if not any(m.start <= t.start < m.end for m in mentions)]
+        figures = any(not any(m.start <= q.start < m.end for m in mentions) for q in words.quantities)
+        whole = not index or sum(1 for c in self.clauses if c.sentence == clause.sentence) == 1
+        alone = whole and not figures and sum(1 for t in outside if t.stem not in _FILLERS) <= self.numeric
+        start, end = mentions[0].start, mentions[-1].end
+        head, tail = clause.masked[: start + 1], clause.masked[end:].lstrip(" *\"')")
+        if _EXPLICIT.search(head) or _CONCLUDING.search(clause.masked[:start]) or _TRAILING.match(tail):
+            return EXPLICIT, alone
+        opens = self.polar and not clause.text[:start].strip(" *\"'(")
+        return (ECHOED if alone or opens or self._echoes(index) else PLAIN), alone
+
+    def _echoes(self, index: int, least: float = _ECHO) -> bool:
+        """Whether the sentence takes up the question: enough of its words, or its superlative."""
+        shared = self.question.content & self.sentences[self.clauses[index].sentence]
+        if least == _ECHO and any(w.endswith("est") and len(w) > 4 for w in shared):
+            return True
+        return bool(shared) and len(shared) / len(self.question.content) >= least
+
+    def _otherwise(self, index: int) -> list[Event]:
+        """The commitment to a value that is no reference's, if the clause makes one."""
+        words, clause = self.words[index], self.clauses[index]
+        says, cue = frozenset({OTHER}), self._cue(index)
+        explicit = _EXPLICIT.search(clause.masked)
+        rival = self._rival(index) if clause.lead != "(" else None
+        if rival:
+            speaker = self._said_by(index, rival)
+            if speaker and not explicit:
+                strength = STRESSED if self.attribution.contrasted(index) else REPORTED
+                return [Event(index, "report", says, strength, speaker, cue)]
+            return [Event(index, "commit", says, self._strength(index, [rival])[0], speaker, cue)]
+        if self.mentions[index] or clause.lead == "(" or sources_named(clause.masked):
+            return []
+        if explicit and content([t for t in words.tokens if t.start >= explicit.end()]):
+            return [Event(index, "commit", says, EXPLICIT, "", cue)]
+        if self.numeric or self.polar or clause.lead or _NEGATION.search(clause.masked):
+            return []
+        new = set(content(words.tokens)) - self.question.content
+        names = new and _COPULA.search(clause.masked) and self._echoes(index, _CLOSE_ECHO)
+        return [Event(index, "commit", says, ECHOED, "", cue)] if names else []
+
+    def _choice(self, index: int) -> list[Event]:
+        """A choice of a source by name."""
+        text = self._around(index)
+        nouns = sources_named(text)
+        if not nouns or _CONDITION.search(text):
+            return []
+        chosen = ""
+        verbs = [m.end() for m in _CHOOSING.finditer(text)]
+        by_verb = next(
+            (m for m in nouns for v in verbs if v < m.start() and len(text[v : m.start()].split()) <= 3), None
+        )
+        trusted, distrusted = _TRUSTED.search(text, nouns[0].end()), _DISTRUSTED.search(text, nouns[0].end())
+        if by_verb and not _NEGATION.search(text[: by_verb.start()]):
+            chosen = source(by_verb)
+        elif trusted and not _NEGATION.search(text):
+            chosen = source(nouns[0])
+        elif distrusted and len({source(m) for m in nouns}) == 1:
+            chosen = "text" if source(nouns[0]) == "image" else "image"
+        return [Event(index, "choice", strength=ECHOED, by=chosen, cue=self._cue(index))] if chosen else []
+
+    def _implied(self) -> list[Event]:
+        """The yes or no that sentences without either come to."""
+        found: list[Event] = []
+        for index, words in enumerate(self.words):
+            text = words.clause.masked
+            doubts = _DOUBT.search(text) and not _EXISTENCE.match(self.question.folded)
+            if doubts or _REFUSAL.search(text) or self.attribution.said_by(index, len(text), len(text))[0]:
+                continue
+            polarity = implied(words, self.question)
+            says = frozenset(n for n, rs in self.references.items() if any(r.polarity is polarity for r in rs))
+            if polarity is not None and says:
+                strength = EXPLICIT if _CONCLUDING.search(text) else PLAIN
+                found.append(Event(index, "commit", says, strength, "", self._cue(index)))
+        return found
+
+
+def _resolved(event: Event, events: Sequence[Event]) -> Event:
+    """A choice of a source as the commitment to the value which that source is said to give, wherever that is said."""
+    if event.kind != "choice":
+        return event
+    given = [e.says for e in events if e.by == event.by and e.says]
+    given += [e.says & {event.by} for e in events if event.by in e.says]
+    return replace(event, kind="commit", says=given[-1], by="") if given else event
+
+
+def _outdone(mention: Mention, name: str, other: Mention, other_name: str) -> bool:
+    """Whether another source's mention covers this one and is longer, or is the same and more exact."""
+    if name == other_name or not other.exact or not (other.start <= mention.start and mention.end <= other.end):
+        return False
+    return (other.end - other.start) > (mention.end - mention.start) or not mention.exact
+
+
+def _comparable(reference: Reference, got: Quantity) -> bool:
+    wanted = reference.quantity
+    if wanted is None:
+        return False
+    if reference.is_year:
+        return got.like_a_year
+    if wanted.dimension and got.dimension and wanted.dimension != got.dimension:
+        return False
+    return not got.like_a_year or wanted.like_a_year or got.value < 1500

@@ -1,0 +1,227 @@
+"""The words the match judge goes by, one regular expression a line.
+
+Entries are matched as whole words in folded text: lower case, straight quotes, "isn't" written "is not". ``<source>``
+stands for the names of the two sources, ``<cannot>``, ``<seems>`` and ``<holds>`` for the lists of that name. To teach
+the judge a wording, add a line.
+"""
+
+from __future__ import annotations
+
+import re
+
+# --- the two sources -----------------------------------------------------------------------------
+
+IMAGE = """
+images?|image's|charts?|chart's|figures?|graphs?|graph's|pictures?|diagrams?|plots?|maps?|photo(?:s|graphs?)?
+visuals?|drawings?|illustrations?|cartoons?|screenshots?|x-?ray|图表|图片
+"""
+TEXT = """
+texts?|text's|textual|passages?|passage's|statements?|paragraphs?|descriptions?|snippets?|documents?
+articles?|written|captions?|文字|文本
+"""
+REPORTING = """
+say|says|said|stat(?:e|es|ed|ing)|mention(?:s|ed|ing)?|claim(?:s|ed|ing)?|report(?:s|ed|ing)?|suggest(?:s|ed|ing)?
+indicat(?:e|es|ed|ing)|giv(?:e|es|en|ing)|gave|show(?:s|ed|n|ing)?|list(?:s|ed|ing)?|depict(?:s|ed|ing)?|displays?
+displayed|provid(?:e|es|ed|ing)|assert(?:s|ed)?|specif(?:y|ies|ied)|cit(?:e|es|ed)|quot(?:e|es|ed)|not(?:es|ed)
+point(?:s|ed)? to|has|have|reads?|puts?|impl(?:y|ies|ied)|support(?:s|ed|ing)?|contains?|includes?|describ(?:e|es|ed)
+names?|evidence|value|identif(?:y|ies|ied)|refer(?:s|red)? to|argues?|reveals?|records?|according|显示|说
+"""
+# What follows "according to the text" is the text's word, not yet the answer ...
+ATTRIBUTED = """
+according to|as per|per|by|laut|selon|según
+as (?:stated|shown|given|reported|mentioned|claimed) (?:in|by)
+"""
+# ... while what follows "based on the text, " is the answer.
+BASIS = "based on|from|given|looking at|going by|judging by|using|considering|in|on|with|examining"
+# These verbs affirm what they report, as "says" does not.
+FACTIVE = "shows?|showed|clearly|actually|in fact|really|reveals?|confirms?|is|has|depicts?|displays?"
+CONCEDING = ("while", "whereas", "although", "though", "even though", "despite")
+
+# --- what makes a commitment ---------------------------------------------------------------------
+
+EXPLICIT = r"""
+answer(?: to (?:the|this|your) (?:query|question))?(?: here)? is(?! (?:not|unclear|unknown|in)\b)
+answer(?: to (?:the|this|your) (?:query|question))?(?: here)?(?: was| would be| should be| must be| remains|\s*[:=-])
+(?:correct|right|true|final) (?:option|choice|value|result|one)(?: is| would be|\s*[:=])
+(?:result|conclusion|choice|verdict)(?: is| would be|\s*[:=])
+la (?:respuesta|réponse|risposta) (?:es|est|è)|die antwort (?:ist|lautet)|antwort\s*:|respuesta\s*:|réponse\s*:
+答案(?:是|为|:)
+"""
+CONCLUDING = r"""
+therefore|thus|hence|consequently|accordingly|as a result|so|in conclusion|conclusion|to conclude|conclude[sd]?
+in summary|in short|to sum up|overall|this means|which means|this gives|we get|based on this|ultimately
+taking (?:this|all this|that|everything) into account|my (?:best )?(?:guess|estimate|choice|pick)
+(?:best|final) (?:guess|estimate|choice)|most (?:likely|probably)|(?:i am|i'm) going (?:with|for)
+(?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:say|choose|pick|answer|select|trust)
+(?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:keep|take|use)
+(?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:go|opt|settle|lean) (?:with|for|by|on|to)
+going with|actually|wait|correction|on second thoughts?|final(?:ly)?|settle[sd]? on|in fact
+donc|daher|por (?:lo )?tanto|因此|所以
+"""
+TRAILING = r"""
+(?:is|as|being|was|would be) (?:\w+ ){0,2}?(?:the )?(?:final |correct |right |best |true )*(?:answer|choice|option)
+(?:is|being|was|would be) (?:thus |therefore |hence |indeed |clearly |still )?(?:correct|right|the winner)
+"""
+# A source chosen by name commits to the value that source gives.
+CHOOSING = """
+go(?:ing)? (?:with|by)|trust|rely on|relying on|follow(?:ing)?|prefer|prioriti[sz]e|side with|stick (?:with|to)|take
+favou?r|use|(?:precedence|priority|preference) to|choose|believe|keep to
+"""
+TRUSTED = r"""
+(?:is|are|seems?|appears?|has|have|takes?)(?: \w+){0,3}? (?:correct|right|primary|authoritative|decisive|the better)
+(?:is|are|seems?|appears?|has|have)(?: \w+){0,3}? more (?:reliable|precise|trustworthy|direct|authoritative|accurate)
+(?:takes?|has|have)(?: \w+){0,2}? (?:precedence|priority)
+(?:should|must|can|is to|has to|will) be (?:trusted|preferred|followed|used|considered|relied on|taken|believed)
+"""
+DISTRUSTED = r"""
+<seems> (?:incorrect|wrong|false|inaccurate|mistaken)
+<seems> (?:erroneous|unreliable|irrelevant|unrelated|in error)
+<seems> an? (?:error|mistake|typo)
+(?:is|are)(?: \w+){0,2}? not (?:reliable|relevant|correct|related|right|accurate)
+(?:cannot|should not|must not) be (?:trusted|relied on|believed|used)
+"""
+
+# --- what takes a mention back -------------------------------------------------------------------
+
+NEGATIONS = r"""
+not(?! only| just| (?:more|less|later|earlier|fewer) than| (?:a )?doubt)|never|neither|nor|cannot
+no(?! doubt| later| earlier| more| less| fewer| other)|rather than|instead of|in place of|other than|except(?: for)?
+unlike|excluding|(?:as )?opposed to|as against|(?:rule[sd]?|ruling) out|reject(?:s|ed|ing)?|exclude[sd]?
+discard(?:s|ed|ing)?|disregard(?:s|ed|ing)?|ignor(?:e|es|ed|ing)|dismiss(?:es|ed|ing)?|nicht|kein\w*
+"""
+REJECTIONS = r"""
+<seems> (?:not(?! only)|incorrect|wrong|false|inaccurate)
+<seems> (?:outside|mistaken|unsupported|contradicted)
+<seems> (?:erroneous|irrelevant|unreliable|unrelated)
+<seems> (?:misleading|impossible|too \w+)
+<seems> an? (?:error|mistake|typo|misreading)
+(?:does|do|did|can|could|must|may|should) ?not|contradicts?|conflicts? with|(?:has|have) no\w*|outside|appears nowhere
+belongs to (?:another|a different)|(?:can|should|must) be (?:ruled out|excluded|ignored|disregarded)
+"""
+COMPARISONS = r"""
+than|compared (?:to|with)|followed by|ahead of|unlike|beats|exceeds|(?:down|up) from|(?:before|after) \w+ing
+"""
+BEATEN = "leads|beats|outnumbers?|exceeds|tops|outperforms?|surpasses|overtakes|outweighs?"
+LESSER = "(?:is |are |was |comes |came |in )?(?:second|third|last|behind|trailing|next|runner-up)"
+RISING = r"rose|ris\w+|increas\w+|gr[eo]w\w*|fell|fall\w*|drop\w*|declin\w+|decreas\w+|went|climb\w+|jump\w+|chang\w+"
+OPERANDS = "(?:average|mean|sum|difference|midpoint|ratio) (?:of|between)"
+UNDECIDED = r"""
+either|whether|(?:could|might|may) be \S+(?: \S+){0,4} (?:could|might|may) be|(?:could|might|may|can)(?: \w+){0,4} or
+"""
+
+# --- what is no answer ---------------------------------------------------------------------------
+
+_CANNOT = r"""
+cannot|could not|am not able to|are not able to|is not able to|not able to|unable to|not possible to|impossible to
+(?:hard|difficult) to|no way (?:to|of)|not feasible to|won't|will not|refuse to|decline to|hesitate to|would not
+(?:(?:i|we)'d|would) (?:rather|prefer) not(?: to)?|prevents? me from|not in a position to
+(?:does|do|did) not (?:allow|permit|let|enable)(?: \w+){0,3}?(?: to)?
+"""
+_SEEMS = r"(?:is|are|was|were|seems?|appears?|looks?|must be|would be)(?: to be)?(?: \w+){0,2}?"
+_HOLDS = "(?:there (?:is|are)|there's|has|with|contains?|provides?|shows?|offers?|gives?)"
+_ADVERBS = (
+    r"(?: (?:be|been|\w+ly|possibly|give|make|provide|offer|reach|draw|an?|any|the|this|that|your|both|either|one|you))"
+    r"{0,4}"
+)
+REFUSALS = r"""
+<cannot> (?:answer\w*|determin\w*|definitive\w*|conclu\w*|respon\w*|decid\w*|tell\w*|resolv\w*|establish\w*)(?! of)
+<cannot> (?:deduc\w*|infer\w*|ascertain\w*|say|said|know\w*|pick\w*|choos\w*|chosen|select\w*|identif\w*)(?! of)
+<cannot> (?:commit\w*|judg\w*|settl\w*|reconcil\w*|guess\w*|reliable|single|final|specif\w*|given)(?! of)
+<cannot> (?:calculat\w*|comput\w*|derived|found|stated)(?! of)
+cannot be (?:\w+ ){0,2}(?:read|confirmed|verified|trusted|extracted|seen|estimated)(?: \w+){0,4} (?:it|from|based)
+cannot be (?:\w+ ){0,2}(?:read|confirmed|verified|extracted|seen|obtained)(?: \w+){0,4} (?:without|image|chart|further)
+neither(?: \w+){0,6} (?:can|could) be \w+
+neither(?: \w+){0,4} (?:<source>|source|sources|evidence)(?: \w+){0,3} (?:provid|giv|contain|show|sa[yi]|stat)\w*
+neither(?: \w+){0,4} (?:<source>|source|sources|evidence)(?: \w+){0,3} (?:answer|allow|support|mention|specif)\w*
+no (?:conclusion|decision|choice|determination) (?:can|could|may|is)|no answer|not answerable
+no (?:(?:clear|definitive|definite|single|reliable|certain|final|conclusive) )+(?:answer|conclusion|value|choice)
+without (?:a )?(?:definitive|clear|final) answer
+answer (?:is|remains) (?:unknown|unclear|undetermined|uncertain|unavailable)
+answer (?:is|remains) not (?:available|given|provided|clear|known)
+(?:unclear|uncertain|unknown|not (?:clear|certain|known|sure)) (?:whether|if|which|what|how|who)
+unanswerable|undeterminable|indeterminate|undetermined|inconclusive|undecided|unknown|n/a
+(?:do|does|did) not know|not (?:determinable|known|applicable)|(?:remains?|is left) (?:open|unclear|unresolved)
+keine angabe|(?:kann|können|lässt sich)(?: \w+){0,6} nicht|no se puede|ne peut|ne peux|impossible de|on ne
+无法|不能确定|不确定
+"""
+DOUBTS = r"""
+<cannot> (?:see|view|read|access|verif\w*|confirm\w*|find|locate|process|analy[sz]e|open|load|display|help|assist)
+<cannot> (?:check\w*|trust\w*|provide|interpret|make out|reading|use|used|extract)
+(?:not|no)(?: have| contain| provide| give| offer| include| see| find)*(?: any| \w+ly)* (?:enough|sufficient|adequate)
+insufficient\w*|unclear|ambiguous|unavailable|unreadable|illegible|sorry|none of the (?:sources|evidence)
+(?:does|do|did) not (?:\w+ly |itself )?(?:contain|provide|specify|include|mention|state|show|give|indicate|answer|say)
+(?:does|do|did) not (?:\w+ly |itself )?(?:list|depict|have|display|support|address|tell)
+<holds> no (?:\w+ ){0,2}(?:information|data|evidence)
+<holds> no (?:\w+ ){0,2}(?:answer|value|mention)
+<holds> no (?:\w+ ){0,2}(?:way|basis|details?|context)
+there (?:is|are) no (?:\w+ ){0,2}(?:image|chart|text|figure)
+(?:<source>) (?:\w+ )?(?:has|contains|shows|includes|gives|lists) no
+no (?:\w+ )?(?:information|data|evidence) (?:\w+ )?(?:available|provided|given|found|shown|about|on|for|regarding)
+(?:is|are|was|were|been) not (?:\w+ )?(?:available|provided|given|specified|mentioned|stated|shown|visible|clear)
+(?:is|are|was|were|been) not (?:\w+ )?(?:legible|readable|included|attached|enough|sufficient|supplied|present)
+not (?:provided|specified|available|given|stated|visible|shown)
+(?:<source>|evidence)(?: evidence)? is (?:missing|absent|blank|empty|unreadable|illegible|too \w+)
+please (?:provide|upload|attach|share|supply|check|verify|clarify|send|specify)
+could you (?:please )?(?:\w+ )?(?:describe|provide|share|upload|clarify)
+(?:more|further|additional) (?:information|evidence|context|data|details?)(?: \w+){0,4} (?:needed|required|necessary)
+(?:need|needs|require|requires) (?:more|further|additional|to (?:see|know))
+(?:needs?|has|have|ought|should)(?: to)? be (?:checked|verified|clarified|resolved)
+recommend (?:\w+ )?(?:checking|verifying|consulting)
+"""
+# Beside a refusal's word these make it a hedge of an answer that is given elsewhere.
+HEDGES = r"""
+exact(?:ly)?|precise(?:ly)?|(?:completely|entirely|absolutely|fully|totally|100\s?%) (?:sure|certain)|confidence
+"""
+CONFLICTS = r"""
+conflict\w*|contradict\w*|inconsisten\w*|discrepan\w*|mismatch\w*|disagree\w*|incompatible|irreconcilable|at odds
+(?:not|nor)(?: \w+){0,2} (?:match\w*|agree\w*|align\w*|correspond\w*|consistent|fit|coincide|in line|compatible)
+(?:not|nor) the same|mutually exclusive|cannot both(?: \w+)? (?:be|hold)|not both be
+(?:two|both|sources?|values?|evidence|numbers|answers|they|<source>)(?: \w+){0,3} (?:differ|diverge)s?
+(?:two )?different (?:values?|answers?|numbers?|years?|figures?|information|things|names?|results?|claims?|percentages?)
+opposing|opposite (?:values|answers|claims)
+outside(?: of)? (?:the|its|this|that)|out of (?:the )?range|beyond the (?:range|scope|chart)
+(?:depend(?:s|ing) on|unclear|uncertain|not (?:clear|know|say|tell)) (?:which|what|whether|who)
+not (?:\w+ )?(?:appear|exist|shown|present|listed|included|visible|in|on|part|found|covered|among)(?: \w+){0,4} <source>
+not (?:\w+ )?(?:appear|shown|present|listed|included|in|part|found|covered|among)(?: \w+){0,3} (?:range|axis|options)
+not(?: \w+)? (?:supported|confirmed|backed|corroborated|reflected) (?:by|in)
+there is no(?: [^\s,.]+){1,6} (?:in|on|among) (?:the|this) (?:<source>|options)
+widersprechen|widerspruch|se contredisent|contradicen|矛盾|冲突|不一致
+"""
+AGREEMENTS = r"""
+both(?: \w+){0,6} (?:agree|valid|correct|true|support|confirm|right|consistent|point|accurate|plausible|same)\w*
+also (?:support|confirm)\w*|(?:support|confirm)s (?:this|that|it|the (?:<source>))|(?:supported|confirmed) by
+(?<!not )(?<!in)consistent with|in (?:agreement|accordance|line) with|in agreement|agrees? with|agree that|as well as
+match(?:es|ing) (?:the|this)|corroborat\w*|same (?:value|answer|result)
+"""
+
+# --- values --------------------------------------------------------------------------------------
+
+APPROXIMATE = """
+about|around|approximately|approx|roughly|nearly|almost|close to|some|circa|ca|just (?:over|under)|estimated|rounded
+(?:slightly|a little|little) (?:over|under|above|below|more|less)(?: than)?|or so|nearest|more or less|over
+ungefähr|etwa|environ|约|大约
+"""
+YES = "yes|yeah|yep|true|correct|indeed|affirmative|ja|oui|sí"
+NO = "no|nope|false|incorrect|not true|not the case|not correct|untrue|negative|nein|non"
+EQUALITY = "equal(?:ly)?|the same|identical|tied|equals"
+# A number after one of these is a name, not a value.
+LABELLING = """
+step|fig|figure|group|week|grade|level|line|option|trial|phase|row|column|table|no|question|page|type|stage|part|section
+chapter|room|route|item|bar|number|class|model|test|age|ages|aged|top|day|month|quarter
+"""
+
+
+def either(table: str) -> str:
+    """The entries of a table as one alternation, with its stand-ins filled in."""
+    lines = "|".join(line for line in table.split("\n") if line)
+    if "<" in lines:
+        sources = f"{either(IMAGE)}|{either(TEXT)}"
+        lines = lines.replace("<cannot>", f"(?:{either(_CANNOT)}){_ADVERBS}").replace("(?:<source>", f"(?:{sources}")
+        lines = lines.replace("<seems>", _SEEMS).replace("<holds>", _HOLDS)
+        lines = lines.replace("<source>", f"(?:{sources})")
+    return lines
+
+
+def compiled(table: str) -> re.Pattern[str]:
+    """One pattern that finds any entry as whole words; Chinese has no spaces, so its entries are found anywhere."""
+    return re.compile(rf"(?<![^\W_\u2e80-\u9fff])(?:{either(table)})(?:(?<=[\u2e80-\u9fff])|(?![^\W_\u2e80-\u9fff]))")

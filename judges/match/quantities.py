@@ -1,0 +1,263 @@
+"""Quantities in running text: ``1.2 million``, ``$5``, ``64 percent``, ``a dozen``, ``3/4``, ``9,8``, ``the 1950s``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from judges.match.units import (
+    CENTURIES,
+    DECADES,
+    MAGNITUDES,
+    NUMBER_WORDS,
+    ORDINALS,
+    PARTS,
+    SCALES,
+    TIGHT,
+    UNITS,
+    known_unit,
+)
+
+Kind = Literal["number", "fraction", "ordinal", "decade"]
+
+_LONGEST_NUMBER = 64
+
+_WORD = "|".join(sorted((*NUMBER_WORDS, *SCALES, "dozen"), key=len, reverse=True))
+_SCALE = "|".join((*SCALES, "dozen"))
+_DENOMINATOR = "|".join(sorted(PARTS.keys() - {"half"}))
+_NUMBER = rf"""
+    (?P<numerator>[0-9]{{1,3}})[ ]?/[ ]?(?P<denominator>[0-9]{{1,3}})(?![0-9]|[.,/][0-9])
+  | (?P<digits>[0-9]{{1,3}}(?:[ ][0-9]{{3}})+(?![0-9.,]|,?[0-9])|[0-9]+(?:[.,'][0-9]+)*|\.[0-9]+)
+    (?:[ ]?(?:[x×*·][ ]?10(?:\^|\*\*)\(?(?P<power>[-+]?[0-9]{{1,3}})\)?|e(?P<exponent>[-+]?[0-9]{{1,3}})(?![a-z0-9])))?
+    (?P<suffix>st|nd|rd|th|'?s(?![a-z0-9/]))?
+  | (?:(?:an?|one|(?P<count>two|three|four|five|seven|nine|[0-9]))[ ](?P<part>half|{_DENOMINATOR})|half)s?(?![a-z0-9])
+  | (?:(?P<century>{"|".join(CENTURIES)})[ -])?(?P<decade>{"|".join(DECADES)})(?![a-z0-9])
+  | (?P<above>one|two|three|four)[ ](?:in|out[ ]of)[ ](?:every[ ])?(?P<below>{"|".join(NUMBER_WORDS)})(?![a-z0-9])
+  | (?P<words>(?:an?[ ](?={_SCALE}))?(?:{_WORD})(?:(?:[ -]|(?<=hundred)[ ]and[ ]|(?<=thousand)[ ]and[ ])(?:{_WORD}))*+)
+    (?![a-z0-9])
+  | (?P<ordinal>{"|".join(ORDINALS)})(?![a-z0-9])
+"""
+_QUANTITY = re.compile(
+    rf"""
+    (?<![a-z0-9_.,^\\])
+    (?P<sign>(?<![\w)%\]])[-+]|(?:minus|negative)[ ])?
+    (?:(?:us|a|c)?(?P<currency>[$€£¥₹])[ ]?)?
+    (?:{_NUMBER})
+    (?:(?P<tight>{"|".join(TIGHT)})(?![a-z0-9/²³^])
+      |(?:[ -]|[ ]an?[ ])?(?P<magnitude>{"|".join(MAGNITUDES)})(?:s|en|es)?(?![a-z0-9]))?
+    (?:[ -]?(?:us[ ]|of[ ]a[ ]|degrees?[ ]|(?P<per>per[ ])(?=cent\b))?
+       (?P<unit>%|°[cf]?|[€£$¥₹]|[a-zµω]+(?:/[a-zµ]+)?(?:\^?-?[0-9](?![0-9]))?)(?![a-z0-9]))?
+    """,
+    re.VERBOSE,
+)
+_MAGNITUDE_IN_QUESTION = re.compile(rf"(?<![a-z])({'|'.join(SCALES)}|lakh|crore)s?(?![a-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number in a text. ``value`` is without its magnitude; ``step`` is one of its last significant digit."""
+
+    start: int
+    end: int
+    value: float
+    step: float
+    magnitude: float = 1.0
+    unit: str = ""
+    kind: Kind = "number"
+    other: float | None = None
+    """What the digits say with a point for thousands, where that is another number: ``1.200``."""
+    spelled: bool = False
+
+    @property
+    def dimension(self) -> str | None:
+        found = UNITS.get(self.unit)
+        return found[0] if found else None
+
+    @property
+    def like_a_year(self) -> bool:
+        plain = self.kind == "number" and self.magnitude == 1.0 and not self.spelled and self.dimension is None
+        return plain and self.value.is_integer() and 1000 <= self.value <= 2100 and self.step >= 1.0
+
+
+def quantities(text: str) -> tuple[Quantity, ...]:
+    """The quantities of a folded text, in order; time linear in its length."""
+    return tuple(q for q in map(_quantity, _QUANTITY.finditer(text)) if q is not None)
+
+
+def question_magnitude(question: str) -> float | None:
+    """The magnitude a folded question asks in ("in million euros"), or None."""
+    found = _MAGNITUDE_IN_QUESTION.search(question)
+    return MAGNITUDES[found[1]] if found else None
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _quantity(match: re.Match[str]) -> Quantity | None:
+    groups = match.groupdict()
+    start, end = match.span()
+    unit = "percent" if groups["per"] else known_unit(groups["unit"] or "")
+    if unit not in UNITS and groups["unit"]:
+        end = start + len(match.string[start : match.start("unit")].rstrip(" -"))
+    unit = groups["currency"] or unit
+    magnitude = MAGNITUDES.get(groups["magnitude"] or "", 1.0)
+    if groups["tight"] == "m" and not groups["currency"]:
+        unit = "m"
+    elif groups["tight"]:
+        magnitude = TIGHT[groups["tight"]]
+    sign = -1.0 if groups["sign"] and groups["sign"] != "+" else 1.0
+    if groups["digits"]:
+        return _in_digits(groups, (start, end), sign, magnitude, unit)
+    if groups["decade"]:
+        value = CENTURIES.get(groups["century"] or "", 0.0) + DECADES[groups["decade"]]
+        return Quantity(start, end, value, 10.0, kind="decade", spelled=True)
+    if groups["ordinal"]:
+        return Quantity(start, end, ORDINALS[groups["ordinal"]], 1.0, kind="ordinal", spelled=True)
+    if groups["words"]:
+        spoken = _spoken(groups["words"])
+        step = _step(f"{spoken:.0f}") if spoken is not None else 1.0
+        return None if spoken is None else Quantity(start, end, sign * spoken, step, magnitude, unit, spelled=True)
+    above, below = _fraction(groups)
+    spelled = not groups["numerator"]
+    return (
+        Quantity(start, end, sign * above / below, 0.0, magnitude, unit, "fraction", None, spelled) if below else None
+    )
+
+
+def _fraction(groups: Mapping[str, str | None]) -> tuple[float, float]:
+    if groups["numerator"]:
+        return float(groups["numerator"]), float(groups["denominator"] or 0)
+    if groups["above"]:
+        return NUMBER_WORDS[groups["above"]], NUMBER_WORDS[groups["below"] or ""]
+    count = groups["count"] or "one"
+    return NUMBER_WORDS[count] if count in NUMBER_WORDS else float(count), PARTS[groups["part"] or "half"]
+
+
+def _in_digits(
+    groups: Mapping[str, str | None], span: tuple[int, int], sign: float, magnitude: float, unit: str
+) -> Quantity | None:
+    digits, suffix = groups["digits"] or "", groups["suffix"] or ""
+    value, step, other = _reading(digits)
+    if value is None:
+        return None
+    power = int(groups["power"] or groups["exponent"] or 0)
+    scale = sign * 10.0**power if abs(power) < 200 else sign
+    kind: Kind = "ordinal" if suffix in ("st", "nd", "rd", "th") else "number"
+    if suffix.endswith("s") and digits.endswith("0") and len(digits) in (2, 4):
+        kind = "decade"
+    elif suffix == "s":
+        unit = "s"
+    other = None if other is None else other * scale
+    return Quantity(*span, value * scale, step * abs(scale), magnitude, unit, kind, other)
+
+
+def _step(digits: str) -> float:
+    whole, _, fraction = digits.partition(".")
+    if fraction:
+        return 10.0 ** -len(fraction)
+    zeros = len(whole) - len(whole.rstrip("0"))
+    return 10.0**zeros if zeros < len(whole) else 1.0
+
+
+def _reading(digits: str) -> tuple[float | None, float, float | None]:
+    """Value, step, and the other reading of ``1.200``."""
+    text = digits.replace("'", "").replace(" ", "")
+    if len(text) > _LONGEST_NUMBER:
+        return None, 1.0, None
+    other = None
+    points, commas = text.count("."), text.count(",")
+    if points and commas:
+        decimal = max(text.rfind("."), text.rfind(","))
+        text = re.sub(r"[.,]", "", text[:decimal]) + "." + text[decimal + 1 :]
+    elif commas:
+        grouped = re.fullmatch(r"[0-9]{1,3}(?:,[0-9]{2,3})*,[0-9]{3}", text) and not text.startswith("0,")
+        text = text.replace(",", "") if grouped else text.replace(",", ".", 1)
+    elif points and re.fullmatch(r"[1-9][0-9]{0,2}(?:\.[0-9]{3})+", text):
+        other = float(text.replace(".", "")) if points == 1 else None
+        text = text if points == 1 else text.replace(".", "")
+    if not re.fullmatch(r"[0-9]*\.?[0-9]+", text):
+        return None, 1.0, None
+    return float(text), _step(text), other
+
+
+def _spoken(words: str) -> float | None:
+    parts = [w for w in re.split(r"[ -]+", words) if w not in ("and", "a", "an")]
+    if len(parts) > 1 and parts[0] in CENTURIES and NUMBER_WORDS.get(parts[1], 0.0) >= 10:
+        rest = _spoken(" ".join(parts[1:]))
+        return None if rest is None or rest >= 100 else CENTURIES[parts[0]] + rest
+    total, current, last = 0.0, 0.0, math.inf
+    for word in parts:
+        if word in NUMBER_WORDS:
+            value = NUMBER_WORDS[word]
+            if value >= last or last < 20:
+                return None
+            current, last = current + value, value or 1.0
+        else:
+            current, last = (current or 1.0) * MAGNITUDES[word], math.inf
+            if MAGNITUDES[word] >= 1000:
+                total, current = total + current, 0.0
+    return total + current
+
+
+# --- agreement -----------------------------------------------------------------------------------
+
+
+def agreement(
+    reference: Quantity, got: Quantity, *, asked: float | None = None, approximate: bool = False, year: bool = False
+) -> int:
+    """How well ``got`` says ``reference``: 2 the same value, 1 a rounding of it, 0 another value.
+
+    A rounding has fewer digits than the other and lies within 1%; one that the answer makes and calls approximate, within
+    10%.
+    Years are exact. ``asked`` is the magnitude the question asks in.
+    """
+    if "decade" in (reference.kind, got.kind):
+        return 2 if reference.kind == got.kind and _same_decade(reference.value, got.value) else 0
+    if "ordinal" in (reference.kind, got.kind):
+        return 2 if reference.kind == got.kind and reference.value == got.value else 0
+    if year:
+        return 2 if got.magnitude == 1.0 and got.dimension is None and got.value == reference.value else 0
+    if reference.dimension and got.dimension and reference.dimension != got.dimension:
+        return 0
+    return max(
+        _near(a, b, approximate) for a in _readings(reference, asked, got) for b in _readings(got, asked, reference)
+    )
+
+
+def _same_decade(one: float, other: float) -> bool:
+    return one == other or (min(one, other) < 100 and one % 100 == other % 100)
+
+
+def _readings(one: Quantity, asked: float | None, other: Quantity) -> list[tuple[float, float]]:
+    """What a quantity can mean beside the other, each with its step: "42 million people" may answer a bare 42."""
+    factor, share = 1.0, False
+    plain = other.dimension is None and other.magnitude == 1.0
+    if one.dimension and one.dimension == other.dimension:
+        factor = UNITS[one.unit][1]
+    elif one.dimension == "percent":
+        share = plain and 0.01 < abs(other.value) < 1
+        factor = 0.01 if other.kind == "fraction" else 1.0
+    scale = one.magnitude * factor
+    found = [(value * scale, one.step * scale) for value in (one.value, one.other) if value is not None]
+    if one.magnitude != 1.0 and plain and asked in (None, one.magnitude):
+        found.append((one.value * factor, one.step * factor))
+    if share:
+        found.append((one.value / 100, one.step / 100))
+    if one.magnitude == 1.0 and asked:
+        found.append((one.value * asked, one.step * asked))
+    return found
+
+
+def _near(reference: tuple[float, float], got: tuple[float, float], approximate: bool) -> int:
+    (a, a_step), (b, b_step) = reference, got
+    if math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-300):
+        return 2
+    apart = abs(a - b) * (1 + 1e-9)
+    relative = apart / abs(a) if a else math.inf
+    if approximate and apart < b_step and relative <= 0.1:
+        return 1
+    fewer_digits = not (a_step and b_step) or apart < max(a_step, b_step)
+    return 1 if fewer_digits and relative <= 0.01 else 0

@@ -1,0 +1,178 @@
+"""An answer as the match judge reads it: folded, freed of Markdown and LaTeX, and cut into clauses."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_HEAD, _TAIL = 4_000, 8_000
+"""Characters kept of a longer answer: a commitment stands where an answer begins or ends."""
+_LONGEST_CLAUSE = 400
+"""Characters; nothing is read across more, so that the time taken is bounded."""
+
+_DASHES = dict.fromkeys(map(ord, "‐‑‒–−﹣－"), "-")
+_QUOTES = {**dict.fromkeys(map(ord, "‘’‚‛`´"), "'"), **dict.fromkeys(map(ord, "“”„‟«»「」"), '"')}
+_STOPS = {ord("―"): "—", ord("。"): ". ", ord("，"): ", ", ord("："): ": ", ord("；"): "; "}
+# NFKC alone would make 31/2 of 3½ and 102 of 10².
+_FRACTIONS = {ord(c): " " + unicodedata.normalize("NFKC", c).replace("⁄", "/") for c in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+_SUPERSCRIPT = re.compile("⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_CHARACTERS = {**_DASHES, **_QUOTES, **_STOPS, **_FRACTIONS}
+
+_GROUP = r"\{([^{}]{0,400})\}"
+_LATEX_WORDS = [
+    (re.compile(r"\\(?:times|cdot)(?![a-z])"), "×"),
+    (re.compile(r"\\(?:approx|simeq)(?![a-z])"), "≈"),
+    (re.compile(r"\\(?:left|right|displaystyle|,|;|!|:|quad|qquad|\s|\(|\)|\[|\])"), " "),
+    (re.compile(r"\\div(?![a-z])"), "/"),
+    (re.compile(r"\\([%$&#_{}])"), r"\1"),
+    (re.compile(r"\\circ(?![a-z])"), "°"),
+    (re.compile(r"\\sqrt(?![a-z])"), "√"),
+]
+_LATEX_GROUPS = [
+    (re.compile(r"\\[dtc]?frac" + _GROUP + _GROUP), r"(\1)/(\2)"),
+    (re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathit|operatorname|mbox|rm|underline)\s?" + _GROUP), r"\1"),
+    (re.compile(r"√\s?" + _GROUP), r"√(\1)"),
+    (re.compile(r"\\boxed\s?" + _GROUP), r"\nFinal answer: \1\n"),
+    (re.compile(r"\^\s?" + _GROUP), r"^\1"),
+    (re.compile(r"_\s?" + _GROUP), r"_\1"),
+]
+_GREEK_NAMES = "alpha beta gamma delta theta lambda mu pi rho sigma tau phi omega Omega Delta"
+_GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδθλµπρστφωΩΔ", strict=True))
+_GREEK_WORD = re.compile(rf"\\({'|'.join(_GREEK)})(?![a-z])")
+_NUMBER_OVER_NUMBER = re.compile(r"\(([0-9.]{1,12})\)/\(([0-9.]{1,12})\)")
+_INLINE_MATH = re.compile(r"\${1,2}(?=\S)([^$]{0,400}?)(?<=\S)\${1,2}(?![0-9])|\${1,2}(\s[^$]{0,400}?\s)\${1,2}")
+_UPPER_MAGNITUDE = re.compile(r"(?<=[0-9])([KMB])(?![A-Za-z0-9/])")
+_SEASON = re.compile(r"(?<![0-9.,])(1[5-9]|20)([0-9]{2}) ?[-/] ?([0-9]{2})(?![0-9])")
+_BLANKS = re.compile(r"[ \n]{2,}")
+
+_EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|~~")
+_BULLET = re.compile(r"^ ?(?:[-*•▪►>#+]+ |#+ ?)+", re.MULTILINE)
+_NUMBERED = re.compile(r"^ ?[0-9]{1,2}[.)] (?=\S)", re.MULTILINE)
+_OPTION = re.compile(r"(?:^|(?<=is )|(?<=: )|(?<=option )|(?<=answer )|(?<=choice ))\(?[a-j][.):] (?=\S)", re.MULTILINE)
+_ABBREVIATION = re.compile(
+    r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|st|no|etc|al|resp|incl|max|min)\.(?=\s*\S))"
+)
+_FISCAL = re.compile(r"\bfy ?'?(?=[0-9]{2})")
+_CANNOT, _NOT = re.compile(r"\bcan(?:'t| not\b)"), re.compile(r"(?<=[a-z])n't\b")
+_HEADING = re.compile(r"^ ?((?:final |short |direct )?(?:answer|conclusion|result|choice)) ?:? ?\n+", re.MULTILINE)
+
+_SENTENCE_END = re.compile(r"\n+|(?<=[.!?])[\"')\]]*\s+|(?<=\.\.\.)\s*|;\s+")
+_QUOTED = re.compile(r'"([^"\n]{3,400})"')
+_CONJUNCTIONS = (
+    r"but|while|whereas|however|although|though|yet|so(?! that| far| on[,.)])|therefore|thus|hence|because|even though|"
+    r"meaning|nevertheless|nonetheless"
+)
+_STARTS = (
+    r"and|the|it|it's|its|this|that|there|i|i'm|i'd|i'll|we|both|these|they|in|on|as|since|which|with|then|not|rather|"
+    r"making|giving|if|depending|leaving|contrary|unlike|nor|for|a|an|consequently|my|he|she|or|let|please|only|"
+    r"instead|based|according|given|where|is|are"
+)
+_ASIDE = (
+    r"(?!according|as\b|per\b|from\b|in\b|by\b|based|the \w+ evidence|i\.?e|or\b|and\b)"
+    r"(?=[^\W\d][^\s()]* [^\s()]+ [^\s()])"
+)
+_CLAUSE = re.compile(
+    rf"\s*—\s*|\s+\({_ASIDE}|(?<![0-9])\s+-\s+|[,:]?\s+(?=(?:{_CONJUNCTIONS})\b)|"
+    rf",\s+(?=(?:{_STARTS})(?!\w)|[0-9][^,]{{0,80}}?\s(?:is|are|was|were)\s)"
+)
+_LEAD = re.compile(rf"(?:and )?({_CONJUNCTIONS}|if|despite|assuming|which|since|as)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause of an answer.
+
+    ``masked`` is ``text`` with what stands in quotes (three words and more) blanked out, so that no cue is taken from
+    it. ``lead`` is the conjunction it opens with, "(" for an aside in brackets, or "".
+    """
+
+    text: str
+    masked: str
+    sentence: int
+    lead: str
+
+
+def fold(text: str) -> str:
+    """``text`` in lower case, one spelling a dash, quote and digit, "n't" written out, no invisible characters, no LaTeX.
+
+    Takes time linear in the length and keeps of a long text its beginning and its end.
+    """
+    if len(text) > _HEAD + _TAIL:
+        text = text[:_HEAD] + "\n" + text[-_TAIL:]
+    if "\\" in text:
+        text = _without_latex(text)
+    if "$" in text:
+        text = _INLINE_MATH.sub(lambda m: m[1] or m[2] or "", text)
+    text = _UPPER_MAGNITUDE.sub(lambda m: {"K": " thousand", "M": " million", "B": " billion"}[m[1]], text)
+    if not text.isascii():
+        text = _SUPERSCRIPT.sub(lambda m: "^" + unicodedata.normalize("NFKC", m[0]).replace("−", "-"), text)
+        text = "".join(_plain(c) for c in unicodedata.normalize("NFKC", text.translate(_CHARACTERS)))
+    text = _SEASON.sub(_whole_years, text.casefold().translate(_CHARACTERS))
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    text = _ABBREVIATION.sub(lambda m: (m[1] or m[2]).replace(".", ""), text)
+    text = _NOT.sub(" not", _CANNOT.sub("cannot", _FISCAL.sub("", text)))
+    return _BLANKS.sub(lambda m: "\n\n" if m[0].count("\n") > 1 else "\n" if "\n" in m[0] else " ", text)
+
+
+def marked(folded: str, phrases: Sequence[str]) -> str:
+    """``folded`` with each phrase that stands in it word for word, the longest first, as one mark: ``mark(i)``.
+
+    Nothing in a marked phrase is read, cut or taken for a cue. A folded text holds no mark of its own.
+    """
+    for i, phrase in sorted(enumerate(phrases), key=lambda p: -len(p[1])):
+        if phrase and phrase in folded:
+            folded = re.sub(rf"(?<![^\W_]){re.escape(phrase)}(?![^\W_])", mark(i), folded)
+    return folded
+
+
+def mark(i: int) -> str:
+    """The mark of the phrase with this number, a character for private use."""
+    return chr(0xE000 + i)
+
+
+def _plain(character: str) -> str:
+    category = unicodedata.category(character)
+    if category in ("Cf", "Cs", "Co", "Cn"):
+        return ""
+    return str(unicodedata.digit(character)) if category == "Nd" else character
+
+
+def _whole_years(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2]}-{match[1]}{match[3]}" if match[3] > match[2] else match[0]
+
+
+def _without_latex(text: str) -> str:
+    text = _GREEK_WORD.sub(lambda m: _GREEK[m[1]], text)
+    for pattern, replacement in _LATEX_WORDS:
+        text = pattern.sub(replacement, text)
+    for _ in range(3):
+        for pattern, replacement in _LATEX_GROUPS:
+            text = pattern.sub(replacement, text)
+    return _NUMBER_OVER_NUMBER.sub(r"\1/\2", text)
+
+
+def clauses(folded: str) -> list[Clause]:
+    """The clauses of a folded answer, in order and without Markdown."""
+    text = _BULLET.sub("", _EMPHASIS.sub("", folded)).replace("|", ", ")
+    if len(_NUMBERED.findall(text)) > 1:
+        text = _NUMBERED.sub("", text)
+    text = _HEADING.sub(r"\1: ", _OPTION.sub("", text))
+    sentences = enumerate(_SENTENCE_END.split(text))
+    return [clause for number, sentence in sentences for clause in _cut(sentence, number)]
+
+
+def _cut(sentence: str, number: int) -> list[Clause]:
+    masked = _QUOTED.sub(lambda m: m[0] if m[1].count(" ") < 2 else "·" * len(m[0]), sentence)
+    found, start, aside = [], 0, ""
+    for cut in [*_CLAUSE.finditer(masked), None]:
+        end = cut.start() if cut else len(sentence)
+        for at in range(start, end, _LONGEST_CLAUSE):
+            part = slice(at, min(end, at + _LONGEST_CLAUSE))
+            if sentence[part].strip(" .,:!?\"'()[]…"):
+                lead = _LEAD.match(sentence[part].lstrip())
+                found.append(Clause(sentence[part], masked[part], number, lead[1] if lead else aside))
+        start, aside = (cut.end(), "(" if "(" in cut[0] else "") if cut else (end, "")
+    return found

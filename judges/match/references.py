@@ -1,0 +1,289 @@
+"""Where an answer mentions the value of a reference: quantities, names, lists, formulas, yes and no, long options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from benchmarks.values import coarse_type, same_value
+from judges.match.cues import APPROXIMATE, NO, YES, compiled
+from judges.match.quantities import Quantity, agreement, quantities, question_magnitude
+from judges.match.reading import Clause, fold
+from judges.match.words import ARTICLES, STOP_STEMS, Token, content, derived, one_letter_off, opposed, tokens
+
+_YES_NO = {"yes": True, "true": True, "correct": True, "no": False, "false": False, "incorrect": False}
+_YES, _NO = compiled(YES), compiled(NO)
+_APPROXIMATE = re.compile(compiled(APPROXIMATE).pattern + "|[~≈]")
+_PERCENT_QUESTION = re.compile(r"percent|per cent|%|\b(?:share|proportion|fraction)\b")
+_RANK_QUESTION = re.compile(r"\b(?:rank|place|position|floor)")
+_PERSON_QUESTION = re.compile(
+    r"\b(?:who|whose|whom|painter|artist|composer|author|president|architect|sculptor|philosopher|scientist)\b"
+)
+_FORMULA = re.compile(r"[=√^\\∫∑Σ]|[a-zα-ω0-9)] ?[*/×·] ?[a-zα-ω(]|[a-zα-ω]_[a-z0-9]|[πθλωµ]")
+_OPERATORS = re.compile(r"\s*([=+\-*/^√×·<>|])\s*")
+_BRACKETS = re.compile(r"[(){}\[\]*·×]")
+_BOUND = frozenset("+-/^√")
+_ARITHMETIC = re.compile(r"[0-9=+*/^√(]")
+_UNIT_ALONE = re.compile(r"\s?[a-zµω°%/^0-9·-]{1,12}")
+_LIST = re.compile(r"\s*(?:,|;|/|&|\band\b|\n)\s*(?:and\s+)?")
+_DECLINE = re.compile(r"decreas|declin|drop|fell|fall|down|loss|lower|reduc|below|shr[aiu]nk|negative|minus")
+_ANSWERED_BY = ("according to", "as per", "per the")
+_BEFORE_ANSWER = {
+    *("and", "is", "be", "was", "a", "would", "clear", "clearly", "answer", "so", "hence", "therefore", "thus"),
+    *("say", "says", "said", "states", "indicates", "suggests", "claims"),
+}
+_SHORT_LIST_PART = 4
+_FUZZY_LEAST, _FUZZY_COVER, _FUZZY_LEAD = 3, 0.6, 0.2
+"""A long option is meant where at least ``_FUZZY_COVER`` of its words are there (all of them, if it has no more than
+``_FUZZY_LEAST``), and ``_FUZZY_LEAD`` more than of the other source's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A reference's value in a clause, at ``start`` to ``end`` of its text."""
+
+    start: int
+    end: int
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A clause with its tokens and quantities, taken once for all references."""
+
+    clause: Clause
+    tokens: tuple[Token, ...]
+    quantities: tuple[Quantity, ...]
+    approximate: bool
+
+
+def words_of(clause: Clause) -> Words:
+    """What a clause is made of."""
+    approximate = _APPROXIMATE.search(clause.text) is not None
+    return Words(clause, tokens(clause.text), quantities(clause.text), approximate)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What of a question bears on reading the answer."""
+
+    folded: str
+    tokens: tuple[Token, ...]
+    content: frozenset[str]
+    quantities: tuple[Quantity, ...]
+    magnitude: float | None
+    in_percent: bool
+
+
+@lru_cache(maxsize=256)
+def read_question(question: str) -> Question:
+    """A question, folded and taken apart."""
+    folded = fold(question)
+    words = tokens(folded)
+    in_percent = _PERCENT_QUESTION.search(folded) is not None
+    magnitude = question_magnitude(folded)
+    return Question(folded, words, frozenset(content(words)), quantities(folded), magnitude, in_percent)
+
+
+class Reference:
+    """One acceptable answer of one source, ready to be looked for."""
+
+    def __init__(self, answer: str, question: Question) -> None:
+        self.question = question
+        self.named = [w[:1].isupper() for w in answer.split()]
+        self.folded = fold(answer).strip(" \n\"'").rstrip(" .,;:!?\"'")
+        every = tokens(self.folded)
+        self.tokens = tuple(t for t in every if t.stem not in ARTICLES) or every
+        self.content = content(self.tokens)
+        self.polarity = _YES_NO.get(self.folded)
+        self.is_year = coarse_type(answer) == "year"
+        self.quantity = self._whole_quantity()
+        self.formula = squeezed(self.folded) if self.quantity is None and _FORMULA.search(self.folded) else ""
+        self.parts = self._parts()
+        self.spellings = self._spellings()
+
+    def _whole_quantity(self) -> Quantity | None:
+        text = self.folded.rpartition("=")[2].strip() if self.folded.count("=") == 1 else self.folded
+        found = quantities(text)
+        if len(found) != 1 or text[: found[0].start].strip(" $("):
+            return None
+        quantity, rest = found[0], text[found[0].end :]
+        arithmetic = _ARITHMETIC.search(rest) and quantity.dimension is None and not _UNIT_ALONE.fullmatch(rest)
+        if arithmetic or len(rest.split()) > 3:
+            return None
+        if quantity.unit == "a":
+            return replace(quantity, unit="amp")
+        bare = not quantity.unit and quantity.kind == "number" and not self.is_year
+        return replace(quantity, unit="%") if bare and self.question.in_percent else quantity
+
+    def _parts(self) -> tuple[Reference, ...]:
+        if self.quantity or self.formula:
+            return ()
+        parts = [p for p in _LIST.split(self.folded.strip("[]()")) if p.strip()]
+        short = len(parts) > 1 and all(len(p.split()) <= _SHORT_LIST_PART for p in parts)
+        return tuple(Reference(p, self.question) for p in parts) if short else ()
+
+    def _spellings(self) -> list[list[str]]:
+        """The words of the answer; and of a name, with its first words or all as initials ("DR Congo")."""
+        words = [t.stem for t in self.tokens]
+        main = [w for w in words if w not in STOP_STEMS]
+        spellings = [words] if words else []
+        if any(self.named) and 2 <= len(main) <= 5:
+            short = (["".join(w[0] for w in main[:k]), *main[k:]] for k in range(2, len(main) + 1))
+            spellings += [s for s in short if s[0] not in STOP_STEMS]
+        return spellings
+
+    @property
+    def phrase(self) -> str:
+        """The answer where its exact words are enough to know it by: a text of several words, else ""."""
+        return "" if len(self.tokens) < 2 or self.quantity or self.polarity is not None else self.folded
+
+    # --- what is said ----------------------------------------------------------------------------
+
+    def mentions(self, words: Words) -> list[Mention]:
+        """Where the clause mentions this answer in so many words, or as a quantity of the same value."""
+        if self.polarity is not None:
+            text = words.clause.text
+            found = (_YES if self.polarity else _NO).finditer(text)
+            return [Mention(m.start(), m.end()) for m in found if _stands_as_answer(text, m.start(), m.end())]
+        if self.quantity is not None:
+            grades = [(got, self.agrees(got, words)) for got in words.quantities]
+            return [
+                Mention(q.start, q.end, grade == 2) for q, grade in grades if grade and not self._restated(q, words)
+            ]
+        return self._named(words) or self._formulas(words.clause.text) or self._listed(words)
+
+    def agrees(self, got: Quantity, words: Words) -> int:
+        """2 where a quantity of the answer has this value, 1 where it is a rounding of it, else 0."""
+        if self.quantity is None:
+            return 0
+        if self.quantity.value < 0 < got.value and _DECLINE.search(words.clause.text):
+            got = replace(got, value=-got.value)
+        if got.kind == "ordinal" and self.quantity.kind == "number" and _RANK_QUESTION.search(self.question.folded):
+            got = replace(got, kind="number")
+        asked = self.question.magnitude
+        return agreement(self.quantity, got, asked=asked, approximate=words.approximate, year=self.is_year)
+
+    def _restated(self, got: Quantity, words: Words) -> bool:
+        """Whether the number only repeats the question: it stands there too, beside the same word."""
+        asked = [q for q in self.question.quantities if (q.value, q.magnitude) == (got.value, got.magnitude)]
+        beside = {side for q in asked for side in _beside(self.question.tokens, q)}
+        return bool(beside & _beside(words.tokens, got)) if asked else False
+
+    def _named(self, words: Words) -> list[Mention]:
+        return [m for wanted in self.spellings for m in _runs(wanted, words.tokens)]
+
+    def _formulas(self, text: str) -> list[Mention]:
+        if not self.formula:
+            return []
+        shown = squeezed(text)
+        result = self.formula.rpartition("=")[2]
+        sides = [self.formula, *([result] if self.formula.count("=") == 1 and len(result) >= 3 else [])]
+        for side in sides:
+            for found in re.finditer(re.escape(side), shown):
+                around = shown[: found.start()][-1:] + shown[found.end() :][:1]
+                if not any(c.isalnum() or c in _BOUND for c in around):
+                    return [Mention(0, len(text), False)]
+        return []
+
+    def _listed(self, words: Words) -> list[Mention]:
+        each = [p.mentions(words) for p in self.parts]
+        if not each or not all(each):
+            return []
+        return [Mention(min(m[0].start for m in each), max(m[0].end for m in each))]
+
+    # --- what is meant ---------------------------------------------------------------------------
+
+    def meant(self, words: Words, others: Sequence[Reference]) -> list[Mention]:
+        """Where the clause means this answer without quoting it: a name one letter off, the words that tell the answer
+        from the question and from the others, or most words of a long option."""
+        if self.quantity or self.polarity is not None or self.formula or self.parts:
+            return []
+        present = frozenset(t.stem for t in words.tokens)
+        telling = self._telling(others)
+        if telling and telling <= present and self.cover(present) > 0:
+            return _over(words.tokens, telling)
+        return self._misspelt(words.tokens) or (self._covered(words.tokens, others) if self._long() else [])
+
+    def cover(self, present: frozenset[str]) -> float:
+        """The part of this answer's words that are there, 0 where one of them is denied by its opposite."""
+        wanted = frozenset(self.content)
+        if not wanted or any(opposed(w, p) for w in wanted - present for p in present - wanted):
+            return 0.0
+        return sum(1 for w in wanted if w in present or any(derived(w, p) for p in present)) / len(wanted)
+
+    def _telling(self, others: Sequence[Reference]) -> frozenset[str]:
+        surname = (
+            1 < len(self.tokens) < 5 and self.named[:1] == [True] and _PERSON_QUESTION.search(self.question.folded)
+        )
+        own = frozenset(self.content) - self.question.content
+        own = own - {w for o in others for w in o.content} and own
+        return frozenset({self.tokens[-1].stem}) if own and surname else own
+
+    def _misspelt(self, present: Sequence[Token]) -> list[Mention]:
+        size = len(self.tokens)
+        if size != len(self.named) or not all(self.named):
+            return []
+        for i in range(len(present) - size + 1):
+            pairs = zip(self.tokens, present[i : i + size], strict=True)
+            off = [(wanted.stem, shown.stem) for wanted, shown in pairs if wanted.stem != shown.stem]
+            if len(off) == 1 and len(off[0][0]) >= 6 and one_letter_off(*off[0]):
+                return [Mention(present[i].start, present[i + size - 1].end, False)]
+        return []
+
+    def _long(self) -> bool:
+        return len(self.content) >= _FUZZY_LEAST
+
+    def _covered(self, present: Sequence[Token], others: Sequence[Reference]) -> list[Mention]:
+        stems = frozenset(t.stem for t in present)
+        cover = self.cover(stems)
+        rival = max((o.cover(stems) for o in others), default=0.0)
+        least = _FUZZY_COVER if len(self.content) > _FUZZY_LEAST else 1.0
+        if cover < least or cover - rival < _FUZZY_LEAD:
+            return []
+        return _over(present, {s for s in stems if any(s == w or derived(s, w) for w in self.content)})
+
+
+def squeezed(folded: str) -> str:
+    """A formula without the spaces, brackets and multiplication signs that notations differ in."""
+    return _BRACKETS.sub("", _OPERATORS.sub(r"\1", folded)).strip(" .$")
+
+
+def same_reference(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two sources support the same answer."""
+    return any(same_value(a, b) for a in one for b in other)
+
+
+def _runs(wanted: Sequence[str], present: Sequence[Token]) -> list[Mention]:
+    shown = [t for t in present if t.stem not in ARTICLES or t.stem in wanted]
+    size = len(wanted)
+    return [
+        Mention(shown[i].start, shown[i + size - 1].end)
+        for i in range(len(shown) - size + 1)
+        if shown[i].stem == wanted[0] and all(shown[i + k].stem == wanted[k] for k in range(1, size))
+    ]
+
+
+def _over(present: Sequence[Token], stems: frozenset[str] | set[str]) -> list[Mention]:
+    found = [t for t in present if t.stem in stems]
+    return [Mention(found[0].start, found[-1].end, False)] if found else []
+
+
+def _beside(words: Sequence[Token], got: Quantity) -> set[str]:
+    before = [f"{t.stem}<" for t in words if t.end <= got.start][-1:]
+    return {*before, *[f">{t.stem}" for t in words if t.start >= got.end][:1]}
+
+
+def _stands_as_answer(text: str, start: int, end: int) -> bool:
+    """Whether a yes or no is an answer and not a determiner ("no increase")."""
+    before, after, word = text[:start].rstrip(), text[end:].lstrip(" "), text[start:end]
+    closed = not after or after[0] in ",.;:!?)(\"'-—*\n…]" or after.startswith(_ANSWERED_BY)
+    last = before.split()[-1:] or [""]
+    opened = not before or before[-1] in ",.;:!?(\"'-—*\n[=→" or last[0] in _BEFORE_ANSWER
+    if word in ("correct", "incorrect", "true", "false", "negative", "indeed"):
+        return (closed and opened) or last[0] in ("is", "that's", "statement")
+    if " " in word or word in ("untrue", "nope", "yeah", "yep"):
+        return True
+    return (closed and opened) or (closed and word in ("yes", "no")) or (opened and word == "yes")

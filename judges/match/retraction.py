@@ -1,0 +1,88 @@
+"""When a value is mentioned only to be taken back: negated, rejected, the lesser side, an operand, a range's end."""
+
+from __future__ import annotations
+
+import re
+
+from judges.match import cues
+from judges.match.cues import compiled
+from judges.match.quantities import Quantity, quantities
+from judges.match.references import Words
+
+_NEAR, _NEARER = 120, 60
+"""Characters on either side of a mention in which it can be taken back."""
+
+_NEGATION, _REJECTION, _COMPARISON = compiled(cues.NEGATIONS), compiled(cues.REJECTIONS), compiled(cues.COMPARISONS)
+_BEATEN = re.compile(rf"{compiled(cues.BEATEN).pattern}\s+(?:the\s+)?$")
+_LESSER = re.compile(rf"\s+{compiled(cues.LESSER).pattern}")
+_OTHERWISE = re.compile(r"^,|\bbut\b|[.:(]")
+_RISING = re.compile(rf"\b(?:{cues.RISING})\b.*\bto\s+[$€£]?$")
+_OPERANDS = re.compile(rf"\b{cues.OPERANDS}\b(?:(?!\b(?:is|was|equals)\b|=).){{0,40}}$")
+_OPERATION = (
+    r"\s*(?:%|[a-zω°]{1,5})?\s*\)?\s*(?:[+*/×·÷]|-(?=\s)|divided by|times|minus|plus|multiplied by)\s*\(?[$€£]?"
+)
+_OPERATOR_AFTER, _OPERATOR_BEFORE = re.compile(_OPERATION + "[0-9]"), re.compile(f"[0-9]{_OPERATION}$")
+_TO = r"\s*(?:%|[a-z°]{1,8})?\s*(?:-|—|to|through|until|till)\s*[$€£]?"
+_RANGE_AFTER, _RANGE_BEFORE = re.compile(_TO + "[0-9]"), re.compile(rf"[0-9]{_TO}$")
+_BETWEEN = re.compile(r"\bbetween\b[^,;]{0,30}$")
+_AND_AFTER = re.compile(r"\s*(?:%|\w+)?\s*and\s+[$€£]?[0-9]")
+_AND_BEFORE = re.compile(r"\bbetween\s+[$€£]?[0-9][^,;]{0,20} and\s*$")
+
+
+def taken_back(words: Words, start: int, end: int, *, numeric: bool) -> bool:
+    """Whether the mention at ``start`` to ``end`` is no commitment for what stands around it."""
+    text = words.clause.masked
+    before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
+    near = before[-_NEARER:]
+    if _negated(near) or _rejected(after[:_NEARER]) or _compared(near, numeric):
+        return True
+    if not numeric:
+        return _BEATEN.search(near) is not None or _LESSER.match(after) is not None
+    here = next((q for q in words.quantities if q.start == start), None)
+    return _operand(here, before, after) or _in_range(here, before, after)
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str | None:
+    """What follows the pattern's last occurrence."""
+    found = [m.end() for m in pattern.finditer(text)]
+    return text[found[-1] :] if found else None
+
+
+def _negated(before: str) -> bool:
+    between = _last(_NEGATION, before)
+    return between is not None and len(between.split()) <= 6 and not _OTHERWISE.search(between)
+
+
+def _rejected(after: str) -> bool:
+    found = _REJECTION.search(after)
+    between = after[: found.start()] if found else ""
+    return found is not None and len(between.split()) <= 4 and not re.search(r"[,:]|\band\b", between)
+
+
+def _compared(before: str, numeric: bool) -> bool:
+    """A number is the lesser side only beside another: "more than 20" alone says about 20."""
+    between = _last(_COMPARISON, before)
+    if between is None or len(between.split()) > 4:
+        return False
+    return not numeric or bool(quantities(before[: len(before) - len(between)]))
+
+
+def _operand(here: Quantity | None, before: str, after: str) -> bool:
+    if here is not None and here.like_a_year:
+        return False
+    result = quantities(after.rpartition("=")[2])[:1] if "=" in after else ()
+    if result:
+        return here is None or here.value != result[0].value
+    if _OPERATOR_AFTER.match(after) or _OPERATOR_BEFORE.search(before):
+        return "=" not in before
+    return _OPERANDS.search(before) is not None
+
+
+def _in_range(here: Quantity | None, before: str, after: str) -> bool:
+    if _RISING.search(before) or (
+        here is not None and here.like_a_year and re.match(rf"[-/]{here.value + 1:.0f}(?![0-9])", after)
+    ):
+        return False
+    if _RANGE_AFTER.match(after) or _RANGE_BEFORE.search(before):
+        return True
+    return _BETWEEN.search(before) is not None and bool(_AND_AFTER.match(after) or _AND_BEFORE.search(before))
