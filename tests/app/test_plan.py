@@ -19,7 +19,13 @@ def test_the_same_spec_has_the_same_name_and_any_change_another() -> None:
     name = spec.run_name("data")
     assert name.startswith("cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-")
     assert load_spec(None, base).runs()[0].run_name("data") == name
-    changes = [{"limit": 3}, {"seed": 1}, {"max_tokens": 9}, {"temperature": 0.5}, {"conditions": ["aligned"]}]
+    changes: list[dict[str, Any]] = [
+        {"limit": 3},
+        {"seed": 1},
+        {"max_tokens": 9},
+        {"temperature": 0.5},
+        {"conditions": ["aligned"]},
+    ]
     others = {load_spec(None, {**base, **change}).runs()[0].run_name("data") for change in changes}
     assert len({*others, name, spec.run_name("other data")}) == 7
     assert load_spec(None, {**base, "judge": ["match"]}).runs()[0].run_name("data") == name, (
