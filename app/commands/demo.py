@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import shutil
+import sys
 from contextlib import redirect_stderr
+from pathlib import Path
 
 from app.commands.batch import work
 from app.config import BatchSpec, DecodingSpec
@@ -52,11 +54,21 @@ def demo(workspace: Workspace, *, display: str | None) -> int:
         )
         planned.append(plan(workspace, spec.runs()[0]))
     code = work(workspace, planned, shown, display=display)
-    rashomon = "rashomon" if workspace.path == Workspace.find().path else f"rashomon --workspace {workspace.path}"
-    _tell(f"\nLook closer:       {clean(rashomon)} show demo-tiny-vlm")
-    _tell("Run a real model:  rashomon build cmc-bench --source chartqa=FOLDER --source mmmu=FOLDER")
-    _tell("                   rashomon --batch --benchmark cmc-bench --model mlx-community/Qwen3-VL-4B-Instruct-4bit")
+    rashomon = clean(_command())
+    place = "" if workspace.path == Workspace.find().path else f" --workspace {clean(_short(workspace.path))}"
+    _tell(f"\nLook closer:       {rashomon}{place} show demo-tiny-vlm")
+    _tell(f"Run a real model:  {rashomon} build cmc-bench --source chartqa=FOLDER --source mmmu=FOLDER")
+    _tell(f"                   {rashomon} --batch --benchmark cmc-bench --model mlx-community/Qwen3-VL-4B-Instruct-4bit")
     return code
+
+
+def _command() -> str:
+    """How this command was called, as it can be typed again from here."""
+    return "rashomon" if shutil.which("rashomon") else _short(Path(sys.argv[0]).absolute())
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _tell(line: str) -> None:

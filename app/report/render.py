@@ -49,7 +49,7 @@ def print_table(table: Table, console: Console | None = None) -> None:
     from rich.text import Text
 
     console = console or Console()
-    label_width = min(max((len(clean(label)) for label, _ in table.rows), default=0), max(16, console.width // 4))
+    label_width = min(max((len(clean(label)) for label, _ in table.rows), default=0), max(16, console.width // 3))
     parts = _parts(table, console.width - label_width - 1)
     for number, columns in enumerate(parts):
         title = table.title if number == 0 else f"{table.title}, continued"
