@@ -58,7 +58,9 @@ def demo(workspace: Workspace, *, display: str | None) -> int:
     place = "" if workspace.path == Workspace.find().path else f" --workspace {clean(_short(workspace.path))}"
     _tell(f"\nLook closer:       {rashomon}{place} show demo-tiny-vlm")
     _tell(f"Run a real model:  {rashomon} build cmc-bench --source chartqa=FOLDER --source mmmu=FOLDER")
-    _tell(f"                   {rashomon} --batch --benchmark cmc-bench --model mlx-community/Qwen3-VL-4B-Instruct-4bit")
+    _tell(
+        f"                   {rashomon} --batch --benchmark cmc-bench --model mlx-community/Qwen3-VL-4B-Instruct-4bit"
+    )
     return code
 
 
