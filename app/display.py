@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from app.pace import Pace, duration
+from app.report.render import cell_text, terminal_cell
 from app.report.text import clean
 from app.store.run import Judged, Progress, progress_to_json
 from app.store.workspace import RunSummary
+from benchmarks.base import Estimate
 from benchmarks.errors import SpecError
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 KINDS = ("full", "plain", "json", "none")
+_BAR = 8  # characters
 
 
 class Display(ABC):
@@ -72,7 +75,8 @@ class Plain(Display):
     def line(self, run: RunSummary, pace: Pace) -> str:
         """One line that says all about a run."""
         facts = [f"{run.done}/{run.total} answered"]
-        facts += [f"{p.condition} {accuracy(p)}" for p in run.progress if p.done]
+        shares = [(p.condition, accuracy(p)) for p in run.progress if p.done]
+        facts += [f"{condition} {cell_text(share)} n={share.n}" for condition, share in shares]
         failures = sum(p.errors for p in run.progress)
         if failures:
             facts.append(f"{failures} errors")
@@ -154,25 +158,23 @@ def progress_table(run: RunSummary, pace: Pace) -> Table:
         box=box.SIMPLE_HEAD,
         expand=False,
     )
-    for name in ("condition", "done", "", "accuracy so far", "errors", "cut"):
+    for name in ("condition", "done", "", "accuracy\nso far", "n", "errors", "cut"):
         table.add_column(name, justify="left" if name in ("condition", "") else "right", no_wrap=True)
     for p in run.progress:
-        filled = round(12 * p.done / p.total) if p.total else 0
-        bar = "━" * filled + "┄" * (12 - filled)
-        cells = (p.condition, f"{p.done}/{p.total}", bar, accuracy(p), str(p.errors), str(p.truncated))
-        table.add_row(*(Text(clean(cell)) for cell in cells))
+        filled = round(_BAR * p.done / p.total) if p.total else 0
+        bar = Text("━" * filled, style="cyan") + Text("┄" * (_BAR - filled), style="dim")
+        share = accuracy(p)
+        facts = (terminal_cell(share).replace("\n", " "), str(share.n), str(p.errors), str(p.truncated))
+        table.add_row(Text(clean(p.condition)), f"{p.done}/{p.total}", bar, *facts)
     return table
 
 
-def accuracy(progress: Progress) -> str:
-    """The accuracy so far by the first judge, with its 95% Wilson interval and n; ``-`` while there is none."""
-    judged: Judged | None = next(iter(progress.judged.values()), None)
-    if judged is None or not judged.labelled:
-        return "-"
+def accuracy(progress: Progress) -> Estimate:
+    """The accuracy so far by the first judge, with its 95% Wilson interval; n/a while nothing is labelled."""
     from benchmarks.statistics import wilson
 
-    share = wilson(judged.correct, judged.labelled)
-    return f"{share.value:.3f} [{share.low:.3f}, {share.high:.3f}] n={share.n}"
+    judged = next(iter(progress.judged.values()), Judged())
+    return wilson(judged.correct, judged.labelled)
 
 
 def make_display(kind: str | None) -> Display:

@@ -65,7 +65,7 @@ def _parts(table: Table, width: int) -> list[list[int]]:
     parts: list[list[int]] = [[]]
     used = 0
     for i, column in enumerate(table.columns):
-        lines = [line for _, cells in table.rows for line in _terminal_cell(cells[i]).splitlines()]
+        lines = [line for _, cells in table.rows for line in terminal_cell(cells[i]).splitlines()]
         # Prose folds, so it may be as narrow as a short line.
         wide = max(map(len, [clean(column), *lines])) if not _is_prose(table, i) else min(12, width)
         if parts[-1] and used + wide + 1 > width:
@@ -90,7 +90,7 @@ def _rich_table(table: Table, columns: Sequence[int], title: str, label_width: i
         heading = Text(clean(table.columns[i]))
         rich.add_column(heading, justify="left" if prose else "right", overflow="fold", no_wrap=not prose)
     for label, cells in table.rows:
-        texts = (Text(clean(_terminal_cell(cells[i]), newlines=True)) for i in columns)
+        texts = (Text(clean(terminal_cell(cells[i]), newlines=True)) for i in columns)
         rich.add_row(Text(clean(label)), *texts)
     return rich
 
@@ -99,8 +99,8 @@ def _is_prose(table: Table, column: int) -> bool:
     return any(isinstance(cells[column], str) for _, cells in table.rows)
 
 
-def _terminal_cell(cell: Cell) -> str:
-    # As the paper prints its figures, without the leading zero; the interval under it.
+def terminal_cell(cell: Cell) -> str:
+    """A cell as the papers print figures, without the leading zero, its interval on a second line: ``.898``, ``.87~.92``."""
     if not isinstance(cell, Estimate) or cell.value is None:
         return cell_text(cell)
     if cell.low is None or cell.high is None:

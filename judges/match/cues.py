@@ -41,7 +41,7 @@ CONCEDING = ("while", "whereas", "although", "though", "even though", "despite")
 
 EXPLICIT = r"""
 answer(?: to (?:the|this|your) (?:query|question))?(?: here)? is(?! (?:not|unclear|unknown|in)\b)
-answer(?: to (?:the|this|your) (?:query|question))?(?: here)?(?: was| would be| should be| must be| remains|\s*[:=-])
+answer(?: to (?:the|this|your) (?:query|question))?(?: here)?(?: was| would be| should be(?! <handled>)| must be| remains|\s*[:=-])
 (?:correct|right|true|final) (?:option|choice|value|result|one)(?: is| would be|\s*[:=])
 (?:result|conclusion|choice|verdict)(?: is| would be|\s*[:=])
 la (?:respuesta|réponse|risposta) (?:es|est|è)|die antwort (?:ist|lautet)|antwort\s*:|respuesta\s*:|réponse\s*:
@@ -124,10 +124,10 @@ _ADVERBS = (
     r"{0,4}"
 )
 REFUSALS = r"""
-<cannot> (?:answer\w*|determin\w*|definitive\w*|conclu\w*|respon\w*|decid\w*|tell\w*|resolv\w*|establish\w*)(?! of)
+<cannot> (?:answer\w*|determin\w*|defini\w*|conclu\w*|respon\w*|decid\w*|tell\w*|resolv\w*|establish\w*)(?! of)
 <cannot> (?:deduc\w*|infer\w*|ascertain\w*|say|said|know\w*|pick\w*|choos\w*|chosen|select\w*|identif\w*)(?! of)
 <cannot> (?:commit\w*|judg\w*|settl\w*|reconcil\w*|guess\w*|reliable|single|final|specif\w*|given)(?! of)
-<cannot> (?:calculat\w*|comput\w*|derived|found|stated)(?! of)
+<cannot> (?:calculat\w*|comput\w*|compar\w*|assess\w*|derived|found|stated)(?! of)
 cannot be (?:\w+ ){0,2}(?:read|confirmed|verified|trusted|extracted|seen|estimated)(?: \w+){0,4} (?:it|from|based)
 cannot be (?:\w+ ){0,2}(?:read|confirmed|verified|extracted|seen|obtained)(?: \w+){0,4} (?:without|image|chart|further)
 neither(?: \w+){0,6} (?:can|could) be \w+

@@ -11,6 +11,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from app.display import accuracy, progress_table
 from app.pace import Pace, duration
@@ -168,7 +169,35 @@ def test_durations_read_well() -> None:
 
 def test_the_accuracy_so_far_has_n_and_an_interval() -> None:
     progress = Progress("aligned", 10, 5, 0, 0, 0, 0.0, 0, {"match@1": Judged(labelled=4, correct=3, unparsed=1)})
-    assert accuracy(progress) == "0.750 [0.301, 0.954] n=4"  # Wilson (1927)
-    assert accuracy(Progress("aligned", 10, 0, 0, 0, 0, 0.0, 0, {})) == "-"
-    run = RunSummary("r\x1b[31m", "running", {}, (progress,))
-    assert len(progress_table(run, Pace()).columns) == 6
+    share = accuracy(progress)
+    assert (share.value, share.n) == (0.75, 4)
+    assert (share.low, share.high) == pytest.approx((0.3006, 0.9544), abs=1e-4)  # Wilson (1927)
+    assert accuracy(Progress("aligned", 10, 0, 0, 0, 0, 0.0, 0, {})).value is None
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_progress_display_fits_with_every_figure(width: int) -> None:
+    judged = {"match@1": Judged(labelled=1800, correct=1500, unparsed=1)}
+    rows = tuple(
+        Progress(c, 1884, 1801, 3, 1700, 50_000, 900.0, 9 * 10**9, judged) for c in ("image-correct", "image-only")
+    )
+    clock = iter((0.0, 20.0))
+    pace = Pace(lambda: next(clock))
+    for done in (3580, 3602):
+        pace.sample(done)
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(progress_table(RunSummary("a-run\x1b[31m", "running", {}, rows), pace))
+    told = console.export_text()
+    for fact in (
+        "1801/1884",
+        ".833 .82~.85",
+        "1800",
+        "1700",
+        "1.1 answers/s",
+        "56 tokens/s",
+        "9.00 GB peak",
+        "2m31s left",
+    ):
+        assert fact in told
+    assert "\x1b" not in told
+    assert max(len(line.rstrip()) for line in told.splitlines()) <= width

@@ -1,4 +1,8 @@
-"""The README's pictures, from a real demo: ``python -m tests.support.pictures WORKSPACE`` after ``rashomon demo`` in it."""
+"""The README's pictures: ``python -m tests.support.pictures WORKSPACE SCREEN``.
+
+WORKSPACE is one in which ``rashomon demo`` has run; SCREEN a file with a terminal's screen while a batch runs, colours
+included, as ``tmux capture-pane -p -e`` writes it.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +11,26 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
-from app.display import progress_table
-from app.pace import Pace
+from app.commands.demo import POLICIES
 from app.report.render import print_table
 from app.report.tables import tables_of
-from app.store.workspace import Workspace, summary
+from app.store.workspace import Workspace
 
 PICTURES = Path(__file__).resolve().parents[2] / "assets" / "pictures"
-WIDTH = 112
 
 
-def main(workspace: Workspace) -> None:
-    runs = [workspace.runs_folder / name for name in workspace.run_names() if name.startswith("demo-")]
-    model = workspace.run_folder("demo-tiny-vlm")
-    console = Console(record=True, width=WIDTH, file=io.StringIO())
+def main(workspace: Workspace, screen: Path) -> None:
+    """Write both pictures."""
+    runs = [workspace.run_folder(f"demo-{name}") for name in (*POLICIES, "tiny-vlm")]
+    console = Console(record=True, width=132, file=io.StringIO())
     print_table(tables_of(runs, only="main")[0], console)
     console.save_svg(str(PICTURES / "demo.svg"), title="rashomon demo")
-    console = Console(record=True, width=WIDTH, file=io.StringIO())
-    clock = iter((0.0, 20.0))
-    pace = Pace(lambda: next(clock))
-    run = summary(model)
-    pace.sample(0)
-    pace.sample(run.done)
-    console.print(progress_table(run, pace))
+    console = Console(record=True, width=80, file=io.StringIO())
+    console.print(Text.from_ansi(screen.read_text("utf-8").rstrip()))
     console.save_svg(str(PICTURES / "progress.svg"), title="rashomon --batch")
 
 
 if __name__ == "__main__":
-    main(Workspace(Path(sys.argv[1]).absolute()))
+    main(Workspace(Path(sys.argv[1]).absolute()), Path(sys.argv[2]))
