@@ -98,20 +98,24 @@ class BuildWriter:
         self._media: set[str] = set()
         self._rows = 0
         self._hash = hashlib.sha256()
+        self._in_place = False
 
     def __enter__(self) -> Self:
+        taken = f"another process is building {self.out}; wait for it or name another folder."
         try:
-            self.out.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.out.parent / f".{self.out.name}.lock").open("w")
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self._folder, os.O_RDONLY)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(self._lock), os.stat(self._folder)):
+                raise SourceError(taken)  # it was put in place between our two steps
+        except BlockingIOError as error:
+            os.close(self._lock)
+            raise SourceError(taken) from error
         except OSError as error:
             raise SourceError(f"cannot build in {self.out.parent}: {error.strerror}; name another folder.") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._lock.close()
-            raise SourceError(f"another process is building {self.out}; wait for it or name another folder.") from error
-        shutil.rmtree(self._folder, ignore_errors=True)  # an interrupted build's
-        (self._folder / "media").mkdir(parents=True)
+        for left in self._folder.iterdir():  # an interrupted build's
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        (self._folder / "media").mkdir()
         self._instances: IO[bytes] = (self._folder / "instances.jsonl").open("wb")
         self._skipped: IO[bytes] = (self._folder / "skipped.jsonl").open("wb")
         return self
@@ -121,8 +125,9 @@ class BuildWriter:
     ) -> None:
         self._instances.close()
         self._skipped.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._lock.close()
+        if not self._in_place:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._lock)
 
     def add_media(self, data: bytes, suffix: str) -> Media:
         """Store a medium's bytes once; ``suffix`` with its dot."""
@@ -172,4 +177,5 @@ class BuildWriter:
                 raise SourceError(f"{self.out} holds another build; name another folder with --out, or add --replace.")
             shutil.rmtree(self.out)
         os.rename(self._folder, self.out)
+        self._in_place = True
         return Build.open(self.out)

@@ -10,7 +10,7 @@ from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, StoreError
 
 
 def build(
@@ -34,7 +34,12 @@ def build(
     pairs = [_source(benchmark, text) for text in sources]
     folder = (out or workspace.build_folder(name)).expanduser().absolute()
     options = BuildOptions(seed=seed, per_stratum=per_stratum, replace=replace)
-    made = benchmark.build(pairs, folder, options)
+    try:
+        made = benchmark.build(pairs, folder, options)
+    except OSError as error:
+        raise StoreError(
+            f"cannot build {folder}: {error.strerror}; nothing was left there, mend that and build again."
+        ) from error
     if as_json:
         print(json.dumps({"path": str(made.path), "digest": made.digest, "manifest": made.manifest}, indent=2))
     else:

@@ -14,7 +14,7 @@ from typing import Any
 import tomli_w
 
 from app.config import RunSpec, parse
-from app.store.run import DATABASE, RunStore
+from app.store.run import DATABASE, RunStore, StoreFullError
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Instance, get_benchmark
 from benchmarks.build import Build
@@ -172,6 +172,8 @@ def _create(workspace: Workspace, folder: Path, spec: RunSpec, build: Build, ide
         toml = {key: value for key, value in spec.model_dump(mode="json").items() if value not in (None, [], {})}
         (hidden / "spec.toml").write_text(tomli_w.dumps({**toml, "decoding": _without_none(toml["decoding"])}), "utf-8")
         os.rename(hidden, folder)
+    except StoreFullError as error:
+        raise StoreFullError(f"there is no room for a new run in {workspace.runs_folder}; free some space.") from error
     except OSError as error:
         if folder.exists():
             raise StoreError(

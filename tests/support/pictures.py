@@ -24,7 +24,7 @@ PICTURES = Path(__file__).resolve().parents[2] / "assets" / "pictures"
 def main(workspace: Workspace, screen: Path) -> None:
     """Write both pictures."""
     runs = [workspace.run_folder(f"demo-{name}") for name in (*POLICIES, "tiny-vlm")]
-    console = Console(record=True, width=132, file=io.StringIO())
+    console = Console(record=True, width=142, file=io.StringIO())
     print_table(tables_of(runs, only="main")[0], console)
     console.save_svg(str(PICTURES / "demo.svg"), title="rashomon demo")
     console = Console(record=True, width=80, file=io.StringIO())

@@ -1,0 +1,80 @@
+"""The build folder itself: put in place whole or not at all, one builder at a time, nothing left beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.build import Build, BuildWriter
+from benchmarks.errors import SourceError
+
+MANIFEST = {"benchmark": "toy", "seed": 0}
+
+
+def write(out: Path, answer: str = "1", *, replace: bool = False) -> Build:
+    with BuildWriter(out) as writer:
+        media = writer.add_media(b"pixels", ".png")
+        assert writer.add_media(b"pixels", ".png") == media
+        writer.add_row({"id": "a", "answer": answer})
+        writer.add_skipped("rows", "rows.jsonl:3", "no \ud800 answer")
+        return writer.finish(MANIFEST, replace=replace)
+
+
+def test_a_build_reads_back_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    built = write(tmp_path / "out")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+    assert list(built.rows()) == [{"id": "a", "answer": "1"}]
+    assert built.manifest["media"] == 1
+    assert json.loads((built.path / "skipped.jsonl").read_text())["row"] == "rows.jsonl:3"
+    assert Build.open(tmp_path / "out").digest == built.digest
+
+
+def test_a_second_builder_is_refused_and_the_first_is_not_disturbed(tmp_path: Path) -> None:
+    with BuildWriter(tmp_path / "out") as first:
+        first.add_row({"id": "a"})
+        with pytest.raises(SourceError, match="another process is building"), BuildWriter(tmp_path / "out"):
+            pass
+        first.finish(MANIFEST)
+    assert list(Build.open(tmp_path / "out").rows()) == [{"id": "a"}]
+
+
+def test_another_build_is_replaced_only_when_told(tmp_path: Path) -> None:
+    first = write(tmp_path / "out")
+    assert write(tmp_path / "out").digest == first.digest
+    with pytest.raises(SourceError, match="--replace"):
+        write(tmp_path / "out", "2")
+    assert Build.open(tmp_path / "out").digest == first.digest
+    assert write(tmp_path / "out", "2", replace=True).digest != first.digest
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_with_other_files_is_never_touched(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    with pytest.raises(SourceError, match="holds other files"):
+        write(tmp_path / "out", replace=True)
+    assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
+
+
+def test_an_error_while_building_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), BuildWriter(tmp_path / "out") as writer:
+        writer.add_row({"id": 1 / 0})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("instances.jsonl", '{"id": "b"}\n', "was changed after it was built"),
+        ("manifest.json", "{", "is not a built benchmark"),
+        ("manifest.json", '{"format": 99}', "built in another format"),
+        ("manifest.json", "[]", "built in another format"),
+    ],
+)
+def test_a_build_that_was_tampered_with_is_refused(tmp_path: Path, file: str, content: str, says: str) -> None:
+    write(tmp_path / "out")
+    (tmp_path / "out" / file).write_text(content)
+    with pytest.raises(SourceError, match=says):
+        Build.open(tmp_path / "out")
