@@ -437,7 +437,7 @@ def test_a_killed_build_leaves_nothing_that_looks_like_one(tmp_path: Path) -> No
     with pytest.raises(SourceError, match="is not a built benchmark"):
         Build.open(out)
     build = _build(out, ("chartqa", tmp_path / "c"))
-    assert {p.name for p in out.parent.iterdir()} == {"build", ".build.lock"}
+    assert {p.name for p in out.parent.iterdir()} == {"build"}
     _check_every_rule(build)
 
 
