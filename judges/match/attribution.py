@@ -26,7 +26,8 @@ _HEADER = re.compile(
 _JOINED = re.compile(r"(?: evidence)?(?: and|,| as well as| &)(?: the)?(?: \w+)?\s*")
 _ATTRIBUTED_TO = re.compile(rf"(?:{either(cues.ATTRIBUTED)})\s+(?:(?:the|this|dem|der|el)\s+)?(?:\w+\s+)?$")
 _ATTRIBUTING = re.compile(rf"(?:{either(cues.ATTRIBUTED)})(?!\w)")
-_OUTRIGHT = re.compile(r"\baccording to\b|\bas per\b")
+_STATED = compiled(cues.STATED)
+_OUTRIGHT = re.compile(rf"\baccording to\b|\bas per\b|{_STATED.pattern}")
 _BASIS = re.compile(rf"(?:{cues.BASIS})\s+(?:the\s+)?(?:\w+\s+)?$")
 _REPORTING = compiled(cues.REPORTING)
 _VERB = re.compile(
@@ -53,7 +54,7 @@ def source(match: re.Match[str]) -> str:
 
 
 def outright(text: str) -> bool:
-    """Whether a clause says "according to", so that even "the answer is" in it is the source's word."""
+    """Whether a clause says "according to" or "states the answer", so that "the answer is" is the source's word."""
     return _OUTRIGHT.search(text) is not None
 
 
@@ -85,6 +86,8 @@ class Attribution:
         if joined and source(nouns[-2]) != source(noun):
             return "", located
         lead = text[: noun.start()]
+        if _STATED.search(between):
+            return source(noun), located
         if _CONCLUDED.search(between) or (between.startswith(",") and _BASIS.search(lead)):
             return "", located
         reports = _REPORTING.search(between) or _VERB.match(between) or _ELIDED.fullmatch(between) or ":" in between

@@ -1,8 +1,8 @@
 """The words the match judge goes by, one regular expression a line.
 
 Entries are matched as whole words in folded text: lower case, straight quotes, "isn't" written "is not". ``<source>``
-stands for the names of the two sources, ``<cannot>``, ``<seems>`` and ``<holds>`` for the lists of that name. To teach
-the judge a wording, add a line.
+stands for the names of the two sources, ``<cannot>``, ``<seems>``, ``<holds>`` and ``<handled>`` for the lists of that
+name. To teach the judge a wording, add a line.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ ATTRIBUTED = """
 according to|as per|per|by|laut|selon|según
 as (?:stated|shown|given|reported|mentioned|claimed) (?:in|by)
 """
+# ... and so is the answer that it is said to state.
+STATED = r"(?:says?|said|stat(?:es?|ed)|claim(?:s|ed)?|report(?:s|ed)?|asserts?)(?: that)? (?:the|its) (?:\w+ )?answer"
 # ... while what follows "based on the text, " is the answer.
 BASIS = "based on|from|given|looking at|going by|judging by|using|considering|in|on|with|examining"
 # These verbs affirm what they report, as "says" does not.
@@ -41,7 +43,8 @@ CONCEDING = ("while", "whereas", "although", "though", "even though", "despite")
 
 EXPLICIT = r"""
 answer(?: to (?:the|this|your) (?:query|question))?(?: here)? is(?! (?:not|unclear|unknown|in)\b)
-answer(?: to (?:the|this|your) (?:query|question))?(?: here)?(?: was| would be| should be(?! <handled>)| must be| remains|\s*[:=-])
+answer(?: to (?:the|this|your) (?:query|question))?(?: here)?(?: was| would be| must be| remains|\s*[:=-])
+answer(?: to (?:the|this|your) (?:query|question))?(?: here)? should be(?! <handled>)
 (?:correct|right|true|final) (?:option|choice|value|result|one)(?: is| would be|\s*[:=])
 (?:result|conclusion|choice|verdict)(?: is| would be|\s*[:=])
 la (?:respuesta|réponse|risposta) (?:es|est|è)|die antwort (?:ist|lautet)|antwort\s*:|respuesta\s*:|réponse\s*:
@@ -117,6 +120,7 @@ cannot|could not|am not able to|are not able to|is not able to|not able to|unabl
 (?:(?:i|we)'d|would) (?:rather|prefer) not(?: to)?|prevents? me from|not in a position to
 (?:does|do|did) not (?:allow|permit|let|enable)(?: \w+){0,3}?(?: to)?
 """
+_HANDLED = r"(?:(?:treated|taken|regarded|viewed|read) with|verified|checked|confirmed)\b"
 _SEEMS = r"(?:is|are|was|were|seems?|appears?|looks?|must be|would be)(?: to be)?(?: \w+){0,2}?"
 _HOLDS = "(?:there (?:is|are)|there's|has|with|contains?|provides?|shows?|offers?|gives?)"
 _ADVERBS = (
@@ -217,7 +221,7 @@ def either(table: str) -> str:
     if "<" in lines:
         sources = f"{either(IMAGE)}|{either(TEXT)}"
         lines = lines.replace("<cannot>", f"(?:{either(_CANNOT)}){_ADVERBS}").replace("(?:<source>", f"(?:{sources}")
-        lines = lines.replace("<seems>", _SEEMS).replace("<holds>", _HOLDS)
+        lines = lines.replace("<seems>", _SEEMS).replace("<holds>", _HOLDS).replace("<handled>", _HANDLED)
         lines = lines.replace("<source>", f"(?:{sources})")
     return lines
 

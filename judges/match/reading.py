@@ -67,7 +67,7 @@ _CONJUNCTIONS = (
 _STARTS = (
     r"and|the|it|it's|its|this|that|there|i|i'm|i'd|i'll|we|both|these|they|in|on|as|since|which|with|then|not|rather|"
     r"making|giving|if|depending|leaving|contrary|unlike|nor|for|a|an|consequently|my|he|she|or|let|please|only|"
-    r"instead|based|according|given|where|is|are"
+    r"instead|based|according|given|where|who|whose|is|are"
 )
 _ASIDE = (
     r"(?!according|as\b|per\b|from\b|in\b|by\b|based|the \w+ evidence|i\.?e|or\b|and\b)"
@@ -77,7 +77,7 @@ _CLAUSE = re.compile(
     rf"\s*—\s*|\s+\({_ASIDE}|(?<![0-9])\s+-\s+|[,:]?\s+(?=(?:{_CONJUNCTIONS})\b)|"
     rf",\s+(?=(?:{_STARTS})(?!\w)|[0-9][^,]{{0,80}}?\s(?:is|are|was|were)\s)"
 )
-_LEAD = re.compile(rf"(?:and )?({_CONJUNCTIONS}|if|despite|assuming|which|since|as)\b")
+_LEAD = re.compile(rf"(?:and )?({_CONJUNCTIONS}|if|despite|assuming|which|who|whose|since|as)\b")
 
 
 @dataclass(frozen=True, slots=True)

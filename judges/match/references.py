@@ -17,6 +17,7 @@ _YES_NO = {"yes": True, "true": True, "correct": True, "no": False, "false": Fal
 _YES, _NO = compiled(YES), compiled(NO)
 _APPROXIMATE = re.compile(compiled(APPROXIMATE).pattern + "|[~≈]")
 _PERCENT_QUESTION = re.compile(r"percent|per cent|%|\b(?:share|proportion|fraction)\b")
+_COUNT_QUESTION = re.compile(r"\bhow many (?!percent|per cent|%)")
 _RANK_QUESTION = re.compile(r"\b(?:rank|place|position|floor)")
 _PERSON_QUESTION = re.compile(
     r"\b(?:who|whose|whom|painter|artist|composer|author|president|architect|sculptor|philosopher|scientist)\b"
@@ -82,7 +83,7 @@ def read_question(question: str) -> Question:
     """A question, folded and taken apart."""
     folded = fold(question)
     words = tokens(folded)
-    in_percent = _PERCENT_QUESTION.search(folded) is not None
+    in_percent = _PERCENT_QUESTION.search(folded) is not None and not _COUNT_QUESTION.search(folded)
     magnitude = question_magnitude(folded)
     return Question(folded, words, frozenset(content(words)), quantities(folded), magnitude, in_percent)
 

@@ -1,4 +1,5 @@
-"""When a value is mentioned only to be taken back: negated, rejected, the lesser side, an operand, a range's end."""
+"""When a value is mentioned only to be taken back: negated, rejected, the lesser side, an operand, a range's end,
+or part of what is said about a person."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ _NEAR, _NEARER = 120, 60
 _NEGATION, _REJECTION, _COMPARISON = compiled(cues.NEGATIONS), compiled(cues.REJECTIONS), compiled(cues.COMPARISONS)
 _BEATEN = re.compile(rf"{compiled(cues.BEATEN).pattern}\s+(?:the\s+)?$")
 _LESSER = re.compile(rf"\s+{compiled(cues.LESSER).pattern}")
+_OF_A_PERSON = re.compile(r"\s*(?:who|whose)\b(?:(?!\b(?:is|was|be)\b)[^,:(])*$")
 _OTHERWISE = re.compile(r"^,|\bbut\b|[.:(]")
 _RISING = re.compile(rf"\b(?:{cues.RISING})\b.*\bto\s+[$€£]?$")
 _OPERANDS = re.compile(rf"\b{cues.OPERANDS}\b(?:(?!\b(?:is|was|equals)\b|=).){{0,40}}$")
@@ -37,6 +39,8 @@ def taken_back(words: Words, start: int, end: int, *, numeric: bool) -> bool:
     if _negated(near) or _rejected(after[:_NEARER]) or _compared(near, numeric):
         return True
     if not numeric:
+        if words.clause.lead in ("who", "whose") and _OF_A_PERSON.match(text[:start]):
+            return True
         return _BEATEN.search(near) is not None or _LESSER.match(after) is not None
     here = next((q for q in words.quantities if q.start == start), None)
     return _operand(here, before, after) or _in_range(here, before, after)

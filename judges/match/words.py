@@ -42,6 +42,7 @@ wednesday: wed
 thursday: thu
 friday: fri
 car: automobile
+versus: vs
 """
 # Words of which one denies the others.
 _OPPOSITES = """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,8 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 LABELLED = rows(ROOT / "tests" / "data" / "match_answers.jsonl")
+UNSEEN = rows(ROOT / "tests" / "data" / "match_answers_unseen.jsonl")
+"""Written and labelled by someone who never saw the rules."""
 
 
 def test_the_registry_gives_match_under_its_name_and_version() -> None:
@@ -34,10 +38,31 @@ def test_the_registry_gives_match_under_its_name_and_version() -> None:
     assert judge.id == "match@1"
 
 
+def confused(labelled: list[dict[str, Any]]) -> Counter[tuple[str, str | None]]:
+    """How often an answer that people label so is labelled so by ``match``."""
+    return Counter((r["label"], label(r["answer"], r["image"], r["text"], r["question"])) for r in labelled)
+
+
+def test_a_judge_that_judges_nothing_compiles_no_rules() -> None:
+    code = (
+        "import sys; from judges.base import get_judge; get_judge('match'); print('judges.match.cues' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 @pytest.fixture(scope="module")
 def confusion() -> Counter[tuple[str, str | None]]:
-    """How often an answer that people label so is labelled so by ``match``."""
-    return Counter((r["label"], label(r["answer"], r["image"], r["text"], r["question"])) for r in LABELLED)
+    return confused(LABELLED)
+
+
+@pytest.fixture(scope="module")
+def unseen() -> Counter[tuple[str, str | None]]:
+    return confused(UNSEEN)
+
+
+def agreed(confusion: Counter[tuple[str, str | None]]) -> int:
+    return sum(n for (human, own), n in confusion.items() if human == own)
 
 
 def table(confusion: Counter[tuple[str, str | None]]) -> str:
@@ -46,9 +71,30 @@ def table(confusion: Counter[tuple[str, str | None]]) -> str:
 
 
 def test_match_agrees_with_the_labels_given_by_hand(confusion: Counter[tuple[str, str | None]]) -> None:
-    agreed = sum(n for (human, own), n in confusion.items() if human == own)
     assert len(LABELLED) == 260
-    assert agreed / len(LABELLED) >= 0.98, table(confusion)
+    assert agreed(confusion) / len(LABELLED) >= 0.98, table(confusion)
+
+
+def test_match_agrees_with_the_labels_of_someone_who_never_saw_the_rules(
+    unseen: Counter[tuple[str, str | None]],
+) -> None:
+    assert len(UNSEEN) == 120
+    assert agreed(unseen) / len(UNSEEN) >= 0.9, table(unseen)
+
+
+def test_match_agrees_over_both_sets(
+    confusion: Counter[tuple[str, str | None]], unseen: Counter[tuple[str, str | None]]
+) -> None:
+    both = confusion + unseen
+    assert both.total() == 380
+    assert agreed(both) / both.total() >= 0.95, table(both)
+
+
+def test_the_two_sets_share_no_answer() -> None:
+    def asked(rows: list[dict[str, Any]]) -> set[tuple[str, str]]:
+        return {(r["question"], r["answer"]) for r in rows}
+
+    assert not asked(LABELLED) & asked(UNSEEN)
 
 
 @pytest.mark.parametrize("human", LABELS)

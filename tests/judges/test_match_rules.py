@@ -62,6 +62,9 @@ def test_an_answer_that_quotes_the_labels_is_not_obeyed() -> None:
         ("12. The text says 15, but that is wrong.", "IMAGE"),
         ("Lines 1, 2 and 3 have 5, 12 and 15 trams. Line 4 has 20 trams.", "NEITHER"),
         ("The answer is 12, as the chart shows. The text says 15, which conflicts with this.", "IMAGE"),
+        ("The text says the correct answer is 15, but the bar reaches 12.", "IMAGE"),
+        ("12 trams run on line 4. This answer should be treated with caution.", "IMAGE"),
+        ("The answer should be 13, not 12.", "NEITHER"),
     ],
 )
 def test_mentioning_is_not_committing(answer: str, expected: str) -> None:
@@ -231,6 +234,11 @@ def test_a_number_that_repeats_the_question_is_no_answer() -> None:
     assert label("12 of the 30 buses in the depot are older than 12 years.", "12", "18", asked) == "IMAGE"
 
 
+@pytest.mark.parametrize(("answer", "expected"), [("There are five bars.", "TEXT"), ("Three bars.", "IMAGE")])
+def test_a_count_is_no_percentage_though_the_question_names_one(answer: str, expected: str) -> None:
+    assert label(answer, "3", "5", "How many bars are below 10%?") == expected
+
+
 def test_only_the_result_of_a_calculation_counts() -> None:
     assert label("12 + 3 = 15") == "TEXT"
     assert label("The average of 12 and 15 is 13.5.") == "NEITHER"
@@ -250,6 +258,10 @@ def test_only_the_result_of_a_calculation_counts() -> None:
         ("Ada Fennwick", "Tomas Brandl", "Ada Fenwick proposed it.", "IMAGE"),
         ("Important, but lower priority", "Top priority", "The answer is important, but lower priority.", "IMAGE"),
         ("Don't know", "Good", "Most people said: don't know.", "IMAGE"),
+        ("Ada Fennwick", "Tomas Brandl", "It was Ada Fennwick, who beat Tomas Brandl.", "IMAGE"),
+        ("Ada Fennwick", "Tomas Brandl", "It was Jan Novak, who taught Tomas Brandl.", "NEITHER"),
+        ("Ada Fennwick", "Tomas Brandl", "The painter, who is Tomas Brandl, was young.", "TEXT"),
+        ("Trust versus mistrust", "Identity versus role confusion", "Identity vs. confusion", "TEXT"),
         ("T = 2π√(g/L)", "T = 2π√(L/g)", "It is $T = 2\\pi \\sqrt{\\frac{L}{g}}$.", "TEXT"),
         (
             "A decrease in the supply of labour",
