@@ -85,7 +85,7 @@ def _as(label: str, shown: Mapping[str, str], references: Mapping[str, tuple[str
         case "TEXT" if "text" in shown:
             return shown["text"]
         case "BOTH" if len(shown) == 2:
-            return f"Both: {shown['image']} and {shown['text']}."
+            return f"Both sources are right: the image says {shown['image']}, the text says {shown['text']}."
         case "NEITHER":
             return _neither(references)
     return ABSTAIN

@@ -63,7 +63,12 @@ def test_abstaining_is_said_in_words() -> None:
 
 def kinds(name: str, count: int, seed: int = 0) -> Counter[str]:
     given = answers(name, [request(BOTH, number, seed) for number in range(count)])
-    known = {"42": "IMAGE", "17": "TEXT", "Both: 42 and 17.": "BOTH", ABSTAIN: "ABSTAIN"}
+    known = {
+        "42": "IMAGE",
+        "17": "TEXT",
+        "Both sources are right: the image says 42, the text says 17.": "BOTH",
+        ABSTAIN: "ABSTAIN",
+    }
     return Counter(known.get(text, "NEITHER") for text in given.values())
 
 
@@ -100,7 +105,7 @@ def test_neither_is_a_value_of_neither_source(image: list[str], text: list[str],
     references = {"image": tuple(image), "text": tuple(text)}
     given = answers("uniform", [request(references, number)])[f"instance-{number}#0"]
     first = {values[0] for values in (image, text) if values}
-    both = f"Both: {image[0]} and {text[0]}." if image and text else None
+    both = f"Both sources are right: the image says {image[0]}, the text says {text[0]}." if image and text else None
     if given not in first | {both, ABSTAIN}:
         assert given.casefold() not in {value.casefold() for value in (*image, *text)}
         assert not any(given.casefold() in value.casefold() for value in (*image, *text))

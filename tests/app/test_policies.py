@@ -1,0 +1,84 @@
+"""The policy baselines through the whole of it: their answers, `match`, and the figures benchmarks are read against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.demo_charts import draw_sources
+from benchmarks.base import Decoding, Estimate, Record
+from benchmarks.build import BuildOptions
+from benchmarks.cmc_bench import CMCBench
+from benchmarks.protocols import Direct
+from judges.base import FunctionJudge, get_judge
+from mlx_backends.policy import Policy
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cmc_bench"
+COLUMNS = ("Aligned", "Img-Cor", "Txt-Cor", "Both-Wr", "MFR", "MPB Img", "HR", "ΔAcc")
+
+
+@pytest.fixture(scope="module", params=["drawn", "real"])
+def records(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """The instances of the four conditions, unanswered."""
+    folder = tmp_path_factory.mktemp("policies")
+    source = folder / "sources"
+    if request.param == "real":
+        source = SHARED
+        if not source.is_dir():
+            pytest.skip("the real charts are not here")
+    else:
+        draw_sources(source)
+    build = CMCBench().build([("", str(source))], folder / "built", BuildOptions())
+    return [Record(instance) for instance in CMCBench().instances(build, "paper") if "-only" not in instance.condition]
+
+
+def table_3(policy: str, records: list[Record], seed: int = 0) -> dict[str, Estimate]:
+    judge = get_judge("match")
+    assert isinstance(judge, FunctionJudge)
+    backend = Policy(f"policy:{policy}")
+    protocol = Direct(Decoding(seed=seed))
+    done = []
+    for record in records:
+        request = protocol.next(record.instance, ())
+        assert request is not None
+        backend.submit(request)
+        (generation,) = backend.step()
+        answered = Record(record.instance, (generation,))
+        done.append(Record(record.instance, (generation,), {judge.id: judge.judge(answered)}))
+    main = CMCBench().tables({policy: done}, judge.id, resamples=50, seed=0)[0]
+    return {
+        column: cell for column, cell in zip(main.columns, main.rows[0][1], strict=True) if isinstance(cell, Estimate)
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("always-image", (1, 1, 0, 0, 1 / 3, 1, 0, 2 / 3)),
+        ("always-text", (1, 0, 1, 0, 1 / 3, 0, 0, 2 / 3)),
+        ("always-abstain", (0, 0, 0, 1, 1 / 3, None, 1, -1 / 3)),
+    ],
+)
+def test_a_fixed_policy_gives_exactly_its_figures(
+    policy: str, expected: tuple[float | None, ...], records: list[Record]
+) -> None:
+    figures = table_3(policy, records)
+    assert tuple(figures[column].value for column in COLUMNS) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [("random", (1, 0.5, 0.5, 0, 1 / 3, 0.5, 0, 2 / 3)), ("uniform", (0.6, 0.4, 0.4, 0.4, 0.4, 0.5, 0.4, 0.2))],
+)
+def test_a_drawing_policy_gives_its_expectation(
+    policy: str, expected: tuple[float, ...], records: list[Record]
+) -> None:
+    # The mean over seeds; four standard errors of a share of that many answers.
+    seeds = range(4)
+    figures = [table_3(policy, records, seed) for seed in seeds]
+    n = len(records) // 4 * len(seeds)
+    for column, value in zip(COLUMNS, expected, strict=True):
+        found = [each[column].value for each in figures]
+        mean = sum(value for value in found if value is not None) / len(found)
+        assert mean == pytest.approx(value, abs=4 * (0.25 / n) ** 0.5 * (1.4 if column == "ΔAcc" else 1)), column
