@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.engine.loop import GROUP_SIZE, answer_pending
-from app.store.run import RunStore
+from app.store.run import Answer, RunStore
 from benchmarks.base import Record
 from tests.app.test_store import META
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
@@ -60,7 +61,12 @@ def test_stopped_anywhere_the_answers_are_those_of_an_undisturbed_run(
 
 
 def test_no_more_than_a_group_waits_for_its_commit(tmp_path: Path) -> None:
-    store = RunStore.create(tmp_path, META, toy_instances(500))
+    class SlowDisk(RunStore):
+        def commit(self, answers: Sequence[Answer]) -> None:
+            time.sleep(0.02)
+            super().commit(answers)
+
+    store = SlowDisk.create(tmp_path, META, toy_instances(500))
     store.use_engine({"engine": "scripted"})
     backend = Scripted(capacity=8)
     waiting = []
@@ -72,7 +78,7 @@ def test_no_more_than_a_group_waits_for_its_commit(tmp_path: Path) -> None:
         return False
 
     answer_pending(store, backend, TwoSteps(), [], Toy(), stop=stop)
-    assert 0 < max(waiting) <= GROUP_SIZE
+    assert 8 < max(waiting) <= GROUP_SIZE + backend.capacity
 
 
 def test_only_the_named_conditions_are_answered(tmp_path: Path) -> None:

@@ -12,16 +12,24 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from app.engine.loop import answer_pending
 from app.store.run import Answer, RunStore
-from benchmarks.base import Decoding, Generation, Request
+from benchmarks.base import Decoding, Generation, Instance, Request, Text
+from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import Direct
+from judges.match import Match
 from mlx_backends.base import Backend, EngineInfo
-from tests.app.test_store import META
-from tests.support.toy import EvenJudge, Toy, toy_instances
+
+ANSWERS = (
+    "{}",
+    "According to the chart, the value is {}.",
+    "The text says 17, but the chart shows {0}, so the answer is {0}.",
+    "I cannot determine the answer: the image and the text disagree.",
+)
 
 
 class Instant(Backend):
@@ -40,7 +48,8 @@ class Instant(Backend):
     def step(self) -> Sequence[Generation]:
         assert self._request is not None
         self.finished_at.append(time.perf_counter())
-        return [Generation(self._request.id, f"the answer is {len(self.finished_at)}", "stop", (1, 2, 3))]
+        says = ANSWERS[len(self.finished_at) % len(ANSWERS)].format(self._request.references["image"][0])
+        return [Generation(self._request.id, says, "stop", (1, 2, 3))]
 
     def cancel(self, request_id: str) -> None:
         self._request = None
@@ -66,9 +75,25 @@ def bare_commit(folder: Path, rounds: int = 200) -> float:
     return (time.perf_counter() - began) / rounds * 1000
 
 
+def instances(count: int) -> Iterator[Instance]:
+    """Instances of the four conditions, as large as real ones."""
+    for number in range(count):
+        condition = CMCBench.conditions[number % 4]
+        yield Instance(
+            id=f"factual-{number // 4:012x}/{condition}",
+            group=f"factual-{number // 4:012x}",
+            condition=condition,
+            question=f"What is the value of bar {number}?",
+            parts=(Text(f"Query: What is the value of bar {number}?. " + "Retrieved evidence. " * 20),),
+            references={"image": (str(number + 100),), "text": ("17",)},
+            strata={"type": "factual", "source": "chartqa"},
+        )
+
+
 def plan(folder: Path, count: int) -> None:
-    """Make the run, with two conditions an example."""
-    RunStore.create(folder, META, toy_instances(count)).close()
+    """Make the run."""
+    meta = {"conditions": list(CMCBench.conditions), "correct": {}}
+    RunStore.create(folder, meta, instances(count)).close()
 
 
 def main(count: int) -> None:
@@ -86,9 +111,10 @@ def main(count: int) -> None:
         backend = Instant()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.perf_counter()
-        answer_pending(store, backend, Direct(Decoding()), [EvenJudge()], Toy())
+        answer_pending(store, backend, Direct(Decoding()), [Match()], CMCBench())
         took = time.perf_counter() - began
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        gaps = sorted(b - a for a, b in pairwise(store.durable_at))
         lags = sorted(d - f for d, f in zip(store.durable_at, backend.finished_at, strict=True))
         bare = bare_commit(folder)
         each = took / count * 1000
@@ -96,8 +122,9 @@ def main(count: int) -> None:
         print(
             f"an answer, judged and durable: {each:.3f} ms ({each / bare:.2f} of a bare durable commit, {bare:.3f} ms)"
         )
-        for share in (0.5, 0.99):
-            print(f"from finished to durable, p{share * 100:.0f}: {lags[int(share * (count - 1))] * 1000:.2f} ms")
+        for name, times in (("from one durable answer to the next", gaps), ("from finished to durable", lags)):
+            p50, p99 = (times[int(share * (len(times) - 1))] * 1000 for share in (0.5, 0.99))
+            print(f"{name}: p50 {p50:.2f} ms, p99 {p99:.2f} ms")
         print(f"peak memory grew by {grown / 1024:.1f} MiB over {count} answers")
 
 
