@@ -7,7 +7,7 @@ BIN := .venv/bin
 .PHONY: demo test lint slow clean
 
 demo: .venv/installed
-	$(BIN)/rashomon --workspace .venv/demo demo
+	$(BIN)/rashomon --workspace .venv demo
 
 test: .venv/installed-test lint
 	$(BIN)/pytest -m "not slow"

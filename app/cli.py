@@ -5,7 +5,7 @@ What each command does stands in ``app.commands``, imported only when it runs: n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +84,12 @@ def batch(workspace: Any, /, **given: Any) -> int:
     `rashomon --batch ...` is this command. What is said here goes before what the spec says.
     """
     from app.commands.batch import batch as run
+    from app.paths import typed_path
 
     how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run")}
     spec = given.pop("spec")
     given |= {
-        "data": str(given["data"].expanduser().absolute()) if given["data"] else None,
+        "data": str(typed_path(given["data"])) if given["data"] else None,
         "conditions": _words(given["conditions"]),
         "strata": _strata(given["strata"]),
     }
@@ -225,9 +226,12 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code. A wrong option or argument becomes a SpecError."""
     from benchmarks.errors import SpecError
 
-    main: Callable[..., Any] = cli.main
     try:
-        code = main(list(arguments), prog_name="rashomon", standalone_mode=False)
+        # Not cli.main(), which takes a closed pipe for its own and leaves.
+        with cli.make_context("rashomon", list(arguments)) as context:
+            code = cli.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.ClickException as error:
         message = error.format_message().removesuffix(".")
         joint = " " if message.endswith("?") else "; "

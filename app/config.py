@@ -12,17 +12,20 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from app.paths import exists, typed_path
 from benchmarks.base import Decoding, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import get_judge
 
 
 def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+    value = [value] if isinstance(value, str) else value
+    # Saying a thing twice asks for it once.
+    return list(dict.fromkeys(value)) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
 
 
 M = TypeVar("M", bound=BaseModel)
-Words = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 
 
 class DecodingSpec(BaseModel):
@@ -45,7 +48,7 @@ class BatchSpec(BaseModel):
     model: Words = Field(min_length=1)
     data: str | None = None
     prompt_set: Words = ()
-    judge: Words = ("match",)
+    judge: Words = Field(default=("match",), min_length=1)
     conditions: Words = ()
     strata: dict[str, Words] = {}
     limit: int | None = Field(default=None, ge=1)
@@ -66,7 +69,7 @@ class BatchSpec(BaseModel):
             _known("condition", word, benchmark.conditions)
         for word in self.judge:
             get_judge(word)
-        pairs = list(product(dict.fromkeys(self.model), dict.fromkeys(prompt_sets)))
+        pairs = list(product(self.model, prompt_sets))
         if self.name and len(pairs) > 1:
             raise SpecError(
                 f"name = {self.name!r} can only name one run, and this spec makes {len(pairs)}; leave it out."
@@ -126,7 +129,8 @@ def _known(kind: str, word: str, known: Mapping[str, Any] | tuple[str, ...]) -> 
 def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
     """The spec in a TOML file with the command line's values over it.
 
-    A relative ``data`` in the file is relative to the file. Raises SpecError naming the key at fault.
+    A relative ``data`` or model folder in the file is relative to the file, and one on the command line to the current
+    folder; both become absolute, so that a run can be resumed from anywhere. Raises SpecError naming the key at fault.
     """
     values: dict[str, Any] = {}
     if path is not None:
@@ -137,14 +141,27 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
         except ValueError as error:
             raise SpecError(f"{path} is not valid TOML: {error}.") from error
         if isinstance(values.get("data"), str):
-            values["data"] = str((path.parent / Path(values["data"]).expanduser()).resolve())
+            values["data"] = str(typed_path(values["data"], path.parent))
+        if "model" in values:
+            values["model"] = _models(values["model"], path.parent)
     decoding = values.get("decoding", {})
-    for key, value in overrides.items():
+    for key, value in {**overrides, "model": _models(overrides.get("model"), Path())}.items():
+        if value is None:
+            continue
         if key not in DecodingSpec.model_fields:
             values[key] = value
         elif isinstance(decoding, dict):
             values["decoding"] = decoding = {**decoding, key: value}
     return parse(BatchSpec, values, str(path) if path else "the command line")
+
+
+def _models(given: Any, base: Path) -> Any:
+    """The models with those that are folders below ``base`` made absolute."""
+    if isinstance(given, str):
+        given = [given]
+    if not isinstance(given, list):
+        return given
+    return [str(typed_path(m, base)) if isinstance(m, str) and m and exists(base / m) else m for m in given]
 
 
 def parse(model: type[M], values: Any, where: str) -> M:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Self
 from app.pace import Pace, duration
 from app.report.render import cell_text, terminal_cell
 from app.report.text import clean
-from app.store.run import Judged, Progress, progress_to_json
+from app.store.rows import Judged, Progress, progress_to_json
 from app.store.workspace import RunSummary
 from benchmarks.base import Estimate
 from benchmarks.errors import SpecError
+from judges.base import newest
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -75,7 +76,7 @@ class Plain(Display):
     def line(self, run: RunSummary, pace: Pace) -> str:
         """One line that says all about a run."""
         facts = [f"{run.done}/{run.total} answered"]
-        shares = [(p.condition, accuracy(p)) for p in run.progress if p.done]
+        shares = [(p.condition, accuracy(p, run)) for p in run.progress if p.done]
         facts += [f"{condition} {cell_text(share)} n={share.n}" for condition, share in shares]
         failures = sum(p.errors for p in run.progress)
         if failures:
@@ -117,7 +118,9 @@ class Full(Display):
     def __enter__(self) -> Self:
         from rich.live import Live
 
-        self._live = Live(refresh_per_second=4, transient=False)
+        from app.report.console import Terminal
+
+        self._live = Live(console=Terminal(), refresh_per_second=4, transient=False)
         self._live.__enter__()
         return self
 
@@ -163,17 +166,18 @@ def progress_table(run: RunSummary, pace: Pace) -> Table:
     for p in run.progress:
         filled = round(_BAR * p.done / p.total) if p.total else 0
         bar = Text("━" * filled, style="cyan") + Text("┄" * (_BAR - filled), style="dim")
-        share = accuracy(p)
+        share = accuracy(p, run)
         facts = (terminal_cell(share).replace("\n", " "), str(share.n), str(p.errors), str(p.truncated))
         table.add_row(Text(clean(p.condition)), f"{p.done}/{p.total}", bar, *facts)
     return table
 
 
-def accuracy(progress: Progress) -> Estimate:
-    """The accuracy so far by the first judge, with its 95% Wilson interval; n/a while nothing is labelled."""
+def accuracy(progress: Progress, run: RunSummary) -> Estimate:
+    """The accuracy so far by the run's first judge, with its 95% Wilson interval; n/a while nothing is labelled."""
     from benchmarks.statistics import wilson
 
-    judged = next(iter(progress.judged.values()), Judged())
+    judge = newest(run.spec["judge"][0], progress.judged)
+    judged = Judged() if judge is None else progress.judged[judge]
     return wilson(judged.correct, judged.labelled)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,17 +19,25 @@ class FileLock:
         self.path = path
         self._fd: int | None = None
 
-    def acquire(self, who: str) -> bool:
-        """Take the lock if it is free; False if another process has it. Raises StoreError where it cannot be made."""
+    def acquire(self, who: str, *, patience: float = 0.5) -> bool:
+        """Take the lock if it is free; False if another process has it. Raises StoreError where it cannot be made.
+
+        It is tried for ``patience`` seconds, because :meth:`holder` holds it for a moment.
+        """
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise StoreError(f"cannot write {self.path}: {error.strerror}; the folder must be writable.") from error
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            return False
+        end = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    os.close(fd)
+                    return False
+                time.sleep(0.01)
         os.ftruncate(fd, 0)
         os.pwrite(fd, who.encode(), 0)
         self._fd = fd

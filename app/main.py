@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 INTERRUPTED = 130
 
@@ -14,17 +16,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     0 done; 1 failures were recorded or the run could not go on; 2 the command or spec is wrong; 130 interrupted.
     """
+    from app.cli import cli, run
     from benchmarks.errors import RashomonError
 
+    signal.signal(signal.SIGTERM, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no error
     try:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        code = run(_arranged(list(sys.argv[1:] if arguments is None else arguments), cli.commands))
+        sys.stdout.flush()
     except RashomonError as error:
         from app.report.text import clean
 
         print(f"rashomon: {clean(str(error))}", file=sys.stderr)
         code = error.exit_code
     except KeyboardInterrupt:
-        print("rashomon: interrupted.", file=sys.stderr)
+        print("rashomon: interrupted; the same command again goes on or starts anew.", file=sys.stderr)
         code = INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone, as `| head` does; the flush at exit must not fail a second time.
@@ -33,22 +41,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _run(arguments: list[str]) -> int:
-    from app.cli import run
-
-    # `--batch` is how the headless mode is asked for; it is the command `batch`, wherever it stands.
-    if "--batch" in arguments and "batch" not in arguments:
-        arguments.remove("--batch")
-        options = _leading_options(arguments)
-        arguments = [*arguments[:options], "batch", *arguments[options:]]
-    return run(arguments)
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
-def _leading_options(arguments: Sequence[str]) -> int:
-    # --workspace is the one option that stands before a command.
-    if arguments and arguments[0] == "--workspace":
-        return 2
-    return 1 if arguments and arguments[0].startswith("--workspace=") else 0
+def _arranged(arguments: list[str], commands: Collection[str]) -> list[str]:
+    """The arguments with --workspace in front, wherever it stood, and with --batch as the command it is."""
+    from benchmarks.errors import SpecError
+
+    front: list[str] = []
+    rest: list[str] = []
+    waiting = iter(arguments)
+    for argument in waiting:
+        if argument == "--workspace":
+            value = next(waiting, None)
+            if value is None:
+                raise SpecError("--workspace needs a folder.")
+            front += [argument, value]
+        elif argument.startswith("--workspace="):
+            front.append(argument)
+        else:
+            rest.append(argument)
+    if "--batch" in rest and rest[0] not in commands:
+        rest.remove("--batch")
+        rest.insert(0, "batch")
+    return front + rest
 
 
 if __name__ == "__main__":

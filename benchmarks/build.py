@@ -58,7 +58,7 @@ class Build:
                 f"{path} is not a built benchmark ({error.__class__.__name__}): it needs manifest.json, instances.jsonl "
                 "and media/; make one with `rashomon build`."
             ) from error
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "benchmark" not in manifest:
             raise SourceError(f"{path} was built in another format; build it again with `rashomon build`.")
         if manifest.get("instances_sha256") != rows:
             raise SourceError(f"{path}/instances.jsonl was changed after it was built; build it again.")
@@ -175,7 +175,15 @@ class BuildWriter:
                 return Build.open(self.out)
             if not replace and any(self.out.iterdir()):
                 raise SourceError(f"{self.out} holds another build; name another folder with --out, or add --replace.")
-            shutil.rmtree(self.out)
+        self._put_in_place()
+        return Build.open(self.out)
+
+    def _put_in_place(self) -> None:
+        # The old build goes by a rename too: deleted where it stands, it would for a while be half of one.
+        old = self.out.with_name(f".{self.out.name}.replaced")
+        shutil.rmtree(old, ignore_errors=True)
+        if self.out.exists():
+            os.rename(self.out, old)
         os.rename(self._folder, self.out)
         self._in_place = True
-        return Build.open(self.out)
+        shutil.rmtree(old, ignore_errors=True)

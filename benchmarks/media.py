@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.base import Media
 from benchmarks.errors import MediaError, SpecError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ LARGEST_IMAGE = 64_000_000
 LARGEST_FILE = 256 * 1024 * 1024
 
 MISSING = "is missing; put the file in its place"
+CHANGED = "is not the one that was built; build it again"
 NO_IMAGE = "is not a PNG, JPEG, GIF, WebP, BMP or TIFF image; convert it to one of them"
 TOO_LARGE = f"has more than {LARGEST_IMAGE // 1_000_000} megapixels or 256 MiB; scale it down"
 DAMAGED = "is truncated or damaged; replace the file"
@@ -51,6 +53,14 @@ def read_image(path: Path) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:
         raise MediaError(name, MISSING) from error
+
+
+def read_media(path: Path, media: Media) -> bytes:
+    """The bytes of ``media``'s file. Raises MediaError where they are not there, or not those the medium is named by."""
+    data = read_image(path)
+    if hashlib.sha256(data).hexdigest() != media.sha256:
+        raise MediaError(f"the image {path.name!r}", CHANGED)
+    return data
 
 
 def load_image(source: Path | str | bytes, max_pixels: int | None = None) -> PILImage:

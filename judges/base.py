@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from importlib import import_module
 
 from benchmarks.base import Record, Verdict, did_you_mean
@@ -27,6 +28,12 @@ class FunctionJudge(Judge):
     @abstractmethod
     def judge(self, record: Record) -> Verdict:
         """The verdict on ``record.answer``, which is there and is not an error."""
+
+
+def newest(name: str, ids: Iterable[str]) -> str | None:
+    """Of the ids under which verdicts are kept, the newest version's of the judge called ``name``; None if there is none."""
+    versions = [judge for judge in ids if judge.rpartition("@")[0] == name]
+    return max(versions, key=lambda judge: (len(judge), judge), default=None)
 
 
 _JUDGES = {"match": "judges.match:Match"}

@@ -42,8 +42,6 @@ class Backend(ABC):
 
     info: EngineInfo
     capacity: int = 1
-    needs_device: bool = True
-    """Whether a run must hold the machine's device lease; False for baselines and remote engines."""
 
     @abstractmethod
     def submit(self, request: Request) -> None:

@@ -35,7 +35,6 @@ class Policy(Backend):
     """
 
     capacity = 64
-    needs_device = False
 
     def __init__(self, model: str) -> None:
         name = model.removeprefix(PREFIX)

@@ -109,12 +109,12 @@ class VLM(Backend):
         from mlx_vlm import stream_generate
         from mlx_vlm.utils import prepare_inputs, should_add_special_tokens
 
-        from benchmarks.media import load_image
+        from benchmarks.media import load_image, read_media
 
         mx.reset_peak_memory()
         config, decoding = self._model.config, request.decoding
         prompt = self._prompter.prompt(request.messages)
-        images = [load_image(self._media(image), max_pixels=decoding.max_pixels) for image in prompt.images]
+        images = [load_image(read_media(self._media(image), image), decoding.max_pixels) for image in prompt.images]
         first = self._tokenizer.bos_token
         opened = bool(first) and prompt.text.startswith(first)  # by the template; a second one would be a fault
         inputs = prepare_inputs(

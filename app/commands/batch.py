@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -9,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from app.config import load_spec
-from app.display import make_display
-from app.engine.plan import Planned, open_build, plan, replan
+from app.display import Display, make_display
+from app.engine.plan import Planned, check, open_build, plan, replan
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
 from app.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace, summary
-from benchmarks.base import did_you_mean, get_benchmark
+from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError, StoreError
+from judges.base import FunctionJudge, get_judge, newest
 
 
 def batch(
@@ -32,14 +34,15 @@ def batch(
     """Run what a spec says, going on where an earlier run of the same spec stopped; the exit code."""
     shown = make_display(display)
     specs = load_spec(spec, overrides).runs()
+    # All are checked before any is made.
+    checked = [check(workspace, run, accept_engine=accept_engine) for run in specs]
     if dry_run:
-        for run in specs:
-            build = open_build(workspace, run)
-            say(f"{run.run_name(build.digest)}: the spec is right; nothing was run.", display)
+        for run in checked:
+            say(f"{run.folder.name}: the spec is right, {len(run.instances)} instances; nothing was run.", display)
         return 0
     if warning := workspace.warning():
         shown.problem(warning)
-    planned = [plan(workspace, run, accept_engine=accept_engine) for run in specs]
+    planned = [plan(workspace, run) for run in checked]
     return work(workspace, planned, shown, display=display, force=force)
 
 
@@ -59,10 +62,10 @@ def resume(
     shown = make_display(display)
     folder = workspace.run_folder(name)
     planned = replan(workspace, folder, data=data, accept_engine=accept_engine)
-    known = get_benchmark(planned.spec.benchmark).conditions
+    known = [p.condition for p in summary(folder).progress]
     for word in conditions:
         if word not in known:
-            raise SpecError(f"there is no condition {word!r}; {did_you_mean(word, known)}")
+            raise SpecError(f"{folder.name} has no condition {word!r}; {did_you_mean(word, known)}")
     if repeat or retry_errors:
         with FileLock(folder / "lock") as lock:
             if not lock.acquire("rashomon resume"):
@@ -78,7 +81,7 @@ def resume(
 def work(
     workspace: Workspace,
     planned: Sequence[Planned],
-    shown: Any,
+    shown: Display,
     *,
     display: str | None,
     conditions: Sequence[str] = (),
@@ -91,20 +94,41 @@ def work(
             say(f"{run.name}: all {before.total} are answered already.", display)
         elif run.found and before.done:
             say(f"{run.name}: going on after {before.done} of {before.total}.", display)
+    waiting = [run for run in planned if _has_work(run, conditions)]
     jobs = [
         Job(tuple(run.folder for run in runs), open_build(workspace, runs[0].spec).path, tuple(conditions), force)
-        for runs in (list(group) for _, group in groupby(planned, key=lambda run: (run.spec.model, run.spec.data)))
+        for runs in (list(group) for _, group in groupby(waiting, key=lambda run: (run.spec.model, run.spec.data)))
     ]
-    supervisor = Supervisor(shown)
-    code = supervisor.run(jobs)
+    try:
+        code = Supervisor(shown).run(jobs)
+    except BrokenPipeError:
+        # The reader of our output has gone, as `| head` does: that stops the run as Ctrl-C would.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it stays for the rest of the process
+        code = INTERRUPTED
     after = [summary(run.folder) for run in planned]
+    unfinished = [run for run in after if run.done < run.total]
+    if unfinished and code:
+        how = (
+            f"with `{workspace.command()} resume {unfinished[0].name}`"
+            if len(unfinished) == 1
+            else "with the same command"
+        )
+        began = "interrupted; " if code == INTERRUPTED else ""
+        shown.problem(f"{began}every answer reported done is safe: go on {how}.")
     if code == INTERRUPTED:
-        left = next((run for run in after if run.done < run.total), after[-1])
-        shown.problem(f"interrupted; every answer reported done is safe: go on with `rashomon resume {left.name}`.")
         return INTERRUPTED
     if display != "json" and display != "none":
         _conclude(planned, after)
     return code or (1 if any(map(_failures, after)) else 0)
+
+
+def _has_work(run: Planned, conditions: Sequence[str]) -> bool:
+    """Whether anything of a run is to be answered or judged."""
+    with RunStore.read(run.folder) as store:
+        if next(store.pending(conditions), None) is not None:
+            return True
+        judges = [judge for judge in map(get_judge, run.spec.judge) if isinstance(judge, FunctionJudge)]
+        return any(next(store.unjudged(judge.id), None) is not None for judge in judges)
 
 
 def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
@@ -121,8 +145,10 @@ def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
 
 
 def _failures(run: RunSummary) -> int:
-    judged = sum(j.failed for p in run.progress for j in p.judged.values())
-    return judged + sum(p.errors for p in run.progress)
+    """The answers that are errors, and those that a judge of the run, in its newest version, failed on."""
+    judges = {newest(name, p.judged) for p in run.progress for name in run.spec["judge"]}
+    failed = sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
+    return failed + sum(p.errors for p in run.progress)
 
 
 def say(message: str, display: str | None) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
@@ -32,7 +33,7 @@ def build(
         known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
         raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}.")
     pairs = [_source(benchmark, text) for text in sources]
-    folder = (out or workspace.build_folder(name)).expanduser().absolute()
+    folder = typed_path(out or workspace.build_folder(name))
     options = BuildOptions(seed=seed, per_stratum=per_stratum, replace=replace)
     try:
         made = benchmark.build(pairs, folder, options)
@@ -48,12 +49,12 @@ def build(
 
 def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:
     name, equals, where = text.partition("=")
-    if not equals or Path(text).expanduser().exists():
-        return "", str(Path(text).expanduser())
+    if not equals or exists(text):
+        return "", str(typed_path(text))
     known = [source.name for source in benchmark.sources]
     if name not in known:
         raise SpecError(f"{benchmark.name} has no source {name!r}; {did_you_mean(name, known)}")
-    return name, str(Path(where).expanduser()) if where.startswith("~") else where
+    return name, str(typed_path(where)) if where.startswith("~") else where
 
 
 def _tell(made: Build) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from app.paths import typed_path
 from app.report.render import to_csv, to_json, to_latex, to_markdown
 from app.report.samples import flat, sample
-from app.report.tables import judge_of, tables_of
+from app.report.tables import distinct, judge_of, tables_of
 from app.report.text import clean, spreadsheet_cell
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -32,11 +33,13 @@ def export(
     canonical: bool,
 ) -> None:
     """Write the tables of ``runs`` together, and each one's samples. Raises SpecError for an unknown format."""
+    if not formats:
+        raise SpecError(f"--format names no format; known are {', '.join(FORMATS)}.")
     for word in formats:
         if word not in FORMATS:
             raise SpecError(f"there is no format {word!r}; {did_you_mean(word, FORMATS)}")
     folders = [workspace.run_folder(run) for run in runs]
-    folder = (out or Path("export") / folders[0].name).expanduser().absolute()
+    folder = typed_path(out or Path("export") / folders[0].name)
     tables = tables_of(folders, judge=judge)
     files: dict[str, str] = {}
     if "csv" in formats:
@@ -48,8 +51,8 @@ def export(
     if "json" in formats:
         runs_json = [_run_to_json(each, canonical=canonical) for each in folders]
         files["results.json"] = _json({"runs": runs_json, "tables": [to_json(table) for table in tables]})
-    for each in folders:
-        prefix = f"{each.name}." if len(folders) > 1 else ""
+    for each, name in zip(folders, distinct([folder.name for folder in folders]), strict=True):
+        prefix = f"{name}." if len(folders) > 1 else ""
         if "csv" in formats:
             files[f"{prefix}samples.csv"] = _samples_csv(each, judge, canonical=canonical)
         if "json" in formats:
@@ -102,4 +105,6 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             part.write_text(text, "utf-8", errors="backslashreplace")
             os.replace(part, folder / name)
     except OSError as error:
+        for part in folder.glob(".*.part"):
+            part.unlink(missing_ok=True)
         raise StoreError(f"cannot write in {folder}: {error.strerror}; name another folder with --out.") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from app.report.text import clean
-from app.store.run import progress_to_json
+from app.store.rows import progress_to_json
 from app.store.workspace import RunSummary, Workspace
 
 

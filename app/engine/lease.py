@@ -32,7 +32,7 @@ def acquire_device(who: str, *, waiting: Callable[[str], None], stop: Callable[[
     lock = FileLock(path)
     told: str | None = None
     while not stop():
-        if lock.acquire(who):
+        if lock.acquire(who, patience=0):
             return lock
         holder = lock.holder() or "another run"
         if holder != told:

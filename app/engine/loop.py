@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
-from app.store.run import Answer, Pending, RunStore
+from app.store.rows import Answer, Pending
+from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Protocol, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
@@ -15,6 +17,7 @@ GROUP_SIZE = 64
 """At most this many answers wait for a commit, so that no more than these are asked again after a kill."""
 
 Stop = Callable[[], bool]
+T = TypeVar("T")
 
 
 def answer_pending(
@@ -29,15 +32,12 @@ def answer_pending(
 ) -> None:
     """Answer every pending instance of ``conditions`` (all if empty), until there is none or ``stop`` says so.
 
-    When it stops, what has finished is committed and what has not is cancelled, to be asked again on resume. An answer
-    is committed at once, unless the last commit is more recent than a commit takes: then it shares the next one, so
-    that however slow the disk is, no more than half of the time goes into commits.
+    When it stops, what has finished is committed and what has not is cancelled, to be asked again on resume.
     """
     waiting = store.pending(conditions)
     again: deque[Pending] = deque()  # instances whose protocol has another step
     asked: dict[str, tuple[Pending, Request]] = {}
-    finished: list[Answer] = []
-    last_commit = commit_took = 0.0
+    finished = _Group(store.commit)
     exhausted = False
     try:
         while not stop():
@@ -57,40 +57,59 @@ def answer_pending(
                 pending, request = asked.pop(generation.request_id)
                 so_far = (*pending.generations, generation)
                 more = generation.finish_reason != "error" and protocol.next(pending.instance, so_far) is not None
-                finished.append(_answer(pending, request, generation, not more, judges, benchmark))
+                finished.add(_answer(pending, request, generation, not more, judges, benchmark))
                 if more:
                     again.append(Pending(pending.ordinal, pending.instance, so_far))
                     exhausted = False
-            now = time.monotonic()
-            if finished and (now - last_commit >= commit_took or len(finished) >= GROUP_SIZE):
-                store.commit(finished)
-                finished = []
-                last_commit = time.monotonic()
-                commit_took = last_commit - now
+            finished.commit_if_due()
     finally:
         for request_id in asked:
             backend.cancel(request_id)
-    if finished:
-        store.commit(finished)
+    finished.commit()
 
 
 def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *, stop: Stop = lambda: False) -> int:
     """Judge every answer that ``judge`` has not judged; returns how many it did."""
-    batch: list[tuple[int, str, Verdict, bool]] = []
+    verdicts = _Group(store.add_verdicts)
     count = 0
     for generation, record in store.unjudged(judge.id):
         if stop():
             break
         verdict = verdict_of(judge, record, benchmark)
         condition = record.instance.condition
-        batch.append((generation, condition, verdict, _is_correct(benchmark, condition, verdict)))
+        verdicts.add((generation, condition, verdict, _is_correct(benchmark, condition, verdict)))
+        verdicts.commit_if_due()
         count += 1
-        if len(batch) >= GROUP_SIZE:
-            store.add_verdicts(batch)
-            batch = []
-    if batch:
-        store.add_verdicts(batch)
+    verdicts.commit()
     return count
+
+
+class _Group(Generic[T]):
+    """What waits for a commit.
+
+    It is due at once, unless the last commit is more recent than a commit takes; then what comes meanwhile shares the
+    next one, so that however slow the disk is, no more than half of the time goes into commits.
+    """
+
+    def __init__(self, commit: Callable[[Sequence[T]], None]) -> None:
+        self._commit = commit
+        self._waiting: list[T] = []
+        self._last = self._took = 0.0
+
+    def add(self, item: T) -> None:
+        self._waiting.append(item)
+
+    def commit_if_due(self) -> None:
+        if len(self._waiting) >= GROUP_SIZE or time.monotonic() - self._last >= self._took:
+            self.commit()
+
+    def commit(self) -> None:
+        if self._waiting:
+            began = time.monotonic()
+            self._commit(self._waiting)
+            self._waiting = []
+            self._last = time.monotonic()
+            self._took = self._last - began
 
 
 def verdict_of(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from app.config import RunSpec, parse
-from app.store.run import DATABASE, RunStore, StoreFullError
+from app.paths import typed_path
+from app.store.failure import StoreFullError
+from app.store.run import DATABASE, RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Instance, get_benchmark
 from benchmarks.build import Build
@@ -24,6 +27,7 @@ from mlx_backends.base import EngineInfo
 from mlx_backends.registry import describe
 
 _VERSION = "version of "
+_DEVICE = "device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +44,51 @@ class Planned:
         return self.folder.name
 
 
-def plan(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> Planned:
-    """The run of ``spec``: the one that is there, if it is the same, else a new one.
+@dataclass(frozen=True)
+class Checked:
+    """A spec that was found right: what it is about, and what it would ask."""
 
-    Raises SpecError with the differences where a run of that name is another one, and StoreError, SourceError or
-    ModelError where the workspace, the build or the model is not there.
+    spec: RunSpec
+    folder: Path
+    build: Build
+    identity: Mapping[str, Any]
+    instances: Sequence[Instance]
+
+    @property
+    def found(self) -> bool:
+        return (self.folder / DATABASE).is_file()
+
+
+def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> Checked:
+    """Check all that can be wrong with a spec, and make nothing.
+
+    Raises SpecError with the differences where a run of that name is another one, and SpecError, StoreError,
+    SourceError or ModelError where the build, the model, a condition or a stratum is not there.
     """
     build = open_build(workspace, spec)
-    info = describe(spec.model)
-    identity = identity_of(spec, build, info)
-    workspace.make()
-    folder = workspace.runs_folder / spec.run_name(build.digest)
-    if not (folder / DATABASE).is_file():
-        _create(workspace, folder, spec, build, identity)
-        return Planned(folder, spec, found=False)
-    with RunStore.read(folder) as store:
-        check_identity(store, identity, accept_engine=accept_engine, folder=folder)
-    return Planned(folder, spec, found=True)
+    identity = identity_of(spec, build, describe(spec.model))
+    checked = Checked(
+        spec,
+        workspace.runs_folder / spec.run_name(build.digest),
+        build,
+        identity,
+        chosen_instances(spec, get_benchmark(spec.benchmark), build),
+    )
+    if checked.found:
+        with RunStore.read(checked.folder) as store:
+            check_identity(store, identity, accept_engine=accept_engine, folder=checked.folder)
+    elif checked.folder.exists():
+        raise StoreError(f"{checked.folder} is in the way and is not a run; move it, or give the run another --name.")
+    return checked
+
+
+def plan(workspace: Workspace, checked: Checked) -> Planned:
+    """The run of a checked spec: the one that is there, else a new one. Raises StoreError."""
+    found = checked.found
+    if not found:
+        workspace.make()
+        _create(workspace, checked)
+    return Planned(checked.folder, checked.spec, found)
 
 
 def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False) -> Planned:
@@ -74,7 +106,7 @@ def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, acce
                 "put it back, or start a new run with `rashomon --batch`."
             )
         if data is not None:
-            spec = spec.model_copy(update={"data": str(data.absolute())})
+            spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
         check_identity(store, identity, accept_engine=accept_engine, folder=folder)
     return Planned(folder, spec, found=True)
@@ -82,7 +114,7 @@ def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, acce
 
 def open_build(workspace: Workspace, spec: RunSpec) -> Build:
     """The build a spec runs on. Raises SourceError where there is none, SpecError where it is of another benchmark."""
-    path = Path(spec.data).expanduser() if spec.data else workspace.build_folder(spec.benchmark)
+    path = typed_path(spec.data) if spec.data else workspace.build_folder(spec.benchmark)
     if not spec.data and not path.exists():
         raise SpecError(
             f"{spec.benchmark} is not built in {workspace.path}; run `rashomon build {spec.benchmark} --source ...` "
@@ -104,6 +136,7 @@ def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]
         "weights digest": info.weights,
         "model revision": info.revision,
         "quantisation": info.quantisation,
+        _DEVICE: info.device,
         **versions,
     }
 
@@ -117,15 +150,16 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def check_identity(store: RunStore, identity: Mapping[str, Any], *, accept_engine: bool, folder: Path) -> None:
     """Raise SpecError with the differences where a run is not what it was.
 
-    With ``accept_engine`` other versions of the engine are let pass; which engine gave an answer is kept with it.
+    With ``accept_engine`` another device or other versions of the engine are let pass; which engine gave an answer is
+    kept with it.
     """
     before: dict[str, Any] = store.meta("identity")
     told = differences(before, identity)
+    engine = [difference for difference in told if difference.startswith((_VERSION, _DEVICE))]
     if accept_engine:
-        told = [difference for difference in told if not difference.startswith(_VERSION)]
+        told = [difference for difference in told if difference not in engine]
     if told:
-        only_versions = all(difference.startswith(_VERSION) for difference in told)
-        advice = "add --accept-engine to go on all the same" if only_versions else "give the new run another --name"
+        advice = "add --accept-engine to go on all the same" if told == engine else "give the new run another --name"
         raise SpecError(f"{folder.name} cannot be resumed, it would not be the same run: {'; '.join(told)}; {advice}.")
 
 
@@ -147,13 +181,13 @@ def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Seque
     return chosen
 
 
-def _create(workspace: Workspace, folder: Path, spec: RunSpec, build: Build, identity: Mapping[str, Any]) -> None:
+def _create(workspace: Workspace, checked: Checked) -> None:
+    spec, folder = checked.spec, checked.folder
     benchmark = get_benchmark(spec.benchmark)
-    instances = chosen_instances(spec, benchmark, build)
     meta = {
         "spec": spec.model_dump(mode="json"),
-        "identity": identity,
-        "data": str(build.path.absolute()),
+        "identity": checked.identity,
+        "data": str(checked.build.path.absolute()),
         "conditions": list(benchmark.conditions),
         "correct": {
             c: [label for label in benchmark.labels if benchmark.correct(c, label)] for c in benchmark.conditions
@@ -163,12 +197,13 @@ def _create(workspace: Workspace, folder: Path, spec: RunSpec, build: Build, ide
     }
     # Planned under a hidden name and renamed, so that a run folder is always a whole plan.
     for left in workspace.runs_folder.glob(".planning-*"):
-        if not _is_alive(left.name.rpartition("-")[2]):
+        if not _is_alive(left.name.split("-")[1]):
             shutil.rmtree(left, ignore_errors=True)
-    hidden = workspace.runs_folder / f".planning-{os.getpid()}"
+    hidden: Path | None = None
     try:
-        hidden.mkdir()
-        RunStore.create(hidden, meta, instances).close()
+        hidden = Path(tempfile.mkdtemp(prefix=f".planning-{os.getpid()}-", dir=workspace.runs_folder))
+        hidden.chmod(0o755)
+        RunStore.create(hidden, meta, checked.instances).close()
         toml = {key: value for key, value in spec.model_dump(mode="json").items() if value not in (None, [], {})}
         (hidden / "spec.toml").write_text(tomli_w.dumps({**toml, "decoding": _without_none(toml["decoding"])}), "utf-8")
         os.rename(hidden, folder)
@@ -183,7 +218,8 @@ def _create(workspace: Workspace, folder: Path, spec: RunSpec, build: Build, ide
             f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace."
         ) from error
     finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+        if hidden is not None:
+            shutil.rmtree(hidden, ignore_errors=True)
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,8 +245,3 @@ def _is_alive(pid: str) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def info_to_json(info: EngineInfo) -> dict[str, Any]:
-    """An engine's description as a JSON object."""
-    return asdict(info)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -56,17 +56,21 @@ class Supervisor:
         try:
             with self.display:
                 for job in jobs:
-                    worst = max(worst, self._run(job))
-                    if self.interrupted:
-                        return INTERRUPTED
+                    if not self.interrupted:
+                        worst = max(worst, self._run(job))
         finally:
+            self._end_worker()
             for number, handler in before.items():
                 signal.signal(number, handler)
-        return worst
+        return INTERRUPTED if self.interrupted else worst
 
     def _run(self, job: Job) -> int:
         log = job.runs[0] / "worker.log"
-        with log.open("ab") as stderr:
+        try:
+            stderr = log.open("ab")
+        except OSError as error:
+            raise StoreError(f"cannot write {log}: {error.strerror}; make the run's folder writable.") from error
+        with stderr:
             # Its own session, so that Ctrl-C reaches this process alone; a pipe on its input, so that it ends with us.
             self._worker = worker = subprocess.Popen(
                 job.command(),
@@ -76,21 +80,37 @@ class Supervisor:
                 start_new_session=True,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
+        if self.interrupted:  # before there was a worker to pass it on to
+            worker.send_signal(signal.SIGTERM)
         while worker.poll() is None:
-            self.display.update([summary(folder) for folder in job.runs])
+            self._show(job)
             self._wait(worker)
         self._worker = None
         for folder in job.runs:
             with suppress(StoreError):
                 # Our own reading may have kept the worker from leaving one file behind (see RunStore.close).
                 RunStore.open(folder).close()
-        self.display.update([summary(folder) for folder in job.runs])
+        self._show(job)
         assert worker.stdout is not None
         report = worker.stdout.read()
         for stream in (worker.stdin, worker.stdout):
             if stream is not None:
                 stream.close()
         return self._outcome(worker.returncode, report, log)
+
+    def _show(self, job: Job) -> None:
+        """Show the runs of a job, and of those only the conditions that it asks."""
+        runs = [summary(folder) for folder in job.runs]
+        if job.conditions:
+            asked = [tuple(p for p in run.progress if p.condition in job.conditions) for run in runs]
+            runs = [replace(run, progress=progress) for run, progress in zip(runs, asked, strict=True)]
+        self.display.update(runs)
+
+    def _end_worker(self) -> None:
+        # Only where showing failed, as it does when the reader of our output goes away, is a worker left here.
+        if self._worker is not None and self._worker.poll() is None:
+            self._worker.send_signal(signal.SIGTERM)
+            self._worker.wait()
 
     def _wait(self, worker: subprocess.Popen[bytes]) -> None:
         try:
@@ -111,8 +131,7 @@ class Supervisor:
             " (an abort while a model answers is most often the GPU out of memory)" if code == -signal.SIGABRT else ""
         )
         self.display.problem(
-            f"the worker of {log.parent.name} {how}{hint}; every answer reported done is safe, {log} says more; "
-            f"go on with `rashomon resume {log.parent.name}`."
+            f"the worker of {log.parent.name} {how}{hint}; every answer reported done is safe, and {log} says more."
         )
         return 1
 

@@ -15,13 +15,12 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.config import RunSpec, parse
 from app.engine.lease import acquire_device
 from app.engine.loop import answer_pending, judge_pending
-from app.engine.plan import info_to_json
 from app.locks import FileLock
 from app.store.run import RunStore
 from benchmarks.base import get_benchmark
@@ -56,18 +55,18 @@ class Worker:
 
     def work(self) -> int:
         """Do the order; the exit code. Raises RashomonError."""
+        in_use: list[str] = []
         for folder in self.order.runs:
-            lock = FileLock(folder / "lock")
-            with lock:
-                if not lock.acquire(f"process {os.getpid()}"):
-                    raise StoreError(
-                        f"{lock.holder() or 'another process'} is already working on {folder.name}; "
-                        "`rashomon runs` shows how far it is."
-                    )
-                with RunStore.open(folder) as store:
-                    self._run(store)
+            with FileLock(folder / "lock") as lock:
+                if lock.acquire(f"process {os.getpid()}"):
+                    with RunStore.open(folder) as store:
+                        self._run(store)
+                else:
+                    in_use.append(f"{lock.holder() or 'another process'} is already working on {folder.name}")
             if self.stopped.is_set():
                 return INTERRUPTED
+        if in_use:
+            raise StoreError(f"{'; '.join(in_use)}; `rashomon runs` shows how far it is.")
         return 0
 
     def _run(self, store: RunStore) -> None:
@@ -82,7 +81,7 @@ class Worker:
                 backend = self._backend(store, spec)
                 if backend is not None:
                     self._note(store, "running")
-                    store.use_engine(info_to_json(backend.info))
+                    store.use_engine(asdict(backend.info))
                     protocol = Direct(spec.to_decoding())
                     answer_pending(
                         store,
@@ -125,7 +124,7 @@ class Worker:
 
 
 def main() -> None:
-    """The worker process's entry: an order as JSON in the first argument."""
+    """The worker process's entry; its arguments are the order."""
     order = _parse_order(sys.argv[1:])
     # Libraries print; the report must be the only thing on the pipe to the parent.
     report = os.fdopen(os.dup(1), "w")

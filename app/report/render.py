@@ -45,10 +45,11 @@ def reasons(table: Table) -> list[str]:
 
 def print_table(table: Table, console: Console | None = None) -> None:
     """Print a table to the terminal (or ``console``), its columns in as many parts under each other as the terminal is narrow."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = console or Console()
+    from app.report.console import Terminal
+
+    console = console or Terminal()
     label_width = min(max((len(clean(label)) for label, _ in table.rows), default=0), max(16, console.width // 3))
     parts = _parts(table, console.width - label_width - 1)
     for number, columns in enumerate(parts):

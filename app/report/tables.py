@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from app.store.run import RunStore
 from benchmarks.base import Estimate, Table, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
-from judges.base import get_judge, judge_names
+from judges.base import get_judge, judge_names, newest
 
 RESAMPLES = 1000
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -53,6 +54,8 @@ def judge_of(store: RunStore, judge: str | None) -> str:
     present = {key for p in store.progress() for key in p.judged}
     if name in present:
         return name
+    if (latest := newest(name, present)) is not None:
+        return latest
     if name in judge_names():
         return get_judge(name).id
     raise SpecError(f"no judge {name!r} has labelled this run; {did_you_mean(name, sorted(present) or judge_names())}")
@@ -66,9 +69,19 @@ def run_labels(stores: Sequence[RunStore]) -> list[str]:
         f"{model} ({spec['prompt_set']})" if len({s["prompt_set"] for s in specs}) > 1 else model
         for model, spec in zip(models, specs, strict=True)
     ]
-    return [
-        store.folder.name if labels.count(label) > 1 else label for label, store in zip(labels, stores, strict=True)
-    ]
+    return distinct(
+        [store.folder.name if labels.count(label) > 1 else label for label, store in zip(labels, stores, strict=True)]
+    )
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """``names`` with a number behind each that stood before: copies of one run are told apart by their order."""
+    seen: Counter[str] = Counter()
+    told = []
+    for name in names:
+        seen[name] += 1
+        told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return told
 
 
 def with_published(table: Table, benchmark: str) -> Table:

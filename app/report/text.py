@@ -30,6 +30,8 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "[": "{[}",  # after a line's end LaTeX would take it for an option
+    "]": "{]}",
     "Δ": r"$\Delta$",
     "±": r"$\pm$",
     "\n": " ",
@@ -75,5 +77,5 @@ def latex(text: str) -> str:
 
 def markdown(text: str) -> str:
     """``text`` as it may stand in a Markdown table cell: nothing in it is markup, a link or HTML."""
-    escaped = re.sub(r"([\\`*_{}\[\]<>()#+!|~&])", r"\\\1", clean(text, newlines=True))
+    escaped = re.sub(r"([\\`*_{}\[\]<>()#+!|~&@]|:(?=//)|(?<=www)\.)", r"\\\1", clean(text, newlines=True))
     return escaped.replace("\n", "<br>")

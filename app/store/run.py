@@ -13,11 +13,12 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from app.store.schema import migrate
+from app.store.failure import explained
+from app.store.rows import Answer, Judged, Pending, Progress
+from app.store.schema import MIGRATIONS, migrate, schema_version
 from benchmarks.base import (
     Generation,
     Instance,
@@ -32,62 +33,6 @@ from benchmarks.errors import StoreError
 DATABASE = "run.sqlite"
 _PAGE = 256
 _FIGURES = ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory")
-
-
-class StoreFullError(StoreError):
-    """The disk, or the database's page limit, is reached; what was committed is safe."""
-
-    exit_code = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A finished generation on its way into the store."""
-
-    ordinal: int
-    condition: str
-    step: int
-    request_digest: str
-    generation: Generation
-    last: bool
-    """Whether the protocol asks nothing more of this instance."""
-    verdicts: tuple[Verdict, ...] = ()
-    correct: tuple[bool, ...] = ()
-    """For each verdict, whether its label is right under the condition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """How many answers of one condition one judge has labelled, found right, found unparsed, or failed on."""
-
-    labelled: int = 0
-    correct: int = 0
-    unparsed: int = 0
-    failed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far one condition of a run is. ``seconds`` is the time spent answering, ``peak_memory`` in bytes."""
-
-    condition: str
-    total: int
-    done: int
-    errors: int
-    truncated: int
-    tokens: int
-    seconds: float
-    peak_memory: int
-    judged: Mapping[str, Judged]
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """An instance that is not done, with the accepted generations of its earlier steps."""
-
-    ordinal: int
-    instance: Instance
-    generations: tuple[Generation, ...]
 
 
 class RunStore:
@@ -109,7 +54,7 @@ class RunStore:
         store = cls._connect(folder)
         with store._transaction():
             for key, value in meta.items():
-                store._db.execute("INSERT INTO meta VALUES (?, ?)", (key, canonical_json(value)))
+                store._db.execute("INSERT INTO meta VALUES (?, ?)", (key, _storable(canonical_json(value))))
             totals: dict[str, int] = defaultdict(int)
             for ordinal, instance in enumerate(instances):
                 totals[instance.condition] += 1
@@ -129,25 +74,28 @@ class RunStore:
     def read(cls, folder: Path) -> Self:
         """The run in ``folder``, read only, also from a folder that cannot be written. Raises StoreError."""
         path = _must_exist(folder)
-        # A WAL database in a read-only folder opens only as immutable, which is right when nobody is writing it.
-        for options in ("mode=ro", "immutable=1"):
+        with explained(path):
             try:
-                connection = sqlite3.connect(
-                    f"{path.absolute().as_uri()}?{options}", uri=True, isolation_level=None, timeout=5
-                )
-                (version,) = connection.execute("PRAGMA user_version").fetchone()
-                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            except sqlite3.Error as error:
-                failure = error
-                continue
-            if version == 0:
-                raise StoreError(f"{folder} was never planned to the end; start its run again.")
-            return cls(folder, connection)
-        raise StoreError(f"{path} cannot be read as a run ({failure}); restore it from a copy.") from failure
+                connection = _read_only(path, "mode=ro")
+            except sqlite3.OperationalError:
+                # In a folder that cannot be written a database in WAL mode opens only as immutable, which leaves its
+                # log unread: right if that is empty.
+                log = path.with_name(path.name + "-wal")
+                if log.exists() and log.stat().st_size:
+                    raise
+                connection = _read_only(path, "immutable=1")
+            version = schema_version(connection)
+        if 0 < version < len(MIGRATIONS):
+            connection.close()
+            cls.open(folder).close()
+            return cls.read(folder)
+        if version == 0:
+            raise StoreError(f"{folder} was never planned to the end; remove it and start its run again.")
+        return cls(folder, connection)
 
     @classmethod
     def _connect(cls, folder: Path) -> Self:
-        try:
+        with explained(folder / DATABASE):
             connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=30)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
@@ -156,8 +104,6 @@ class RunStore:
             connection.execute("PRAGMA checkpoint_fullfsync = ON")
             connection.execute("PRAGMA foreign_keys = ON")
             migrate(connection)
-        except sqlite3.Error as error:
-            raise _explained(error, folder) from error
         return cls(folder, connection)
 
     def close(self) -> None:
@@ -177,7 +123,7 @@ class RunStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        try:
+        with explained(self.folder / DATABASE):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -186,29 +132,31 @@ class RunStore:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
-            raise _explained(error, self.folder) from error
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        with explained(self.folder / DATABASE):
+            return self._db.execute(sql, values).fetchall()
 
     # --- what the run is -------------------------------------------------------------------------
 
     def meta(self, key: str, default: Any = None) -> Any:
         """A value kept with the run, as JSON: "spec", "identity", "data", "created" ..."""
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return default if row is None else json.loads(row[0])
+        rows = self._rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return json.loads(rows[0][0]) if rows else default
 
     def set_meta(self, key: str, value: Any) -> None:
         """Keep a JSON value with the run."""
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, canonical_json(value)))
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, _storable(canonical_json(value))))
 
     def progress(self) -> list[Progress]:
         """How far each condition is, in the order the build first shows them."""
         judged: dict[str, dict[str, Judged]] = defaultdict(dict)
-        for condition, judge, *counts in self._db.execute(
+        for condition, judge, *counts in self._rows(
             "SELECT condition, judge, labelled, correct, unparsed, failed FROM judged ORDER BY judge"
         ):
             judged[condition][judge] = Judged(*counts)
-        rows = self._db.execute(f"SELECT {', '.join(_FIGURES)} FROM progress").fetchall()
+        rows = self._rows(f"SELECT {', '.join(_FIGURES)} FROM progress")
         order = self.meta("conditions", [])
         rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
         return [Progress(**dict(zip(_FIGURES, row, strict=True)), judged=judged[row[0]]) for row in rows]
@@ -221,10 +169,10 @@ class RunStore:
         if conditions:
             wanted = f" AND condition IN ({', '.join('?' * len(conditions))})"
         while True:
-            rows = self._db.execute(
+            rows = self._rows(
                 f"SELECT ordinal, body FROM instance WHERE NOT done AND ordinal > ?{wanted} ORDER BY ordinal LIMIT {_PAGE}",
                 (last, *conditions),
-            ).fetchall()
+            )
             if not rows:
                 return
             first, last = rows[0][0], rows[-1][0]
@@ -237,7 +185,7 @@ class RunStore:
         text = canonical_json(info)
         with self._transaction():
             self._db.execute("INSERT OR IGNORE INTO engine (info) VALUES (?)", (text,))
-        (self._engine_id,) = self._db.execute("SELECT id FROM engine WHERE info = ?", (text,)).fetchone()
+        ((self._engine_id,),) = self._rows("SELECT id FROM engine WHERE info = ?", (text,))
 
     def commit(self, answers: Sequence[Answer]) -> None:
         """Make answers and their verdicts durable, in one transaction with the counters.
@@ -320,14 +268,14 @@ class RunStore:
         """
         last = -1
         while True:
-            rows = self._db.execute(
+            rows = self._rows(
                 "SELECT g.id, i.ordinal, i.body FROM generation g JOIN instance i ON i.ordinal = g.instance"
                 " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
                 " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
                 " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ?)"
                 f" ORDER BY g.id LIMIT {_PAGE}",
                 (last, judge),
-            ).fetchall()
+            )
             if not rows:
                 return
             last = rows[-1][0]
@@ -350,7 +298,8 @@ class RunStore:
 
         With ``errors_only`` only those that failed. Returns how many instances are to be asked again.
         """
-        where, values = "i.done", list(conditions)
+        answered = "EXISTS (SELECT 1 FROM generation g WHERE g.instance = i.ordinal AND g.accepted)"
+        where, values = answered, list(conditions)
         if conditions:
             where += f" AND i.condition IN ({', '.join('?' * len(conditions))})"
         if errors_only:
@@ -402,16 +351,16 @@ class RunStore:
         where, values = ("id = ?", (only,)) if only is not None else ("1", ())
         last = -1
         while True:
-            rows = self._db.execute(
+            rows = self._rows(
                 f"SELECT ordinal, body FROM instance WHERE {where} AND ordinal > ? ORDER BY ordinal LIMIT {_PAGE}",
                 (*values, last),
-            ).fetchall()
+            )
             if not rows:
                 return
             first, last = rows[0][0], rows[-1][0]
             generations = self._generations("instance BETWEEN ? AND ?", (first, last))
             verdicts: dict[int, dict[str, Verdict]] = defaultdict(dict)
-            for ordinal, judge, status, label, reason, raw in self._db.execute(
+            for ordinal, judge, status, label, reason, raw in self._rows(
                 "SELECT g.instance, v.judge, v.status, v.label, v.reason, v.raw FROM verdict v"
                 " JOIN generation g ON g.id = v.generation WHERE g.accepted AND g.instance BETWEEN ? AND ?"
                 " ORDER BY v.judge",
@@ -424,11 +373,11 @@ class RunStore:
 
     def engines(self) -> list[dict[str, Any]]:
         """Every engine that answered in this run."""
-        return [json.loads(info) for (info,) in self._db.execute("SELECT info FROM engine ORDER BY id")]
+        return [json.loads(info) for (info,) in self._rows("SELECT info FROM engine ORDER BY id")]
 
     def _generations(self, where: str, values: Sequence[Any]) -> dict[int, list[Generation]]:
         found: dict[int, list[Generation]] = defaultdict(list)
-        for ordinal, instance_id, step, tokens, *rest in self._db.execute(
+        for ordinal, instance_id, step, tokens, *rest in self._rows(
             "SELECT g.instance, i.id, g.step, g.tokens, g.text, g.finish_reason, g.prompt_tokens, g.completion_tokens,"
             " g.prefill_s, g.decode_s, g.peak_memory, g.error FROM generation g JOIN instance i ON i.ordinal = g.instance"
             f" WHERE g.accepted AND g.{where} ORDER BY g.instance, g.step",
@@ -448,32 +397,16 @@ def _must_exist(folder: Path) -> Path:
     return path
 
 
+def _read_only(path: Path, how: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, timeout=5)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
 def _storable(text: str) -> str:
     # SQLite stores UTF-8; a lone surrogate has none and becomes its visible escape.
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _explained(error: sqlite3.Error, folder: Path) -> StoreError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return StoreFullError(
-            f"there is no room left for {folder}: every answer reported done is safe; "
-            f"free some space, then `rashomon resume {folder.name}`."
-        )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StoreError(f"cannot write in {folder}; make it writable or name another --workspace.")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreError(f"{folder / DATABASE} is damaged ({error}); restore it from a copy or start the run again.")
-    if code == sqlite3.SQLITE_IOERR:
-        return StoreFullError(
-            f"{folder / DATABASE} could not be written ({error}): every answer reported done is safe; "
-            f"see to the disk, then `rashomon resume {folder.name}`."
-        )
-    if code == sqlite3.SQLITE_BUSY:
-        return StoreError(f"{folder / DATABASE} is in use by another process; try again when it is done.")
-    raise error
-
-
-def progress_to_json(progress: Progress) -> dict[str, Any]:
-    """A condition's progress as a JSON object."""
-    return asdict(progress)

@@ -75,17 +75,24 @@ def migrate(connection: sqlite3.Connection) -> None:
 
     Raises StoreError for a database that a newer Rashomon wrote.
     """
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > len(MIGRATIONS):
-        raise StoreError(f"this run was written by a newer Rashomon (schema {version}); update Rashomon to read it.")
-    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+    while schema_version(connection) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for statement in script.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number}")
+            version = schema_version(connection)  # another process may have been quicker
+            if version < len(MIGRATIONS):
+                for statement in MIGRATIONS[version].split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """The version a database has. Raises StoreError for one that a newer Rashomon wrote."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(MIGRATIONS):
+        raise StoreError(f"this run was written by a newer Rashomon (schema {version}); update Rashomon to read it.")
+    return version

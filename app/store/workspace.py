@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.locks import FileLock
-from app.store.run import DATABASE, Progress, RunStore
+from app.paths import exists, typed_path
+from app.store.rows import Progress
+from app.store.run import DATABASE, RunStore
 from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError, StoreError
 
@@ -54,7 +57,7 @@ class Workspace:
                 import platformdirs
 
                 given = Path(platformdirs.user_data_dir("rashomon"))
-        return cls(given.expanduser().absolute())
+        return cls(typed_path(given))
 
     @property
     def runs_folder(self) -> Path:
@@ -63,6 +66,12 @@ class Workspace:
     def build_folder(self, benchmark: str) -> Path:
         """Where ``rashomon build`` puts a benchmark unless told otherwise."""
         return self.path / "benchmarks" / benchmark
+
+    def command(self) -> str:
+        """What to type before a command so that it finds this workspace: nothing more if it is the usual one."""
+        return (
+            "rashomon" if self.path == Workspace.find().path else f"rashomon --workspace {shlex.quote(str(self.path))}"
+        )
 
     def make(self) -> None:
         """Make the folder. Raises StoreError where that is not possible."""
@@ -82,8 +91,8 @@ class Workspace:
 
     def run_folder(self, name: str) -> Path:
         """The folder of a run given by name, the unambiguous beginning of one, or a path. Raises StoreError."""
-        if (Path(name) / DATABASE).is_file():
-            return Path(name).absolute()
+        if exists(Path(name) / DATABASE):
+            return typed_path(name)
         names = self.run_names()
         matches = [name] if name in names else [known for known in names if name and known.startswith(name)]
         if len(matches) == 1:
@@ -125,8 +134,7 @@ def summary(folder: Path) -> RunSummary:
 def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
     """A run's state now: what its worker noted, unless that worker is gone."""
     alive = FileLock(folder / "lock").holder() is not None
+    complete = all(p.done == p.total for p in progress)
     if noted in ("queued", "loading", "running", "judging") and not alive:
-        return "interrupted"
-    if noted == "done" and any(p.done < p.total for p in progress):
-        return "partial"
-    return noted
+        return "done" if complete else "interrupted"
+    return "partial" if noted == "done" and not complete else noted

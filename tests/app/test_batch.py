@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
+import shlex
 import shutil
 import signal
 import time
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.demo_charts import draw_sources
+from app.store.workspace import summary
 from tests.support.command import Rashomon, kill_all
 
 ESCAPES = "\x1b]52;c;c3RvbGVu\x07\x1b[31m[red]2008[/red] [@click=app.bell]x[/] \u202e"
@@ -104,6 +105,7 @@ def test_a_worker_that_aborts_ends_neither_the_batch_nor_the_other_models(rashom
     )
     assert "killed by SIGABRT" in done.stderr
     assert "GPU out of memory" in done.stderr
+    assert "go on with `rashomon resume cmc-bench-policy-always-image-paper-" in done.stderr
     found = states(rashomon)
     assert sorted(state for state, _, _ in found.values()) == ["done", "interrupted"]
 
@@ -164,6 +166,9 @@ def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None
         (["--name", "../outside"], "name"),
         (["--display", "fancy"], "there is no display 'fancy'"),
         (["--lmit", "3"], "'--limit'"),
+        (["--model", "policy:random", "--model", "no/such-model"], "no/such-model"),
+        (["--data", "~nobody-of-that-name/x"], "home folder that does not exist"),
+        (["--workspace"], "--workspace"),
         (["missing.toml"], "cannot read the spec"),
     ],
 )
@@ -196,9 +201,131 @@ def test_a_wrong_spec_names_the_key_and_the_nearest_right_word(rashomon: Rashomo
     assert len(told.splitlines()) == 1
 
 
-def test_a_dry_run_checks_and_runs_nothing(rashomon: Rashomon) -> None:
-    assert "the spec is right" in run_of(rashomon, "--dry-run")
+def test_a_dry_run_checks_all_and_runs_nothing(rashomon: Rashomon) -> None:
+    assert "the spec is right, 16 instances" in run_of(rashomon, "--dry-run", "--limit", "2")
     assert states(rashomon) == {}
+    for wrong in (["--strata", "nokey=1"], ["--model", "no/such-model"]):
+        run_of(rashomon, "--dry-run", *wrong, code=2)
+    run_of(rashomon, "--name", "x", "--limit", "1")
+    assert "limit: was 1, is 2" in run_of(rashomon, "--dry-run", "--name", "x", "--limit", "2", code=2)
+
+
+def test_what_is_said_twice_is_done_once(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--judge", "match", "--judge", "match", "--model", "policy:uniform", "--name", "x", "--limit", "1")
+    assert states(rashomon)["x"] == ("done", 8, 8)
+
+
+def test_the_workspace_may_be_named_anywhere_and_a_value_may_be_called_batch(
+    rashomon: Rashomon, tmp_path: Path
+) -> None:
+    data = rashomon.workspace / "benchmarks" / "cmc-bench"
+    run_of(rashomon, "--data", data, "--limit", "1", "--name", "batch", "--workspace", tmp_path / "other")
+    assert states(rashomon) == {}
+    (run,) = json.loads(rashomon.run("runs", "--json", f"--workspace={tmp_path / 'other'}").stdout)
+    assert (run["name"], run["state"]) == ("batch", "done")
+
+
+def test_the_line_that_says_how_to_go_on_works_as_it_stands(rashomon: Rashomon, tmp_path: Path) -> None:
+    other = tmp_path / "an other place"
+    data = rashomon.workspace / "benchmarks" / "cmc-bench"
+    process = rashomon.ordered(seconds=(0.02, 0.03)).start(
+        "--workspace",
+        other,
+        "batch",
+        "--benchmark",
+        "cmc-bench",
+        "--model",
+        "policy:uniform",
+        "--name",
+        "x",
+        "--data",
+        data,
+    )
+    wait_until(lambda: (other / "runs" / "x").exists() and summary(other / "runs" / "x").done > 3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    typed = shlex.split(err.rpartition("go on with `")[2].partition("`")[0])
+    assert typed[0] == "rashomon"
+    rashomon.run(*typed[1:])
+    assert summary(other / "runs" / "x").state == "done"
+
+
+def test_interrupted_among_several_runs_it_says_to_give_the_same_command(rashomon: Rashomon) -> None:
+    process = rashomon.ordered(seconds=(0.02, 0.03)).start(
+        "--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--model", "policy:random"
+    )
+    wait_until(lambda: any(done > 3 for _, done, _ in states(rashomon).values()))
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "go on with the same command" in err
+    assert sorted(done > 0 for _, done, _ in states(rashomon).values()) == [False, True]
+
+
+def test_a_signal_before_there_is_a_worker_is_not_lost(rashomon: Rashomon) -> None:
+    for delay in (0.05, 0.15, 0.25, 0.35):
+        process = rashomon.ordered(seconds=(0.05, 0.06)).start(
+            "--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x"
+        )
+        time.sleep(delay)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+        assert "Traceback" not in err
+        assert process.returncode in (130, -signal.SIGTERM), err  # the latter before Python runs our code
+    assert states(rashomon).get("x", ("", 0, 0))[1] < 224
+
+
+def test_a_reader_that_goes_away_ends_a_listing_and_stops_a_run(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "x", "--limit", "4")
+    listing = rashomon.start("show", "x")
+    assert listing.stdout is not None
+    listing.stdout.close()
+    assert listing.wait(timeout=20) == 0
+    batch = rashomon.ordered(seconds=(0.05, 0.06)).start(
+        "--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "y", "--display", "json"
+    )
+    assert batch.stdout is not None
+    batch.stdout.readline()
+    batch.stdout.close()
+    assert batch.wait(timeout=20) == 130
+    assert batch.stderr is not None
+    assert "go on with `rashomon resume y`" in batch.stderr.read()
+
+
+def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) -> None:
+    slow = rashomon.ordered(seconds=(0.02, 0.03))
+    first = slow.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--prompt-set", "paper")
+    wait_until(lambda: any(done > 3 for _, done, _ in states(rashomon).values()))
+    told = run_of(rashomon, "--prompt-set", "paper", "--prompt-set", "conflict-aware", code=2)
+    assert "already working on cmc-bench-policy-uniform-paper" in told
+    kill_all(first)
+    found = {
+        name.split("-policy-uniform-")[1].rpartition("-")[0]: state for name, (state, _, _) in states(rashomon).items()
+    }
+    assert found == {"paper": "interrupted", "conflict-aware": "done"}
+
+
+def test_a_condition_that_the_run_does_not_have_is_refused(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "x", "--limit", "1", "--conditions", "aligned")
+    assert "x has no condition 'text-only'" in rashomon.run("resume", "x", "--conditions", "text-only", code=2).stderr
+
+
+def test_copies_of_one_run_are_told_apart_in_tables_and_files(rashomon: Rashomon, tmp_path: Path) -> None:
+    run_of(rashomon, "--name", "x", "--limit", "2")
+    shutil.copytree(rashomon.workspace / "runs" / "x", tmp_path / "copy" / "x")
+    rashomon.run("export", "x", tmp_path / "copy" / "x", "--out", tmp_path / "out")
+    with (tmp_path / "out" / "main.csv").open(newline="") as lines:
+        rows = [row["row"] for row in csv.DictReader(lines)]
+    assert rows[:2] == ["x", "x (2)"]
+    assert (tmp_path / "out" / "x.samples.csv").read_bytes() == (tmp_path / "out" / "x (2).samples.csv").read_bytes()
+
+
+def test_a_demo_touches_nothing_that_is_not_its_own(rashomon: Rashomon) -> None:
+    mine = rashomon.workspace / "rashomon-demo"
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("years of work")
+    assert "is not a demo's" in rashomon.run("demo", code=2).stderr
+    assert (mine / "thesis.tex").read_text() == "years of work"
 
 
 def test_a_run_that_is_no_longer_what_it_was_is_refused_with_the_difference(rashomon: Rashomon) -> None:
@@ -281,19 +408,33 @@ def test_a_workspace_that_cannot_be_written_is_told(rashomon: Rashomon, tmp_path
     assert "--workspace" in told
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
 def test_a_read_only_workspace_is_told_and_its_runs_are_still_shown(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "x", "--limit", "1")
+    run_of(rashomon, "--name", "half", "--limit", "2", "--conditions", "aligned")
+    rashomon.run("resume", "half", "--repeat", "--conditions", "aligned")
     runs = rashomon.workspace / "runs"
-    runs.chmod(0o500)
-    (runs / "x").chmod(0o500)
+    for folder in (runs / "x", runs / "half", runs):
+        folder.chmod(0o500)
     try:
-        assert "cannot write" in run_of(rashomon, "--name", "y", "--limit", "1", code=2)
-        assert states(rashomon)["x"][0] == "done"
+        if not may_write(runs):
+            assert "cannot write" in run_of(rashomon, "--name", "y", "--limit", "1", code=2)
+        assert states(rashomon)["x"] == ("done", 8, 8)
         rashomon.run("show", "x")
+        # Nothing is left to do, so nothing needs to be written.
+        assert "are answered already" in rashomon.run("resume", "x").stdout
     finally:
-        runs.chmod(0o700)
-        (runs / "x").chmod(0o700)
+        for folder in (runs, runs / "x", runs / "half"):
+            folder.chmod(0o700)
+
+
+def may_write(folder: Path) -> bool:
+    """Whether this user may write although the mode says no, as root may."""
+    try:
+        (folder / "probe").mkdir()
+    except PermissionError:
+        return False
+    (folder / "probe").rmdir()
+    return True
 
 
 def test_a_build_that_moved_is_named_again_and_the_run_goes_on(rashomon: Rashomon) -> None:

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.engine.loop import GROUP_SIZE, answer_pending
-from app.store.run import Answer, RunStore
+from app.store.rows import Answer
+from app.store.run import RunStore
 from benchmarks.base import Record
 from tests.app.test_store import META
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances

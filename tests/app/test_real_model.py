@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.demo_charts import draw_sources
+from app.store.workspace import Workspace
 from mlx_backends.tiny import build_tiny_vlm
 from tests.app.test_batch import states, wait_until
 from tests.support.command import Rashomon, kill_all
@@ -119,5 +120,7 @@ def test_the_demo_ends_in_the_papers_table(tmp_path: Path) -> None:
     ):
         assert row in told
     assert "show demo-tiny-vlm" in told
-    assert {state for state, _, _ in states(Rashomon(tmp_path)).values()} == {"done"}
+    assert states(Rashomon(tmp_path)) == {}, "it keeps to a workspace of its own"
+    demo = Workspace(tmp_path / "workspace" / "rashomon-demo")
+    assert [run.state for run in demo.summaries()] == ["done"] * 6
     assert Rashomon(tmp_path).run("demo", "--display", "none").returncode == 0, "it can be done twice"

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.engine.loop import answer_pending, judge_pending
-from app.store.run import DATABASE, Answer, Progress, RunStore, StoreFullError
+from app.locks import FileLock
+from app.store.failure import StoreFullError
+from app.store.rows import Answer, Progress
+from app.store.run import DATABASE, RunStore
 from app.store.schema import MIGRATIONS
 from benchmarks.base import Generation, Instance, Text, Verdict
 from benchmarks.errors import StoreError
@@ -140,7 +144,7 @@ def test_a_database_at_its_page_limit_loses_nothing_that_was_reported(tmp_path: 
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages + 6}")
     backend = Scripted()
-    with pytest.raises(StoreFullError, match=r"no room left.*rashomon resume"):
+    with pytest.raises(StoreFullError, match=r"no room is left.*every answer reported done is safe"):
         answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy())
     store.close()
     with RunStore.open(tmp_path) as again:
@@ -169,7 +173,7 @@ def test_a_run_in_a_folder_that_cannot_be_written_is_read(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(b"not a database at all, just bytes" * 50, "cannot be read as a run"), (b"", "never planned")],
+    [(b"not a database at all, just bytes" * 50, "is damaged"), (b"", "never planned")],
 )
 def test_a_damaged_database_is_told_in_a_sentence(tmp_path: Path, content: bytes, says: str) -> None:
     (tmp_path / DATABASE).write_bytes(content)
@@ -183,3 +187,97 @@ def test_a_run_written_by_a_newer_version_is_not_touched(tmp_path: Path) -> None
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     with pytest.raises(StoreError, match="newer Rashomon"):
         RunStore.open(tmp_path)
+
+
+def test_pages_damaged_in_the_middle_are_told_too(tmp_path: Path) -> None:
+    with make(tmp_path, 400) as store:
+        answer(store)
+    path = tmp_path / DATABASE
+    content = bytearray(path.read_bytes())
+    content[8192 : len(content) // 2] = b"\xff" * (len(content) // 2 - 8192)
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="is damaged"), RunStore.read(tmp_path) as store:
+        list(store.records())
+
+
+def test_two_processes_that_migrate_at_once_both_succeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, 2).close()
+    slow = (*MIGRATIONS, "CREATE TABLE extra AS WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n"
+            " WHERE i < 300000) SELECT count(*) FROM n")  # fmt: skip
+    monkeypatch.setattr("app.store.schema.MIGRATIONS", slow)
+    failures: list[BaseException] = []
+
+    def migrate_once() -> None:
+        try:
+            RunStore.open(tmp_path).close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=migrate_once) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_reading_a_run_of_an_older_version_brings_it_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, 2).close()
+    newer = (*MIGRATIONS, "CREATE TABLE extra (x)")
+    monkeypatch.setattr("app.store.schema.MIGRATIONS", newer)
+    monkeypatch.setattr("app.store.run.MIGRATIONS", newer)
+    with RunStore.read(tmp_path) as store:
+        assert store._rows("SELECT count(*) FROM extra") == [(0,)]
+
+
+def test_a_copy_whose_log_cannot_be_read_is_refused_rather_than_shown_old(tmp_path: Path) -> None:
+    store = make(tmp_path / "run", 20)
+    answer(store)
+    (tmp_path / "copy").mkdir()
+    for name in (DATABASE, DATABASE + "-wal"):
+        (tmp_path / "copy" / name).write_bytes((tmp_path / "run" / name).read_bytes())
+    with RunStore.read(tmp_path / "copy") as copied:
+        assert sum(p.done for p in copied.progress()) == 20
+
+
+def test_repeating_takes_back_the_first_step_of_what_is_half_done(tmp_path: Path) -> None:
+    store = make(tmp_path, 4)
+
+    def one_is_there() -> bool:
+        return bool(store._rows("SELECT 1 FROM generation"))
+
+    answer_pending(store, Scripted(), TwoSteps(), [], Toy(), stop=one_is_there)
+    half = [record for record in store.records() if len(record.generations) == 1]
+    assert half, "stopped between two steps"
+    store.repeat()
+    assert [len(record.generations) for record in store.records()] == [0] * 4
+    answer(store)
+    assert [len(record.generations) for record in store.records()] == [2] * 4
+
+
+def test_looking_at_a_lock_refuses_nobody(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    assert lock.acquire("first")
+    lock.release()
+    end = threading.Event()
+
+    def look() -> None:
+        while not end.is_set():
+            FileLock(tmp_path / "lock").holder()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for _ in range(300):
+            with FileLock(tmp_path / "lock") as mine:
+                assert mine.acquire("worker")
+    finally:
+        end.set()
+        thread.join()
+    with FileLock(tmp_path / "lock") as mine:
+        assert mine.acquire("process 7")
+        assert FileLock(tmp_path / "lock").holder() == "process 7"
+        assert not FileLock(tmp_path / "lock").acquire("other", patience=0.05)
+    assert FileLock(tmp_path / "lock").holder() is None

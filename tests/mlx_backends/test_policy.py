@@ -124,7 +124,6 @@ def test_neither_avoids_references_that_happen_to_be_its_own_values(taken: str) 
 
 def test_a_policy_takes_as_many_as_its_capacity_and_no_device() -> None:
     policy = Policy("policy:always-image")
-    assert not policy.needs_device
     assert not policy.info.needs_device
     assert (policy.info.engine, policy.info.model) == ("policy", "policy:always-image")
     for number in range(policy.capacity):

@@ -17,7 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from app.engine.loop import answer_pending
-from app.store.run import Answer, RunStore
+from app.store.rows import Answer
+from app.store.run import RunStore
 from benchmarks.base import Decoding, Generation, Instance, Request, Text
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import Direct

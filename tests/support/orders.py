@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 
 SLOW_MIGRATION = """
-    CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 2000000)
+    CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000000)
         SELECT count(*) AS counted FROM numbers;
     CREATE TABLE copied AS SELECT * FROM generation;
     CREATE TABLE slower AS SELECT counted FROM slow
@@ -56,7 +56,7 @@ class Watched(Backend):
 
 def apply(orders: dict[str, Any]) -> None:
     """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``,
-    ``judge_seconds``, ``migration``."""
+    ``judge_seconds``, ``row_seconds``, ``migration``."""
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe
@@ -81,6 +81,16 @@ def apply(orders: dict[str, Any]) -> None:
             return verdict_of(judge, record, benchmark)
 
         loop.verdict_of = slow_verdict
+    if "row_seconds" in orders:
+        from benchmarks.build import BuildWriter
+
+        add_row = BuildWriter.add_row
+
+        def slow_row(writer: BuildWriter, row: Mapping[str, Any]) -> None:
+            time.sleep(orders["row_seconds"])
+            add_row(writer, row)
+
+        setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
     if orders.get("migration"):
         from app.store import schema
 

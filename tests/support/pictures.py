@@ -1,6 +1,6 @@
 """The README's pictures: ``python -m tests.support.pictures WORKSPACE SCREEN``.
 
-WORKSPACE is one in which ``rashomon demo`` has run; SCREEN a file with a terminal's screen while a batch runs, colours
+WORKSPACE is the one that ``rashomon demo`` made; SCREEN a file with a terminal's screen while a batch runs, colours
 included, as ``tmux capture-pane -p -e`` writes it.
 """
 

@@ -1,0 +1,23 @@
+"""Paths as people type them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.errors import SpecError
+
+
+def typed_path(text: str | Path, base: Path = Path()) -> Path:
+    """``text`` as an absolute path: ``~`` and ``~name`` resolved, relative to ``base``. Raises SpecError for no such home."""
+    try:
+        return Path(base, Path(text).expanduser()).absolute()
+    except RuntimeError as error:
+        raise SpecError(f"{str(text)!r} names a home folder that does not exist; write the whole path.") from error
+
+
+def exists(text: str | Path) -> bool:
+    """Whether there is such a file or folder; False for what cannot be a path at all."""
+    try:
+        return Path(text).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):
+        return False
