@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from benchmarks.base import Media
 from benchmarks.errors import MediaError, SpecError
-from benchmarks.media import LARGEST_IMAGE, image_suffix, load_image, pixel_digest
+from benchmarks.media import LARGEST_IMAGE, image_suffix, load_image, pixel_digest, read_media
 from tests.benchmarks.small_data import bomb, picture
 
 
@@ -123,3 +125,13 @@ def test_the_digest_is_of_the_picture_and_not_of_the_file() -> None:
     assert pixel_digest(png) == pixel_digest(bmp) != pixel_digest(load_image(picture(10)))
     wide, tall = (Image.new("RGB", size) for size in ((2, 3), (3, 2)))
     assert pixel_digest(wide) != pixel_digest(tall)
+
+
+def test_a_medium_that_is_not_the_one_it_is_named_by_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.png"
+    path.write_bytes(b"other pixels")
+    media = Media(hashlib.sha256(b"pixels").hexdigest(), ".png")
+    with pytest.raises(MediaError, match="is not the one that was built"):
+        read_media(path, media)
+    path.write_bytes(b"pixels")
+    assert read_media(path, media) == b"pixels"
