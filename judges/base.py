@@ -16,6 +16,8 @@ class Judge(ABC):
     name: str
     version: str
     description: str
+    caveat: str = ""
+    """What whoever reads figures made with it must know; it stands under every table."""
 
     @property
     def id(self) -> str:

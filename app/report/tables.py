@@ -44,7 +44,8 @@ def tables_of(
             raise SpecError(f"there is no table {only!r}; {did_you_mean(only, known)}")
         tables = [table for table in tables if table.name == only]
     # Whoever copies a figure must be able to see whose labels it rests on.
-    tables = [replace(table, notes=(*table.notes, f"Labels by {judge_id}.")) for table in tables]
+    whose = f"Labels by {judge_id}{_caveat(judge_id)}."
+    tables = [replace(table, notes=(*table.notes, whose)) for table in tables]
     return [with_published(table, benchmark.name) for table in tables] if published else tables
 
 
@@ -59,6 +60,12 @@ def judge_of(store: RunStore, judge: str | None) -> str:
     if name in judge_names():
         return get_judge(name).id
     raise SpecError(f"no judge {name!r} has labelled this run; {did_you_mean(name, sorted(present) or judge_names())}")
+
+
+def _caveat(judge_id: str) -> str:
+    name = judge_id.rpartition("@")[0]
+    caveat = get_judge(name).caveat if name in judge_names() else ""
+    return f", {caveat}" if caveat else ""
 
 
 def run_labels(stores: Sequence[RunStore]) -> list[str]:
