@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from app.engine.loop import GROUP_SIZE, answer_pending
 from app.store.rows import Answer
 from app.store.run import RunStore
-from benchmarks.base import Record
+from benchmarks.base import Record, Verdict
+from judges.base import FunctionJudge
 from tests.app.test_store import META
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
 
@@ -87,3 +88,25 @@ def test_only_the_named_conditions_are_answered(tmp_path: Path) -> None:
     store.use_engine({"engine": "scripted"})
     answer_pending(store, Scripted(), TwoSteps(), [], Toy(), conditions=["twisted"])
     assert [(p.condition, p.done) for p in store.progress()] == [("plain", 0), ("twisted", 10)]
+
+
+class Inventive(FunctionJudge):
+    """A judge whose labels no benchmark has."""
+
+    name = "inventive"
+    version = "1"
+    description = "makes labels up"
+
+    def judge(self, record: Record) -> Verdict:
+        return Verdict(self.id, "labelled", "MAYBE", raw="MAYBE!")
+
+
+def test_a_label_that_the_benchmark_does_not_have_is_a_failure_of_the_judge(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, META, toy_instances(4))
+    store.use_engine({"engine": "scripted"})
+    answer_pending(store, Scripted(), TwoSteps(), [Inventive()], Toy())
+    for record in store.records():
+        verdict = record.verdicts["inventive@1"]
+        assert (verdict.status, verdict.label, verdict.raw) == ("judge-failed", None, "MAYBE!")
+        assert "unknown label 'MAYBE'" in verdict.reason
+    assert [p.judged["inventive@1"].failed for p in store.progress()] == [2, 2]

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from app.config import load_spec
-from app.engine.plan import differences
+from app.engine.plan import check, check_identity, differences
+from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.build import BuildWriter
+from benchmarks.errors import SourceError, SpecError, StoreError
 
 
 def test_the_same_spec_has_the_same_name_and_any_change_another() -> None:
@@ -78,3 +80,25 @@ def test_a_cloud_synchronised_workspace_is_warned_about(folder: str) -> None:
     assert warning is not None
     assert "--workspace" in warning
     assert Workspace(Path("/Users/someone/bench")).warning() is None
+
+
+def test_a_build_with_a_repeated_id_is_refused(tmp_path: Path) -> None:
+    row = {"group": "g", "condition": "aligned", "question": "q?", "image": None, "passage": "p", "references": {}}
+    with BuildWriter(tmp_path / "built") as writer:
+        for _ in range(2):
+            writer.add_row({**row, "id": "g/aligned", "strata": {"type": "factual"}})
+        writer.finish({"benchmark": "cmc-bench"})
+    given = {"benchmark": "cmc-bench", "model": "policy:random", "data": str(tmp_path / "built")}
+    (spec,) = load_spec(None, given).runs()
+    with pytest.raises(SourceError, match="holds the id 'g/aligned' more than once"):
+        check(Workspace(tmp_path / "workspace"), spec)
+
+
+def test_a_device_or_version_that_changed_is_named_and_may_be_accepted(tmp_path: Path) -> None:
+    before = {"model": "m", "device": "metal", "version of mlx": "1"}
+    store = RunStore.create(tmp_path, {"identity": before}, [])
+    for change, accepted in (({"device": "cpu"}, True), ({"version of mlx": "2"}, True), ({"model": "n"}, False)):
+        with pytest.raises(SpecError, match="--accept-engine" if accepted else "another --name"):
+            check_identity(store, {**before, **change}, accept_engine=False, folder=tmp_path)
+        if accepted:
+            check_identity(store, {**before, **change}, accept_engine=True, folder=tmp_path)
