@@ -180,6 +180,9 @@ def parse(model: type[M], values: Any, where: str) -> M:
             raise SpecError(
                 f"{where}: {key!r} is missing; say it in the spec or as --{key.replace('_', '-')}."
             ) from error
-        raise SpecError(
-            f"{where}: {key} = {first['input']!r}: {first['msg'][:1].lower() + first['msg'][1:]}."
-        ) from error
+        wrong = first["msg"][:1].lower() + first["msg"][1:]
+        if first["type"] == "too_short":
+            wrong = "name at least one"
+        elif first["type"] == "string_pattern_mismatch":
+            wrong = "use letters, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
+        raise SpecError(f"{where}: {key} = {first['input']!r}: {wrong}.") from error

@@ -101,6 +101,8 @@ class BuildWriter:
         self._in_place = False
 
     def __enter__(self) -> Self:
+        if self.out.exists() and self.out.samefile(Path.cwd()):
+            raise SourceError(f"{self.out} is the folder you are in, which cannot be replaced; name another one.")
         taken = f"another process is building {self.out}; wait for it or name another folder."
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +135,7 @@ class BuildWriter:
         """Store a medium's bytes once; ``suffix`` with its dot."""
         media = Media(hashlib.sha256(data).hexdigest(), suffix)
         if media.name not in self._media:
-            (self._folder / "media" / media.name).write_bytes(data)
+            _write_durably(self._folder / "media" / media.name, data)
             self._media.add(media.name)
         return media
 
@@ -152,7 +154,8 @@ class BuildWriter:
     def finish(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Build:
         """Complete the build with ``manifest`` (the writer adds format, counts of rows and media, and digests).
 
-        A build that is already at ``out`` is kept if it is the same one, replaced if ``replace``, else SourceError.
+        A build that is already at ``out`` gives way if it is the same one (and so is mended), or if ``replace``; else
+        SourceError.
         """
         whole = {
             **manifest,
@@ -162,21 +165,26 @@ class BuildWriter:
             "media": len(self._media),
             "media_sha256": digest(sorted(self._media)),
         }
-        (self._folder / "manifest.json").write_text(
-            json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n", "utf-8"
-        )
+        manifest_text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        _write_durably(self._folder / "manifest.json", manifest_text.encode("utf-8"))
         for stream in (self._instances, self._skipped):
             stream.flush()
             os.fsync(stream.fileno())
         if self.out.exists():
             if not (self.out / "manifest.json").exists() and any(self.out.iterdir()):
                 raise SourceError(f"{self.out} holds other files; name an empty or new folder with --out.")
-            if (self.out / "manifest.json").exists() and Build.open(self.out).digest == digest(whole):
-                return Build.open(self.out)
-            if not replace and any(self.out.iterdir()):
-                raise SourceError(f"{self.out} holds another build; name another folder with --out, or add --replace.")
+            if not replace and any(self.out.iterdir()) and not self._is_this_build(digest(whole)):
+                raise SourceError(
+                    f"{self.out} holds another build, or a damaged one; name another folder with --out, or add --replace."
+                )
         self._put_in_place()
         return Build.open(self.out)
+
+    def _is_this_build(self, wanted: str) -> bool:
+        try:
+            return Build.open(self.out).digest == wanted
+        except SourceError:
+            return False
 
     def _put_in_place(self) -> None:
         # The old build goes by a rename too: deleted where it stands, it would for a while be half of one.
@@ -187,3 +195,10 @@ class BuildWriter:
         os.rename(self._folder, self.out)
         self._in_place = True
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())

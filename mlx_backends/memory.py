@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 GIB = 2**30
@@ -80,4 +81,14 @@ def _total() -> int:
         asked = subprocess.run(["/usr/sbin/sysctl", "-n", "hw.memsize"], capture_output=True, text=True, check=False)
         if asked.returncode == 0 and asked.stdout.strip().isdigit():
             return int(asked.stdout)
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(physical, _container_limit() or physical)
+
+
+def _container_limit() -> int | None:
+    """The memory a Linux container may use, where one is set."""
+    try:
+        text = Path("/sys/fs/cgroup/memory.max").read_text()
+    except OSError:
+        return None
+    return int(text) if text.strip().isdigit() else None

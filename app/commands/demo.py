@@ -69,7 +69,9 @@ def _perform(home: Workspace, shown: Display, display: str | None) -> int:
         (spec,) = BatchSpec(benchmark="cmc-bench", model=(each,), name=f"demo-{name}", decoding=decoding).runs()
         planned.append(plan(home, check(home, spec)))
     code = work(home, planned, shown, display=display)
-    rashomon = "rashomon" if shutil.which("rashomon") else _short(Path(sys.argv[0]).absolute())
+    script = Path(sys.argv[0]).absolute()
+    called = _short(script) if script.name == "rashomon" else f"{_short(Path(sys.executable))} -m app.main"
+    rashomon = "rashomon" if shutil.which("rashomon") else called
     model_id = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
     _tell(f"\nLook closer:       {clean(rashomon)} --workspace {clean(_short(home.path))} show demo-tiny-vlm")
     _tell(f"Run a real model:  {clean(rashomon)} build cmc-bench --source chartqa=FOLDER --source mmmu=FOLDER")

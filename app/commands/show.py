@@ -66,6 +66,7 @@ def _tell_sample(folder: Path, one: dict[str, Any]) -> None:
         line(f"{key} says", " | ".join(values))
     for step in one["steps"]:
         line("answer", step["error"] or step["text"])
-        line("finished", f"{step['finish_reason']}, {step['completion_tokens']} tokens")
+        tokens = "" if step["completion_tokens"] is None else f", {step['completion_tokens']} tokens"
+        line("finished", step["finish_reason"] + tokens)
     for judge, verdict in one["verdicts"].items():
         line(judge, f"{verdict['label'] or verdict['status']} ({verdict['reason']})")

@@ -126,7 +126,8 @@ def to_csv(table: Table) -> str:
         row: list[Any] = [spreadsheet_cell(label)]
         for cell, estimated in zip(cells, wide, strict=True):
             if isinstance(cell, Estimate):
-                row += [cell.value, cell.low, cell.high, cell.n]
+                unknown = cell.value is not None and not cell.n  # of a published figure
+                row += [cell.value, cell.low, cell.high, None if unknown else cell.n]
             elif estimated:
                 row += [cell, None, None, None]
             else:

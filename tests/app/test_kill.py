@@ -63,13 +63,21 @@ def same_export(rashomon: Rashomon, home: Path) -> None:
     assert len(expected) >= 5
 
 
+def calls_in(log: Path) -> list[str]:
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def more_calls_than(log: Path, count: int) -> bool:
+    return len(calls_in(log)) > count
+
+
 def judged_more_than(rashomon: Rashomon, count: int) -> bool:
     return query(rashomon, "SELECT count(*) FROM verdict")[0][0] > count
 
 
 @pytest.mark.parametrize(
     ("kind", "seconds", "in_flight"),
-    [("answers", (0.0, 0.012), 1 + COMMIT_ANSWERS), ("slow answers", (0.06, 0.09), 1)],
+    [("answers", (0.0, 0.025), 1 + COMMIT_ANSWERS), ("slow answers", (0.06, 0.09), 1)],
 )
 def test_killed_while_answering(
     home: Path, tmp_path: Path, kind: str, seconds: tuple[float, float], in_flight: int
@@ -78,24 +86,29 @@ def test_killed_while_answering(
     calls = tmp_path / "calls"
     rashomon = fresh(home, tmp_path).ordered(calls=str(calls), seconds=seconds)
     accepted: set[tuple[int, ...]] = set()
-    asked_again = 0
-    for _ in range(KILLS[kind]):
+    asked_again = effective = 0
+    for number in range(KILLS[kind]):
         process = batch(rashomon)
-        time.sleep(chance.uniform(0.3, 1.6))
+        if number % 4 == 0:  # anywhere, also before there is a worker or a plan
+            time.sleep(chance.uniform(0, 1))
+        else:
+            wait_until(partial(more_calls_than, calls, len(accepted) + asked_again))
+            time.sleep(chance.uniform(seconds[1], 12 * seconds[1]))
         reported = _kill_and_last_report(process)
         if not (rashomon.workspace / "runs" / RUN / DATABASE).exists():
-            continue
+            continue  # killed before there was anything to lose
         kept = set(query(rashomon, "SELECT id, instance, step FROM generation WHERE accepted"))
         assert kept >= accepted, "an answer that was durable is gone"
         assert len(kept) >= reported, "an answer that was reported done is gone"
+        effective += len(kept) > len(accepted)
         accepted = kept
-        made = calls.read_text().splitlines() if calls.exists() else []
+        made = calls_in(calls)
         lost = len(made) - asked_again - len(kept)
         assert 0 <= lost <= in_flight
         asked_again += lost
     rashomon.run("resume", RUN, "--display", "none")
     (total,) = query(rashomon, "SELECT count(*) FROM instance")[0]
-    assert accepted, "no kill came late enough to mean anything"
+    assert effective >= KILLS[kind] // 3, "too few kills came while it was answering to mean anything"
     assert query(rashomon, "SELECT count(*), count(DISTINCT instance) FROM generation") == [(total, total)]
     counted = Counter(calls.read_text().splitlines())
     assert sum(counted.values()) - total == asked_again
@@ -105,7 +118,7 @@ def test_killed_while_answering(
 
 def test_killed_while_judging(home: Path, tmp_path: Path) -> None:
     chance = random.Random(8)
-    rashomon = fresh(home, tmp_path).ordered(judge_seconds=0.02)
+    rashomon = fresh(home, tmp_path).ordered(judge_seconds=0.1)
     Rashomon(tmp_path).run(
         "batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN, "--display", "none"
     )

@@ -83,7 +83,14 @@ def test_a_cloud_synchronised_workspace_is_warned_about(folder: str) -> None:
 
 
 def test_a_build_with_a_repeated_id_is_refused(tmp_path: Path) -> None:
-    row = {"group": "g", "condition": "aligned", "question": "q?", "image": None, "passage": "p", "references": {}}
+    row: dict[str, Any] = {
+        "group": "g",
+        "condition": "aligned",
+        "question": "q?",
+        "image": None,
+        "passage": "p",
+        "references": {},
+    }
     with BuildWriter(tmp_path / "built") as writer:
         for _ in range(2):
             writer.add_row({**row, "id": "g/aligned", "strata": {"type": "factual"}})

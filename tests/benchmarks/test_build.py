@@ -50,6 +50,37 @@ def test_another_build_is_replaced_only_when_told(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "mended_by"),
+    [
+        ("media", None, "the same"),
+        ("instances.jsonl", b'{"id": "b"}\n', "--replace"),
+        ("manifest.json", b"{", "--replace"),
+    ],
+)
+def test_a_damaged_build_is_mended_by_building_it_again(
+    file: str, content: bytes | None, mended_by: str, tmp_path: Path
+) -> None:
+    first = write(tmp_path / "out")
+    if content is None:
+        next((first.path / "media").iterdir()).write_bytes(b"spoilt")
+    else:
+        (first.path / file).write_bytes(content)
+    if mended_by == "--replace":
+        with pytest.raises(SourceError, match="--replace"):
+            write(tmp_path / "out")
+    again = write(tmp_path / "out", replace=mended_by == "--replace")
+    assert again.digest == first.digest
+    assert next((again.path / "media").iterdir()).read_bytes() == b"pixels"
+    assert list(again.rows()) == [{"id": "a", "answer": "1"}]
+
+
+def test_the_folder_one_stands_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match="the folder you are in"):
+        write(tmp_path)
+
+
 def test_a_folder_with_other_files_is_never_touched(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
