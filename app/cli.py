@@ -65,7 +65,7 @@ def cli(context: click.Context, workspace: Path | None) -> None:
 @click.option("--prompt-set", multiple=True, metavar="NAME", help="Repeatable.")
 @click.option("--judge", multiple=True, metavar="NAME", help="Repeatable; the first one's labels are shown.")
 @conditions
-@click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only examples of these strata. Repeatable.")
+@click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances of these strata. Repeatable.")
 @click.option("--limit", type=int, help="This many examples, stratified, each with all its conditions.")
 @click.option("--seed", type=int, help="Of the subset and of sampling.")
 @click.option("--max-tokens", type=int, help="The longest answer.")
@@ -121,7 +121,7 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> i
     "--source",
     multiple=True,
     metavar="NAME=WHERE",
-    help="A folder or a Hub id; or a folder with a sub-folder for each source. Repeatable.",
+    help="A folder, or hub:ORG/NAME; or a folder with a sub-folder for each source. Repeatable.",
 )
 @click.option("--out", type=PATH, help="The folder to build; default: in the workspace.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides every choice of the construction.")

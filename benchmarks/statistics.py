@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Counts = NDArray[np.integer] | NDArray[np.floating]
-    Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 # 32 MiB of weights at a time.
 _CHUNK = 4 * 1024 * 1024
@@ -70,21 +68,3 @@ def estimate(
     tail = (1 - confidence) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Estimate(float(value), float(low), float(high), n)
-
-
-def bootstrap(
-    counts: Counts,
-    statistic: Statistic,
-    *,
-    n: int,
-    resamples: int = 1000,
-    seed: int = 0,
-    confidence: float = 0.95,
-    reason: str = "",
-) -> Estimate:
-    """``statistic`` of the summed ``counts`` (shape (groups, *cells)) with its cluster-bootstrap interval.
-
-    ``statistic`` maps an array of shape (..., *cells) to one of shape (...), nan where it is undefined.
-    """
-    value = statistic(counts.sum(axis=0, dtype="float64"))
-    return estimate(float(value), statistic(resample(counts, resamples, seed)), n, reason=reason, confidence=confidence)

@@ -19,12 +19,13 @@ def select(
     conditions: Collection[str] | None = None,
     strata: Mapping[str, Collection[str]] | None = None,
 ) -> list[Instance]:
-    """The chosen instances, in their order; groups stay whole.
+    """The chosen instances, in their order.
 
-    ``conditions`` and ``strata`` (key to wanted values) keep what they name, None or empty keeps all. ``limit`` counts
-    examples (groups), shared out over the values of ``strata[stratify_by]`` by largest remainder; which ones is
-    decided by ``seed`` and the group's id alone. Raises SpecError for a name that does not occur, for a ``limit`` below
-    1, and where nothing is left.
+    ``conditions`` and ``strata`` (key to wanted values) keep the instances that have what they name, None or empty keeps
+    all. A condition, or a stratum that differs within an example, takes single instances out of it; what is left of an
+    example ``limit`` takes or leaves whole. ``limit`` counts examples (groups), shared out over the values of
+    ``strata[stratify_by]`` by largest remainder; which ones is decided by ``seed`` and the group's id alone. Raises
+    SpecError for a name that does not occur, for a ``limit`` below 1, and where nothing is left.
     """
     if limit is not None and limit < 1:
         raise SpecError(f"the limit is {limit}; it counts examples and must be at least 1.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.base import Benchmark, Instance, Record, Source, Table, did_you_mean
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, LABELS
+from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, HUB_IDS, LABELS
 from benchmarks.errors import SourceError, SpecError
 
 __all__ = ["CMCBench"]
@@ -24,8 +24,8 @@ class CMCBench(Benchmark):
     labels = LABELS
     prompt_sets = PROMPT_SETS
     sources = (
-        Source("chartqa", "charts with questions: ChartQA, validation and test", "HuggingFaceM4/ChartQA"),
-        Source("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", "MMMU/MMMU"),
+        Source("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
+        Source("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
         Source("rows", "your own images with questions and answers"),
         Source("released", "the instances released by the paper's author"),
     )

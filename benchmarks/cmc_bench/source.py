@@ -10,11 +10,13 @@ from typing import Literal
 
 from benchmarks.base import did_you_mean
 from benchmarks.cmc_bench.files import Loader, Skipped, folders
+from benchmarks.cmc_bench.terms import HUB_IDS
 from benchmarks.errors import SourceError, SpecError
 
 Family = Literal["chartqa", "mmmu"]
 
 _NAMES = ("chartqa", "mmmu", "rows", "released")
+_ON_THE_HUB = "hub:"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -56,16 +58,28 @@ def resolved(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str] | S
             yield from _inside(Path(place))
 
 
-def is_hub_id(place: str) -> bool:
-    """Whether ``place`` is no path that exists and looks like ``organisation/name``."""
-    return _HUB_ID.fullmatch(place) is not None and not Path(place).exists()
+def hub_id(name: str, place: str) -> str | None:
+    """The id of the Hub data set that ``place`` asks for, or None where it is a path.
+
+    Only two places go to the network: the id of source ``name`` itself, unless such a path exists, and an id after
+    ``hub:``. Raises SourceError where what follows ``hub:`` is no id, or is also a folder here.
+    """
+    if not place.startswith(_ON_THE_HUB):
+        return place if place == HUB_IDS.get(name) and not Path(place).exists() else None
+    asked = place.removeprefix(_ON_THE_HUB)
+    if not _HUB_ID.fullmatch(asked):
+        raise SourceError(f"{place} names no data set of the Hub; write hub:org/name.")
+    if Path(asked).exists():  # the library would read that folder instead
+        raise SourceError(f"{asked} is also a folder here; give it without hub:, or build from another folder.")
+    return asked
 
 
 def folder_of(name: str, place: str, expected: str) -> Path:
     """``place`` as a path that exists. Raises SourceError saying what was ``expected`` where it does not."""
     path = Path(place).expanduser()
     if not path.exists():
-        raise SourceError(f"{place} does not exist; {name} is read from {expected}.")
+        or_hub = ", or hub:org/name for a data set of the Hub" if name in HUB_IDS else ""
+        raise SourceError(f"there is no folder {place}; {name} is read from {expected}{or_hub}.")
     return path
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from benchmarks.cmc_bench.files import RawRow, RowProblem, Skipped, files, image_loader, rows, text
 from benchmarks.cmc_bench.hub import hub_rows
-from benchmarks.cmc_bench.source import Row, folder_of, is_hub_id, wrong_folder
+from benchmarks.cmc_bench.source import Row, folder_of, hub_id, wrong_folder
+from benchmarks.errors import SourceError
 
 LAYOUT = (
     "a folder with png/ and *_human.json or *_augmented.json, one holding val/ and test/ of those, one with "
-    "val-*.parquet and test-*.parquet, or one with rows in .jsonl beside their images"
+    "val-*.parquet and test-*.parquet, one with rows in .jsonl beside their images, or one such file"
 )
 _NAME = "chartqa"
 _ORIGINAL = ("_human.json", "_augmented.json")
@@ -25,30 +26,36 @@ def read(place: str) -> Iterator[Row | Skipped]:
 
 
 def _raw_rows(place: str) -> Iterator[RawRow | Skipped]:
-    if is_hub_id(place):
+    if (data_set := hub_id(_NAME, place)) is not None:
         for split in ("val", "test"):
-            yield from hub_rows(place, None, split, LAYOUT)
+            yield from hub_rows(data_set, None, split, f"data/{split}-*", LAYOUT)
         return
     root = folder_of(_NAME, place, LAYOUT)
-    if root.is_file():
-        yield from rows(root, root.parent, _NAME)
-        return
-    found = [(file, [file.parent / "png", root / "png", file.parent, root]) for file in _files(root)]
+    found = _files(root)
     if not found:
         raise wrong_folder(_NAME, root, LAYOUT)
-    for file, places in found:
-        yield from rows(file, root, _NAME, places)
+    folder = root.parent if root.is_file() else root
+    for file in found:
+        yield from rows(file, folder, _NAME, [file.parent / "png", folder / "png", file.parent, folder])
 
 
 def _files(root: Path) -> list[Path]:
+    if root.is_file():
+        if _is_training(root):
+            raise SourceError(f"{root} is training data, which is never read; give a file of validation or test.")
+        return [root]
     splits = [root, *(root / name for name in _EVALUATION)]
     original = [file for folder in splits for file in files(folder, *_ORIGINAL)]
     hub = [file for folder in (root, root / "data") for file in files(folder, ".parquet")]
     for layout in (original, hub, files(root, ".jsonl")):
-        kept = [file for file in layout if not file.name.startswith("train")]
+        kept = [file for file in layout if not _is_training(file)]
         if kept:
             return kept
     return []
+
+
+def _is_training(file: Path) -> bool:
+    return file.name.startswith("train")
 
 
 def _row(raw: RawRow) -> Row | Skipped:

@@ -1,4 +1,4 @@
-"""MMMU (Yue et al., 2024): validation and test of six subjects; of a local folder, every subject it holds."""
+"""MMMU (Yue et al., 2024): validation of six subjects; of a local folder, also test, and every subject it holds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 
 from benchmarks.cmc_bench.files import RawRow, RowProblem, Skipped, files, folders, image_loader, rows, text
 from benchmarks.cmc_bench.hub import hub_rows
-from benchmarks.cmc_bench.source import Row, folder_of, is_hub_id, wrong_folder
+from benchmarks.cmc_bench.source import Row, folder_of, hub_id, wrong_folder
 from benchmarks.cmc_bench.terms import SUBJECTS
+from benchmarks.errors import SourceError
 from benchmarks.values import same_value
 
 LAYOUT = (
     "a folder per subject with validation-*.parquet and test-*.parquet, such parquet files themselves, or rows in "
-    ".jsonl or .json with options, answer and image_1 beside their images"
+    ".jsonl or .json with options, answer and image_1 beside their images, or one such file"
 )
 _NAME = "mmmu"
 _ID = re.compile(r"(?:dev|validation|test)_(\w+?)_\d+")
@@ -77,29 +78,39 @@ def _literal(value: str) -> Any:
 
 
 def _raw_rows(place: str) -> Iterator[tuple[RawRow | Skipped, str]]:
-    if is_hub_id(place):
+    if (data_set := hub_id(_NAME, place)) is not None:
         for subject in SUBJECTS:
-            for split in ("validation", "test"):
-                yield from ((raw, subject) for raw in hub_rows(place, subject, split, LAYOUT))
+            # Of the test split no answer is public, so it is not downloaded.
+            found = hub_rows(data_set, subject, "validation", f"{subject}/validation-*", LAYOUT)
+            yield from ((raw, subject) for raw in found)
         return
     root = folder_of(_NAME, place, LAYOUT)
-    if root.is_file():
-        yield from ((raw, "") for raw in rows(root, root.parent, _NAME))
-        return
-    found = [(file, "" if file.parent == root else file.parent.name) for file in _files(root)]
-    if not found:
+    local = _files(root)
+    if not local:
         raise wrong_folder(_NAME, root, LAYOUT)
-    for file, subject in found:
-        yield from ((raw, subject) for raw in rows(file, root, _NAME))
+    folder = root.parent if root.is_file() else root
+    for file in local:
+        subject = "" if file.parent == folder else file.parent.name
+        yield from ((raw, subject) for raw in rows(file, folder, _NAME))
 
 
 def _files(root: Path) -> list[Path]:
+    if root.is_file():
+        if _is_training(root):
+            raise SourceError(
+                f"{root} is training data or MMMU's dev, which are never read; give a file of validation or test."
+            )
+        return [root]
     by_subject = [file for folder in folders(root) for file in files(folder, ".parquet")]
     for layout in (by_subject, files(root, ".parquet"), files(root, ".jsonl"), files(root, ".json")):
-        kept = [file for file in layout if not re.match(r"(?:dev|train)\b|(?:dev|train)_", file.name)]
+        kept = [file for file in layout if not _is_training(file)]
         if kept:
             return kept
     return []
+
+
+def _is_training(file: Path) -> bool:
+    return re.match(r"(?:dev|train)(?:\b|_)", file.name) is not None
 
 
 def _row(raw: RawRow, subject: str) -> Row | Skipped:

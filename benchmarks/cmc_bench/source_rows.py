@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.cmc_bench.files import RawRow, RowProblem, Skipped, files, image_loader, rows, text
+from benchmarks.cmc_bench.files import Fields, RawRow, RowProblem, Skipped, files, image_loader, rows, text
 from benchmarks.cmc_bench.source import Family, Row, folder_of, wrong_folder
 from benchmarks.cmc_bench.source_mmmu import gold_of, options_of
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
 _NAME = "rows"
+_YES_NO = {True: "Yes", False: "No"}
 
 
 def read(place: str) -> Iterator[Row | Skipped]:
@@ -28,7 +29,7 @@ def _row(raw: RawRow) -> Row | Skipped:
     options = options_of(raw.fields.get("options"))
     family: Family = "mmmu" if options or text(raw.fields, "family") == "mmmu" else "chartqa"
     try:
-        answer = gold_of(text(raw.fields, "answer", "label"), options)
+        answer = gold_of(_answer(raw.fields), options)
         image = image_loader(raw, "image", "image_1")
     except RowProblem as problem:
         return Skipped(_NAME, raw.where, str(problem))
@@ -43,3 +44,9 @@ def _row(raw: RawRow) -> Row | Skipped:
         subject=text(raw.fields, "group", "subject"),
         subfield=text(raw.fields, "subfield"),
     )
+
+
+def _answer(fields: Fields) -> str:
+    """The answer's text; true and false answer a question with Yes and No."""
+    given = {name: fields.get(name) for name in ("answer", "label")}
+    return text({name: _YES_NO[value] if isinstance(value, bool) else value for name, value in given.items()}, *given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,7 @@ _SOURCES_SHOWN = {
 }
 
 _NOTE_INTERVALS = "Intervals: 95%, percentile bootstrap over examples, so that an example's conditions stay together."
+_NOTE_NO_WIDTH = "An interval of no width means that all answers agree, not that the figure is certain."
 _NOTE_WRONG_IMAGE = (
     "The image reference of a wrong image is the gold answer of the example it belongs to (our choice): it answers another "
     "question, so reading a wrong image mostly becomes NEITHER."
@@ -67,17 +68,19 @@ class _Drawn:
 
 def _main(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
     rows = tuple((run, _main_cells(found, drawn)) for run, found in tallies.items())
-    return Table("main", "Main results (Table 3)", tuple(MAIN), rows, (_NOTE_INTERVALS, _NOTE_WRONG_IMAGE))
+    notes = (_NOTE_INTERVALS, *_width_note(rows), _NOTE_WRONG_IMAGE)
+    return Table("main", "Main results (Table 3)", tuple(MAIN), rows, notes)
 
 
 def _by_type(runs: Runs, judge: str, drawn: _Drawn) -> Table:
-    rows = []
+    rows: list[_Row] = []
     for run, records in runs.items():
         for kind in TYPES:
             of_kind = [record for record in records if record.instance.strata.get("type") == kind]
             if of_kind:
                 rows.append((f"{run} / {kind}", _main_cells(tally(of_kind, judge), drawn)))
-    return Table("by-type", "Main results by conflict type", tuple(MAIN), tuple(rows), (_NOTE_INTERVALS,))
+    notes = (_NOTE_INTERVALS, *_width_note(rows))
+    return Table("by-type", "Main results by conflict type", tuple(MAIN), tuple(rows), notes)
 
 
 def _main_cells(found: Tally, drawn: _Drawn) -> tuple[Cell, ...]:
@@ -114,6 +117,7 @@ def _labels(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
     notes = (
         "Shares of the labels in each condition, and from each source alone (Figure 3, all conditions). The column ABSTAIN "
         "is the CDR per condition, the column IMAGE the rate of following the image.",
+        *_width_note(rows),
         _NOTE_WRONG_IMAGE,
     )
     return Table("labels", "Label proportions by condition", LABELS, tuple(rows), notes)
@@ -136,10 +140,16 @@ def _arbitration(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
     notes = (
         "Label shares among the examples whose image (image-only: IMAGE) and passage (text-only: TEXT) the model reads "
         "correctly one at a time; `examples` counts those for which that is known.",
+        *_width_note(rows),
         _NOTE_WRONG_IMAGE,
     )
     columns = ("examples", "both read", *LABELS)
     return Table("arbitration", "Arbitration given competence", columns, tuple(rows), notes)
+
+
+def _width_note(rows: Iterable[_Row]) -> tuple[str, ...]:
+    cells = (cell for _, cells in rows for cell in cells if isinstance(cell, Estimate))
+    return (_NOTE_NO_WIDTH,) if any(cell.low is not None and cell.low == cell.high for cell in cells) else ()
 
 
 def _share_cells(totals: NDArray[np.float64], draws: NDArray[np.float64], reason: str) -> tuple[Estimate, ...]:

@@ -28,3 +28,6 @@ ACCURATE = {
 
 SUBJECTS = ("Physics", "History", "Psychology", "Computer_Science", "Art", "Economics")
 """The six subject configurations of MMMU that the paper draws on."""
+
+HUB_IDS = {"chartqa": "HuggingFaceM4/ChartQA", "mmmu": "MMMU/MMMU"}
+"""The data sets of the Hub that hold the paper's two sources."""

@@ -383,6 +383,17 @@ def test_intervals_hold_their_figures_and_narrow_with_n() -> None:
         assert _width(many[name]) < _width(few[name])
 
 
+def test_an_interval_without_width_is_explained_where_there_is_one() -> None:
+    note = "An interval of no width means that all answers agree, not that the figure is certain."
+    names = ("main", "by-type", "labels")
+    agreeing = _tables(*[_record(f"g{i}", c, "IMAGE") for i in range(9) for c in PAPER_CONDITIONS])
+    assert all(note in agreeing[name].notes for name in names)
+    one_example = _tables(*[_record("g", c, "IMAGE") for c in PAPER_CONDITIONS])
+    differing = _tables(*_random_records(200, 3), resamples=200)
+    assert not any(note in tables[name].notes for tables in (one_example, differing) for name in names)
+    assert note not in agreeing["failures"].notes
+
+
 def _width(cell: Estimate) -> float:
     assert cell.high is not None
     assert cell.low is not None

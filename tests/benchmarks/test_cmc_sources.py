@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.cmc_bench.candidates import Candidate, candidates, conflict_type
 from benchmarks.cmc_bench.files import RowProblem, Skipped
-from benchmarks.cmc_bench.hub import hub_rows
-from benchmarks.cmc_bench.source import Row, is_hub_id, read, resolved
+from benchmarks.cmc_bench.source import Row, read, resolved
 from benchmarks.cmc_bench.source_mmmu import gold_of, options_of
 from benchmarks.errors import SourceError, SpecError
 from tests.benchmarks.small_data import (
@@ -33,6 +27,7 @@ from tests.benchmarks.small_data import (
     write_lines,
     write_picture,
 )
+from tests.benchmarks.test_cmc_hub import chartqa_parquet, mmmu_parquet
 
 
 def _rows(name: str, place: Path) -> list[Row]:
@@ -67,103 +62,58 @@ def test_one_split_folder_of_the_original_layout_is_enough(tmp_path: Path) -> No
         _rows("chartqa", tmp_path / "train")
 
 
-def _chartqa_parquet(folder: Path, prefix: str = "") -> None:
-    for split, numbers in (("train", (1,)), ("val", (2, 3)), ("test", (4,))):
-        rows = [
-            {
-                "image": {"bytes": picture(n), "path": None},
-                "query": f"{split} {n}?",
-                "label": [str(n)],
-                "human_or_machine": 0,
-            }
-            for n in numbers
-        ]
-        (folder / prefix).mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(rows), folder / prefix / f"{split}-00000-of-00001.parquet")
+def test_one_file_of_the_original_layout_finds_its_images(tmp_path: Path) -> None:
+    original_chartqa(tmp_path)
+    file = tmp_path / "test" / "test_human.json"
+    images = [picture(1000 + i) for i in range(6)]
+    assert [row.image() for row in _rows("chartqa", file)] == images
+    assert _rows("chartqa", file)[1].row == "test_human.json:2"
+    for image in (tmp_path / "test" / "png").iterdir():
+        image.rename(tmp_path / "test" / image.name)
+    assert [row.image() for row in _rows("chartqa", file)] == images
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("chartqa", "train_human.json"),
+        ("chartqa", "train_augmented.json"),
+        ("chartqa", "train-00000-of-00003.parquet"),
+        ("chartqa", "train.jsonl"),
+        ("mmmu", "dev.json"),
+        ("mmmu", "dev-00000-of-00001.parquet"),
+        ("mmmu", "dev_rows.jsonl"),
+        ("mmmu", "train.jsonl"),
+    ],
+)
+def test_a_file_of_training_data_is_refused(tmp_path: Path, name: str, file: str) -> None:
+    (tmp_path / file).write_text('[{"image": "0.png", "query": "q?", "label": "1"}]', "utf-8")
+    with pytest.raises(SourceError, match=r"is training data.*never read"):
+        list(read(name, str(tmp_path / file)))
+
+
+def test_one_file_of_mmmu_is_read(tmp_path: Path) -> None:
+    mmmu_rows(tmp_path, ("Physics",))
+    (tmp_path / "rows.jsonl").rename(tmp_path / "development.jsonl")
+    assert [row.subject for row in _rows("mmmu", tmp_path / "development.jsonl")] == ["Physics"] * 4
 
 
 @pytest.mark.parametrize("prefix", ["", "data"])
 def test_the_hub_layout_is_read_from_a_folder(tmp_path: Path, prefix: str) -> None:
-    _chartqa_parquet(tmp_path, prefix)
+    chartqa_parquet(tmp_path, prefix)
     rows = _rows("chartqa", tmp_path)
     assert sorted((row.question, row.answer) for row in rows) == [("test 4?", "4"), ("val 2?", "2"), ("val 3?", "3")]
     assert all(row.image() == picture(int(row.answer)) for row in rows)
 
 
-def test_the_hub_itself_is_read_through_datasets_with_the_original_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import datasets
-
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    _chartqa_parquet(tmp_path / "hub", "data")
-    found = list(hub_rows(str(tmp_path / "hub"), None, "val", "another layout"))
-    assert [raw.fields["query"] for raw in found] == ["val 2?", "val 3?"]
-    assert found[0].fields["image"]["bytes"] == picture(2)
-    assert found[1].where == "val:1"
-    with pytest.raises(SourceError, match="another layout"):
-        list(hub_rows(str(tmp_path / "hub"), None, "no-such-split", "another layout"))
-
-
-def test_mmmu_is_read_through_datasets_by_subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import datasets
-
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    configs = ""
-    for subject, number in (("Physics", 1), ("Art", 2)):
-        _mmmu_parquet(tmp_path / "hub" / subject, "validation", number)
-        configs += f"- config_name: {subject}\n  data_files:\n  - split: validation\n    path: {subject}/validation-*\n"
-    (tmp_path / "hub" / "README.md").write_text(f"---\nconfigs:\n{configs}---\n", "utf-8")
-    (found,) = hub_rows(str(tmp_path / "hub"), "Art", "validation", "")
-    assert (found.where, found.fields["answer"], found.fields["image_1"]["bytes"]) == (
-        "Art/validation:0",
-        "B",
-        picture(2),
-    )
-
-
-def test_offline_the_error_names_a_layout_that_would_do(tmp_path: Path) -> None:
-    code = (
-        "from benchmarks.cmc_bench.source import read\n"
-        "from benchmarks.errors import SourceError\n"
-        "try: list(read('chartqa', 'HuggingFaceM4/ChartQA'))\n"
-        "except SourceError as error: print(error)\n"
-    )
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "HF_DATASETS_OFFLINE": "1"}
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert "HuggingFaceM4/ChartQA (val) cannot be loaded from the Hub or its cache" in told.stdout
-    assert "png/ and *_human.json" in told.stdout
-
-
-def test_a_path_that_exists_is_never_taken_for_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert is_hub_id("HuggingFaceM4/ChartQA")
-    (tmp_path / "HuggingFaceM4" / "ChartQA").mkdir(parents=True)
-    assert not is_hub_id("HuggingFaceM4/ChartQA")
-    assert not any(map(is_hub_id, ("/MMMU/MMMU", "a/b/c", "../MMMU", "MMMU", "a b/c", "~/x")))
-
-
 # --- MMMU ----------------------------------------------------------------------------------------
 
 
-def _mmmu_parquet(folder: Path, split: str, number: int, answer: str = "B") -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    row = {
-        "id": f"{split}_{folder.name}_{number}",
-        "question": f"What is <image 1>, {number}?",
-        "options": f"['first {number}', 'second {number}']",
-        "answer": answer,
-        "image_1": {"bytes": picture(number), "path": "x.png"},
-        "subfield": "Optics",
-    }
-    pq.write_table(pa.Table.from_pylist([row]), folder / f"{split}-00000-of-00001.parquet")
-
-
 def test_a_folder_for_each_subject_is_read_without_dev(tmp_path: Path) -> None:
-    _mmmu_parquet(tmp_path / "Physics", "validation", 1)
-    _mmmu_parquet(tmp_path / "Physics", "dev", 2)
-    _mmmu_parquet(tmp_path / "Computer_Science", "validation", 3)
-    _mmmu_parquet(tmp_path / "Computer_Science", "test", 4, "?")
+    mmmu_parquet(tmp_path / "Physics", "validation", 1)
+    mmmu_parquet(tmp_path / "Physics", "dev", 2)
+    mmmu_parquet(tmp_path / "Computer_Science", "validation", 3)
+    mmmu_parquet(tmp_path / "Computer_Science", "test", 4, "?")
     rows = _rows("mmmu", tmp_path)
     assert [(row.subject, row.subfield, row.answer) for row in rows] == [
         ("Computer_Science", "Optics", "second 3"),
@@ -257,6 +207,19 @@ def test_own_rows_go_by_the_rules_their_fields_ask_for(tmp_path: Path) -> None:
     ]
 
 
+def test_true_and_false_answer_with_yes_and_no(tmp_path: Path) -> None:
+    write_picture(tmp_path / "0.png", 0)
+    answers: list[dict[str, Any]] = [
+        {"answer": True},
+        {"answer": False},
+        {"label": False},
+        {"answer": True, "options": ["No", "Yes"]},
+        {"answer": "true"},
+    ]
+    write_lines(tmp_path / "rows.jsonl", [{"image": "0.png", "question": f"{i}?", **a} for i, a in enumerate(answers)])
+    assert [row.answer for row in _rows("rows", tmp_path)] == ["Yes", "No", "No", "Yes", "true"]
+
+
 def test_a_nameless_folder_is_read_by_its_sub_folders(tmp_path: Path) -> None:
     for name in ("rows", "mmmu", "misleading", ".hidden"):
         (tmp_path / name).mkdir()
@@ -273,7 +236,7 @@ def test_wrong_places_say_what_was_expected_and_found(tmp_path: Path) -> None:
     for name, expected in (("chartqa", "png/"), ("mmmu", "parquet"), ("rows", "rows.jsonl")):
         with pytest.raises(SourceError, match=rf"{expected}.*'notes\.txt', 'stuff/'"):
             list(read(name, str(tmp_path)))
-        with pytest.raises(SourceError, match=r"does not exist.*read from"):
+        with pytest.raises(SourceError, match=r"there is no folder .*read from"):
             list(read(name, str(tmp_path / "nowhere" / "at" / "all")))
     with pytest.raises(SourceError, match="sub-folders named after sources"):
         list(resolved([("", str(tmp_path))]))
@@ -314,7 +277,7 @@ def test_hostile_rows_are_counted_by_reason_and_never_fatal(tmp_path: Path) -> N
     ]
     no_image: list[Any] = [None, "", 7, [], {"bytes": None, "path": None}]
     no_question: list[Any] = [None, "", "  ", ["q"]]
-    no_answer: list[Any] = [None, "", [], {}, True, float("nan")]
+    no_answer: list[Any] = [None, "", [], {}, float("nan")]
     lines: list[Any] = [
         *({**good, "image": path} for path in [*outside, "0.png\0.png"]),
         *({**good, "image": path} for path in ("gone.png", "x" * 5000, "circle.png", ".")),
@@ -345,7 +308,7 @@ def test_hostile_rows_are_counted_by_reason_and_never_fatal(tmp_path: Path) -> N
         "the image is not a PNG, JPEG, GIF, WebP, BMP or TIFF image; convert it to one of them": 1,
         "the image has more than 64 megapixels or 256 MiB; scale it down": 1,
         "the row has no question": 4,
-        "the row has no answer": 6,
+        "the row has no answer": 5,
         "the answer is unknown": 1,
         "the answer is itself an image": 1,
         "the answer is longer than 2000 characters": 1,

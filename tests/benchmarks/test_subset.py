@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -73,6 +74,15 @@ def test_conditions_and_strata_restrict() -> None:
     chosen = _select(every, conditions=["aligned"], strata={"type": ["entity"]})
     assert [i.id for i in chosen] == [f"entity-{i}/aligned" for i in range(5)]
     assert _select(every, conditions=[], strata={}) == every
+
+
+def test_what_differs_within_an_example_takes_single_instances_and_the_limit_takes_what_is_left_whole() -> None:
+    every = [
+        replace(i, strata={**i.strata, "correct": "both" if i.condition == "aligned" else "none"})
+        for i in [*_instances({"factual": 3}), Instance("alone", "factual-0", "text-only", "?", ())]
+    ]
+    chosen = _select(every, strata={"correct": ["none"]}, limit=3)
+    assert [i.id for i in chosen] == [f"factual-{i}/both-wrong" for i in range(3)] + ["alone"]
 
 
 Choose = Callable[[list[Instance]], list[Instance]]
