@@ -16,7 +16,7 @@ from judges.match.quantities import Quantity
 from judges.match.reading import clauses, mark, marked
 from judges.match.references import Mention, Question, Reference, Words, words_of
 from judges.match.retraction import taken_back
-from judges.match.words import KINDS, Token, content, stem
+from judges.match.words import KINDS, Token, content, stem, symbolic
 
 Kind = Literal["commit", "report", "choice", "refusal", "doubt", "conflict", "agreement"]
 
@@ -32,6 +32,9 @@ _NEGATION, _UNDECIDED = compiled(cues.NEGATIONS), compiled(cues.UNDECIDED)
 _REFUSAL, _DOUBT, _HEDGE = compiled(cues.REFUSALS), compiled(cues.DOUBTS), compiled(cues.HEDGES)
 _CONFLICT, _AGREEMENT = compiled(cues.CONFLICTS), compiled(cues.AGREEMENTS)
 _TRUSTED, _DISTRUSTED = compiled(cues.TRUSTED), compiled(cues.DISTRUSTED)
+_COMPARED = compiled(cues.COMPARED)
+_JOINED_AFTER = re.compile(r"\s*(?:and|&)\s+(?:\w+ )?#?(\w+)")
+_JOINED_BEFORE = re.compile(r"(?<!\w)(\w+)\s*(?:,|,? and|&)\s+(?:\w+ )?#?$")
 _CHOOSING = compiled(cues.CHOOSING)
 _CONDITION = re.compile(r"\b(?:if|whether|which|unless)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|belongs?)\b")
@@ -68,7 +71,8 @@ class Reader:
         self.references = references
         self.every = [r for rs in references.values() for r in rs]
         self.phrases = [r.phrase for r in self.every]
-        self.clauses = clauses(marked(folded, self.phrases))
+        formulas = [i for i, r in enumerate(self.every) if r.formula]
+        self.clauses = clauses(marked(folded, self.phrases, formulas))
         self.words = [words_of(c) for c in self.clauses]
         self.attribution = Attribution(self.clauses)
         self.numeric = any(r.quantity for r in self.every)
@@ -79,6 +83,8 @@ class Reader:
             number = words.clause.sentence
             self.sentences[number] = self.sentences.get(number, frozenset()) | stems
         self.mentions = self._mentions()
+        texts = [c.masked for c in self.clauses]
+        self.compares = any(self.mentions) or any(_COMPARED.search(t) or sources_named(t) for t in texts)
 
     def events(self) -> list[Event]:
         """Everything the answer does, in order."""
@@ -97,10 +103,34 @@ class Reader:
             said = [[m for r in references for m in self._quoted(r, words) + r.mentions(words)] for words in self.words]
             if not any(said):
                 others = [r for n, rs in self.references.items() if n != name for r in rs]
-                said = [[m for r in references for m in r.meant(words, others)] for words in self.words]
+                said = [
+                    [m for r in references for m in r.meant(words, others, self._stated(i))]
+                    for i, words in enumerate(self.words)
+                ]
             for here, mentions in zip(found, said, strict=True):
                 here += [(m, name) for m in mentions]
-        return [[(m, n) for m, n in here if not any(_outdone(m, n, *rival) for rival in here)] for here in found]
+        return [
+            [
+                (m, n)
+                for m, n in here
+                if not any(_outdone(m, n, *rival) for rival in here) and not self._one_of(i, m, here)
+            ]
+            for i, here in enumerate(found)
+        ]
+
+    def _one_of(self, index: int, mention: Mention, here: Sequence[tuple[Mention, str]]) -> bool:
+        """Whether the answer states a list of symbols of which the mention is one and another is no reference's."""
+        text, stated = self.clauses[index].text, self._stated(index)
+        if stated is None or mention.start < stated:
+            return False
+        after, before = _JOINED_AFTER.match(text, mention.end), _JOINED_BEFORE.search(text, stated, mention.start)
+        besides = [found for found in (after, before) if found and symbolic(found[1])]
+        return any(not any(m.start <= b.start(1) < m.end for m, _ in here) for b in besides)
+
+    def _stated(self, index: int) -> int | None:
+        """Where in the clause the answer itself begins: behind "the answer is", or at once if there is no other clause."""
+        explicit = _EXPLICIT.search(self.clauses[index].masked)
+        return explicit.end() if explicit else 0 if len(self.clauses) == 1 else None
 
     def _quoted(self, reference: Reference, words: Words) -> list[Mention]:
         sign = mark(self.every.index(reference))
@@ -155,7 +185,7 @@ class Reader:
         text = self._around(index)
         standing = self._standing(index)
         found: list[Event] = []
-        conflict = _CONFLICT.search(text)
+        conflict = _CONFLICT.search(text) if self.compares else None
         if len({n for _, n in standing}) > 1:
             conflict = conflict or _UNDECIDED.search(text)
         if conflict:
@@ -165,7 +195,7 @@ class Reader:
             found.append(Event(index, "doubt" if _HEDGE.search(text) else "refusal", cue=refusal[0]))
         elif doubt and not _HEDGE.search(doubt[0]):
             found.append(Event(index, "doubt", cue=doubt[0]))
-        if _AGREEMENT.search(text) and not _NEGATION.search(text):
+        if self.compares and _AGREEMENT.search(text) and not _NEGATION.search(text):
             found.append(Event(index, "agreement"))
         if standing:
             found += self._said(index, standing)

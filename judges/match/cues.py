@@ -143,8 +143,9 @@ without (?:a )?(?:definitive|clear|final) answer
 answer (?:is|remains) (?:unknown|unclear|undetermined|uncertain|unavailable)
 answer (?:is|remains) not (?:available|given|provided|clear|known)
 (?:unclear|uncertain|unknown|not (?:clear|certain|known|sure)) (?:whether|if|which|what|how|who)
+(?:trust|believe|accept|choose|pick|select|favou?r|prefer)s? neither
 unanswerable|undeterminable|indeterminate|undetermined|inconclusive|undecided|unknown|n/a
-(?:do|does|did) not know|not (?:determinable|known|applicable)|(?:remains?|is left) (?:open|unclear|unresolved)
+do not know|not (?:determinable|known|applicable)|(?:remains?|is left) (?:open|unclear|unresolved)
 keine angabe|(?:kann|können|lässt sich)(?: \w+){0,6} nicht|no se puede|ne peut|ne peux|impossible de|on ne
 无法|不能确定|不确定
 """
@@ -200,6 +201,8 @@ match(?:es|ing) (?:the|this)|corroborat\w*|same (?:value|answer|result)
 
 # --- values --------------------------------------------------------------------------------------
 
+# Without one of these, or a value, an answer that speaks of conflict or agreement speaks of its subject.
+COMPARED = "evidence|sources?|information|data|both|they|them|these|this|it|each|two|values?|contents?"
 APPROXIMATE = """
 about|around|approximately|approx|roughly|nearly|almost|close to|some|circa|ca|just (?:over|under)|estimated|rounded
 (?:slightly|a little|little) (?:over|under|above|below|more|less)(?: than)?|or so|nearest|more or less|over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 _HEAD, _TAIL = 4_000, 8_000
@@ -42,12 +42,16 @@ _GREEK_NAMES = "alpha beta gamma delta theta lambda mu pi rho sigma tau phi omeg
 _GREEK = dict(zip(_GREEK_NAMES.split(), "αβγδθλµπρστφωΩΔ", strict=True))
 _GREEK_WORD = re.compile(rf"\\({'|'.join(_GREEK)})(?![a-z])")
 _NUMBER_OVER_NUMBER = re.compile(r"\(([0-9.]{1,12})\)/\(([0-9.]{1,12})\)")
-_INLINE_MATH = re.compile(r"\${1,2}(?=\S)([^$]{0,400}?)(?<=\S)\${1,2}(?![0-9])|\${1,2}(\s[^$]{0,400}?\s)\${1,2}")
+_INLINE_MATH = re.compile(
+    r"\${1,2}(?=\S)([^$]{0,400}?)(?<=\S)\${1,2}(?![0-9])|\${1,2}(\s[^$]{0,400}?\s)\${1,2}|\$([^\s$0-9][^$]{0,40}?) \$"
+)
 _UPPER_MAGNITUDE = re.compile(r"(?<=[0-9])([KMB])(?![A-Za-z0-9/])")
 _SEASON = re.compile(r"(?<![0-9.,])(1[5-9]|20)([0-9]{2}) ?[-/] ?([0-9]{2})(?![0-9])")
 _BLANKS = re.compile(r"[ \n]{2,}")
 
-_EMPHASIS = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|~~")
+_EMPHASIS = re.compile(r"\*\*|__|~~")
+_STRESSED = re.compile(r"(?<![\w*\])])\*(?=\S)([^*\n]{1,400})(?<=\S)\*(?![\w*])")
+_TABLE_LINE = re.compile(r"(?<!\S)\||\|(?!\S)")
 _BULLET = re.compile(r"^ ?(?:[-*•▪►>#+]+ |#+ ?)+", re.MULTILINE)
 _NUMBERED = re.compile(r"^ ?[0-9]{1,2}[.)] (?=\S)", re.MULTILINE)
 _OPTION = re.compile(r"(?:^|(?<=is )|(?<=: )|(?<=option )|(?<=answer )|(?<=choice ))\(?[a-j][.):] (?=\S)", re.MULTILINE)
@@ -56,6 +60,8 @@ _ABBREVIATION = re.compile(
 )
 _FISCAL = re.compile(r"\bfy ?'?(?=[0-9]{2})")
 _CANNOT, _NOT = re.compile(r"\bcan(?:'t| not\b)"), re.compile(r"(?<=[a-z])n't\b")
+_NO_TERM_BEFORE = r"(?<![-+/^√<>|·×)\]])(?<!\S [-+/<>·×] )(?<!\S [<>]= )(?<!\S -> )"
+_NO_TERM_AFTER = r"(?![-+^√<>|·×(\[]|/[^\W_(]| [-+/<>=·×] ?\S| -> )"
 _HEADING = re.compile(r"^ ?((?:final |short |direct )?(?:answer|conclusion|result|choice)) ?:? ?\n+", re.MULTILINE)
 
 _SENTENCE_END = re.compile(r"\n+|(?<=[.!?])[\"')\]]*\s+|(?<=\.\.\.)\s*|;\s+")
@@ -65,8 +71,8 @@ _CONJUNCTIONS = (
     r"meaning|nevertheless|nonetheless"
 )
 _STARTS = (
-    r"and|the|it|it's|its|this|that|there|i|i'm|i'd|i'll|we|both|these|they|in|on|as|since|which|with|then|not|rather|"
-    r"making|giving|if|depending|leaving|contrary|unlike|nor|for|a|an|consequently|my|he|she|or|let|please|only|"
+    r"and|the|it|it's|its|this|that|there|i(?= \w)|i'm|i'd|i'll|we|both|these|they|in|on|as|since|which|with|then|not|rather|"
+    r"making|giving|if|depending|leaving|contrary|unlike|nor|for|a(?= \w)|an|consequently|my|he|she|or|let|please|only|"
     r"instead|based|according|given|where|who|whose|is|are"
 )
 _ASIDE = (
@@ -104,7 +110,7 @@ def fold(text: str) -> str:
     if "\\" in text:
         text = _without_latex(text)
     if "$" in text:
-        text = _INLINE_MATH.sub(lambda m: m[1] or m[2] or "", text)
+        text = _INLINE_MATH.sub(lambda m: m[1] or m[2] or m[3] or "", text)
     text = _UPPER_MAGNITUDE.sub(lambda m: {"K": " thousand", "M": " million", "B": " billion"}[m[1]], text)
     if not text.isascii():
         text = _SUPERSCRIPT.sub(lambda m: "^" + unicodedata.normalize("NFKC", m[0]).replace("−", "-"), text)
@@ -117,14 +123,16 @@ def fold(text: str) -> str:
     return _BLANKS.sub(lambda m: "\n\n" if m[0].count("\n") > 1 else "\n" if "\n" in m[0] else " ", text)
 
 
-def marked(folded: str, phrases: Sequence[str]) -> str:
+def marked(folded: str, phrases: Sequence[str], formulas: Collection[int] = ()) -> str:
     """``folded`` with each phrase that stands in it word for word, the longest first, as one mark: ``mark(i)``.
 
-    Nothing in a marked phrase is read, cut or taken for a cue. A folded text holds no mark of its own.
+    Nothing in a marked phrase is read, cut or taken for a cue. A folded text holds no mark of its own. The phrases with a
+    number in ``formulas`` are not marked within a longer formula.
     """
     for i, phrase in sorted(enumerate(phrases), key=lambda p: -len(p[1])):
         if phrase and phrase in folded:
-            folded = re.sub(rf"(?<![^\W_]){re.escape(phrase)}(?![^\W_])", mark(i), folded)
+            around = (_NO_TERM_BEFORE, _NO_TERM_AFTER) if i in formulas else ("", "")
+            folded = re.sub(rf"(?<![^\W_]){around[0]}{re.escape(phrase)}(?![^\W_]){around[1]}", mark(i), folded)
     return folded
 
 
@@ -156,7 +164,8 @@ def _without_latex(text: str) -> str:
 
 def clauses(folded: str) -> list[Clause]:
     """The clauses of a folded answer, in order and without Markdown."""
-    text = _BULLET.sub("", _EMPHASIS.sub("", folded)).replace("|", ", ")
+    text = _BULLET.sub("", _STRESSED.sub(r"\1", _EMPHASIS.sub("", folded)))
+    text = _TABLE_LINE.sub(", ", text)
     if len(_NUMBERED.findall(text)) > 1:
         text = _NUMBERED.sub("", text)
     text = _HEADING.sub(r"\1: ", _OPTION.sub("", text))

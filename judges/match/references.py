@@ -9,9 +9,23 @@ from functools import lru_cache
 
 from benchmarks.values import coarse_type, same_value
 from judges.match.cues import APPROXIMATE, NO, YES, compiled
+from judges.match.formulas import formula_of, found_in
 from judges.match.quantities import Quantity, agreement, quantities, question_magnitude
 from judges.match.reading import Clause, fold
-from judges.match.words import ARTICLES, STOP_STEMS, Token, content, derived, one_letter_off, opposed, tokens
+from judges.match.words import (
+    ARTICLES,
+    KINDS,
+    STOP_STEMS,
+    Token,
+    content,
+    derived,
+    one_letter_off,
+    opposed,
+    stem,
+    symbolic,
+    symbols,
+    tokens,
+)
 
 _YES_NO = {"yes": True, "true": True, "correct": True, "no": False, "false": False, "incorrect": False}
 _YES, _NO = compiled(YES), compiled(NO)
@@ -22,21 +36,27 @@ _RANK_QUESTION = re.compile(r"\b(?:rank|place|position|floor)")
 _PERSON_QUESTION = re.compile(
     r"\b(?:who|whose|whom|painter|artist|composer|author|president|architect|sculptor|philosopher|scientist)\b"
 )
-_FORMULA = re.compile(r"[=√^\\∫∑Σ]|[a-zα-ω0-9)] ?[*/×·] ?[a-zα-ω(]|[a-zα-ω]_[a-z0-9]|[πθλωµ]")
-_OPERATORS = re.compile(r"\s*([=+\-*/^√×·<>|])\s*")
-_BRACKETS = re.compile(r"[(){}\[\]*·×]")
-_BOUND = frozenset("+-/^√")
 _ARITHMETIC = re.compile(r"[0-9=+*/^√(]")
+_NO_UNIT = re.compile(r"(?:\s?[a-z]{1,3})?,\s*[a-z]|\s+(?:is|are|was|were|of the)\b|/|.*(?:[θπ]|\b(?:sin|cos|tan)\b)")
 _UNIT_ALONE = re.compile(r"\s?[a-zµω°%/^0-9·-]{1,12}")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\band\b|\n)\s*(?:and\s+)?")
+_UNORDERED = re.compile(r"\b(?:and|or)\b|&")
 _DECLINE = re.compile(r"decreas|declin|drop|fell|fall|down|loss|lower|reduc|below|shr[aiu]nk|negative|minus")
 _ANSWERED_BY = ("according to", "as per", "per the")
 _BEFORE_ANSWER = {
     *("and", "is", "be", "was", "a", "would", "clear", "clearly", "answer", "so", "hence", "therefore", "thus"),
     *("say", "says", "said", "states", "indicates", "suggests", "claims"),
 }
+_IMAGE_TAG = re.compile(r"<image ?[0-9]+>")
+_DENYING = frozenset({"not", "no", "cannot", "never", "neither", "nor", "without", "none"})
 _SHORT_LIST_PART = 4
+_LONGEST_NAME = 3
+_LONGER = stem("longer")
+_FILLING = frozenset(
+    map(stem, ("think", "believe", "one", "kind", "type", "sort", "thing", "likely", "clearly", "answer"))
+)
 _FUZZY_LEAST, _FUZZY_COVER, _FUZZY_LEAD = 3, 0.6, 0.2
+_COPIED, _FUZZY_PRECISE = 0.75, 0.4
 """A long option is meant where at least ``_FUZZY_COVER`` of its words are there (all of them, if it has no more than
 ``_FUZZY_LEAST``), and ``_FUZZY_LEAD`` more than of the other source's."""
 
@@ -81,7 +101,7 @@ class Question:
 @lru_cache(maxsize=256)
 def read_question(question: str) -> Question:
     """A question, folded and taken apart."""
-    folded = fold(question)
+    folded = fold(_IMAGE_TAG.sub(" ", question))
     words = tokens(folded)
     in_percent = _PERCENT_QUESTION.search(folded) is not None and not _COUNT_QUESTION.search(folded)
     magnitude = question_magnitude(folded)
@@ -101,18 +121,20 @@ class Reference:
         self.polarity = _YES_NO.get(self.folded)
         self.is_year = coarse_type(answer) == "year"
         self.quantity = self._whole_quantity()
-        self.formula = squeezed(self.folded) if self.quantity is None and _FORMULA.search(self.folded) else ""
+        self.formula = formula_of(self.folded) if self.quantity is None else ""
         self.parts = self._parts()
         self.spellings = self._spellings()
 
     def _whole_quantity(self) -> Quantity | None:
-        text = self.folded.rpartition("=")[2].strip() if self.folded.count("=") == 1 else self.folded
+        name, sign, value = self.folded.rpartition("=")
+        named = sign and "=" not in name and len(name.split()) <= _LONGEST_NAME
+        text = value.strip() if named else self.folded
         found = quantities(text)
         if len(found) != 1 or text[: found[0].start].strip(" $("):
             return None
         quantity, rest = found[0], text[found[0].end :]
         arithmetic = _ARITHMETIC.search(rest) and quantity.dimension is None and not _UNIT_ALONE.fullmatch(rest)
-        if arithmetic or len(rest.split()) > 3:
+        if arithmetic or len(rest.split()) > 3 or _NO_UNIT.match(rest):
             return None
         if quantity.unit == "a":
             return replace(quantity, unit="amp")
@@ -131,7 +153,7 @@ class Reference:
         words = [t.stem for t in self.tokens]
         main = [w for w in words if w not in STOP_STEMS]
         spellings = [words] if words else []
-        if any(self.named) and 2 <= len(main) <= 5:
+        if any(self.named) and 2 <= len(main) <= 5 and not any(map(symbolic, main)):
             short = (["".join(w[0] for w in main[:k]), *main[k:]] for k in range(2, len(main) + 1))
             spellings += [s for s in short if s[0] not in STOP_STEMS]
         return spellings
@@ -139,7 +161,8 @@ class Reference:
     @property
     def phrase(self) -> str:
         """The answer where its exact words are enough to know it by: a text of several words, else ""."""
-        return "" if len(self.tokens) < 2 or self.quantity or self.polarity is not None else self.folded
+        known = len(self.tokens) > 1 or (self.formula and len(self.folded) > 1)
+        return self.folded if known and not self.quantity and self.polarity is None else ""
 
     # --- what is said ----------------------------------------------------------------------------
 
@@ -154,7 +177,9 @@ class Reference:
             return [
                 Mention(q.start, q.end, grade == 2) for q, grade in grades if grade and not self._restated(q, words)
             ]
-        return self._named(words) or self._formulas(words.clause.text) or self._listed(words)
+        if self.formula:
+            return [Mention(*span, False) for span in found_in(self.formula, words.clause.text)]
+        return self._named(words) or self._listed(words)
 
     def agrees(self, got: Quantity, words: Words) -> int:
         """2 where a quantity of the answer has this value, 1 where it is a rounding of it, else 0."""
@@ -176,37 +201,62 @@ class Reference:
     def _named(self, words: Words) -> list[Mention]:
         return [m for wanted in self.spellings for m in _runs(wanted, words.tokens)]
 
-    def _formulas(self, text: str) -> list[Mention]:
-        if not self.formula:
-            return []
-        shown = squeezed(text)
-        result = self.formula.rpartition("=")[2]
-        sides = [self.formula, *([result] if self.formula.count("=") == 1 and len(result) >= 3 else [])]
-        for side in sides:
-            for found in re.finditer(re.escape(side), shown):
-                around = shown[: found.start()][-1:] + shown[found.end() :][:1]
-                if not any(c.isalnum() or c in _BOUND for c in around):
-                    return [Mention(0, len(text), False)]
-        return []
-
     def _listed(self, words: Words) -> list[Mention]:
         each = [p.mentions(words) for p in self.parts]
         if not each or not all(each):
+            return []
+        ordered = "/" in self.folded or (any(p.symbolic for p in self.parts) and not _UNORDERED.search(self.folded))
+        if ordered and not _in_turn(each):
             return []
         return [Mention(min(m[0].start for m in each), max(m[0].end for m in each))]
 
     # --- what is meant ---------------------------------------------------------------------------
 
-    def meant(self, words: Words, others: Sequence[Reference]) -> list[Mention]:
+    def meant(self, words: Words, others: Sequence[Reference], stated: int | None) -> list[Mention]:
         """Where the clause means this answer without quoting it: a name one letter off, the words that tell the answer
-        from the question and from the others, or most words of a long option."""
+        from the question and from the others, or most words of a long option. From ``stated`` on, if it is not None,
+        the clause is nothing but the answer."""
         if self.quantity or self.polarity is not None or self.formula or self.parts:
             return []
+        said = [t for t in words.tokens if t.start >= (stated or 0)]
+        if self._denied(said):
+            return self._misspelt(words.tokens)
         present = frozenset(t.stem for t in words.tokens)
+        extra = frozenset() if stated is None else self._beyond(said)
         telling = self._telling(others)
-        if telling and telling <= present and self.cover(present) > 0:
+        if telling and telling <= present and self.cover(present) > 0 and not (extra and self._left_out(present)):
             return _over(words.tokens, telling)
-        return self._misspelt(words.tokens) or (self._covered(words.tokens, others) if self._long() else [])
+        return self._misspelt(words.tokens) or (self._covered(words.tokens, others, extra) if self._long() else [])
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether the answer is a symbol or a number, not words."""
+        return bool(self.formula) or all(symbolic(t.stem) for t in self.tokens)
+
+    def _denied(self, said: Sequence[Token]) -> bool:
+        """Whether what is said has another number, letter or name of a kind than this answer, or a negation more or
+        less."""
+        stems, wanted = {t.stem for t in said}, {t.stem for t in self.tokens}
+        denying = _DENYING - {"no"} if _LONGER in stems else _DENYING
+        if stems.isdisjoint(denying) != wanted.isdisjoint(_DENYING):
+            return True
+        shown = iter(symbols(said))
+        if not all(s in shown for s in symbols(self.tokens)):
+            return True
+        return any(wanted & kind and (stems - wanted) & kind for kind in KINDS)
+
+    def _beyond(self, said: Sequence[Token]) -> frozenset[str]:
+        """The words that are said and are not this answer's."""
+        return frozenset(
+            s
+            for s in content(said)
+            if s not in self.content and s not in _FILLING and not any(derived(s, w) for w in self.content)
+        )
+
+    def _left_out(self, present: frozenset[str]) -> frozenset[str]:
+        surname = len(self.tokens) < 5 and self._is_person()
+        left = () if surname else self.content
+        return frozenset(w for w in left if w not in present and not any(derived(w, p) for p in present))
 
     def cover(self, present: frozenset[str]) -> float:
         """The part of this answer's words that are there, 0 where one of them is denied by its opposite."""
@@ -216,12 +266,13 @@ class Reference:
         return sum(1 for w in wanted if w in present or any(derived(w, p) for p in present)) / len(wanted)
 
     def _telling(self, others: Sequence[Reference]) -> frozenset[str]:
-        surname = (
-            1 < len(self.tokens) < 5 and self.named[:1] == [True] and _PERSON_QUESTION.search(self.question.folded)
-        )
-        own = frozenset(self.content) - self.question.content
+        surname = 1 < len(self.tokens) < 5 and self._is_person()
+        own = frozenset(w for w in self.content if symbolic(w) or w not in self.question.content)
         own = own - {w for o in others for w in o.content} and own
         return frozenset({self.tokens[-1].stem}) if own and surname else own
+
+    def _is_person(self) -> bool:
+        return self.named[:1] == self.named[-1:] == [True] and _PERSON_QUESTION.search(self.question.folded) is not None
 
     def _misspelt(self, present: Sequence[Token]) -> list[Mention]:
         size = len(self.tokens)
@@ -237,24 +288,38 @@ class Reference:
     def _long(self) -> bool:
         return len(self.content) >= _FUZZY_LEAST
 
-    def _covered(self, present: Sequence[Token], others: Sequence[Reference]) -> list[Mention]:
+    def _covered(self, present: Sequence[Token], others: Sequence[Reference], extra: frozenset[str]) -> list[Mention]:
         stems = frozenset(t.stem for t in present)
         cover = self.cover(stems)
         rival = max((o.cover(stems) for o in others), default=0.0)
         least = _FUZZY_COVER if len(self.content) > _FUZZY_LEAST else 1.0
         if cover < least or cover - rival < _FUZZY_LEAD:
             return []
+        size, new = len(frozenset(self.content)), len(extra - self.question.content)
+        if new and cover < 1 and (_copied(cover, size, new) or cover * size / (size + new) < _FUZZY_PRECISE):
+            return []
         return _over(present, {s for s in stems if any(s == w or derived(s, w) for w in self.content)})
-
-
-def squeezed(folded: str) -> str:
-    """A formula without the spaces, brackets and multiplication signs that notations differ in."""
-    return _BRACKETS.sub("", _OPERATORS.sub(r"\1", folded)).strip(" .$")
 
 
 def same_reference(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether two sources support the same answer."""
     return any(same_value(a, b) for a in one for b in other)
+
+
+def _copied(cover: float, size: int, new: int) -> bool:
+    """Whether the words are another option's of the same wording: nearly all, and others for those that are missing."""
+    return cover >= _COPIED and new <= (1 - cover) * size + 1
+
+
+def _in_turn(each: Sequence[Sequence[Mention]]) -> bool:
+    """Whether the mentions of a list's parts follow each other in the list's order."""
+    end = 0
+    for mentions in each:
+        after = [m.end for m in mentions if m.start >= end]
+        if not after:
+            return False
+        end = min(after)
+    return True
 
 
 def _runs(wanted: Sequence[str], present: Sequence[Token]) -> list[Mention]:
@@ -274,7 +339,8 @@ def _over(present: Sequence[Token], stems: frozenset[str] | set[str]) -> list[Me
 
 def _beside(words: Sequence[Token], got: Quantity) -> set[str]:
     before = [f"{t.stem}<" for t in words if t.end <= got.start][-1:]
-    return {*before, *[f">{t.stem}" for t in words if t.start >= got.end][:1]}
+    after = [f">{t.stem}" for t in words if t.start >= got.end][:1]
+    return {side for side in (*before, *after) if side.strip("<>") not in ("is", "be", "of")}
 
 
 def _stands_as_answer(text: str, start: int, end: int) -> bool:

@@ -87,6 +87,8 @@ north: south
 east: west
 outside: inside
 demand: supply
+positively: negatively
+clockwise: counterclockwise anticlockwise
 """
 # Names of one kind: in the place of one of them, another one is another answer.
 _KINDS = """
@@ -96,6 +98,7 @@ red blue green yellow orange purple pink brown black white gray teal maroon viol
 north south east west
 spring summer autumn winter
 africa asia europe oceania antarctica
+left right top bottom
 """
 # Ending, what it becomes, and how many letters must stand before it; the first that fits is taken.
 _ENDINGS = """
@@ -105,6 +108,9 @@ ses s 3; ss ss 1; us us 2; is is 2; es - 4; s - 2; our or 3; e - 4; ly - 4
 """
 
 _TOKEN = re.compile(r"[^\W_]+(?:'[a-z]+)?")
+_LINKS = "to|of|and|or|is|are|was|were|in|on|at|from|by|with|than|only|has|have"
+_LETTER = re.compile(rf"a(?! [^\W_]|\w)|a(?= (?:{_LINKS})\b)|i(?! [^\W_]|\w)|i(?= (?:and|or|only|is|ii|iii|iv)\b)")
+_SYMBOL = re.compile(r"letter .|[^\W_]|.*[0-9].*|[ivx]{2,4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +160,26 @@ COMPARING = frozenset(_OPPOSITE) - {stem("same"), stem("equal")}
 
 def tokens(folded: str) -> tuple[Token, ...]:
     """The words of a folded text as stems; a synonym of two words gives two tokens at one place."""
-    return tuple(
-        Token(stem(word), m.start(), m.end())
-        for m in _TOKEN.finditer(folded)
-        for word in _READ_AS.get(m[0], m[0]).split(" ")
-    )
+    return tuple(Token(s, m.start(), m.end()) for m in _TOKEN.finditer(folded) for s in (_letter(m) or _stems(m[0])))
+
+
+def _stems(word: str) -> list[str]:
+    return [stem(w) for w in _READ_AS.get(word, word).split(" ")]
+
+
+def _letter(match: re.Match[str]) -> list[str]:
+    """The letter or numeral that "a" and "i" are where they are no words: "point A", "Bipolar I disorder"."""
+    return [f"letter {match[0]}"] if match[0] in ("a", "i") and _LETTER.match(match.string, match.start()) else []
+
+
+def symbolic(stem: str) -> bool:
+    """Whether a token is a number, a letter or a numeral: never left out, and no other can stand for it."""
+    return _SYMBOL.fullmatch(stem) is not None
+
+
+def symbols(words: Sequence[Token]) -> list[str]:
+    """The numbers, letters and numerals among the words, in order."""
+    return [t.stem for t in words if t.stem not in STOP_STEMS and symbolic(t.stem)]
 
 
 def content(words: Sequence[Token]) -> tuple[str, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +166,54 @@ def test_real_mmmu_options_are_found_in_nearly_every_frame() -> None:
             pairs.append((row["question"], own, other))
     assert len(pairs) > 200
     assert len(framed(pairs)) <= 0.005 * len(pairs) * len(FRAMES)
+
+
+THIRD_FRAMES = ("The answer is {}.", "{}")
+REFUSAL = re.compile(r"(?i)determin|can't tell|cannot|not know|enough (?:information|evidence)|insufficient")
+"""Options that say that there is no answer; stating one is an abstention."""
+SIX_SUBJECTS = {"Physics", "History", "Psychology", "Computer_Science", "Art", "Economics"}
+"""The subjects of MMMU that CMC-Bench takes (section 3.1)."""
+Triple = tuple[str, str, str, str]
+
+
+def told_apart(triples: list[Triple]) -> tuple[Counter[str | None], Counter[bool]]:
+    """The labels of answers that state a third value, and how often a reference that is stated has its own label."""
+    third: Counter[str | None] = Counter()
+    right: Counter[bool] = Counter()
+    for question, image, text, other in triples:
+        for frame in THIRD_FRAMES:
+            third[label(frame.format(other), image, text, question)] += 1
+            right[label(frame.format(image), image, text, question) == "IMAGE"] += 1
+            right[label(frame.format(text), image, text, question) == "TEXT"] += 1
+    return third, right
+
+
+def distinct(*values: str) -> bool:
+    return not any(same_value(a, b) for a, b in combinations(values, 2))
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the real ChartQA and MMMU rows are not here")
+def test_a_third_mmmu_option_is_neither() -> None:
+    triples: list[Triple] = []
+    for row in rows(SHARED / "mmmu" / "mmmu_pro_1730_rows_text_only.jsonl"):
+        options = [str(o).strip(" .;") for o in ast.literal_eval(row["options"])]
+        options = [o for o in options if o and "<image" not in o]
+        if row["subject"] in SIX_SUBJECTS and len(options) > 2:
+            following = zip(options, options[1:] + options[:1], options[2:] + options[:2], strict=True)
+            triples += [(row["question"], *t) for t in following if distinct(*t) and not REFUSAL.search(t[2])]
+    assert len(triples) > 2_500
+    third, right = told_apart(triples)
+    assert third["NEITHER"] / third.total() >= 0.97, third
+    assert right[True] / right.total() >= 0.99, right
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the real ChartQA and MMMU rows are not here")
+def test_a_third_chartqa_answer_is_neither() -> None:
+    real = rows(SHARED / "chartqa" / "qa_test_all.jsonl")
+    answers = [str(r["answer"]) for r in real]
+    following = zip(real, answers, answers[7:], answers[13:], strict=False)
+    triples = [(r["question"], *t) for r, *t in following if distinct(*t)]
+    assert len(triples) > 1_500
+    third, right = told_apart(triples)
+    assert third["NEITHER"] / third.total() >= 0.97, third
+    assert right[True] / right.total() >= 0.99, right

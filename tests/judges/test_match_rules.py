@@ -325,3 +325,65 @@ def test_markdown_latex_and_json_are_read_through(answer: str) -> None:
 )
 def test_an_answer_cut_at_the_token_limit_is_judged_by_what_is_there(answer: str, expected: str) -> None:
     assert label(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("image", "text", "answer", "expected"),
+    [
+        ("V = IR", "V = I/R", "By Ohm's law V = I R.", "IMAGE"),
+        ("V = IR", "V = I/R", "The answer is V = I+R.", "NEITHER"),
+        ("v_2 = v_3 > v_1", "v_1 > v_2 > v_3", "v_2 > v_3 > v_1", "NEITHER"),
+        ("mv^2", "(1/2)mv^2", "The answer is (1/4)mv^2.", "NEITHER"),
+        ("mv^2", "(1/2)mv^2", "The answer is $\\frac{1}{2}mv^2$.", "TEXT"),
+        ("[1-9]*[0-9]", "[1-9]+[0-9]*", "The answer is [1-9][0-9]*.", "NEITHER"),
+        ("[1-9]*[0-9]", "[1-9]+[0-9]*", "The answer is [1-9]*[0-9].", "IMAGE"),
+        ("2(a+b)", "a+b", "2a+b", "NEITHER"),
+        ("k/Y", "Y/k", "The slope is Y/k.", "TEXT"),
+    ],
+)
+def test_formulas_agree_sign_by_sign(image: str, text: str, answer: str, expected: str) -> None:
+    assert label(answer, image, text, "Which formula holds?") == expected
+
+
+@pytest.mark.parametrize(
+    ("image", "text", "answer", "expected"),
+    [
+        ("52, 46, 42", "42, 52, 46", "46, 52, 42", "NEITHER"),
+        ("52, 46, 42", "42, 52, 46", "The order is 42, 52 and 46.", "TEXT"),
+        ("(a-b),(b-f),(d-f)", "(d-f),(a-b),(b-f)", "The answer is (b-f),(a-b),(d-f).", "NEITHER"),
+        ("I, II, III", "III, II, I", "The answer is II, I, III.", "NEITHER"),
+        ("E to D", "B to A", "The answer is D to E.", "NEITHER"),
+        ("Q, Q", "P, P", "Q, P", "NEITHER"),
+        ("2", "1 and 4", "The answer is 2 and 3.", "NEITHER"),
+        ("dog and cat", "horse", "cats and dogs", "IMAGE"),
+    ],
+)
+def test_symbols_have_an_order_and_names_have_none(image: str, text: str, answer: str, expected: str) -> None:
+    assert label(answer, image, text, "Which ones?") == expected
+
+
+@pytest.mark.parametrize(
+    ("image", "text", "answer"),
+    [
+        ("Differential association theory", "Functionalism", "Conflict theory"),
+        ("8 is the parent of 11", "14 is the parent of 15", "11 is the parent of 14"),
+        ("The null must be rejected at the 5% level", "The null is true", "The null must be rejected at the 10% level"),
+        (
+            "The test indicates no significant difference",
+            "The test fails",
+            "The test indicates a significant difference",
+        ),
+        ("Point A", "Point B", "Point C"),
+        ("Bipolar II disorder", "Major depressive disorder", "Bipolar I disorder"),
+        ("Trade in cultural ideas", "Loss of harvests", "Religious conflicts between neighbours"),
+    ],
+)
+def test_another_option_of_like_wording_is_neither(image: str, text: str, answer: str) -> None:
+    question = "What follows from differential association, and what is the parent in the tree of theories?"
+    assert label(answer, image, text, question) == "NEITHER"
+    assert label(f"The answer is {answer}.", image, text, question) == "NEITHER"
+    assert label(f"The answer is {image}.", image, text, question) == "IMAGE"
+
+
+def test_trusting_neither_is_a_refusal() -> None:
+    assert label("The chart shows 12. The text says 15. I trust neither.") == "ABSTAIN"
