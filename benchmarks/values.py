@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Literal
 
 CoarseType = Literal["year", "number", "yes/no", "text"]
 
 _LONGEST_NUMBER = 64
+_REMEMBERED = 200
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−﹣－"), "-")
 # NFKC alone would make 102 of 10².
@@ -53,11 +55,7 @@ def normalise(answer: str) -> str:
     punctuation, a leading article, thousands separators, currency signs, percent signs after a number, and zeros at the
     end of a fraction. ``$5`` and ``5%`` therefore have one form.
     """
-    text = _folded(answer)
-    text = _SHORT_MONEY.sub(lambda m: f"{m[1]} {_SHORT_MAGNITUDE[m[2]]}", text)
-    without = _OTHER_CURRENCY.sub(" ", _CURRENCY_OF_NUMBER.sub("", text))
-    text = _stripped(_PERCENT_SIGN.sub("", " ".join(without.split()) or text))
-    return _NUMBER.sub(_canonical, text)
+    return _normalised(answer) if len(answer) <= _REMEMBERED else _normal_form(answer)
 
 
 def number(answer: str) -> float | None:
@@ -91,6 +89,18 @@ def same_value(a: str, b: str) -> bool:
     if one is None or other is None or not math.isclose(one[0], other[0], rel_tol=1e-9):
         return False
     return one[1] == other[1] or "" in (one[1], other[1])
+
+
+def _normal_form(answer: str) -> str:
+    text = _folded(answer)
+    text = _SHORT_MONEY.sub(lambda m: f"{m[1]} {_SHORT_MAGNITUDE[m[2]]}", text)
+    without = _OTHER_CURRENCY.sub(" ", _CURRENCY_OF_NUMBER.sub("", text))
+    text = _stripped(_PERCENT_SIGN.sub("", " ".join(without.split()) or text))
+    return _NUMBER.sub(_canonical, text)
+
+
+# The same references are compared again and again, with every answer of their example.
+_normalised = lru_cache(maxsize=4096)(_normal_form)
 
 
 def _folded(answer: str) -> str:
