@@ -92,8 +92,8 @@ def test_killed_while_answering(
         if number % 4 == 0:  # anywhere, also before there is a worker or a plan
             time.sleep(chance.uniform(0, 1))
         else:
-            wait_until(partial(more_calls_than, calls, len(accepted) + asked_again))
-            time.sleep(chance.uniform(seconds[1], 12 * seconds[1]))
+            wait_until(partial(more_calls_than, calls, len(accepted) + asked_again + chance.randrange(2, 9)))
+            time.sleep(chance.uniform(0, seconds[1]))
         reported = _kill_and_last_report(process)
         if not (rashomon.workspace / "runs" / RUN / DATABASE).exists():
             continue  # killed before there was anything to lose
@@ -108,7 +108,7 @@ def test_killed_while_answering(
         asked_again += lost
     rashomon.run("resume", RUN, "--display", "none")
     (total,) = query(rashomon, "SELECT count(*) FROM instance")[0]
-    assert effective >= KILLS[kind] // 3, "too few kills came while it was answering to mean anything"
+    assert effective >= KILLS[kind] // 2, "too few kills came while it was answering to mean anything"
     assert query(rashomon, "SELECT count(*), count(DISTINCT instance) FROM generation") == [(total, total)]
     counted = Counter(calls.read_text().splitlines())
     assert sum(counted.values()) - total == asked_again
