@@ -19,7 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from app.cli import cli, run
     from benchmarks.errors import RashomonError
 
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no error
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         print(f"rashomon: {clean(str(error))}", file=sys.stderr)
         code = error.exit_code
-    except KeyboardInterrupt:
+    except (Interrupted, KeyboardInterrupt):
         print("rashomon: interrupted; the same command again goes on or starts anew.", file=sys.stderr)
         code = INTERRUPTED
     except BrokenPipeError:
@@ -41,8 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM outside of a run.
+
+    Not KeyboardInterrupt: where one passes through ``exec``, as it does while dataclasses are made, CPython ends the process
+    by SIGINT although it was caught, and the exit code is lost.
+    """
+
+
 def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    raise Interrupted
 
 
 def _arranged(arguments: list[str], commands: Collection[str]) -> list[str]:

@@ -263,7 +263,7 @@ def test_interrupted_among_several_runs_it_says_to_give_the_same_command(rashomo
 
 
 def test_a_signal_before_there_is_a_worker_is_not_lost(rashomon: Rashomon) -> None:
-    for delay in (0.05, 0.15, 0.25, 0.35):
+    for delay in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4):
         process = rashomon.ordered(seconds=(0.05, 0.06)).start(
             "--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x"
         )
