@@ -80,8 +80,7 @@ class RunStore:
             except sqlite3.OperationalError:
                 # In a folder that cannot be written a database in WAL mode opens only as immutable, which leaves its
                 # log unread: right if that is empty.
-                log = path.with_name(path.name + "-wal")
-                if log.exists() and log.stat().st_size:
+                if _size(path.with_name(path.name + "-wal")):
                     raise
                 connection = _read_only(path, "immutable=1")
             version = schema_version(connection)
@@ -405,6 +404,13 @@ def _read_only(path: Path, how: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _storable(text: str) -> str:

@@ -85,7 +85,8 @@ class Workspace:
     def run_names(self) -> list[str]:
         """Every run's folder name, sorted."""
         try:
-            return sorted(entry.name for entry in self.runs_folder.iterdir() if (entry / DATABASE).is_file())
+            entries = [entry for entry in self.runs_folder.iterdir() if not entry.name.startswith(".")]
+            return sorted(entry.name for entry in entries if (entry / DATABASE).is_file())
         except OSError:
             return []
 
@@ -127,7 +128,7 @@ def summary(folder: Path) -> RunSummary:
             return RunSummary(
                 folder.name, state, store.meta("spec"), progress, noted.get("note", ""), store.meta("created")
             )
-    except (RashomonError, sqlite3.Error, ValueError) as error:
+    except (RashomonError, sqlite3.Error, OSError, ValueError) as error:
         return RunSummary(folder.name, "unreadable", {}, (), problem=str(error))
 
 

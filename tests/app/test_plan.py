@@ -62,6 +62,14 @@ def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
         workspace.run_folder("betta")
 
 
+def test_a_run_that_is_being_planned_is_not_listed(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    (workspace.runs_folder / ".planning-1-x").mkdir(parents=True)
+    (workspace.runs_folder / ".planning-1-x" / "run.sqlite").write_bytes(b"")
+    assert workspace.run_names() == []
+    assert workspace.summaries() == []
+
+
 def test_a_damaged_run_is_listed_and_hides_no_other(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     (workspace.runs_folder / "bad").mkdir(parents=True)
