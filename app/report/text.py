@@ -39,15 +39,12 @@ _LATEX = {
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def clean(text: str, *, limit: int | None = None, newlines: bool = False) -> str:
+def clean(text: str, *, newlines: bool = False) -> str:
     """``text`` with every character that could steer a terminal made a visible escape.
 
     That is C0 and C1 controls (so no escape sequence survives), lone surrogates, bidirectional and zero-width
-    characters. Tabs become spaces; newlines stay only where ``newlines``. More than ``limit`` characters are cut,
-    marked by an ellipsis.
+    characters. Tabs become spaces; newlines stay only where ``newlines``.
     """
-    if limit is not None and len(text) > limit:
-        text = text[: limit - 1] + "…"
     return "".join(_visible(character, newlines) for character in text)
 
 

@@ -87,7 +87,6 @@ def test_escaping_is_what_it_looks_like() -> None:
     assert latex("[4bit]") == "{[}4bit{]}"
     assert spreadsheet_cell("=HYPERLINK(1)") == "'=HYPERLINK(1)"
     assert clean("\x1b[31mred\x07") == r"\x1b[31mred\x07"
-    assert clean("abcdef", limit=4) == "abc…"
 
 
 TABLE = Table(
