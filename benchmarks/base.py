@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from benchmarks.errors import SpecError
+from benchmarks.errors import SourceError, SpecError
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
+    from benchmarks.rubric import Rubric
 
 Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
@@ -92,16 +93,49 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """The answer must be one of these words and nothing else."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JSONObject:
+    """The answer must be a JSON object of this schema: ``properties`` maps each field to the words it may hold, all of them
+    required and in this order; an empty tuple allows any string."""
+
+    properties: Mapping[str, tuple[str, ...]]
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema."""
+        return {
+            "type": "object",
+            "properties": {
+                name: {"type": "string", "enum": list(words)} if words else {"type": "string"}
+                for name, words in self.properties.items()
+            },
+            "required": list(self.properties),
+            "additionalProperties": False,
+        }
+
+
+Form = Choice | JSONObject
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One call of a backend: step ``step`` of instance ``instance_id``.
 
-    ``references`` are for the policy baselines alone; no model is shown them and ``digest`` leaves them out.
+    ``form`` is what an answer must look like; a backend enforces it where its engine can, and whoever reads the answer
+    checks it all the same. ``references`` are for the policy baselines alone; no model is shown them and ``digest`` leaves
+    them out.
     """
 
     instance_id: str
     step: int
     messages: tuple[Message, ...]
     decoding: Decoding
+    form: Form | None = None
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -110,9 +144,14 @@ class Request:
 
     @property
     def digest(self) -> str:
-        """sha256 of everything that decides the answer: the messages, media by content, and the decoding."""
+        """sha256 of everything that decides the answer: the messages, media by content, the decoding, the form."""
         body = [[m.role, [part_to_json(p) for p in m.parts]] for m in self.messages]
-        return digest([body, asdict(self.decoding)])
+        whole: list[Any] = [body, asdict(self.decoding)]
+        if isinstance(self.form, Choice):
+            whole.append({"choice": list(self.form.words)})
+        elif isinstance(self.form, JSONObject):
+            whole.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
+        return digest(whole)
 
 
 # --- what is answered ----------------------------------------------------------------------------
@@ -123,7 +162,9 @@ class Generation:
     """What a backend made of one request.
 
     A failed request has ``finish_reason`` "error" and its cause in ``error``. Times are in seconds,
-    ``peak_memory`` in bytes; what a backend cannot know is None.
+    ``peak_memory`` in bytes; what a backend cannot know is None. ``calls`` counts the requests that were really sent to
+    get it: more than 1 where a remote engine was asked again, 0 where its reply was kept from an earlier time.
+    ``prompt_tokens`` and ``completion_tokens`` are then the sum over those calls.
     """
 
     request_id: str
@@ -136,6 +177,7 @@ class Generation:
     decode_s: float | None = None
     peak_memory: int | None = None
     error: str | None = None
+    calls: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +185,9 @@ class Verdict:
     """What one judge says of one answer.
 
     ``labelled`` carries a label. ``unparsed`` means there was no answer to label (empty, or nothing but
-    reasoning). ``judge-failed`` means the judge gave no usable reply. ``raw`` is the judge's own reply.
+    reasoning). ``judge-failed`` means the judge gave no usable reply. ``raw`` is the judge's own reply. ``flags`` are all
+    labels that fit, where a benchmark's labels do not exclude each other; ``label`` is then the exclusive reading.
+    ``calls`` and tokens are what a judge that is a model was asked and gave for this verdict.
     """
 
     judge: str
@@ -151,6 +195,10 @@ class Verdict:
     label: str | None = None
     reason: str = ""
     raw: str | None = None
+    flags: tuple[str, ...] = ()
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +229,17 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its interval. ``value`` None is n/a, and ``reason`` says why. ``n`` counts what it rests on."""
+    """A figure with its interval. ``value`` None is n/a, and ``reason`` says why. ``n`` counts what it rests on.
+
+    ``sd`` is the bootstrap standard deviation, where a paper prints that.
+    """
 
     value: float | None
     low: float | None = None
     high: float | None = None
     n: int = 0
     reason: str = ""
+    sd: float | None = None
 
 
 Cell = Estimate | str | int | None
@@ -239,6 +291,13 @@ class Benchmark(ABC):
     sources: tuple[Source, ...]
     stratum: str
     """The key of ``Instance.strata`` that subsets are stratified by."""
+    judges: tuple[str, ...]
+    """The judges that need no model and are made for it; the first is the default."""
+
+    @property
+    def rubric(self) -> Rubric | None:
+        """The rubric for a judge that is a language model, if there is one."""
+        return None
 
     @abstractmethod
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
@@ -257,10 +316,47 @@ class Benchmark(ABC):
 
     @abstractmethod
     def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
-        """Every table of the paper that these records can fill; ``runs`` maps a row's label to its records."""
+        """Every table of the paper that these records can fill; ``runs`` maps a row's label to its records.
+
+        The first one is called "main".
+        """
+
+    def figures(self) -> Figures | None:
+        """The figures that are made of counts of labels, for correcting them by labels given by people."""
+        return None
+
+    def read_answers(self, path: Path) -> Iterator[Imported]:
+        """The answers in a file of the paper's published predictions. Raises SourceError where it is no such file."""
+        raise SourceError(f"{self.name} has no published prediction format; import a JSON-lines file of id and answer.")
 
 
-_BENCHMARKS = {"cmc-bench": "benchmarks.cmc_bench:CMCBench"}
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures that are made of counts of labels.
+
+    Each of ``of`` is a function of an array of counts of shape (..., conditions, labels) and returns shape (...); counts
+    need not be whole numbers, and nan is undefined.
+    """
+
+    conditions: tuple[str, ...]
+    labels: tuple[str, ...]
+    of: Mapping[str, Callable[[Any], Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """An answer that was produced elsewhere, with the verdicts that were published with it."""
+
+    instance: Instance
+    answer: str
+    verdicts: tuple[Verdict, ...] = ()
+
+
+_BENCHMARKS = {
+    "cmc-bench": "benchmarks.cmc_bench:CMCBench",
+    "clash": "benchmarks.clash:Clash",
+    "pope": "benchmarks.pope:Pope",
+}
 
 
 def benchmark_names() -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from benchmarks.asking import TextModel
 from benchmarks.base import Media, canonical_json, digest
 from benchmarks.errors import SourceError
 
@@ -33,11 +34,16 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What a build is asked for: its seed, the target of examples a stratum, and whether to replace another one."""
+    """What a build is asked for: its seed, the target of examples a stratum, and whether to replace another one.
+
+    ``writer`` is the model a construction lets write, ``checker`` the one that checks what was written.
+    """
 
     seed: int = 0
     per_stratum: int = 250
     replace: bool = False
+    writer: TextModel | None = None
+    checker: TextModel | None = None
 
 
 @dataclass(frozen=True)

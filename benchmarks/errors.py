@@ -23,6 +23,16 @@ class ModelError(RashomonError):
     """A model that cannot be loaded, or that does not fit in this machine's memory."""
 
 
+class KeyMissingError(RashomonError):
+    """A key that a remote engine needs and that neither the environment nor the keychain has."""
+
+
+class BudgetError(RashomonError):
+    """The ceiling in tokens or money is reached; what was answered is safe."""
+
+    exit_code = 1
+
+
 class StoreError(RashomonError):
     """A workspace or run folder that cannot be read, written or resumed as asked."""
 

@@ -19,4 +19,4 @@ class Direct(Protocol):
         if generations:
             return None
         message = Message("user", instance.parts)
-        return Request(instance.id, 0, (message,), self.decoding, instance.references)
+        return Request(instance.id, 0, (message,), self.decoding, references=instance.references)

@@ -25,7 +25,12 @@ class Judge(ABC):
 
 
 class FunctionJudge(Judge):
-    """A judge that is a pure function of the record; it runs beside the answers, in the same transaction."""
+    """A judge that is a pure function of the record; it runs beside the answers, in the same transaction.
+
+    ``benchmarks`` names those whose answers it labels.
+    """
+
+    benchmarks: tuple[str, ...]
 
     @abstractmethod
     def judge(self, record: Record) -> Verdict:
@@ -38,7 +43,12 @@ def newest(name: str, ids: Iterable[str]) -> str | None:
     return max(versions, key=lambda judge: (len(judge), judge), default=None)
 
 
-_JUDGES = {"match": "judges.match:Match"}
+_JUDGES = {
+    "match": "judges.match:Match",
+    "strict": "judges.matching:Strict",
+    "relaxed": "judges.matching:Relaxed",
+    "yes-no": "judges.yes_no:YesNo",
+}
 
 
 def judge_names() -> tuple[str, ...]:

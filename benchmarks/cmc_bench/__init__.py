@@ -30,6 +30,7 @@ class CMCBench(Benchmark):
         Source("released", "the instances released by the paper's author"),
     )
     stratum = "type"
+    judges = ("match",)
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.cmc_bench.building import build

@@ -18,7 +18,7 @@ BOTH = {"image": ("42", "forty-two"), "text": ("17",)}
 
 def request(references: Mapping[str, tuple[str, ...]], number: int = 0, seed: int = 0) -> Request:
     message = Message("user", (Text(f"Question {number}?"),))
-    return Request(f"instance-{number}", 0, (message,), Decoding(seed=seed), references)
+    return Request(f"instance-{number}", 0, (message,), Decoding(seed=seed), references=references)
 
 
 def answers(name: str, requests: list[Request]) -> dict[str, str]:

@@ -36,6 +36,7 @@ class Toy(Benchmark):
     prompt_sets: Mapping[str, str] = {"paper": "the only one"}
     sources: tuple[Source, ...] = ()
     stratum = "kind"
+    judges = ("even",)
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         raise AssertionError("a toy is not built")
@@ -130,6 +131,7 @@ class EvenJudge(FunctionJudge):
     name = "even"
     version = "1"
     description = "even or odd"
+    benchmarks = ("toy",)
 
     def judge(self, record: Record) -> Verdict:
         assert record.answer is not None

@@ -1,0 +1,28 @@
+"""Terms: on what terms a remote engine may be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How remote engines are used.
+
+    ``replies`` is the file in which replies are kept by content, None keeps none. ``max_tokens`` is the ceiling on prompt
+    and completion tokens together, ``max_cost`` the one on money, in the currency of ``input_price`` and ``output_price``,
+    which are for a million tokens; ``spent_input`` and ``spent_output`` are the tokens used before. ``concurrency`` is the
+    most calls under way, ``timeout`` the seconds a call may take, ``attempts`` how often a call that fails is made.
+    """
+
+    replies: Path | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    spent_input: int = 0
+    spent_output: int = 0
+    concurrency: int = 8
+    timeout: float = 120.0
+    attempts: int = 6
