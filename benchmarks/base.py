@@ -254,6 +254,8 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     notes: tuple[str, ...] = ()
+    percent: bool = False
+    """Whether its figures, which are fractions, are shown in percent, as the paper does."""
 
 
 # --- what a benchmark is -------------------------------------------------------------------------
