@@ -20,8 +20,32 @@ accept_engine = click.option(
     "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
 conditions = click.option("--conditions", metavar="C,C", help="Only these conditions, with commas between.")
-judge = click.option("--judge", metavar="NAME", help="Whose labels; default: the run's first judge.")
+judge = click.option(
+    "--judge",
+    metavar="NAME",
+    help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C).",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+def api(command: Any) -> Any:
+    """The options on what terms remote engines are used."""
+    for option in reversed(
+        [
+            click.option("--token-ceiling", type=int, help="Remote engines: at most so many tokens, in and out."),
+            click.option("--cost-ceiling", type=float, help="Remote engines: at most so much money; needs the prices."),
+            click.option("--input-price", type=float, help="Of a million tokens in."),
+            click.option("--output-price", type=float, help="Of a million tokens out."),
+            click.option("--concurrency", type=int, help="Remote engines: at most so many calls at once; default 8."),
+            click.option("--timeout", type=float, help="Remote engines: seconds a call may take; default 120."),
+            click.option("--attempts", type=int, help="Remote engines: how often a failing call is made; default 6."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+_API = ("token_ceiling", "cost_ceiling", "input_price", "output_price", "concurrency", "timeout", "attempts")
 
 
 def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -74,6 +98,7 @@ def cli(context: click.Context, workspace: Path | None) -> None:
 @click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")
 @click.option("--name", help="The run's name; default: one that the same spec always gives again.")
 @click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
+@api
 @display
 @force
 @accept_engine
@@ -113,6 +138,64 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> i
     from app.commands.batch import resume as go_on
 
     return go_on(workspace, run, conditions=_words(conditions), **how)
+
+
+@cli.command("judge", epilog=RUN_HELP)
+@click.argument("run")
+@click.option("--judge", "names", multiple=True, metavar="NAME", help="See `rashomon judges`; or a model. Repeatable.")
+@click.option("--retry-failed", is_flag=True, help="Judge again what the judge failed on.")
+@click.option("--dry-run", is_flag=True, help="Say what there is to judge, and what it may cost; ask nothing.")
+@api
+@display
+@force
+@accept_engine
+@click.pass_obj
+def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any) -> int:
+    """Have a run's answers labelled by more judges; nothing is answered again."""
+    from app.commands.judge import judge as label_answers
+
+    terms = {key: value for key in _API if (value := how.pop(key)) is not None}
+    return label_answers(workspace, run, list(names), api=terms, **how)
+
+
+@cli.command(epilog=RUN_HELP)
+@click.argument("run")
+@click.option("--as", "annotator", required=True, metavar="NAME", help="Who labels.")
+@click.option("--n", type=int, help="So many answers; default 100, or as before. More continues the same sample.")
+@click.option("--seed", type=int, help="Decides which answers; default 0, or as before.")
+@click.option("--import", "import_file", type=PATH, metavar="FILE", help="Take labels from a CSV file: id, label.")
+@click.option("--export", "export_file", type=PATH, metavar="FILE", help="Write the sample as CSV, to be filled in.")
+@click.pass_obj
+def label(workspace: Any, /, run: str, **how: Any) -> int:
+    """Label a random sample of a run's answers by hand, without seeing model, condition or labels."""
+    from app.commands.label import label as take_labels
+
+    return take_labels(workspace, run, **how)
+
+
+@cli.command("import")
+@click.argument("file", type=PATH)
+@click.option("--benchmark", required=True, metavar="NAME", help="See `rashomon benchmarks`.")
+@click.option("--model", required=True, metavar="NAME", help="Who gave the answers, as tables are to call it.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["jsonl", "published"]),
+    default="jsonl",
+    show_default=True,
+    help="Objects of id and answer, one a line; or the benchmark's own published predictions.",
+)
+@click.option("--data", type=PATH, help="The built benchmark the ids are of; default: the workspace's.")
+@click.option("--prompt-set", metavar="NAME", help="The prompt set the answers were given to.")
+@click.option("--judge", "judges", multiple=True, metavar="NAME", help="Repeatable; default: the benchmark's.")
+@click.option("--name", help="The run's name.")
+@display
+@click.pass_obj
+def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
+    """Make a run of answers that were produced elsewhere, and have it judged."""
+    from app.commands.importing import import_answers
+
+    return import_answers(workspace, file, **how)
 
 
 @cli.command()

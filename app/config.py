@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -15,7 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from app.paths import exists, typed_path
 from benchmarks.base import Decoding, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SpecError
-from judges.base import get_judge
+from judges.base import find_judge
+from mlx_backends.terms import Terms
 
 
 def _as_list(value: Any) -> Any:
@@ -39,6 +40,35 @@ class DecodingSpec(BaseModel):
     max_pixels: int | None = Field(default=None, ge=1024)
 
 
+class ApiSpec(BaseModel):
+    """On what terms remote engines are used; see :class:`mlx_backends.terms.Terms`. Not part of what a run is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    token_ceiling: int | None = Field(default=None, ge=1)
+    cost_ceiling: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    input_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    output_price: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    concurrency: int = Field(default=8, ge=1, le=256)
+    timeout: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
+    attempts: int = Field(default=6, ge=1, le=100)
+
+    def terms(self, replies: Path | None) -> Terms:
+        """The terms, with replies kept in the file ``replies``. Raises SpecError for a ceiling on money without prices."""
+        if self.cost_ceiling is not None and (self.input_price is None or self.output_price is None):
+            raise SpecError("cost_ceiling needs input_price and output_price, for a million tokens each.")
+        return Terms(
+            replies=replies,
+            max_tokens=self.token_ceiling,
+            max_cost=self.cost_ceiling,
+            input_price=self.input_price,
+            output_price=self.output_price,
+            concurrency=self.concurrency,
+            timeout=self.timeout,
+            attempts=self.attempts,
+        )
+
+
 class BatchSpec(BaseModel):
     """What a spec file or the command line says; lists of models or prompt sets become several runs."""
 
@@ -48,13 +78,14 @@ class BatchSpec(BaseModel):
     model: Words = Field(min_length=1)
     data: str | None = None
     prompt_set: Words = ()
-    judge: Words = Field(default=("match",), min_length=1)
+    judge: Words = ()
     conditions: Words = ()
     strata: dict[str, Words] = {}
     limit: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
     name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
     decoding: DecodingSpec = DecodingSpec()
+    api: ApiSpec = ApiSpec()
 
     def runs(self) -> list[RunSpec]:
         """One RunSpec for each model and prompt set, each checked against what there is.
@@ -67,15 +98,16 @@ class BatchSpec(BaseModel):
             _known("prompt set", word, benchmark.prompt_sets)
         for word in self.conditions:
             _known("condition", word, benchmark.conditions)
-        for word in self.judge:
-            get_judge(word)
+        judges = self.judge or benchmark.judges[:1]
+        for word in judges:
+            find_judge(word, benchmark)
         pairs = list(product(self.model, prompt_sets))
         if self.name and len(pairs) > 1:
             raise SpecError(
                 f"name = {self.name!r} can only name one run, and this spec makes {len(pairs)}; leave it out."
             )
-        shared = self.model_dump(exclude={"model", "prompt_set"})
-        return [RunSpec(**shared, model=model, prompt_set=prompts) for model, prompts in pairs]
+        shared = self.model_dump(exclude={"model", "prompt_set", "judge"})
+        return [RunSpec(**shared, model=model, prompt_set=prompts, judge=judges) for model, prompts in pairs]
 
 
 class RunSpec(BaseModel):
@@ -94,12 +126,13 @@ class RunSpec(BaseModel):
     seed: int = 0
     name: str | None = None
     decoding: DecodingSpec = DecodingSpec()
+    api: ApiSpec = ApiSpec()
 
     def run_name(self, data_digest: str) -> str:
         """The run folder's name: ``name``, or one that the same spec and data always give again."""
         if self.name:
             return self.name
-        decides = self.model_dump(mode="json", exclude={"judge", "data", "name"})
+        decides = self.model_dump(mode="json", exclude={"judge", "data", "name", "api"})
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", Path(self.model).name if "/" in self.model else self.model).strip("-.")
         return f"{self.benchmark}-{slug[:48]}-{self.prompt_set}-{digest([decides, data_digest])[:8]}"
 
@@ -126,6 +159,9 @@ def _known(kind: str, word: str, known: Mapping[str, Any] | tuple[str, ...]) -> 
         raise SpecError(f"there is no {kind} {word!r}; {did_you_mean(word, known)}")
 
 
+_SECTIONS: dict[str, type[BaseModel]] = {"decoding": DecodingSpec, "api": ApiSpec}
+
+
 def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
     """The spec in a TOML file with the command line's values over it.
 
@@ -142,16 +178,18 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
             raise SpecError(f"{path} is not valid TOML: {error}.") from error
         if isinstance(values.get("data"), str):
             values["data"] = str(typed_path(values["data"], path.parent))
-        if "model" in values:
-            values["model"] = _models(values["model"], path.parent)
-    decoding = values.get("decoding", {})
-    for key, value in {**overrides, "model": _models(overrides.get("model"), Path())}.items():
+        for key in ("model", "judge"):
+            if key in values:
+                values[key] = _models(values[key], path.parent)
+    said = {**overrides, **{key: _models(overrides.get(key), Path()) for key in ("model", "judge")}}
+    for key, value in said.items():
         if value is None:
             continue
-        if key not in DecodingSpec.model_fields:
+        section = next((name for name, model in _SECTIONS.items() if key in model.model_fields), None)
+        if section is None:
             values[key] = value
-        elif isinstance(decoding, dict):
-            values["decoding"] = decoding = {**decoding, key: value}
+        elif isinstance(values.get(section, {}), dict):
+            values[section] = {**values.get(section, {}), key: value}
     return parse(BatchSpec, values, str(path) if path else "the command line")
 
 
@@ -174,7 +212,7 @@ def parse(model: type[M], values: Any, where: str) -> M:
         first = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            fields = DecodingSpec.model_fields if first["loc"][0] == "decoding" else model.model_fields
+            fields = _SECTIONS.get(str(first["loc"][0]), model).model_fields
             raise SpecError(f"{where}: unknown key {key!r}; {did_you_mean(str(first['loc'][-1]), fields)}") from error
         if first["type"] == "missing":
             raise SpecError(
@@ -186,3 +224,8 @@ def parse(model: type[M], values: Any, where: str) -> M:
         elif first["type"] == "string_pattern_mismatch":
             wrong = "use letters, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
         raise SpecError(f"{where}: {key} = {first['input']!r}: {wrong}.") from error
+
+
+def load_judges(names: Sequence[str]) -> list[str]:
+    """Judges as typed, each once, with those that are folders below the current one made absolute."""
+    return list(dict.fromkeys(_models(list(names), Path())))

@@ -295,6 +295,8 @@ class Benchmark(ABC):
     """The key of ``Instance.strata`` that subsets are stratified by."""
     judges: tuple[str, ...]
     """The judges that need no model and are made for it; the first is the default."""
+    counts_flags: bool = False
+    """Whether its tables count every label of an answer that fits (``Verdict.flags``), not one an answer."""
 
     @property
     def rubric(self) -> Rubric | None:

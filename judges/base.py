@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from importlib import import_module
 
-from benchmarks.base import Record, Verdict, did_you_mean
+from benchmarks.base import Benchmark, Record, Verdict, did_you_mean
 from benchmarks.errors import SpecError
+
+HUMAN = "human:"
+"""What the name of a judge who is a person begins with."""
 
 
 class Judge(ABC):
@@ -16,6 +19,8 @@ class Judge(ABC):
     name: str
     version: str
     description: str
+    conditions: tuple[str, ...] = ()
+    """The conditions whose answers it labels; empty: all."""
     caveat: str = ""
     """What whoever reads figures made with it must know; it stands under every table."""
 
@@ -39,7 +44,9 @@ class FunctionJudge(Judge):
 
 def newest(name: str, ids: Iterable[str]) -> str | None:
     """Of the ids under which verdicts are kept, the newest version's of the judge called ``name``; None if there is none."""
-    versions = [judge for judge in ids if judge.rpartition("@")[0] == name]
+    # A model that was named by its folder judges under the folder's name.
+    names = (name, name.rstrip("/").rpartition("/")[2]) if name.startswith("/") else (name,)
+    versions = [judge for judge in ids if judge.rpartition("@")[0] in names]
     return max(versions, key=lambda judge: (len(judge), judge), default=None)
 
 
@@ -52,14 +59,45 @@ _JUDGES = {
 
 
 def judge_names() -> tuple[str, ...]:
-    """The registered judges' names."""
+    """The registered judges, which need no model."""
     return tuple(_JUDGES)
 
 
-def get_judge(name: str) -> Judge:
-    """The judge called ``name``; imported only now. Raises SpecError with the nearest right name."""
+def get_judge(name: str) -> FunctionJudge:
+    """The judge called ``name`` that needs no model; imported only now. Raises SpecError with the nearest right name."""
     if name not in _JUDGES:
         raise SpecError(f"there is no judge {name!r}; {did_you_mean(name, _JUDGES)}")
     module, _, attribute = _JUDGES[name].partition(":")
-    made: Judge = getattr(import_module(module), attribute)()
+    made: FunctionJudge = getattr(import_module(module), attribute)()
     return made
+
+
+def find_judge(name: str, benchmark: Benchmark) -> Judge:
+    """The judge of ``benchmark``'s answers called ``name``: one of the registered, or any model with the benchmark's rubric.
+
+    Raises SpecError where there is none, and ModelError for a model that is not there.
+    """
+    if name in _JUDGES:
+        judge = get_judge(name)
+        if benchmark.name not in judge.benchmarks:
+            raise SpecError(f"the judge {name} is not made for {benchmark.name}; use {', '.join(benchmark.judges)}.")
+        return judge
+    if name.startswith(HUMAN):
+        raise SpecError(f"{name} is a person: `rashomon label` takes people's labels.")
+    from mlx_backends.registry import describe, looks_like_model
+
+    if not looks_like_model(name):
+        known = judge_names(benchmark.name)
+        raise SpecError(
+            f"there is no judge {name!r}; {did_you_mean(name, known)} A model judges by its name or folder."
+        )
+    if benchmark.rubric is None:
+        raise SpecError(
+            f"{benchmark.name} has no rubric for a judge that is a model; use {', '.join(benchmark.judges)}."
+        )
+    from judges.rubric import RubricJudge
+
+    info = describe(name)
+    if info.engine in ("policy", "imported"):
+        raise SpecError(f"{name} cannot judge, it reads nothing; use a model or {', '.join(benchmark.judges)}.")
+    return RubricJudge(name, info, benchmark.rubric)

@@ -16,9 +16,9 @@ from app.engine.supervise import INTERRUPTED, Job, Supervisor
 from app.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace, summary
-from benchmarks.base import did_you_mean
+from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.errors import SpecError, StoreError
-from judges.base import FunctionJudge, get_judge, newest
+from judges.base import find_judge, newest
 
 
 def batch(
@@ -43,7 +43,7 @@ def batch(
     if warning := workspace.warning():
         shown.problem(warning)
     planned = [plan(workspace, run) for run in checked]
-    return work(workspace, planned, shown, display=display, force=force)
+    return work(workspace, planned, shown, display=display, force=force, accept_engine=accept_engine)
 
 
 def resume(
@@ -75,7 +75,15 @@ def resume(
             with RunStore.open(folder) as store:
                 count = store.repeat(conditions, errors_only=retry_errors and not repeat)
         say(f"{folder.name}: {count} instances are asked again.", display)
-    return work(workspace, [planned], shown, display=display, conditions=conditions, force=force)
+    return work(
+        workspace,
+        [planned],
+        shown,
+        display=display,
+        conditions=conditions,
+        force=force,
+        accept_engine=accept_engine,
+    )
 
 
 def work(
@@ -86,6 +94,7 @@ def work(
     display: str | None,
     conditions: Sequence[str] = (),
     force: bool = False,
+    accept_engine: bool = False,
 ) -> int:
     """Do the planned runs, one worker a model, then show their main table; the exit code."""
     for run in planned:
@@ -96,7 +105,15 @@ def work(
             say(f"{run.name}: going on after {before.done} of {before.total}.", display)
     waiting = [run for run in planned if _has_work(run, conditions)]
     jobs = [
-        Job(tuple(run.folder for run in runs), open_build(workspace, runs[0].spec).path, tuple(conditions), force)
+        Job(
+            tuple(run.folder for run in runs),
+            tuple(runs[0].spec.judge),
+            open_build(workspace, runs[0].spec).path,
+            tuple(conditions),
+            runs[0].spec.api.terms(workspace.replies),
+            force,
+            accept_engine,
+        )
         for runs in (list(group) for _, group in groupby(waiting, key=lambda run: (run.spec.model, run.spec.data)))
     ]
     try:
@@ -124,11 +141,12 @@ def work(
 
 def _has_work(run: Planned, conditions: Sequence[str]) -> bool:
     """Whether anything of a run is to be answered or judged."""
+    benchmark = get_benchmark(run.spec.benchmark)
     with RunStore.read(run.folder) as store:
         if next(store.pending(conditions), None) is not None:
             return True
-        judges = [judge for judge in map(get_judge, run.spec.judge) if isinstance(judge, FunctionJudge)]
-        return any(next(store.unjudged(judge.id), None) is not None for judge in judges)
+        judges = [find_judge(name, benchmark) for name in run.spec.judge]
+        return any(next(store.unjudged(judge.id, judge.conditions), None) is not None for judge in judges)
 
 
 def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 from app.paths import typed_path
 from app.report.render import to_csv, to_json, to_latex, to_markdown
 from app.report.samples import flat, sample
-from app.report.tables import distinct, judge_of, tables_of
+from app.report.tables import distinct, tables_of
 from app.report.text import clean, spreadsheet_cell
+from app.report.whose import judge_of
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import did_you_mean

@@ -69,7 +69,7 @@ def models(*, as_json: bool) -> None:
         found.append(
             {
                 "name": model.name,
-                "kind": model.architecture,
+                "kind": f"{model.architecture} (text only)" if model.engine == "mlx-lm" else model.architecture,
                 "quantisation": model.quantisation,
                 "bytes": model.weights_bytes,
                 "fits": fit.ok if fit else None,

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
 
+from app.engine.groups import Group
 from app.store.rows import Answer, Pending
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Protocol, Record, Request, Verdict
+from benchmarks.errors import BudgetError
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 
-GROUP_SIZE = 64
-"""At most this many answers wait for a commit, so that no more than these are asked again after a kill."""
-
 Stop = Callable[[], bool]
-T = TypeVar("T")
 
 
 def answer_pending(
@@ -37,7 +33,7 @@ def answer_pending(
     waiting = store.pending(conditions)
     again: deque[Pending] = deque()  # instances whose protocol has another step
     asked: dict[str, tuple[Pending, Request]] = {}
-    finished = _Group(store.commit)
+    finished = Group(store.commit)
     exhausted = False
     try:
         while not stop():
@@ -62,6 +58,9 @@ def answer_pending(
                     again.append(Pending(pending.ordinal, pending.instance, so_far))
                     exhausted = False
             finished.commit_if_due()
+    except BudgetError:
+        finished.commit()
+        raise
     finally:
         for request_id in asked:
             backend.cancel(request_id)
@@ -70,7 +69,7 @@ def answer_pending(
 
 def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *, stop: Stop = lambda: False) -> int:
     """Judge every answer that ``judge`` has not judged; returns how many it did."""
-    verdicts = _Group(store.add_verdicts)
+    verdicts = Group(store.add_verdicts)
     count = 0
     for generation, record in store.unjudged(judge.id):
         if stop():
@@ -82,34 +81,6 @@ def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *
         count += 1
     verdicts.commit()
     return count
-
-
-class _Group(Generic[T]):
-    """What waits for a commit.
-
-    It is due at once, unless the last commit is more recent than a commit takes; then what comes meanwhile shares the
-    next one, so that however slow the disk is, no more than half of the time goes into commits.
-    """
-
-    def __init__(self, commit: Callable[[Sequence[T]], None]) -> None:
-        self._commit = commit
-        self._waiting: list[T] = []
-        self._last = self._took = 0.0
-
-    def add(self, item: T) -> None:
-        self._waiting.append(item)
-
-    def commit_if_due(self) -> None:
-        if len(self._waiting) >= GROUP_SIZE or time.monotonic() - self._last >= self._took:
-            self.commit()
-
-    def commit(self) -> None:
-        if self._waiting:
-            began = time.monotonic()
-            self._commit(self._waiting)
-            self._waiting = []
-            self._last = time.monotonic()
-            self._took = self._last - began
 
 
 def verdict_of(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ def plan(workspace: Workspace, checked: Checked) -> Planned:
     found = checked.found
     if not found:
         workspace.make()
-        _create(workspace, checked)
+        create(workspace, checked.spec, checked.folder, checked.identity, checked.instances, data=checked.build.path)
     return Planned(checked.folder, checked.spec, found)
 
 
@@ -181,13 +181,25 @@ def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Seque
     return chosen
 
 
-def _create(workspace: Workspace, checked: Checked) -> None:
-    spec, folder = checked.spec, checked.folder
+def create(
+    workspace: Workspace,
+    spec: RunSpec,
+    folder: Path,
+    identity: Mapping[str, Any],
+    instances: Sequence[Instance],
+    *,
+    data: Path | None,
+    fill: Callable[[RunStore], None] = lambda store: None,
+) -> None:
+    """Make the run ``folder``, whole or not at all; ``fill`` puts in what it is to hold from the beginning.
+
+    Raises StoreError where it cannot be written or another process was quicker.
+    """
     benchmark = get_benchmark(spec.benchmark)
     meta = {
         "spec": spec.model_dump(mode="json"),
-        "identity": checked.identity,
-        "data": str(checked.build.path.absolute()),
+        "identity": identity,
+        "data": None if data is None else str(data.absolute()),
         "conditions": list(benchmark.conditions),
         "correct": {
             c: [label for label in benchmark.labels if benchmark.correct(c, label)] for c in benchmark.conditions
@@ -203,9 +215,9 @@ def _create(workspace: Workspace, checked: Checked) -> None:
     try:
         hidden = Path(tempfile.mkdtemp(prefix=f".planning-{os.getpid()}-", dir=workspace.runs_folder))
         hidden.chmod(0o755)
-        RunStore.create(hidden, meta, checked.instances).close()
-        toml = {key: value for key, value in spec.model_dump(mode="json").items() if value not in (None, [], {})}
-        (hidden / "spec.toml").write_text(tomli_w.dumps({**toml, "decoding": _without_none(toml["decoding"])}), "utf-8")
+        with RunStore.create(hidden, meta, instances) as store:
+            fill(store)
+        (hidden / "spec.toml").write_text(tomli_w.dumps(_without_none(spec.model_dump(mode="json"))), "utf-8")
         os.rename(hidden, folder)
     except StoreFullError as error:
         raise StoreFullError(f"there is no room for a new run in {workspace.runs_folder}; free some space.") from error
@@ -223,7 +235,9 @@ def _create(workspace: Workspace, checked: Checked) -> None:
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
+    """``values`` without what is not said, in its tables too: TOML has no null."""
+    whole = {key: _without_none(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: value for key, value in whole.items() if value not in (None, [], {})}
 
 
 def _read_spec_file(folder: Path) -> RunSpec | None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
@@ -20,6 +20,7 @@ from app.display import Display
 from app.store.run import RunStore
 from app.store.workspace import summary
 from benchmarks.errors import StoreError
+from mlx_backends.terms import Terms
 
 POLL_SECONDS = 0.25
 INTERRUPTED = 130
@@ -30,15 +31,32 @@ class Job:
     """The runs of one model, for one worker."""
 
     runs: tuple[Path, ...]
-    data: Path
+    judges: tuple[str, ...]
+    data: Path | None = None
+    """The build whose media the answering needs; None: nothing is answered, only judged."""
     conditions: tuple[str, ...] = ()
+    terms: Terms = field(default_factory=Terms)
     force: bool = False
+    accept_engine: bool = False
 
     def command(self) -> list[str]:
-        command = [sys.executable, "-m", "app.engine.worker", *map(str, self.runs), "--data", str(self.data)]
-        for condition in self.conditions:
-            command += ["--condition", condition]
-        return command + (["--force"] if self.force else [])
+        """What starts the worker; the order is its one argument."""
+        return [sys.executable, "-m", "app.engine.worker", json.dumps(asdict(self), default=str)]
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """The inverse of what :meth:`command` passes."""
+        given = json.loads(text)
+        terms = given.pop("terms")
+        replies = Path(terms.pop("replies")) if terms["replies"] else terms.pop("replies")
+        return cls(
+            runs=tuple(map(Path, given.pop("runs"))),
+            judges=tuple(given.pop("judges")),
+            data=Path(given.pop("data")) if given["data"] else given.pop("data"),
+            conditions=tuple(given.pop("conditions")),
+            terms=Terms(replies=replies, **terms),
+            **given,
+        )
 
 
 class Supervisor:

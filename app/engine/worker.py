@@ -1,4 +1,4 @@
-"""A worker process: answers the runs of one model, one after the other, then ends and so frees its memory.
+"""A worker process: answers and judges the runs of one model, one after the other, then ends and so frees its memory.
 
 Started by :mod:`app.engine.supervise`. It reports through the runs' stores; the one line of JSON it writes to its standard
 output as it ends says how it went. It stops at the next answer when it is interrupted or when its standard input, the
@@ -7,100 +7,157 @@ other end of which its parent holds, is closed.
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
 import json
 import os
 import signal
 import sys
 import threading
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from app.config import RunSpec, parse
+from app.engine.judging import Beside, enter, judge_answers
 from app.engine.lease import acquire_device
 from app.engine.loop import answer_pending, judge_pending
+from app.engine.supervise import Job
 from app.locks import FileLock
 from app.store.run import RunStore
-from benchmarks.base import get_benchmark
+from benchmarks.base import Benchmark, Media, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, StoreError
 from benchmarks.protocols import Direct
-from judges.base import FunctionJudge, get_judge
-from mlx_backends.base import Backend
+from judges.base import FunctionJudge, find_judge
+from judges.rubric import RubricJudge
+from mlx_backends.base import Backend, MediaPath
 from mlx_backends.registry import describe, load_backend
+from mlx_backends.terms import Terms
 
 INTERRUPTED = 130
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a worker is asked to do."""
-
-    runs: tuple[Path, ...]
-    data: Path
-    conditions: tuple[str, ...] = ()
-    force: bool = False
-
-
 class Worker:
-    """Works through an order; ``stopped`` is set by a signal or by the parent's end."""
+    """Works through a job; ``stopped`` is set by a signal or by the parent's end.
 
-    def __init__(self, order: Order) -> None:
-        self.order = order
+    The runs are answered one after the other, labelled by the judges that are functions as they go, and by those whose
+    engine is elsewhere at the same time. Then the model's memory is freed, and each judge that is a model of this machine
+    is loaded once for all the runs.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
         self.stopped = threading.Event()
         self.backend: Backend | None = None
         self.lease: FileLock | None = None
+        self._in_use: dict[Path, str] = {}
 
     def work(self) -> int:
-        """Do the order; the exit code. Raises RashomonError."""
-        in_use: list[str] = []
-        for folder in self.order.runs:
-            with FileLock(folder / "lock") as lock:
-                if lock.acquire(f"process {os.getpid()}"):
-                    with RunStore.open(folder) as store:
-                        self._run(store)
-                else:
-                    in_use.append(f"{lock.holder() or 'another process'} is already working on {folder.name}")
+        """Do the job; the exit code. Raises RashomonError."""
+        try:
+            for folder in self.job.runs:
+                with self._locked(folder) as store:
+                    if store is not None:
+                        self._noted(store, self._answer_and_judge)
+                if self.stopped.is_set():
+                    return INTERRUPTED
+            self._free()
+            for name in self.job.judges:
+                self._judge_locally(name)
+                self._free()
             if self.stopped.is_set():
                 return INTERRUPTED
-        if in_use:
-            raise StoreError(f"{'; '.join(in_use)}; `rashomon runs` shows how far it is.")
+        finally:
+            self.close()
+        if self._in_use:
+            raise StoreError(f"{'; '.join(self._in_use.values())}; `rashomon runs` shows how far it is.")
         return 0
 
-    def _run(self, store: RunStore) -> None:
-        spec = parse(RunSpec, store.meta("spec"), str(store.folder))
-        benchmark = get_benchmark(spec.benchmark)
-        judges = [judge for judge in map(get_judge, spec.judge) if isinstance(judge, FunctionJudge)]
+    @contextmanager
+    def _locked(self, folder: Path) -> Iterator[RunStore | None]:
+        with FileLock(folder / "lock") as lock:
+            if lock.acquire(f"process {os.getpid()}"):
+                with RunStore.open(folder) as store:
+                    yield store
+            else:
+                who = lock.holder() or "another process"
+                self._in_use[folder] = f"{who} is already working on {folder.name}"
+                yield None
+
+    def _noted(self, store: RunStore, work: Callable[[RunStore], None]) -> None:
         try:
-            self._note(store, "judging")
-            for judge in judges:
-                judge_pending(store, judge, benchmark, stop=self.stopped.is_set)
-            if next(store.pending(self.order.conditions), None) is not None and not self.stopped.is_set():
-                backend = self._backend(store, spec)
-                if backend is not None:
-                    self._note(store, "running")
-                    store.use_engine(asdict(backend.info))
-                    protocol = Direct(spec.to_decoding())
-                    answer_pending(
-                        store,
-                        backend,
-                        protocol,
-                        judges,
-                        benchmark,
-                        conditions=self.order.conditions,
-                        stop=self.stopped.is_set,
-                    )
+            work(store)
         except RashomonError as error:
             with suppress(RashomonError):  # a full disk cannot take the note either
                 self._note(store, "failed", str(error))
             raise
         self._note(store, "interrupted" if self.stopped.is_set() else "done")
 
-    def _backend(self, store: RunStore, spec: RunSpec) -> Backend | None:
+    def _answer_and_judge(self, store: RunStore) -> None:
+        spec = parse(RunSpec, store.meta("spec"), str(store.folder))
+        benchmark = get_benchmark(spec.benchmark)
+        judges = [find_judge(name, benchmark) for name in self.job.judges]
+        functions = [judge for judge in judges if isinstance(judge, FunctionJudge)]
+        stop = self.stopped.is_set
+        self._note(store, "judging")
+        for function in functions:
+            judge_pending(store, function, benchmark, stop=stop)
+        elsewhere: list[tuple[RubricJudge, Backend]] = []
+        for judge in judges:
+            if isinstance(judge, RubricJudge) and not judge.info.needs_device:
+                enter(store, judge, accept_engine=self.job.accept_engine)
+                terms = spent(self.job.terms, store.judge_usage(judge.id))
+                elsewhere.append((judge, load_backend(judge.model, _no_media, terms=terms)))
+        with Beside(store.folder, elsewhere, benchmark, stop):
+            self._answer(store, spec, functions, benchmark)
+            if elsewhere and not stop():
+                self._note(store, "judging")
+
+    def _answer(self, store: RunStore, spec: RunSpec, functions: Sequence[FunctionJudge], benchmark: Benchmark) -> None:
+        if self.job.data is None or next(store.pending(self.job.conditions), None) is None or self.stopped.is_set():
+            return
+        terms = spent(self.job.terms, store.answer_usage())
+        backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
+        if backend is None:
+            return
+        self._note(store, "running")
+        store.use_engine(asdict(backend.info))
+        answer_pending(
+            store,
+            backend,
+            Direct(spec.to_decoding()),
+            functions,
+            benchmark,
+            conditions=self.job.conditions,
+            stop=self.stopped.is_set,
+        )
+
+    def _judge_locally(self, name: str) -> None:
+        for folder in self.job.runs:
+            if folder in self._in_use or self.stopped.is_set():
+                continue
+            with self._locked(folder) as store:
+                if store is not None:
+                    self._noted(store, lambda store: self._judge_run_locally(store, name))
+
+    def _judge_run_locally(self, store: RunStore, name: str) -> None:
+        benchmark = get_benchmark(store.meta("spec")["benchmark"])
+        judge = find_judge(name, benchmark)
+        if not isinstance(judge, RubricJudge) or not judge.info.needs_device:
+            return
+        enter(store, judge, accept_engine=self.job.accept_engine)
+        if next(store.unjudged(judge.id, judge.conditions), None) is None:
+            return
+        backend = self._backend(store, judge.model, _no_media, self.job.terms)
+        if backend is not None:
+            self._note(store, "judging", f"by {judge.id}")
+            judge_answers(store, judge, backend, benchmark, stop=self.stopped.is_set)
+
+    def _backend(self, store: RunStore, model: str, media: MediaPath, terms: Terms) -> Backend | None:
+        """The backend of ``model``, loaded once; None where the wait for the device was interrupted."""
         if self.backend is None:
-            if describe(spec.model).needs_device:
+            if self.lease is None and describe(model).needs_device:
                 self.lease = acquire_device(
                     f"run {store.folder.name} (process {os.getpid()})",
                     waiting=lambda holder: self._note(store, "queued", f"waiting for {holder}"),
@@ -109,28 +166,44 @@ class Worker:
                 if self.lease is None:
                     return None
             self._note(store, "loading")
-            self.backend = load_backend(spec.model, Build.open(self.order.data).media_path, force=self.order.force)
+            self.backend = load_backend(model, media, force=self.job.force, terms=terms)
         return self.backend
 
     def _note(self, store: RunStore, state: str, note: str = "") -> None:
         store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
 
-    def close(self) -> None:
-        """Free the model and the device."""
+    def _free(self) -> None:
+        """Free the memory of the model there is."""
         if self.backend is not None:
             self.backend.close()
+        self.backend = None
+
+    def close(self) -> None:
+        """Free the model and the device."""
+        self._free()
         if self.lease is not None:
             self.lease.release()
+        self.lease = None
+
+
+def spent(terms: Terms, usage: tuple[int, int, int]) -> Terms:
+    """``terms`` after the usage so far: (calls, prompt tokens, completion tokens)."""
+    _, prompt, completion = usage
+    return replace(terms, spent_input=prompt, spent_output=completion)
+
+
+def _no_media(media: Media) -> Path:
+    raise RuntimeError("a judge is shown no media")
 
 
 def main() -> None:
-    """The worker process's entry; its arguments are the order."""
-    order = _parse_order(sys.argv[1:])
+    """The worker process's entry; its one argument is the job."""
+    job = Job.from_json(sys.argv[1])
     # Libraries print; the report must be the only thing on the pipe to the parent.
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     faulthandler.enable()
-    worker = Worker(order)
+    worker = Worker(job)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())
     threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
@@ -138,22 +211,10 @@ def main() -> None:
         code, message = worker.work(), ""
     except RashomonError as error:
         code, message = error.exit_code, str(error)
-    finally:
-        worker.close()
     print(json.dumps({"code": code, "message": message}), file=report, flush=True)
     # Skipping the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
     sys.stderr.flush()
     os._exit(code)
-
-
-def _parse_order(arguments: list[str]) -> Order:
-    parser = argparse.ArgumentParser(prog="python -m app.engine.worker")
-    parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--condition", action="append", default=[])
-    parser.add_argument("--force", action="store_true")
-    values = parser.parse_args(arguments)
-    return Order(tuple(values.runs), values.data, tuple(values.condition), values.force)
 
 
 def _watch_parent(worker: Worker) -> None:

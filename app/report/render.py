@@ -16,18 +16,22 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 
-def figure(value: float) -> str:
-    """A figure as the papers print it: three decimals."""
-    return f"{value:.3f}"
+def figure(value: float, percent: bool = False) -> str:
+    """A figure as the papers print it: three decimals, or two in percent."""
+    return f"{100 * value:.2f}" if percent else f"{value:.3f}"
 
 
-def cell_text(cell: Cell) -> str:
-    """A cell as plain text: ``0.898 [0.870, 0.921]``, ``n/a``; nothing for an empty one."""
+def cell_text(cell: Cell, percent: bool = False) -> str:
+    """A cell as plain text: ``0.898 [0.870, 0.921]``, ``7.51 ± 0.75``, ``n/a``; nothing for an empty one."""
     if isinstance(cell, Estimate):
         if cell.value is None:
             return "n/a"
-        interval = "" if cell.low is None or cell.high is None else f" [{figure(cell.low)}, {figure(cell.high)}]"
-        return figure(cell.value) + interval
+        value = figure(cell.value, percent)
+        if cell.sd is not None:
+            return f"{value} ± {figure(cell.sd, percent)}"
+        if cell.low is None or cell.high is None:
+            return value
+        return f"{value} [{figure(cell.low, percent)}, {figure(cell.high, percent)}]"
     return "" if cell is None else str(cell)
 
 
@@ -66,7 +70,7 @@ def _parts(table: Table, width: int) -> list[list[int]]:
     parts: list[list[int]] = [[]]
     used = 0
     for i, column in enumerate(table.columns):
-        lines = [line for _, cells in table.rows for line in terminal_cell(cells[i]).splitlines()]
+        lines = [line for _, cells in table.rows for line in terminal_cell(cells[i], table.percent).splitlines()]
         # Prose folds, so it may be as narrow as a short line.
         wide = max(map(len, [clean(column), *lines])) if not _is_prose(table, i) else min(12, width)
         if parts[-1] and used + wide + 1 > width:
@@ -91,7 +95,7 @@ def _rich_table(table: Table, columns: Sequence[int], title: str, label_width: i
         heading = Text(clean(table.columns[i]))
         rich.add_column(heading, justify="left" if prose else "right", overflow="fold", no_wrap=not prose)
     for label, cells in table.rows:
-        texts = (Text(clean(terminal_cell(cells[i]), newlines=True)) for i in columns)
+        texts = (Text(clean(terminal_cell(cells[i], table.percent), newlines=True)) for i in columns)
         rich.add_row(Text(clean(label)), *texts)
     return rich
 
@@ -100,10 +104,15 @@ def _is_prose(table: Table, column: int) -> bool:
     return any(isinstance(cells[column], str) for _, cells in table.rows)
 
 
-def terminal_cell(cell: Cell) -> str:
-    """A cell as the papers print figures, without the leading zero, its interval on a second line: ``.898``, ``.87~.92``."""
+def terminal_cell(cell: Cell, percent: bool = False) -> str:
+    """A cell as the papers print figures, its spread on a second line: ``.898``, ``.87~.92``; ``7.51``, ``±0.75``."""
     if not isinstance(cell, Estimate) or cell.value is None:
-        return cell_text(cell)
+        return cell_text(cell, percent)
+    if cell.sd is not None:
+        return f"{figure(cell.value, percent)}\n±{figure(cell.sd, percent)}"
+    if percent:
+        interval = "" if cell.low is None or cell.high is None else f"\n{100 * cell.low:.1f}~{100 * cell.high:.1f}"
+        return figure(cell.value, percent) + interval
     if cell.low is None or cell.high is None:
         return _short(cell.value)
     return f"{_short(cell.value)}\n{_short(cell.low, 2)}~{_short(cell.high, 2)}"
@@ -114,11 +123,16 @@ def _short(value: float, digits: int = 3) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """A table as CSV: for every column of estimates its value, low, high and n; n/a is empty."""
+    """A table as CSV: for every column of estimates its value, low, high and n, and sd where there is one; n/a is empty.
+
+    Figures are fractions, also where the table is shown in percent.
+    """
     wide = [any(isinstance(cells[i], Estimate) for _, cells in table.rows) for i in range(len(table.columns))]
+    has_sd = any(isinstance(cell, Estimate) and cell.sd is not None for _, cells in table.rows for cell in cells)
+    parts = ("", " low", " high", " n", " sd") if has_sd else ("", " low", " high", " n")
     header = ["row"]
     for column, estimated in zip(table.columns, wide, strict=True):
-        header += [column, f"{column} low", f"{column} high", f"{column} n"] if estimated else [column]
+        header += [column + part for part in parts] if estimated else [column]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(spreadsheet_cell(name) for name in header)
@@ -127,9 +141,9 @@ def to_csv(table: Table) -> str:
         for cell, estimated in zip(cells, wide, strict=True):
             if isinstance(cell, Estimate):
                 unknown = cell.value is not None and not cell.n  # of a published figure
-                row += [cell.value, cell.low, cell.high, None if unknown else cell.n]
+                row += [cell.value, cell.low, cell.high, None if unknown else cell.n, cell.sd][: len(parts)]
             elif estimated:
-                row += [cell, None, None, None]
+                row += [cell, *[None] * (len(parts) - 1)]
             else:
                 row.append(spreadsheet_cell(cell) if isinstance(cell, str) else cell)
         writer.writerow(row)
@@ -145,7 +159,9 @@ def to_markdown(table: Table) -> str:
         "|---|" + "---:|" * len(table.columns),
     ]
     for label, cells in table.rows:
-        lines.append(f"| {markdown(label)} | " + " | ".join(markdown(cell_text(cell)) for cell in cells) + " |")
+        lines.append(
+            f"| {markdown(label)} | " + " | ".join(markdown(cell_text(cell, table.percent)) for cell in cells) + " |"
+        )
     for note in (*table.notes, *reasons(table)):
         lines += ["", markdown(note)]
     return "\n".join(lines) + "\n"
@@ -163,24 +179,29 @@ def to_latex(table: Table) -> str:
         r"\midrule",
     ]
     lines += [
-        " & ".join([latex(label), *(_latex_cell(cell) for cell in cells)]) + r" \\" for label, cells in table.rows
+        " & ".join([latex(label), *(_latex_cell(cell, table.percent) for cell in cells)]) + r" \\"
+        for label, cells in table.rows
     ]
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par\smallskip{{\footnotesize {latex(note)}}}" for note in (*table.notes, *reasons(table))]
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(cell: Cell, percent: bool = False) -> str:
+    if isinstance(cell, Estimate) and cell.value is not None and cell.sd is not None:
+        return rf"${figure(cell.value, percent)}_{{\pm {figure(cell.sd, percent)}}}$"
     if isinstance(cell, Estimate) and cell.value is not None and cell.low is not None and cell.high is not None:
-        return rf"{figure(cell.value)} {{\scriptsize [{figure(cell.low)}, {figure(cell.high)}]}}"
-    return latex(cell_text(cell))
+        low, high = figure(cell.low, percent), figure(cell.high, percent)
+        return rf"{figure(cell.value, percent)} {{\scriptsize [{low}, {high}]}}"
+    return latex(cell_text(cell, percent))
 
 
 def to_json(table: Table) -> dict[str, Any]:
-    """A table as a JSON object; an estimate is an object of value, low, high, n and reason."""
+    """A table as a JSON object; an estimate is an object of value, low, high, n, reason and sd."""
     return {
         "name": table.name,
         "title": table.title,
+        "percent": table.percent,
         "columns": list(table.columns),
         "rows": [
             {

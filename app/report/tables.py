@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from app.report.whose import caveat, judge_of, present, references
 from app.store.run import RunStore
-from benchmarks.base import Estimate, Table, did_you_mean, get_benchmark
+from benchmarks.base import Benchmark, Estimate, Record, Table, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
-from judges.base import get_judge, judge_names, newest
+from judges.agreement import agreement_sentence, agreement_tables
+from judges.base import HUMAN
+from judges.corrected import corrected_table
+from judges.panel import parse_panel, with_panel
 
 RESAMPLES = 1000
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -22,8 +26,9 @@ def tables_of(
 ) -> list[Table]:
     """The tables of the runs in ``folders``, a row for each run; ``only`` the one of that name.
 
-    With ``published``, the paper's rows stand under the run's in the tables that the paper has. Raises SpecError where
-    the runs are of several benchmarks, or there is no such table.
+    With ``published``, the paper's rows stand under the run's in the tables that the paper has. Where people have labelled
+    some of the answers, the figures corrected by their labels follow; where two judges have, how they agree. Raises
+    SpecError where the runs are of several benchmarks, or there is no such table.
     """
     stores = [RunStore.read(folder) for folder in folders]
     try:
@@ -32,40 +37,57 @@ def tables_of(
             raise SpecError(f"these runs are of several benchmarks ({', '.join(sorted(names))}); show them one by one.")
         benchmark = get_benchmark(names.pop())
         judge_id = judge_of(stores[0], judge)
+        judges, measures = present(stores), references(stores)
         labels = run_labels(stores)
-        records = {label: list(store.records()) for label, store in zip(labels, stores, strict=True)}
+        found = {label: list(store.records()) for label, store in zip(labels, stores, strict=True)}
         seed = int(stores[0].meta("spec")["seed"])
     finally:
         for store in stores:
             store.close()
-    tables = benchmark.tables(records, judge_id, resamples=RESAMPLES, seed=seed)
+    panel = parse_panel(judge) if judge and judge not in judges else None
+    if panel is not None:
+        if panel.counts_flags and not benchmark.counts_flags:
+            raise SpecError(
+                f"{judge} gives an answer several labels, and {benchmark.name} counts one; use majority or all."
+            )
+        found = {run: with_panel(records, panel, judges, benchmark.labels) for run, records in found.items()}
+    tables = benchmark.tables(found, judge_id, resamples=RESAMPLES, seed=seed)
+    if only is None or only in _OF_JUDGES:
+        tables += _of_judges(benchmark, found, judge_id, judges, seed)
     if only is not None:
         if only not in (known := [table.name for table in tables]):
-            raise SpecError(f"there is no table {only!r}; {did_you_mean(only, known)}")
+            raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
         tables = [table for table in tables if table.name == only]
-    # Whoever copies a figure must be able to see whose labels it rests on.
-    whose = f"Labels by {judge_id}{_caveat(judge_id)}."
-    tables = [replace(table, notes=(*table.notes, whose)) for table in tables]
+    whose = _whose(found, judge_id, measures, seed)
+    tables = [table if table.name in _OF_JUDGES else replace(table, notes=(*table.notes, *whose)) for table in tables]
     return [with_published(table, benchmark.name) for table in tables] if published else tables
 
 
-def judge_of(store: RunStore, judge: str | None) -> str:
-    """The id that ``judge``'s verdicts are kept under in a run; None is the run's first judge. Raises SpecError."""
-    name: str = judge or store.meta("spec")["judge"][0]
-    present = {key for p in store.progress() for key in p.judged}
-    if name in present:
-        return name
-    if (latest := newest(name, present)) is not None:
-        return latest
-    if name in judge_names():
-        return get_judge(name).id
-    raise SpecError(f"no judge {name!r} has labelled this run; {did_you_mean(name, sorted(present) or judge_names())}")
+_OF_JUDGES = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")
 
 
-def _caveat(judge_id: str) -> str:
-    name = judge_id.rpartition("@")[0]
-    caveat = get_judge(name).caveat if name in judge_names() else ""
-    return f", {caveat}" if caveat else ""
+def _of_judges(
+    benchmark: Benchmark, runs: Mapping[str, Sequence[Record]], judge: str, judges: Sequence[str], seed: int
+) -> list[Table]:
+    tables: list[Table] = []
+    figures = benchmark.figures()
+    for person in (one for one in judges if one.startswith(HUMAN) and one != judge):
+        if figures is not None:
+            tables.append(corrected_table(runs, judge, person, figures, resamples=RESAMPLES, seed=seed))
+    if len(judges) > 1:
+        tables += agreement_tables(runs, judges, benchmark.labels, benchmark.conditions, resamples=RESAMPLES, seed=seed)
+    return tables
+
+
+def _whose(runs: Mapping[str, Sequence[Record]], judge: str, measures: Sequence[str], seed: int) -> list[str]:
+    """Whoever copies a figure must be able to see whose labels it rests on, and how good those are known to be."""
+    told = [f"Labels by {judge}{caveat(judge)}."]
+    if judge.startswith(HUMAN) or measures[:1] == [judge]:
+        return told
+    for run, records in runs.items():
+        which = f"{run}: " if len(runs) > 1 else ""
+        told.append(which + agreement_sentence(records, judge, measures, resamples=RESAMPLES, seed=seed))
+    return list(dict.fromkeys(told))
 
 
 def run_labels(stores: Sequence[RunStore]) -> list[str]:
@@ -105,5 +127,7 @@ def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estima
     found: dict[str, dict[str, Estimate]] = {}
     for cell in json.loads(path.read_text("utf-8")):
         if cell.get("ours") == table.name:
-            found.setdefault(cell["row"], {})[cell["column"]] = Estimate(cell["value"], n=cell.get("n", 0))
+            found.setdefault(cell["row"], {})[cell["column"]] = Estimate(
+                cell["value"], n=cell.get("n", 0), sd=cell.get("sd")
+            )
     return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in found.items()]

@@ -197,8 +197,8 @@ class RunStore:
                 generation = answer.generation
                 cursor = self._db.execute(
                     "INSERT INTO generation (instance, step, request, text, finish_reason, tokens, prompt_tokens,"
-                    " completion_tokens, prefill_s, decode_s, peak_memory, error, engine, finished_at)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " completion_tokens, prefill_s, decode_s, peak_memory, error, calls, engine, finished_at)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         answer.ordinal,
                         answer.step,
@@ -212,6 +212,7 @@ class RunStore:
                         generation.decode_s,
                         generation.peak_memory,
                         None if generation.error is None else _storable(generation.error),
+                        generation.calls,
                         self._engine_id,
                         now,
                     ),
@@ -236,10 +237,22 @@ class RunStore:
                     self._add_verdict(cursor.lastrowid, answer.condition, verdict, correct, now)
 
     def _add_verdict(self, generation: int | None, condition: str, verdict: Verdict, correct: bool, now: float) -> None:
-        raw = None if verdict.raw is None else _storable(verdict.raw)
         self._db.execute(
-            "INSERT INTO verdict VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (generation, verdict.judge, verdict.status, verdict.label, _storable(verdict.reason), raw, now),
+            "INSERT INTO verdict (generation, judge, status, label, reason, raw, flags, calls, prompt_tokens,"
+            " completion_tokens, judged_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                generation,
+                verdict.judge,
+                verdict.status,
+                verdict.label,
+                _storable(verdict.reason),
+                None if verdict.raw is None else _storable(verdict.raw),
+                canonical_json(verdict.flags),
+                verdict.calls,
+                verdict.prompt_tokens,
+                verdict.completion_tokens,
+                now,
+            ),
         )
         self._count_verdict(condition, verdict.judge, verdict.status, correct, 1)
 
@@ -260,35 +273,84 @@ class RunStore:
 
     # --- judging ---------------------------------------------------------------------------------
 
-    def unjudged(self, judge: str) -> Iterator[tuple[int, Record]]:
-        """The answers without a verdict of ``judge``: (generation id, record), a page in memory at a time.
+    def unjudged(self, judge: str, conditions: Sequence[str] = (), *, after: int = -1) -> Iterator[tuple[int, Record]]:
+        """The answers of ``conditions`` (all if empty) without a verdict of ``judge``: (generation id, record).
 
-        An answer that is an error is not judged.
+        In order of generation id, from the first one greater than ``after``; a page in memory at a time. An answer that
+        is an error is not judged.
         """
-        last = -1
+        wanted = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
         while True:
             rows = self._rows(
                 "SELECT g.id, i.ordinal, i.body FROM generation g JOIN instance i ON i.ordinal = g.instance"
                 " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
                 " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
-                " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ?)"
-                f" ORDER BY g.id LIMIT {_PAGE}",
-                (last, judge),
+                " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
+                f"{wanted} ORDER BY g.id LIMIT {_PAGE}",
+                (after, judge, *conditions),
             )
             if not rows:
                 return
-            last = rows[-1][0]
+            after = rows[-1][0]
             marks = ", ".join("?" * len(rows))
             generations = self._generations(f"instance IN ({marks})", [row[1] for row in rows])
             for generation, ordinal, body in rows:
                 yield generation, Record(instance_from_json(json.loads(body)), tuple(generations[ordinal]))
 
+    def answer_of(self, instance: str) -> tuple[int, str] | None:
+        """(generation id, condition) of an instance's answer, if it has one that is no error."""
+        rows = self._rows(
+            "SELECT g.id, i.condition FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE i.id = ?"
+            " AND g.accepted AND i.done AND g.finish_reason != 'error' ORDER BY g.step DESC LIMIT 1",
+            (instance,),
+        )
+        return (rows[0][0], rows[0][1]) if rows else None
+
     def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
-        """Make verdicts durable: (generation id, condition, verdict, whether its label is right)."""
+        """Make verdicts durable: (generation id, condition, verdict, whether its label is right).
+
+        What the same judge said of the same answer before is set aside.
+        """
         now = time.time()
         with self._transaction():
             for generation, condition, verdict, correct in verdicts:
+                self._set_aside(verdict.judge, "g.id = ?", (generation,))
                 self._add_verdict(generation, condition, verdict, correct, now)
+
+    def retract(self, judge: str, *, instance: str | None = None, status: str | None = None) -> int:
+        """Set aside what ``judge`` said, of one instance or with one status; kept, no longer counted. How many it were."""
+        where, values = "1", list[str]()
+        if instance is not None:
+            where, values = where + " AND i.id = ?", [*values, instance]
+        if status is not None:
+            where, values = where + " AND v.status = ?", [*values, status]
+        with self._transaction():
+            return self._set_aside(judge, where, values)
+
+    def _set_aside(self, judge: str, where: str, values: Sequence[Any]) -> int:
+        benchmark_says: dict[str, list[str]] | None = None
+        found = self._db.execute(
+            "SELECT v.id, i.condition, v.status, v.label FROM verdict v JOIN generation g ON g.id = v.generation"
+            f" JOIN instance i ON i.ordinal = g.instance WHERE v.accepted AND g.accepted AND v.judge = ? AND {where}",
+            (judge, *values),
+        ).fetchall()
+        for verdict, condition, status, label in found:
+            benchmark_says = benchmark_says or self.meta("correct", {})
+            self._db.execute("UPDATE verdict SET accepted = 0 WHERE id = ?", (verdict,))
+            self._count_verdict(condition, judge, status, label in (benchmark_says or {}).get(condition, ()), -1)
+        return len(found)
+
+    def judge_usage(self, judge: str) -> tuple[int, int, int]:
+        """What ``judge`` has used in this run, verdicts set aside included: calls, prompt tokens, completion tokens."""
+        sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
+        ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM verdict WHERE judge = ?", (judge,))
+        return calls, prompt, completion
+
+    def answer_usage(self) -> tuple[int, int, int]:
+        """What answering has used in this run, answers set aside included: calls, prompt tokens, completion tokens."""
+        sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
+        ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM generation")
+        return calls, prompt, completion
 
     # --- doing again -----------------------------------------------------------------------------
 
@@ -333,7 +395,7 @@ class RunStore:
         for condition, judge, status, label, count in self._db.execute(
             "SELECT i.condition, v.judge, v.status, v.label, count(*) FROM verdict v"
             " JOIN generation g ON g.id = v.generation AND g.accepted JOIN instance i ON i.ordinal = g.instance"
-            " GROUP BY 1, 2, 3, 4"
+            " WHERE v.accepted GROUP BY 1, 2, 3, 4"
         ).fetchall():
             right = label in benchmark_says.get(condition, ())
             self._count_verdict(condition, judge, status, False, count)
@@ -359,13 +421,14 @@ class RunStore:
             first, last = rows[0][0], rows[-1][0]
             generations = self._generations("instance BETWEEN ? AND ?", (first, last))
             verdicts: dict[int, dict[str, Verdict]] = defaultdict(dict)
-            for ordinal, judge, status, label, reason, raw in self._rows(
-                "SELECT g.instance, v.judge, v.status, v.label, v.reason, v.raw FROM verdict v"
-                " JOIN generation g ON g.id = v.generation WHERE g.accepted AND g.instance BETWEEN ? AND ?"
-                " ORDER BY v.judge",
+            for ordinal, judge, status, label, reason, raw, flags, *usage in self._rows(
+                "SELECT g.instance, v.judge, v.status, v.label, v.reason, v.raw, v.flags, v.calls, v.prompt_tokens,"
+                " v.completion_tokens FROM verdict v JOIN generation g ON g.id = v.generation"
+                " WHERE g.accepted AND v.accepted AND g.instance BETWEEN ? AND ? ORDER BY v.judge",
                 (first, last),
             ):
-                verdicts[ordinal][judge] = Verdict(judge, status, label, reason, raw)
+                verdict = Verdict(judge, status, label, reason, raw, tuple(json.loads(flags)), *usage)
+                verdicts[ordinal][judge] = verdict
             for ordinal, body in rows:
                 instance = instance_from_json(json.loads(body))
                 yield Record(instance, tuple(generations.get(ordinal, ())), verdicts.get(ordinal, {}))
@@ -378,7 +441,8 @@ class RunStore:
         found: dict[int, list[Generation]] = defaultdict(list)
         for ordinal, instance_id, step, tokens, *rest in self._rows(
             "SELECT g.instance, i.id, g.step, g.tokens, g.text, g.finish_reason, g.prompt_tokens, g.completion_tokens,"
-            " g.prefill_s, g.decode_s, g.peak_memory, g.error FROM generation g JOIN instance i ON i.ordinal = g.instance"
+            " g.prefill_s, g.decode_s, g.peak_memory, g.error, g.calls"
+            " FROM generation g JOIN instance i ON i.ordinal = g.instance"
             f" WHERE g.accepted AND g.{where} ORDER BY g.instance, g.step",
             values,
         ):

@@ -67,6 +67,29 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (condition, judge)
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE generation ADD COLUMN calls INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE verdict RENAME TO verdict_before;
+    CREATE TABLE verdict (
+        id INTEGER PRIMARY KEY,
+        generation INTEGER NOT NULL REFERENCES generation (id),
+        judge TEXT NOT NULL,
+        accepted INTEGER NOT NULL DEFAULT 1,
+        status TEXT NOT NULL,
+        label TEXT,
+        reason TEXT NOT NULL,
+        raw TEXT,
+        flags TEXT NOT NULL DEFAULT '[]',
+        calls INTEGER NOT NULL DEFAULT 0,
+        prompt_tokens INTEGER NOT NULL DEFAULT 0,
+        completion_tokens INTEGER NOT NULL DEFAULT 0,
+        judged_at REAL NOT NULL
+    );
+    INSERT INTO verdict (generation, judge, status, label, reason, raw, judged_at)
+        SELECT generation, judge, status, label, reason, raw, judged_at FROM verdict_before;
+    DROP TABLE verdict_before;
+    CREATE UNIQUE INDEX accepted_verdict ON verdict (generation, judge) WHERE accepted;
+    """,
 )
 
 

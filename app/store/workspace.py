@@ -63,6 +63,11 @@ class Workspace:
     def runs_folder(self) -> Path:
         return self.path / "runs"
 
+    @property
+    def replies(self) -> Path:
+        """The file in which replies of remote engines, and of models that construct, are kept by content."""
+        return self.path / "replies.sqlite"
+
     def build_folder(self, benchmark: str) -> Path:
         """Where ``rashomon build`` puts a benchmark unless told otherwise."""
         return self.path / "benchmarks" / benchmark

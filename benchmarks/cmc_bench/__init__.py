@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Instance, Record, Source, Table, did_you_mean
+from benchmarks.base import Benchmark, Figures, Instance, Record, Source, Table, did_you_mean
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, HUB_IDS, LABELS
+from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, HUB_IDS, LABELS, PAPER_CONDITIONS
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.rubric import Rubric
 
 __all__ = ["CMCBench"]
 
@@ -45,6 +46,17 @@ class CMCBench(Benchmark):
         if prompt_set not in self.prompt_sets:
             raise SpecError(f"cmc-bench has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}")
         return (from_row(row, prompt_set) for row in build.rows())
+
+    @property
+    def rubric(self) -> Rubric:
+        from benchmarks.cmc_bench.rubric import FiveLabels
+
+        return FiveLabels()
+
+    def figures(self) -> Figures:
+        from benchmarks.cmc_bench.metrics import MAIN
+
+        return Figures(PAPER_CONDITIONS, LABELS, MAIN)
 
     def correct(self, condition: str, label: str) -> bool:
         return label in ACCURATE[condition]

@@ -11,7 +11,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.loop import GROUP_SIZE, answer_pending
+from app.engine.groups import GROUP_SIZE
+from app.engine.loop import answer_pending
 from app.store.rows import Answer
 from app.store.run import RunStore
 from benchmarks.base import Record, Verdict

@@ -103,7 +103,7 @@ def test_an_undefined_figure_is_na_everywhere_and_never_0() -> None:
     assert (row["HR"], row["HR low"], row["HR n"]) == ("", "", "0")
     assert float(row["Aligned"]) == 0.9
     assert to_json(TABLE)["rows"][0]["cells"]["HR"] == {
-        "value": None, "low": None, "high": None, "n": 0, "reason": "no conflict answers",
+        "value": None, "low": None, "high": None, "n": 0, "reason": "no conflict answers", "sd": None,
     }  # fmt: skip
     assert cell_text(TABLE.rows[0][1][1]) == "n/a"
     assert "n/a in HR: no conflict answers" in to_markdown(TABLE)

@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.base import Benchmark, FinishReason, Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
+from mlx_backends.terms import Terms
 
 SLOW_MIGRATION = """
     CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000000)
@@ -61,10 +62,10 @@ def apply(orders: dict[str, Any]) -> None:
 
     load, describe = registry.load_backend, registry.describe
 
-    def watched(model: str, media: MediaPath, *, force: bool = False) -> Backend:
+    def watched(model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None) -> Backend:
         if orders.get("abort") == model:
             os.abort()
-        return Watched(load(model, media, force=force), orders)
+        return Watched(load(model, media, force=force, terms=terms), orders)
 
     def described(model: str) -> EngineInfo:
         info = describe(model)

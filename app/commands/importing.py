@@ -1,0 +1,174 @@
+"""``rashomon import``: answers that were produced elsewhere become a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from app.commands.batch import say
+from app.commands.judge import judge as judge_run
+from app.config import RunSpec
+from app.engine.plan import chosen_instances, create, identity_of, open_build
+from app.paths import typed_path
+from app.store.rows import Answer
+from app.store.run import DATABASE, RunStore
+from app.store.workspace import Workspace
+from benchmarks.base import Benchmark, Generation, Imported, Instance, did_you_mean, digest, get_benchmark
+from benchmarks.errors import SourceError, SpecError, StoreError
+from judges.base import find_judge
+from mlx_backends.registry import IMPORTED, describe
+
+_ID_FIELDS = ("id", "instance_id", "question_id")
+_ANSWER_FIELDS = ("answer", "prediction", "response", "output")
+_LARGEST = 1024 * 1024 * 1024
+
+
+def import_answers(
+    workspace: Workspace,
+    file: Path,
+    *,
+    benchmark: str,
+    model: str,
+    kind: str,
+    data: Path | None,
+    prompt_set: str | None,
+    judges: Sequence[str],
+    name: str | None,
+    display: str | None,
+) -> int:
+    """Make a run of the answers in ``file`` and have it judged; the exit code.
+
+    ``kind`` is "published" (the benchmark's own published predictions, which bring their instances along) or "jsonl"
+    (objects with an instance's id and its answer, for the instances of a build).
+    """
+    about = get_benchmark(benchmark)
+    path = typed_path(file)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._:/+()-]{0,99}", model):
+        raise SpecError(f"--model {model!r}: say who gave the answers in letters, digits and ' ._:/+()-', at most 100.")
+    prompts = prompt_set or next(iter(about.prompt_sets))
+    if prompts not in about.prompt_sets:
+        raise SpecError(f"there is no prompt set {prompts!r}; {did_you_mean(prompts, about.prompt_sets)}")
+    names = tuple(judges) or about.judges
+    for word in names:
+        find_judge(word, about)
+    spec = RunSpec(
+        benchmark=benchmark,
+        model=IMPORTED + model,
+        prompt_set=prompts,
+        judge=names,
+        data=str(typed_path(data)) if data else None,
+        name=name,
+    )
+    digest_of_file = _sha256(path)
+    if kind == "published":
+        found = list(about.read_answers(path))
+        identity = {**spec.what_decides(), "data digest": digest_of_file, "engine": "imported"}
+        build_path = None
+    else:
+        build = open_build(workspace, spec)
+        found = list(_read_jsonl(path, chosen_instances(spec, about, build)))
+        identity = {**identity_of(spec, build, describe(spec.model)), "answers digest": digest_of_file}
+        build_path = build.path
+    if not found:
+        raise SourceError(f"{path} holds no answer to an instance of {benchmark}.")
+    workspace.make()
+    folder = workspace.runs_folder / spec.run_name(digest_of_file)
+    if (folder / DATABASE).is_file():
+        raise StoreError(f"{folder.name} is there already; give the import another --name, or `rashomon judge` it.")
+    create(
+        workspace,
+        spec,
+        folder,
+        identity,
+        [one.instance for one in found],
+        data=build_path,
+        fill=lambda store: _fill(store, found, about, spec),
+    )
+    say(f"{folder.name}: {len(found)} answers imported.", display)
+    return judge_run(
+        workspace,
+        folder.name,
+        names,
+        api={},
+        retry_failed=False,
+        dry_run=False,
+        display=display,
+        force=False,
+        accept_engine=False,
+    )
+
+
+def _fill(store: RunStore, found: Sequence[Imported], benchmark: Benchmark, spec: RunSpec) -> None:
+    store.use_engine(asdict(describe(spec.model)))
+    answers = []
+    for ordinal, one in enumerate(found):
+        condition = one.instance.condition
+        answers.append(
+            Answer(
+                ordinal=ordinal,
+                condition=condition,
+                step=0,
+                request_digest=digest(["imported", one.instance.id]),
+                generation=Generation(f"{one.instance.id}#0", one.answer, "stop", calls=0),
+                last=True,
+                verdicts=one.verdicts,
+                correct=tuple(
+                    verdict.label is not None and benchmark.correct(condition, verdict.label)
+                    for verdict in one.verdicts
+                ),
+            )
+        )
+    store.commit(answers)
+    store.set_meta("state", {"state": "done", "note": ""})
+
+
+def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[Imported]:
+    """The answers in a JSON-lines file, each an object of an instance's id and an answer. Raises SourceError by line."""
+    known = {instance.id: instance for instance in instances}
+    seen: set[str] = set()
+    with path.open(encoding="utf-8-sig", errors="strict") as lines:
+        for number, line in enumerate(_decoded(lines, path), 1):
+            if not line.strip():
+                continue
+            where = f"{path.name}, line {number}"
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise SourceError(f"{where} is not a JSON object: {error}.") from error
+            if not isinstance(row, dict):
+                raise SourceError(f"{where} is not a JSON object; it needs an id and an answer.")
+            identifier, answer = _field(row, _ID_FIELDS, where), _field(row, _ANSWER_FIELDS, where)
+            if identifier not in known:
+                raise SourceError(f"{where}: the build has no instance {identifier[:80]!r}; is --data the right build?")
+            if identifier in seen:
+                raise SourceError(f"{where}: instance {identifier!r} is answered a second time; keep one answer.")
+            seen.add(identifier)
+            yield Imported(known[identifier], answer)
+
+
+def _decoded(lines: Iterator[str], path: Path) -> Iterator[str]:
+    try:
+        yield from lines
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text; save it as JSON lines in UTF-8.") from error
+
+
+def _field(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
+    for name in names:
+        if isinstance(row.get(name), str):
+            return str(row[name])
+    raise SourceError(f"{where} has no text in any of {', '.join(names)}; found {', '.join(map(str, list(row)[:8]))}.")
+
+
+def _sha256(path: Path) -> str:
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise SourceError(f"{path} is larger than 1 GiB; split it.")
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}.") from error

@@ -1,0 +1,58 @@
+"""Whose labels a table rests on: the judge that is meant, and how good it is known to be for these runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.store.run import RunStore
+from benchmarks.base import did_you_mean, get_benchmark
+from benchmarks.errors import SpecError
+from judges.base import HUMAN, find_judge, get_judge, judge_names, newest
+from judges.panel import panel_id, parse_panel
+
+PUBLISHED = "@published"
+"""What the id of a judge ends with whose verdicts came with imported answers."""
+
+
+def present(stores: Sequence[RunStore]) -> list[str]:
+    """The ids of the judges that have labelled anything in these runs, sorted."""
+    return sorted({judge for store in stores for p in store.progress() for judge in p.judged})
+
+
+def judge_of(store: RunStore, judge: str | None) -> str:
+    """The id that ``judge``'s verdicts are kept under in a run; None is the run's first judge. Raises SpecError.
+
+    A panel such as ``majority(a, b, c)`` has an id of its own, made of its members'.
+    """
+    spec = store.meta("spec")
+    name: str = judge or spec["judge"][0]
+    ids = present([store])
+    if name in ids:
+        return name
+    if (latest := newest(name, ids)) is not None:
+        return latest
+    if name in judge_names():
+        return get_judge(name).id
+    if (panel := parse_panel(name)) is not None:
+        return panel_id(panel, ids)
+    if judge is None:
+        return find_judge(name, get_benchmark(spec["benchmark"])).id
+    raise SpecError(f"no judge {name!r} has labelled this run; {did_you_mean(name, ids or judge_names())}")
+
+
+def references(stores: Sequence[RunStore]) -> list[str]:
+    """The judges that others are measured by, the best first: people, then models behind an API."""
+    ids = present(stores)
+    remote = {
+        judge for store in stores for judge, info in store.meta("judges", {}).items() if info.get("device") == "remote"
+    }
+    people = [judge for judge in ids if judge.startswith(HUMAN)]
+    published = [judge for judge in ids if judge.endswith(PUBLISHED)]
+    return [*people, *(judge for judge in ids if judge in remote), *published]
+
+
+def caveat(judge_id: str) -> str:
+    """What must be known of a judge's labels, to stand behind its id; empty where there is nothing."""
+    name = judge_id.rpartition("@")[0]
+    told = get_judge(name).caveat if name in judge_names() else ""
+    return f", {told}" if told else ""
