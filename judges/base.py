@@ -87,9 +87,8 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
     from mlx_backends.registry import describe, looks_like_model
 
     if not looks_like_model(name):
-        known = judge_names(benchmark.name)
         raise SpecError(
-            f"there is no judge {name!r}; {did_you_mean(name, known)} A model judges by its name or folder."
+            f"there is no judge {name!r}; {did_you_mean(name, benchmark.judges)} A model judges by its name or folder."
         )
     if benchmark.rubric is None:
         raise SpecError(
