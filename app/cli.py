@@ -45,7 +45,10 @@ def api(command: Any) -> Any:
     return command
 
 
-_API = ("token_ceiling", "cost_ceiling", "input_price", "output_price", "concurrency", "timeout", "attempts")
+def _terms(how: dict[str, Any]) -> dict[str, Any]:
+    """What of these options is said, taken out of ``how``."""
+    names = ("token_ceiling", "cost_ceiling", "input_price", "output_price", "concurrency", "timeout", "attempts")
+    return {name: value for name in names if (value := how.pop(name)) is not None}
 
 
 def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -154,8 +157,7 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any)
     """Have a run's answers labelled by more judges; nothing is answered again."""
     from app.commands.judge import judge as label_answers
 
-    terms = {key: value for key in _API if (value := how.pop(key)) is not None}
-    return label_answers(workspace, run, list(names), api=terms, **how)
+    return label_answers(workspace, run, list(names), api=_terms(how), **how)
 
 
 @cli.command(epilog=RUN_HELP)
@@ -210,13 +212,17 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides every choice of the construction.")
 @click.option("--per-stratum", type=int, default=250, show_default=True, help="The target of examples a conflict type.")
 @click.option("--replace", is_flag=True, help="Replace another build in the folder.")
+@click.option("--writer", metavar="MODEL", help="The model that writes, where a construction needs one.")
+@click.option("--checker", metavar="MODEL", help="The model that checks what was written; default: the writer.")
+@api
+@force
 @as_json
 @click.pass_obj
 def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) -> None:
     """Construct a benchmark's instances from its sources, or from rows of your own."""
     from app.commands.build import build as construct
 
-    construct(workspace, benchmark, source, **how)
+    construct(workspace, benchmark, source, api=_terms(how), **how)
 
 
 @cli.command()

@@ -227,5 +227,5 @@ def parse(model: type[M], values: Any, where: str) -> M:
 
 
 def load_judges(names: Sequence[str]) -> list[str]:
-    """Judges as typed, each once, with those that are folders below the current one made absolute."""
+    """Judges or models as typed, each once, with those that are folders below the current one made absolute."""
     return list(dict.fromkeys(_models(list(names), Path())))

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace as replace_terms
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+from app.config import ApiSpec, load_judges, parse
 from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
-from benchmarks.base import Benchmark, did_you_mean, get_benchmark
+from benchmarks.asking import TextModel
+from benchmarks.base import Benchmark, Media, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SpecError, StoreError
+from mlx_backends.terms import Terms
 
 
 def build(
@@ -24,8 +32,16 @@ def build(
     per_stratum: int,
     replace: bool,
     as_json: bool,
+    writer: str | None = None,
+    checker: str | None = None,
+    api: Mapping[str, Any] = MappingProxyType({}),
+    force: bool = False,
 ) -> None:
-    """Construct a benchmark and say what came of it."""
+    """Construct a benchmark and say what came of it.
+
+    ``writer`` and ``checker`` are the models of a construction that needs some; what they reply is kept in the workspace,
+    so that building again after an interrupt asks only what is left.
+    """
     benchmark = get_benchmark(name)
     if per_stratum < 1:
         raise SpecError("--per-stratum must be at least 1.")
@@ -34,17 +50,52 @@ def build(
         raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}.")
     pairs = [_source(benchmark, text) for text in sources]
     folder = typed_path(out or workspace.build_folder(name))
-    options = BuildOptions(seed=seed, per_stratum=per_stratum, replace=replace)
-    try:
-        made = benchmark.build(pairs, folder, options)
-    except OSError as error:
-        raise StoreError(
-            f"cannot build {folder}: {error.strerror}; nothing was left there, mend that and build again."
-        ) from error
+    terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
+    with ExitStack() as stack:
+        models = {name: _text_model(stack, workspace, name, terms, force) for name in (writer, checker) if name}
+        options = BuildOptions(
+            seed=seed,
+            per_stratum=per_stratum,
+            replace=replace,
+            writer=models[writer] if writer else None,
+            checker=models[checker] if checker else None,
+        )
+        try:
+            made = benchmark.build(pairs, folder, options)
+        except OSError as error:
+            raise StoreError(
+                f"cannot build {folder}: {error.strerror}; nothing was left there, mend that and build again."
+            ) from error
     if as_json:
         print(json.dumps({"path": str(made.path), "digest": made.digest, "manifest": made.manifest}, indent=2))
     else:
         _tell(made)
+
+
+def _text_model(stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool) -> TextModel:
+    """The model called ``name``, loaded until ``stack`` ends; one of this machine's holds the device meanwhile."""
+    from app.engine.asking import Asked
+    from app.engine.lease import acquire_device
+    from mlx_backends.registry import describe, load_backend
+    from mlx_backends.replies import ReplyCache
+
+    name = load_judges([name])[0]
+    if describe(name).engine in ("policy", "imported"):
+        raise SpecError(f"{name} cannot write, it reads nothing; name a model.")
+    workspace.make()
+    if describe(name).needs_device:
+        lease = acquire_device(
+            "rashomon build", waiting=lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr), stop=bool
+        )
+        if lease is not None:
+            stack.callback(lease.release)
+    backend = load_backend(name, _no_media, force=force, terms=replace_terms(terms, replies=None))
+    stack.callback(backend.close)
+    return Asked(backend, ReplyCache(workspace.replies))
+
+
+def _no_media(media: Media) -> Path:
+    raise RuntimeError("a model that constructs is shown no media")
 
 
 def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from benchmarks.base import get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from judges.base import Judge, find_judge
 from judges.rubric import RubricJudge
+from mlx_backends.terms import Terms
 
 
 def judge(
@@ -76,7 +77,7 @@ def judge(
     return code or (1 if failed else 0)
 
 
-def _estimate(store: RunStore, judge: Judge, terms: Any) -> str:
+def _estimate(store: RunStore, judge: Judge, terms: Terms) -> str:
     cases = [record for _, record in store.unjudged(judge.id, judge.conditions)]
     told = f"{len(cases)} answers to judge"
     if not isinstance(judge, RubricJudge) or judge.info.needs_device or not cases:

@@ -1,0 +1,182 @@
+"""People's labels: blind, resumable, undone, imported; and what tables say of a judge with and without them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from app.commands.label import label
+from app.demo_charts import draw_sources
+from app.report.tables import tables_of
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.base import Estimate, Record, Table
+from benchmarks.errors import SpecError
+from tests.support.command import Rashomon
+
+ANN = "human:ann@1"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("labelled")
+    draw_sources(home / "sources")
+    rashomon = Rashomon(home)
+    rashomon.run("build", "cmc-bench", "--source", home / "sources")
+    rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "r")
+    return home
+
+
+@pytest.fixture
+def workspace(made: Path, tmp_path: Path) -> Workspace:
+    shutil.copytree(made / "workspace", tmp_path / "workspace")
+    return Workspace(tmp_path / "workspace")
+
+
+def says(*words: str) -> Callable[[str], str]:
+    """Types these words, one a prompt, then ends the input."""
+    typed = iter(words)
+
+    def ask(prompt: str) -> str:
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    return ask
+
+
+def take(workspace: Workspace, ask: Callable[[str], str], *, n: int | None = 10, seed: int | None = None) -> int:
+    return label(workspace, "r", annotator="ann", n=n, seed=seed, import_file=None, export_file=None, ask=ask)
+
+
+def records(workspace: Workspace) -> list[Record]:
+    with RunStore.read(workspace.runs_folder / "r") as store:
+        return list(store.records())
+
+
+def labelled(workspace: Workspace) -> dict[str, str | None]:
+    return {r.instance.id: r.verdicts[ANN].label for r in records(workspace) if ANN in r.verdicts}
+
+
+def test_labels_are_kept_at_once_and_gone_on_with(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    take(workspace, says("1", "text", "?", "NEI", "q"))
+    assert sorted(filter(None, labelled(workspace).values())) == ["IMAGE", "NEITHER", "TEXT"]
+    assert "'?' is none of them" in capsys.readouterr().out
+    take(workspace, says(*["5"] * 20), n=None)
+    found = labelled(workspace)
+    assert len(found) == 10
+    assert sorted(filter(None, found.values())) == ["ABSTAIN"] * 7 + ["IMAGE", "NEITHER", "TEXT"]
+    take(workspace, says(*["5"] * 20), n=15)
+    assert set(found) < set(labelled(workspace))
+    assert len(labelled(workspace)) == 15
+
+
+def test_undo_takes_back_the_last_label_also_of_an_earlier_sitting(workspace: Workspace) -> None:
+    take(workspace, says("1", "2", "u", "3"))
+    assert sorted(filter(None, labelled(workspace).values())) == ["BOTH", "IMAGE"]
+    take(workspace, says("u", "u", "u", "4"))
+    assert list(labelled(workspace).values()) == ["NEITHER"]
+    with RunStore.read(workspace.runs_folder / "r") as store:
+        assert sum(p.judged[ANN].labelled for p in store.progress() if ANN in p.judged) == 1
+
+
+def test_a_person_is_shown_neither_model_nor_condition_nor_label(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(workspace, says(*["s"] * 10))
+    told = capsys.readouterr().out
+    assert "Question: " in told
+    assert "Answer:" in told
+    for secret in ("uniform", "aligned", "image-correct", "text-correct", "both-wrong", "match@1", "image-only"):
+        assert secret not in told
+
+
+def test_a_sample_is_the_same_everywhere_and_another_seed_is_refused(workspace: Workspace) -> None:
+    take(workspace, says("1"), seed=3)
+    with pytest.raises(SpecError, match="began with --seed 3"):
+        take(workspace, says("1"), seed=4)
+
+
+def test_labels_travel_through_a_spreadsheet(workspace: Workspace, tmp_path: Path) -> None:
+    file = tmp_path / "sample.csv"
+    label(workspace, "r", annotator="ann", n=12, seed=1, import_file=None, export_file=file)
+    rows = list(csv.DictReader(file.open(encoding="utf-8")))
+    assert len(rows) == 12
+    assert set(rows[0]) == {"id", "label", "question", "image", "text", "answer"}
+    assert not any("correct" in value for row in rows for value in row.values())
+    for number, row in enumerate(rows):
+        row["label"] = "image" if number < 5 else ""
+    with file.open("w", encoding="utf-8-sig", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(rows)
+    label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None)
+    label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None)
+    assert list(labelled(workspace).values()) == ["IMAGE"] * 5
+
+
+def table(tables: Sequence[Table], name: str) -> Table:
+    return next(one for one in tables if one.name == name)
+
+
+def by_the_judge(workspace: Workspace) -> Iterator[str]:
+    """A person who labels as ``match`` does, except every seventh answer."""
+    from judges.human import sample
+
+    by_id = {record.instance.id: record for record in records(workspace)}
+    for number, each in enumerate(sample(by_id.values(), 120, 0, stratify_by="type")):
+        label = by_id[each].verdicts["match@1"].label
+        yield "NEITHER" if number % 7 == 0 else str(label)
+
+
+def test_every_table_says_how_the_judge_agrees_with_people_or_that_it_is_unknown(workspace: Workspace) -> None:
+    folder = workspace.runs_folder / "r"
+    before = tables_of([folder])
+    unknown = "How match@1 agrees with people or with an API judge is unknown for this run."
+    assert all(unknown in one.notes for one in before)
+    assert "corrected" not in {one.name for one in before}
+    take(workspace, says(*by_the_judge(workspace)), n=120)
+    after = tables_of([folder])
+    told = [note for note in table(after, "main").notes if note.startswith("match@1 agrees with human:ann@1 on ")]
+    assert len(told) == 1
+    assert "of 120 answers, Cohen's kappa 0." in told[0]
+    names = {one.name for one in after}
+    assert {"corrected", "agreement", "agreement-labels", "confusion"} <= names
+    corrected = dict(table(after, "corrected").rows)
+    cells = next(cells for row, cells in corrected.items() if row.endswith("MFR"))
+    figures = [cell for cell in cells if isinstance(cell, Estimate)]
+    assert all(figure.value is not None and figure.low is not None for figure in figures)
+    assert unknown not in table(after, "main").notes
+
+
+def test_a_panel_labels_where_its_members_agree(workspace: Workspace) -> None:
+    take(workspace, says(*by_the_judge(workspace)), n=120)
+    folder = workspace.runs_folder / "r"
+    found = tables_of([folder], judge="all(match, human:ann)")
+    failures = dict(table(found, "failures").rows)
+    labels = [sum(int(str(cells[i])) for cells in failures.values()) for i in range(1, 6)]
+    assert labels[0] + labels[2] == 120
+    assert 0 < labels[2] <= 18
+    assert "Labels by all(match@1, human:ann@1)." in table(found, "main").notes
+    with pytest.raises(SpecError, match="use majority or all"):
+        tables_of([folder], judge="any(match, human:ann)")
+
+
+def test_in_the_terminal(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "workspace", tmp_path / "workspace")
+    rashomon = Rashomon(tmp_path)
+    told = rashomon.run("label", "r", "--as", "ann", "--n", "5").stdout
+    assert "0 of 5 labelled; the same command goes on" in told
+    assert "an annotator's name" in rashomon.run("label", "r", "--as", "../x", code=2).stderr
+    file = tmp_path / "labels.csv"
+    file.write_text("id,label\nnobody,IMAGE\n")
+    assert "is not the id of an answer" in rashomon.run("label", "r", "--as", "a", "--import", file, code=2).stderr
+    rashomon.run("export", "r", "--judge", "majority(match, human:ann, human:bob)", code=2)
+    listed = json.loads(rashomon.run("show", "r", "--json").stdout)
+    assert all("notes" in one for one in listed)
