@@ -182,10 +182,10 @@ def label(workspace: Any, /, run: str, **how: Any) -> int:
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["jsonl", "published"]),
     default="jsonl",
     show_default=True,
-    help="Objects of id and answer, one a line; or the benchmark's own published predictions.",
+    metavar="NAME",
+    help="jsonl: objects of id and answer, one a line; or a format of the benchmark's published predictions.",
 )
 @click.option("--data", type=PATH, help="The built benchmark the ids are of; default: the workspace's.")
 @click.option("--prompt-set", metavar="NAME", help="The prompt set the answers were given to.")

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from benchmarks.errors import SourceError, SpecError
+from benchmarks.errors import SpecError
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
@@ -329,9 +329,16 @@ class Benchmark(ABC):
         """The figures that are made of counts of labels, for correcting them by labels given by people."""
         return None
 
-    def read_answers(self, path: Path) -> Iterator[Imported]:
-        """The answers in a file of the paper's published predictions. Raises SourceError where it is no such file."""
-        raise SourceError(f"{self.name} has no published prediction format; import a JSON-lines file of id and answer.")
+    answer_formats: Mapping[str, str] = {}
+    """The formats of published predictions that :meth:`read_answers` reads: name to one-line description."""
+
+    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
+        """The answers in a file of published predictions, in the format ``form``, one of ``answer_formats``.
+
+        ``left_out`` is told of every row that cannot be used, or only in part: which, and why. Raises SourceError where it is
+        no such file.
+        """
+        raise SpecError(f"{self.name} has no published predictions; import JSON lines of id and answer.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def _machine(workspace: Workspace) -> Finding:
 
 def _packages(workspace: Workspace) -> Finding:
     found, missing = [], []
-    for package in ("rashomon", "mlx", "mlx-vlm", "transformers", "datasets"):
+    for package in ("rashomon", "mlx", "mlx-lm", "mlx-vlm", "transformers", "datasets"):
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
@@ -132,11 +132,11 @@ def _network(workspace: Workspace) -> Finding:
 
 
 def _keys(workspace: Workspace) -> Finding:
-    names = ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "HF_TOKEN")
-    found = [name for name in names if os.environ.get(name)]
-    return Finding(
-        "keys", True, f"set: {', '.join(found)}" if found else "none set; none is needed for local models and `match`"
-    )
+    from mlx_backends.keys import VARIABLES
+
+    found = [name for name in (*VARIABLES, "HF_TOKEN") if os.environ.get(name)]
+    told = f"set: {', '.join(found)}" if found else "none set; none is needed for local models and judges by rule"
+    return Finding("keys", True, told)
 
 
 _CHECKS: tuple[Callable[[Workspace], Finding], ...] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -43,10 +44,12 @@ def import_answers(
 ) -> int:
     """Make a run of the answers in ``file`` and have it judged; the exit code.
 
-    ``kind`` is "published" (the benchmark's own published predictions, which bring their instances along) or "jsonl"
-    (objects with an instance's id and its answer, for the instances of a build).
+    ``kind`` is "jsonl" (objects with an instance's id and its answer, for the instances of a build), or one of the
+    benchmark's own formats of published predictions, which bring their instances along.
     """
     about = get_benchmark(benchmark)
+    if kind not in (formats := ("jsonl", *about.answer_formats)):
+        raise SpecError(f"{benchmark} has no format {kind!r}; {did_you_mean(kind, formats)}")
     path = typed_path(file)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._:/+()-]{0,99}", model):
         raise SpecError(f"--model {model!r}: say who gave the answers in letters, digits and ' ._:/+()-', at most 100.")
@@ -65,8 +68,9 @@ def import_answers(
         name=name,
     )
     digest_of_file = _sha256(path)
-    if kind == "published":
-        found = list(about.read_answers(path))
+    left_out: Counter[str] = Counter()
+    if kind != "jsonl":
+        found = list(about.read_answers(path, kind, lambda row, reason: left_out.update([reason])))
         identity = {**spec.what_decides(), "data digest": digest_of_file, "engine": "imported"}
         build_path = None
     else:
@@ -89,6 +93,8 @@ def import_answers(
         data=build_path,
         fill=lambda store: _fill(store, found, about, spec),
     )
+    for reason, count in left_out.items():
+        say(f"{count} rows: {reason}", display)
     say(f"{folder.name}: {len(found)} answers imported.", display)
     return judge_run(
         workspace,

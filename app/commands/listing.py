@@ -28,6 +28,7 @@ def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
                 "labels": list(benchmark.labels),
                 "prompt_sets": dict(benchmark.prompt_sets),
                 "sources": {source.name: source.description for source in benchmark.sources},
+                "answer_formats": dict(benchmark.answer_formats),
                 "build": str(folder) if folder.exists() else None,
                 "state": _build_state(workspace, name),
             }
@@ -40,7 +41,9 @@ def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
         print(f"    {clean(one['state'])}")
         print(f"    conditions:  {', '.join(one['conditions'])}")
         print(f"    labels:      {', '.join(one['labels'])}")
-        for kind in ("prompt_sets", "sources"):
+        for kind in ("prompt_sets", "sources", "answer_formats"):
+            if not one[kind]:
+                continue
             print(f"    {kind.replace('_', ' ')}:")
             for name, description in one[kind].items():
                 print(f"        {name:<16} {description}")
@@ -89,11 +92,35 @@ def models(*, as_json: bool) -> None:
 
 
 def judges(*, as_json: bool) -> None:
-    """Print the judges."""
+    """Print the judges that need no model, and which benchmarks have a rubric for one that is."""
     found = [get_judge(name) for name in judge_names()]
+    rubrics = {name: rubric for name in benchmark_names() if (rubric := get_benchmark(name).rubric) is not None}
     if as_json:
-        told = [{"name": judge.name, "version": judge.version, "description": judge.description} for judge in found]
+        told = [
+            {
+                "name": judge.name,
+                "version": judge.version,
+                "benchmarks": list(judge.benchmarks),
+                "description": judge.description,
+            }
+            for judge in found
+        ]
+        told += [
+            {
+                "name": "MODEL",
+                "version": f"{rubric.name}-{rubric.version}",
+                "benchmarks": [name],
+                "description": f"any model, asked for one of {', '.join(rubric.labels)}",
+            }
+            for name, rubric in rubrics.items()
+        ]
         print(json.dumps(told, indent=2))
         return
     for judge in found:
-        print(f"{judge.id}  {judge.description}")
+        print(f"{judge.id:<12} {', '.join(judge.benchmarks)}: {judge.description}")
+    for name, rubric in rubrics.items():
+        print(f"MODEL        {name}: any model, asked for one of {', '.join(rubric.labels)}")
+    print(
+        "MODEL is a folder, a Hub id in the cache, openai:NAME, azure:DEPLOYMENT, anthropic:NAME, gemini:NAME or "
+        "endpoint:NAME@URL."
+    )

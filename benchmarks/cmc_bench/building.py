@@ -14,12 +14,12 @@ from benchmarks.base import Media, digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.cmc_bench.candidates import Candidate, candidates
 from benchmarks.cmc_bench.construct import Construction, construct, rank
-from benchmarks.cmc_bench.files import Loader, Skipped
 from benchmarks.cmc_bench.instances import Draft, drafts
 from benchmarks.cmc_bench.released import released
 from benchmarks.cmc_bench.source import Row, read, resolved
 from benchmarks.cmc_bench.terms import CONDITIONS, PAPER_CONDITIONS, TYPES
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.files import Loader, Skipped
 
 _CHECKED = 0.2
 """The part of the instances that is flagged for manual checks (section 3.2)."""

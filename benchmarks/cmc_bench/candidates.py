@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.base import digest
-from benchmarks.cmc_bench.files import Skipped
 from benchmarks.cmc_bench.source import Family, Row
 from benchmarks.cmc_bench.source_mmmu import UNKNOWN
 from benchmarks.cmc_bench.terms import ConflictType
 from benchmarks.errors import MediaError
+from benchmarks.files import Skipped
 from benchmarks.media import image_suffix, load_image, pixel_digest
 from benchmarks.values import CoarseType, coarse_type, normalise
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.cmc_bench.candidates import Candidate, answer_problem
-from benchmarks.cmc_bench.files import Skipped
 from benchmarks.cmc_bench.source import Row
 from benchmarks.cmc_bench.terms import TYPES, ConflictType
+from benchmarks.files import Skipped
 from benchmarks.values import number, same_value
 
 NO_VALUE = "no contradicting value: no other answer of its type"

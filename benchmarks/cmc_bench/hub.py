@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.cmc_bench.files import RawRow
 from benchmarks.errors import SourceError
+from benchmarks.files import RawRow
 
 
 def hub_rows(data_set: str, config: str | None, split: str, files: str, instead: str) -> Iterator[RawRow]:

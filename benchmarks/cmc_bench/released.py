@@ -15,11 +15,11 @@ from pathlib import Path
 
 from benchmarks.base import Media, digest
 from benchmarks.cmc_bench.candidates import answer_problem, picture, text_problem
-from benchmarks.cmc_bench.files import Loader, RawRow, RowProblem, Skipped, files, image_loader, rows, text
 from benchmarks.cmc_bench.instances import CORRECT, Draft, single_sources
 from benchmarks.cmc_bench.source import folder_of, wrong_folder
 from benchmarks.cmc_bench.terms import PAPER_CONDITIONS, TYPES
 from benchmarks.errors import MediaError
+from benchmarks.files import Loader, RawRow, RowProblem, Skipped, files, image_loader, rows, text
 
 LAYOUT = (
     "a folder with .jsonl or .json rows of example_id, condition, conflict_type, question, image, text_passage and gold, "

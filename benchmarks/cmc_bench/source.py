@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.base import did_you_mean
-from benchmarks.cmc_bench.files import Loader, Skipped, folders
 from benchmarks.cmc_bench.terms import HUB_IDS
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.files import Loader, Skipped, folders
 
 Family = Literal["chartqa", "mmmu"]
 

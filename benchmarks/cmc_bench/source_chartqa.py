@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.cmc_bench.files import RawRow, RowProblem, Skipped, files, image_loader, rows, text
 from benchmarks.cmc_bench.hub import hub_rows
 from benchmarks.cmc_bench.source import Row, folder_of, hub_id, wrong_folder
 from benchmarks.errors import SourceError
+from benchmarks.files import RawRow, RowProblem, Skipped, files, image_loader, rows, text
 
 LAYOUT = (
     "a folder with png/ and *_human.json or *_augmented.json, one holding val/ and test/ of those, one with "

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cmc_bench.files import RawRow, RowProblem, Skipped, files, folders, image_loader, rows, text
 from benchmarks.cmc_bench.hub import hub_rows
 from benchmarks.cmc_bench.source import Row, folder_of, hub_id, wrong_folder
 from benchmarks.cmc_bench.terms import SUBJECTS
 from benchmarks.errors import SourceError
+from benchmarks.files import RawRow, RowProblem, Skipped, files, folders, image_loader, rows, text
 from benchmarks.values import same_value
 
 LAYOUT = (

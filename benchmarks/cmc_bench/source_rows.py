@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.cmc_bench.files import Fields, RawRow, RowProblem, Skipped, files, image_loader, rows, text
 from benchmarks.cmc_bench.source import Family, Row, folder_of, wrong_folder
 from benchmarks.cmc_bench.source_mmmu import gold_of, options_of
+from benchmarks.files import Fields, RawRow, RowProblem, Skipped, files, image_loader, rows, text
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
 _NAME = "rows"

@@ -1,0 +1,85 @@
+"""CLASH: whether a model notices that an image and its description contradict each other (Popordanoska et al.)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.base import Benchmark, Figures, Imported, Instance, Record, Source, Table, did_you_mean
+from benchmarks.build import Build, BuildOptions
+from benchmarks.clash.prompts import PROMPT_SETS
+from benchmarks.clash.terms import CONDITIONS, CORRECT, LABELS
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.rubric import Rubric
+
+__all__ = ["Clash"]
+
+
+class Clash(Benchmark):
+    """Cross-modal contradiction detection: multiple choice and open questions, on conflicting and on original captions."""
+
+    name = "clash"
+    title = "CLASH: cross-modal contradiction detection"
+    paper = "Popordanoska, Li, Blaschko, Clash: A Benchmark for Cross-Modal Contradiction Detection"
+    conditions = CONDITIONS
+    labels = LABELS
+    prompt_sets = PROMPT_SETS
+    sources = (
+        Source("published", "the published samples, with COCO's train2017 images"),
+        Source("sugar-crepe", "SugarCrepe's replaced objects and attributes, with COCO's val2017 images"),
+        Source("coco", "COCO captions, from which a text model constructs samples as in section 3"),
+        Source("spatial", "COCO captions with a spatial relation, which is reversed"),
+        Source("rows", "your own samples"),
+    )
+    stratum = "change"
+    judges = ("strict", "relaxed")
+    counts_flags = True
+    answer_formats: Mapping[str, str] = {
+        "published": "the authors' prediction files, multiple choice, open, and with LLM judges",
+        "published-original": "the same, of the control with original captions",
+    }
+
+    @property
+    def rubric(self) -> Rubric:
+        from benchmarks.clash.rubric import FourCategories
+
+        return FourCategories()
+
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        from benchmarks.clash.building import build
+
+        return build(sources, out, options)
+
+    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+        from benchmarks.clash.instances import instances
+        from benchmarks.clash.sample import Sample
+
+        if build.benchmark != self.name:
+            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
+        if prompt_set not in self.prompt_sets:
+            raise SpecError(f"clash has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}")
+        seed = build.manifest["seed"]
+        return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, seed))
+
+    def correct(self, condition: str, label: str) -> bool:
+        return CORRECT[condition] == label
+
+    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        from benchmarks.clash.tables import tables
+
+        return tables(runs, judge, resamples=resamples, seed=seed)
+
+    def figures(self) -> Figures:
+        from benchmarks.clash.tables import figures
+
+        return figures()
+
+    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
+        from benchmarks.clash.published import Reading, read_answers
+
+        reading = Reading([], [])
+        yield from read_answers(path, caption="conflicting" if form == "published" else "original", reading=reading)
+        for skipped in reading.skipped:
+            left_out(skipped.row, skipped.reason)
+        for row in reading.unjoined:
+            left_out(row, "is not in the published data, so its category is not known; it was imported all the same")

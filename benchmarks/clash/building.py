@@ -1,0 +1,131 @@
+"""From sources to a build on disk: one row a sample."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.base import digest
+from benchmarks.build import Build, BuildOptions, BuildWriter
+from benchmarks.clash.categories import categories, joined
+from benchmarks.clash.category_check import differences
+from benchmarks.clash.sample import Sample
+from benchmarks.clash.source import CONSTRUCTED, Found, read, resolved
+from benchmarks.clash.terms import CHANGE_TYPES, RELATIONS
+from benchmarks.errors import MediaError, SourceError
+from benchmarks.files import Skipped
+from benchmarks.media import image_suffix, load_image
+
+_REPEATED = "repeated: another row is the same sample"
+
+Construction = Callable[[Path, BuildWriter, BuildOptions], Iterator[Sample]]
+
+
+class _CountingWriter(BuildWriter):
+    """A writer that also counts what was skipped, by source and by the reason up to its first colon."""
+
+    def __init__(self, out: Path) -> None:
+        super().__init__(out)
+        self.skipped: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def add_skipped(self, source: str, row: str, reason: str) -> None:
+        super().add_skipped(source, row, reason)
+        self.skipped[source][reason.partition(":")[0]] += 1
+
+
+def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+    """Read or construct the samples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
+
+    Every sample of a source that is read is taken: ``options.per_stratum`` is a target for the sources that are
+    constructed alone. Raises SpecError for unknown source names and for a construction without a writer, SourceError for
+    sources that are not there, of no known layout, or without a sample that can be used.
+    """
+    named = list(dict.fromkeys(resolved(sources)))
+    samples: dict[str, Sample] = {}
+    with _CountingWriter(out) as writer:
+        for name, place in named:
+            for row, sample in _samples(name, place, writer, options):
+                if sample.id in samples:
+                    writer.add_skipped(name, row or f"image {sample.image_id}", _REPEATED)
+                    continue
+                samples[sample.id] = sample
+                writer.add_row({"id": sample.id, **sample.to_row()})
+        if not samples:
+            raise SourceError(f"the sources have no sample that can be used ({_most_common(writer.skipped)}).")
+        return writer.finish(_manifest(named, options, samples, writer.skipped), replace=options.replace)
+
+
+def _samples(name: str, place: str, writer: BuildWriter, options: BuildOptions) -> Iterator[tuple[str, Sample]]:
+    """The samples of one source with their images in the build, each with where its row is; the others are noted."""
+    if name in CONSTRUCTED:
+        for made in _construction(name)(Path(place).expanduser(), writer, options):
+            found = categories(made.change_type, made.changed_original, made.changed_conflicting)
+            yield "", replace(made, source=name, category=joined(found, made.change_type))
+        return
+    for each in read(name, place, options.seed):
+        if isinstance(each, Skipped):
+            writer.add_skipped(each.source, each.row, each.reason)
+            continue
+        try:
+            yield each.row, _with_image(each, writer)
+        except MediaError as error:
+            writer.add_skipped(name, each.row, f"the image {error.reason}")
+
+
+def _construction(name: str) -> Construction:
+    if name == "coco":
+        from benchmarks.clash.construct import construct
+
+        return construct
+    from benchmarks.clash.spatial import construct_spatial
+
+    return construct_spatial
+
+
+def _with_image(found: Found, writer: BuildWriter) -> Sample:
+    data = found.image()
+    load_image(data)
+    return replace(found.sample, image=writer.add_media(data, image_suffix(data) or ""))
+
+
+def _manifest(
+    named: Sequence[tuple[str, str]],
+    options: BuildOptions,
+    samples: Mapping[str, Sample],
+    skipped: Mapping[str, Counter[str]],
+) -> dict[str, Any]:
+    every = list(samples.values())
+    changes = Counter(s.change_type for s in every)
+    relations = Counter(s.relation for s in every)
+    made: dict[str, Any] = {"benchmark": "clash", "seed": options.seed, "options": {}}
+    if any(name in CONSTRUCTED for name, _ in named):
+        made["options"] = {"per_stratum": options.per_stratum}
+        writer, checker = options.writer, options.checker or options.writer
+        made["models"] = {"writer": writer and writer.name, "checker": checker and checker.name}
+    return made | {
+        "samples": len(every),
+        "change_types": {kind: changes[kind] for kind in CHANGE_TYPES if changes[kind]},
+        "categories": {
+            kind: dict(sorted(Counter(s.category for s in every if s.change_type == kind).items()))
+            for kind in ("object", "attribute")
+            if changes[kind]
+        },
+        "relations": {relation: relations[relation] for relation in RELATIONS if relations[relation]},
+        "other_category_than_published": sum(1 for _ in differences(every)),
+        "sources": {
+            name: {
+                "samples": sum(s.source == name for s in every),
+                "samples_sha256": digest([s.to_row() for s in every if s.source == name]),
+                "skipped": dict(sorted(skipped.get(name, Counter[str]()).items())),
+            }
+            for name in dict.fromkeys(name for name, _ in named)
+        },
+    }
+
+
+def _most_common(skipped: Mapping[str, Counter[str]]) -> str:
+    reasons = sum(skipped.values(), Counter[str]()).most_common(3)
+    return "; ".join(f"{n} times: {reason}" for reason, n in reasons) or "they are empty"

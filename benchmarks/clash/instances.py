@@ -1,0 +1,82 @@
+"""A sample under four conditions: two tasks, each on the conflicting and on the original caption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from benchmarks.base import Instance, digest
+from benchmarks.clash import categories, prompts
+from benchmarks.clash.sample import Sample
+from benchmarks.clash.terms import (
+    CONDITIONS,
+    CONFLICT,
+    CONFLICT_OPTION,
+    CONFLICTING,
+    DISTRACTOR,
+    IMAGE,
+    LETTERS,
+    MULTIPLE_CHOICE,
+    ROLES,
+    TEXT,
+    Role,
+    letter_key,
+)
+
+
+def instances(sample: Sample, prompt_set: str, seed: int) -> Iterator[Instance]:
+    """The sample's four instances, in the order of the conditions.
+
+    ``seed`` is the build's; with the sample's id it decides the order of the options, which is the same under both
+    captions: the two prompts differ in the caption alone.
+    """
+    for condition in CONDITIONS:
+        order = option_order(sample.id, seed) if condition in MULTIPLE_CHOICE else ()
+        yield instance(sample, condition, prompt_set, order)
+
+
+def instance(sample: Sample, condition: str, prompt_set: str, order: tuple[Role, ...]) -> Instance:
+    """One of them; ``order`` holds the roles of the options A to D, and is empty for an open question.
+
+    References: the answer of each role and, for multiple choice, its letter. A role without an answer is left out.
+    """
+    answers = role_answers(sample)
+    caption = sample.conflicting_caption if condition in CONFLICTING else sample.original_caption
+    task = prompts.prompt(
+        prompt_set, "mc" if order else "open", caption, sample.question, [answers[role] for role in order]
+    )
+    references = {str(role): (answer,) for role, answer in answers.items() if answer}
+    references |= {letter_key(role): (letter,) for role, letter in zip(order, LETTERS, strict=False)}
+    return Instance(
+        id=f"{sample.id}/{condition}",
+        group=sample.id,
+        condition=condition,
+        question=sample.question,
+        parts=prompts.parts(sample.image, task),
+        references=references,
+        strata=strata(sample),
+    )
+
+
+def role_answers(sample: Sample) -> Mapping[Role, str]:
+    """What each role answers."""
+    return {
+        IMAGE: sample.image_only,
+        TEXT: sample.text_only,
+        DISTRACTOR: sample.distractor,
+        CONFLICT: CONFLICT_OPTION,
+    }
+
+
+def option_order(sample_id: str, seed: int) -> tuple[Role, ...]:
+    """The roles of the options A to D; each of the 24 orders is as likely as any other."""
+    return tuple(sorted(ROLES, key=lambda role: digest([seed, "options", sample_id, role])))
+
+
+def strata(sample: Sample) -> dict[str, str]:
+    """``change`` and ``source``; ``category`` for objects and attributes, ``relation`` for spatial changes."""
+    found = {"change": sample.change_type, "source": sample.source}
+    if sample.category:
+        found["category"] = categories.stratum(sample.category)
+    if sample.relation:
+        found["relation"] = sample.relation
+    return {name: value for name, value in found.items() if value}

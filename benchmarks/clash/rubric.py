@@ -1,0 +1,65 @@
+"""CLASH's LLM judge (Appendix B.3)."""
+
+from __future__ import annotations
+
+from benchmarks.answers import visible_answer
+from benchmarks.base import Choice, Record
+from benchmarks.clash.terms import IMAGE, OPEN_ENDED, TEXT
+from benchmarks.rubric import Rubric, one_line
+
+_LABELS = ("IMAGE", "TEXT", "CONFLICT", "NONE")
+
+INSTRUCTION = """\
+You are an evaluator. Given two reference answers (image_only and text_only) and a model prediction, decide which category the \
+prediction belongs to:
+1. IMAGE — if the prediction semantically matches the image_only answer.
+2. TEXT — if the prediction semantically matches the text_only answer.
+3. CONFLICT — if the prediction explicitly refers to a contradiction, conflict, or states that both cannot be true.
+4. NONE — if the prediction matches neither answer and does not indicate a conflict.
+Ignore minor differences in phrasing, synonyms, plural/singular forms, or capitalization. Return only one label: IMAGE, TEXT, \
+CONFLICT, or NONE.
+Examples:
+Image-only answer: polar bear
+Text-only answer: brown bear
+Prediction: Brown bear
+Output: TEXT
+
+Image-only answer: Black
+Text-only answer: Blue
+Prediction: Conflicting information.
+Output: CONFLICT
+
+Image-only answer: dog
+Text-only answer: cat
+Prediction: dog
+Output: IMAGE
+
+Image-only answer: red
+Text-only answer: green
+Prediction: yellow
+Output: NONE"""
+"""As printed; where its lines break before the examples is ours, since the printed text runs on."""
+
+
+class FourCategories(Rubric):
+    """IMAGE, TEXT, CONFLICT or NONE for an open answer; NONE is the benchmark's INCORRECT.
+
+    The four lines after the examples are ours in nothing but their place: they repeat the examples' form.
+    """
+
+    name = "clash"
+    version = "1"
+    labels = _LABELS
+    form = Choice(_LABELS)
+    conditions = OPEN_ENDED
+
+    def prompt(self, record: Record) -> str:
+        assert record.answer is not None
+        references = record.instance.references
+        image, text = (one_line("; ".join(references.get(role, ()))) for role in (IMAGE, TEXT))
+        prediction = one_line(visible_answer(record.answer.text))
+        asked = f"Image-only answer: {image}\nText-only answer: {text}\nPrediction: {prediction}\nOutput:"
+        return f"{INSTRUCTION}\n\n{asked}"
+
+    def meaning(self, label: str) -> str:
+        return "INCORRECT" if label == "NONE" else label

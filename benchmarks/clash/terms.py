@@ -1,0 +1,86 @@
+"""The paper's words: conditions, labels, kinds of change, categories, and the keys of an instance's references."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Task = Literal["mc", "open"]
+Caption = Literal["conflicting", "original"]
+Role = Literal["image", "text", "distractor", "conflict"]
+ChangeType = Literal["object", "attribute", "spatial"]
+
+CONDITIONS = ("mc-conflicting", "mc-original", "open-conflicting", "open-original")
+"""The two tasks (section 3.1), each on the conflicting and on the original caption."""
+
+MULTIPLE_CHOICE = ("mc-conflicting", "mc-original")
+OPEN_ENDED = ("open-conflicting", "open-original")
+CONFLICTING = ("mc-conflicting", "open-conflicting")
+ORIGINAL = ("mc-original", "open-original")
+
+LABELS = ("CONFLICT", "IMAGE", "TEXT", "DISTRACTOR", "INCORRECT")
+"""The columns of Table 1."""
+
+CORRECT = {
+    "mc-conflicting": "CONFLICT",
+    "mc-original": "IMAGE",
+    "open-conflicting": "CONFLICT",
+    "open-original": "IMAGE",
+}
+"""The label that is correct under each condition (section 4.4, Appendix C.1)."""
+
+IMAGE: Role = "image"
+TEXT: Role = "text"
+DISTRACTOR: Role = "distractor"
+CONFLICT: Role = "conflict"
+ROLES: tuple[Role, ...] = (IMAGE, TEXT, DISTRACTOR, CONFLICT)
+"""Keys of ``Instance.references``: the answer that the image supports, that the conflicting caption supports, that neither
+does, and the text of the conflict option. Every instance of a build has all four; a published open answer may lack the
+distractor, which its file does not name."""
+
+LABEL_OF_ROLE = {IMAGE: "IMAGE", TEXT: "TEXT", DISTRACTOR: "DISTRACTOR", CONFLICT: "CONFLICT"}
+
+LETTERS = ("A", "B", "C", "D")
+
+
+def letter_key(role: Role) -> str:
+    """The key of ``Instance.references`` that holds the letter of a role's option; only multiple choice has it."""
+    return f"{role} letter"
+
+
+IMAGE_LETTER = letter_key(IMAGE)
+TEXT_LETTER = letter_key(TEXT)
+DISTRACTOR_LETTER = letter_key(DISTRACTOR)
+CONFLICT_LETTER = letter_key(CONFLICT)
+
+CONFLICT_OPTION = "Conflicting information \N{EN DASH} cannot answer."
+"""The text of the fourth option (Appendix B.3)."""
+
+CHANGE_TYPES: tuple[ChangeType, ...] = ("object", "attribute", "spatial")
+
+OBJECT_CATEGORIES = {
+    "animals": "Animals",
+    "transportation": "Vehicles",
+    "food": "Food",
+    "sports": "Sports",
+    "household": "Household",
+    "other": "Other",
+}
+"""The object categories, as the data names them, to the columns of Tables 8 and 12, in their order."""
+
+ATTRIBUTE_CATEGORIES = {
+    "colors": "Colors",
+    "numbers": "Numbers",
+    "materials": "Materials",
+    "physical": "Physical",
+    "environmental": "Environmental",
+    "other": "Other",
+}
+"""The attribute categories, as the data names them, to the columns of Tables 9 and 13, in their order."""
+
+OTHER = "other"
+
+SEVERAL = "several"
+"""The stratum ``category`` of a sample whose changed words share more than one category; in no column of those tables."""
+
+RELATIONS = ("left-right", "above-below", "front-behind")
+"""The relations of the spatial subset (Appendix C.1)."""
