@@ -19,6 +19,7 @@ from app.store.workspace import RunSummary, Workspace, summary
 from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from judges.base import find_judge, newest
+from mlx_backends.registry import IMPORTED
 
 
 def batch(
@@ -108,7 +109,7 @@ def work(
         Job(
             tuple(run.folder for run in runs),
             tuple(runs[0].spec.judge),
-            open_build(workspace, runs[0].spec).path,
+            None if runs[0].spec.model.startswith(IMPORTED) else open_build(workspace, runs[0].spec).path,
             tuple(conditions),
             runs[0].spec.api.terms(workspace.replies),
             force,

@@ -71,12 +71,12 @@ def import_answers(
     left_out: Counter[str] = Counter()
     if kind != "jsonl":
         found = list(about.read_answers(path, kind, lambda row, reason: left_out.update([reason])))
-        identity = {**spec.what_decides(), "data digest": digest_of_file, "engine": "imported"}
+        identity = {**spec.what_decides(), "engine": "imported"}
         build_path = None
     else:
         build = open_build(workspace, spec)
         found = list(_read_jsonl(path, chosen_instances(spec, about, build)))
-        identity = {**identity_of(spec, build, describe(spec.model)), "answers digest": digest_of_file}
+        identity = identity_of(spec, build, describe(spec.model))
         build_path = build.path
     if not found:
         raise SourceError(f"{path} holds no answer to an instance of {benchmark}.")
@@ -88,7 +88,7 @@ def import_answers(
         workspace,
         spec,
         folder,
-        identity,
+        {**identity, "answers digest": digest_of_file},
         [one.instance for one in found],
         data=build_path,
         fill=lambda store: _fill(store, found, about, spec),
@@ -144,7 +144,7 @@ def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[Imported]
             where = f"{path.name}, line {number}"
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise SourceError(f"{where} is not a JSON object: {error}.") from error
             if not isinstance(row, dict):
                 raise SourceError(f"{where} is not a JSON object; it needs an id and an answer.")

@@ -24,7 +24,7 @@ from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.subset import select
 from mlx_backends.base import EngineInfo
-from mlx_backends.registry import describe
+from mlx_backends.registry import IMPORTED, describe
 
 _VERSION = "version of "
 _DEVICE = "device"
@@ -105,6 +105,8 @@ def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, acce
                 f"{folder.name}/spec.toml was changed since the run began: {'; '.join(told)}; "
                 "put it back, or start a new run with `rashomon --batch`."
             )
+        if spec.model.startswith(IMPORTED):  # nothing of it will be asked
+            return Planned(folder, spec, found=True)
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
