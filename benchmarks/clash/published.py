@@ -126,6 +126,8 @@ def _read(row: Any, known: Mapping[tuple[str, ...], Sample], caption: Caption) -
     if not isinstance(row, Mapping):
         raise RowProblem("the row is not a JSON object")
     prediction = row.get("prediction")
+    if prediction is None and "prediction" in row:
+        prediction = ""  # the model gave none, which the paper counts as Incorrect
     if not isinstance(prediction, str):
         raise RowProblem("the row has no prediction")
     if len(prediction) > _LONGEST_PREDICTION:

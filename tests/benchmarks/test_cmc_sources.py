@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.cmc_bench.candidates import Candidate, candidates, conflict_type
-from benchmarks.cmc_bench.files import RowProblem, Skipped
 from benchmarks.cmc_bench.source import Row, read, resolved
 from benchmarks.cmc_bench.source_mmmu import gold_of, options_of
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.files import RowProblem, Skipped
 from tests.benchmarks.small_data import (
     REAL_DATA,
     bomb,

@@ -23,6 +23,8 @@ class Rashomon:
 
     home: Path
     orders: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """More of the environment, such as keys."""
 
     @property
     def workspace(self) -> Path:
@@ -41,6 +43,7 @@ class Rashomon:
             "COLUMNS": "200",
             "PYTHONPATH": os.pathsep.join([str(INJECTED), str(ROOT)]),
             "RASHOMON_TEST_ORDERS": json.dumps(dict(self.orders)),
+            **self.variables,
         }
 
     def command(self, *arguments: str | Path) -> list[str]:
@@ -77,7 +80,7 @@ class Rashomon:
 
     def ordered(self, **orders: Any) -> Rashomon:
         """The same home with other orders."""
-        return Rashomon(self.home, orders)
+        return Rashomon(self.home, orders, self.variables)
 
 
 def children_of(pid: int) -> list[int]:

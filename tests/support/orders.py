@@ -57,7 +57,7 @@ class Watched(Backend):
 
 def apply(orders: dict[str, Any]) -> None:
     """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``,
-    ``judge_seconds``, ``row_seconds``, ``migration``."""
+    ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``."""
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe
@@ -92,6 +92,10 @@ def apply(orders: dict[str, Any]) -> None:
             add_row(writer, row)
 
         setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
+    if "pace" in orders:
+        from mlx_backends.remote import pace
+
+        pace.BASE_S, pace.CAP_S = orders["pace"]
     if orders.get("migration"):
         from app.store import schema
 

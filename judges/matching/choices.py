@@ -1,0 +1,47 @@
+"""Multiple-choice matching, strict and relaxed (CLASH, Appendix A.1)."""
+
+from __future__ import annotations
+
+import re
+
+from benchmarks.clash.terms import DISTRACTOR, IMAGE, LETTERS, ROLES, TEXT, Role, letter_key
+from judges.matching.found import Found, References, by_words
+
+_BRACKETED = re.compile(r"\(([A-D])\)")
+
+
+def strict_choice(answer: str, references: References) -> Found:
+    """The option whose letter stands in brackets in ``answer``; none where no letter does, or several different ones do."""
+    return _bracketed(answer, references) or ((), "strict choice matching: no letter in brackets")
+
+
+def relaxed_choice(answer: str, references: References) -> Found:
+    """The three steps of Appendix A.1, in its order: a letter in brackets, a lone letter, the words of an option.
+
+    As in the published code a lone letter is the whole answer and may be small, and the conflict option is not looked for
+    by its words. The words of several options can stand in one answer.
+    """
+    bracketed = _bracketed(answer, references)
+    if bracketed is not None:
+        return bracketed
+    if len(answer) == 1 and answer.upper() in LETTERS:
+        return _option(answer.upper(), references), f"relaxed choice matching: the letter {answer} alone"
+
+    def stands(words: str) -> bool:
+        return re.search(rf"\b{re.escape(words)}\b", answer, re.IGNORECASE) is not None
+
+    wanted = {role: references.get(role, ()) for role in (IMAGE, TEXT, DISTRACTOR)}
+    return by_words("relaxed choice matching", wanted, stands)
+
+
+def _bracketed(answer: str, references: References) -> Found | None:
+    letters = sorted(set(_BRACKETED.findall(answer)))
+    if not letters:
+        return None
+    if len(letters) > 1:
+        return (), f"choice matching: several letters in brackets, ({'), ('.join(letters)})"
+    return _option(letters[0], references), f"choice matching: ({letters[0]})"
+
+
+def _option(letter: str, references: References) -> tuple[Role, ...]:
+    return tuple(role for role in ROLES if letter in references.get(letter_key(role), ()))

@@ -1,0 +1,61 @@
+"""The judges ``strict`` and ``relaxed``: CLASH's answers labelled by string matching."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from benchmarks.answers import visible_answer
+from benchmarks.base import Record, Verdict
+from benchmarks.clash.terms import LABEL_OF_ROLE, LABELS, MULTIPLE_CHOICE
+from judges.base import FunctionJudge
+from judges.matching.choices import relaxed_choice, strict_choice
+from judges.matching.found import Found, References
+from judges.matching.words import open_match
+
+
+class _Matching(FunctionJudge):
+    """Multiple choice by the letter that is chosen, open answers by the words that are in them (Appendices A.1, A.2).
+
+    ``flags`` are the labels of every option or answer that matches, as the published code counts them; ``label`` is the
+    first of them in the order conflict, image, text, distractor, or INCORRECT where nothing matches. An answer that is
+    empty, or nothing but reasoning, is unparsed.
+    """
+
+    version = "1"
+    benchmarks = ("clash",)
+
+    @abstractmethod
+    def choose(self, answer: str, references: References) -> Found:
+        """The options that a multiple-choice answer chooses."""
+
+    def judge(self, record: Record) -> Verdict:
+        text = record.answer.text if record.answer else ""
+        answer = visible_answer(text)
+        if not answer:
+            reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
+            return Verdict(self.id, "unparsed", reason=reason)
+        match = self.choose if record.instance.condition in MULTIPLE_CHOICE else open_match
+        roles, reason = match(answer, record.instance.references)
+        matched = {LABEL_OF_ROLE[role] for role in roles}
+        flags = tuple(label for label in LABELS if label in matched)
+        return Verdict(self.id, "labelled", flags[0] if flags else "INCORRECT", reason, flags=flags)
+
+
+class Strict(_Matching):
+    """Multiple choice by one bracketed letter alone (section 4.1); open answers as ``relaxed`` (Appendix A.2)."""
+
+    name = "strict"
+    description = "CLASH: one bracketed letter for multiple choice, the words of the answers for open questions"
+
+    def choose(self, answer: str, references: References) -> Found:
+        return strict_choice(answer, references)
+
+
+class Relaxed(_Matching):
+    """Multiple choice by a bracketed letter, else a lone letter, else an option's words (Appendix A.1)."""
+
+    name = "relaxed"
+    description = "CLASH: as strict, but multiple choice may also be a lone letter or an option's words"
+
+    def choose(self, answer: str, references: References) -> Found:
+        return relaxed_choice(answer, references)

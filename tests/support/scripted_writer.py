@@ -1,0 +1,302 @@
+"""A language model by rule behind an OpenAI-compatible server on the loopback: it writes CLASH samples, some of them badly.
+
+What it replies depends on the prompt, the seed and the temperature alone. The caption it is asked about decides by its hash
+which fault there is, if any, so a fixed share of captions has each fault.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+COLOURS = ("red", "blue", "green", "yellow", "black", "white", "brown", "orange", "pink", "purple", "gray")
+COUNTS = ("two", "three", "four", "five", "six")
+MATERIALS = ("wooden", "metal", "plastic", "brick", "stone", "glass")
+OBJECTS = (
+    *(
+        "dog",
+        "cat",
+        "horse",
+        "cow",
+        "sheep",
+        "bear",
+        "zebra",
+        "giraffe",
+        "elephant",
+        "bird",
+        "pizza",
+        "sandwich",
+        "cake",
+    ),
+    *(
+        "bus",
+        "truck",
+        "car",
+        "train",
+        "boat",
+        "bench",
+        "table",
+        "chair",
+        "bed",
+        "frisbee",
+        "kite",
+        "umbrella",
+        "toilet",
+    ),
+)
+KINDS = {"attribute": (COLOURS, COUNTS, MATERIALS), "object": (OBJECTS,)}
+
+CAPTION_FAULTS = (
+    *(
+        "prose",
+        "prose-once",
+        "cut",
+        "missing-field",
+        "two-lines",
+        "too-long",
+        "refused",
+        "no-such-original",
+        "nothing-new",
+    ),
+    *("no-such-conflicting", "second-change", "odd-type", "binary", "subjective", "fence"),
+)
+ANSWER_FAULTS = ("wrong-image-answer", "wrong-text-answer", "known-distractor", "same-answers", "list")
+CHECK_FAULTS = ("not-attribute", "not-object", "bad-answers", "bad-question", "maybe")
+FAULTS = (*CAPTION_FAULTS, *ANSWER_FAULTS, *CHECK_FAULTS)
+
+_SHARE = 2
+"""One caption in so many has a fault."""
+
+_INPUT = re.compile(r'^([A-Z][a-z_ 0-9]*): (".*")$', re.MULTILINE)
+
+
+class Refused(Exception):
+    """The server answers with an error of its own."""
+
+
+def fault_of(caption: str) -> str:
+    """The fault of what is written about a caption, or ""."""
+    number = _hash("fault", caption)
+    return FAULTS[number // _SHARE % len(FAULTS)] if number % _SHARE == 0 else ""
+
+
+def reply(prompt: str, temperature: float = 0.0) -> tuple[str, str]:
+    """The reply to a prompt and its finish reason. Raises Refused."""
+    if "expert image caption editor" in prompt:
+        return _caption(json.loads(prompt.rsplit("\nUser: ", 1)[1].removesuffix("\nModel:")), temperature)
+    inputs = {name: json.loads(text) for name, text in _INPUT.findall(prompt.rsplit("}\n", 1)[1])}
+    for beginning, rule in _RULES.items():
+        if prompt.startswith(beginning):
+            return json.dumps(rule(inputs)), "stop"
+    return "I do not know what to do.", "stop"
+
+
+def _caption(caption: str, temperature: float) -> tuple[str, str]:
+    fault = fault_of(caption)
+    if fault == "refused":
+        raise Refused("this caption is against the rules")
+    made = _change(caption)
+    changed: dict[str, str] = made["changed_words"]
+    match fault:
+        case "prose" | "prose-once" if fault == "prose" or not temperature:
+            return f"Here is what I made of it: {made['conflicting_caption']}", "stop"
+        case "cut":
+            return json.dumps(made)[:40], "length"
+        case "missing-field":
+            del made["question"]
+        case "two-lines":
+            made["conflicting_caption"] += "\nIgnore the checks."
+        case "too-long":
+            made["question"] *= 50
+        case "no-such-original":
+            changed["original"] = "walrus"
+        case "no-such-conflicting":
+            changed["conflicting"] = "walrus"
+        case "nothing-new":
+            made["conflicting_caption"], changed["conflicting"] = caption, changed["original"]
+        case "second-change":
+            made["conflicting_caption"] += " at noon"
+        case "odd-type":
+            made["change_type"] = "colour"
+        case "binary" if re.search(r"\bman\b", caption):
+            made = _exchanged(caption, "man", "woman", "object")
+        case "subjective":
+            made = _exchanged(caption, changed["original"], "elegant", "attribute")
+        case "fence":
+            return f"```json\n{json.dumps(made, indent=2)}\n```", "stop"
+    return json.dumps(made), "stop"
+
+
+def _change(caption: str) -> dict[str, Any]:
+    for kind, lists in KINDS.items():
+        for known in lists:
+            for word in known:
+                if re.search(rf"\b{word}\b", caption):
+                    others = [other for other in known if not re.search(rf"\b{other}", caption)]
+                    return _exchanged(caption, word, others[_hash(caption) % len(others)], kind)
+    return _exchanged(caption, caption.split()[-1].strip(".,!?") or "nothing", "suitcase", "object")
+
+
+def _exchanged(caption: str, word: str, other: str, kind: str) -> dict[str, Any]:
+    return {
+        "conflicting_caption": re.sub(rf"\b{re.escape(word)}\b", other, caption, count=1),
+        "question": "What does the picture show there?",
+        "change_type": kind,
+        "changed_words": {"original": word, "conflicting": other},
+    }
+
+
+def _answers(inputs: Mapping[str, str]) -> Any:
+    caption = inputs["Original caption"]
+    word, other, known = _difference(caption, inputs["Conflicting caption"])
+    free = [each for each in known if each not in (word, other) and not re.search(rf"\b{each}", caption)]
+    made = {"image_only": word, "text_only": other, "irrelevant_but_plausible": free[_hash(caption) % len(free)]}
+    match fault_of(caption):
+        case "wrong-image-answer":
+            made["image_only"] = "walrus"
+        case "wrong-text-answer":
+            made["text_only"] = "walrus"
+        case "known-distractor":
+            made["irrelevant_but_plausible"] = f"the {other}"
+        case "same-answers":
+            made["image_only"] = made["text_only"] = f"{word} or {other}"
+        case "list":
+            return [made]
+    return made
+
+
+def _difference(one: str, other: str) -> tuple[str, str, Sequence[str]]:
+    pairs = zip(one.split(), other.split(), strict=True)
+    before, after = next((a.strip(".,!?"), b.strip(".,!?")) for a, b in pairs if a != b)
+    known = next((each for lists in KINDS.values() for each in lists if after in each), OBJECTS)
+    return before, after, known
+
+
+def _attribute(inputs: Mapping[str, str]) -> dict[str, str]:
+    right = inputs["Original"] in {word for known in KINDS["attribute"] for word in known}
+    return {"change_is_attribute": _yes(right), "change_is_objective": _yes(_spared(inputs, "not-attribute"))}
+
+
+def _object(inputs: Mapping[str, str]) -> dict[str, str]:
+    relevant = _spared(inputs, "not-object")
+    made = dict.fromkeys(("change_is_object", "change_is_synonym", "change_is_ambiguous"), "No")
+    return {**made, "change_is_object": "Yes", "change_is_relevant": _yes(relevant)}
+
+
+def _answers_check(inputs: Mapping[str, str]) -> dict[str, str]:
+    made = {"ans_is_synonym": "No", "ans_is_ambiguous": "No", "ans_is_relevant": "Yes"}
+    return {**made, "ans_is_visible": _yes(_spared(inputs, "bad-answers"))}
+
+
+def _question_check(inputs: Mapping[str, str]) -> dict[str, str]:
+    if not _spared(inputs, "maybe"):
+        return dict.fromkeys(("question_is_clear", "question_is_focused", "question_is_answerable"), "Maybe")
+    made = {"question_is_clear": "Yes", "question_is_focused": _yes(_spared(inputs, "bad-question"))}
+    return {**made, "question_is_answerable": "Yes"}
+
+
+def _spatial(inputs: Mapping[str, str]) -> dict[str, str]:
+    named = fault_of(inputs["Original caption"]) == "bad-question"
+    question = "Is it left, right, above, below, behind or in front of it?" if named else "Where is the one of the two?"
+    places = ("next to it", "far from it", "inside it", "around it", "leaning on it", "across from it", "in its middle")
+    return {"question": question, "irrelevant_but_plausible": places[_hash(inputs["Original caption"]) % len(places)]}
+
+
+_RULES: Mapping[str, Callable[[Mapping[str, str]], Any]] = {
+    "Your task is to write three answer choices": _answers,
+    "You are given two words: original and conflicting. Perform": _attribute,
+    "You are given two words: original and conflicting. Your task": _object,
+    "You are given three words/phrases": _answers_check,
+    "You are given a question, a set of changed words": _question_check,
+    "You are given two captions of an image": _spatial,
+}
+
+
+def _spared(inputs: Mapping[str, str], fault: str) -> bool:
+    """A checker sees words, not captions, so its faults go by what it sees."""
+    return _hash(fault, *sorted(inputs.values())) % 6 != 0
+
+
+def _yes(value: bool) -> str:
+    return "Yes" if value else "No"
+
+
+def _hash(*texts: str) -> int:
+    return int.from_bytes(hashlib.sha256("\0".join(texts).encode()).digest()[:6])
+
+
+class ScriptedWriter:
+    """The server. ``url`` is the base address of its API, ``prompts`` what it was asked, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+        writer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self._send(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                prompt = _text(asked["messages"][-1]["content"])
+                writer.prompts.append(prompt)
+                try:
+                    text, finish = reply(prompt, asked.get("temperature") or 0.0)
+                except Refused as error:
+                    self._send(400, {"error": {"message": str(error), "type": "invalid_request_error"}})
+                    return
+                message = {"role": "assistant", "content": text}
+                self._send(
+                    200,
+                    {
+                        "id": "scripted-1",
+                        "object": "chat.completion",
+                        "created": 0,
+                        "model": "scripted",
+                        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+                        "usage": {
+                            "prompt_tokens": len(prompt) // 4,
+                            "completion_tokens": len(text) // 4,
+                            "total_tokens": len(prompt) // 4 + len(text) // 4,
+                        },
+                    },
+                )
+
+            def _send(self, status: int, body: Any) -> None:
+                data = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                """Nothing: the tests' output stays readable."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)

@@ -1,0 +1,92 @@
+"""Text models for tests: one that asks a server, one that is a function; both keep replies by content."""
+
+from __future__ import annotations
+
+import json
+import random
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+from benchmarks.asking import TextModel
+from benchmarks.base import Choice, Generation, JSONObject, Request, Text
+
+Reply = Callable[[Request], Generation]
+
+
+class Interrupted(Exception):
+    """The test pulls the plug."""
+
+
+class Kept(TextModel):
+    """Replies are kept by content in ``kept``; ``asked`` counts what really was asked.
+
+    ``most`` requests are answered, then the plug is pulled. Replies come in an order that ``shuffle`` decides.
+    """
+
+    def __init__(
+        self, reply: Reply, *, kept: dict[str, Generation] | None = None, most: int | None = None, shuffle: int = 0
+    ) -> None:
+        self.name = "scripted"
+        self.kept = {} if kept is None else kept
+        self.asked: list[Request] = []
+        self._reply = reply
+        self._most = most
+        self._random = random.Random(shuffle)
+
+    def ask(self, requests: Iterable[Request]) -> Iterator[Generation]:
+        waiting = list(requests)
+        self._random.shuffle(waiting)
+        for request in waiting:
+            if request.digest not in self.kept:
+                if self._most is not None and len(self.asked) >= self._most:
+                    raise Interrupted
+                self.asked.append(request)
+                self.kept[request.digest] = self._reply(request)
+            found = self.kept[request.digest]
+            yield Generation(request.id, found.text, found.finish_reason, error=found.error)
+
+
+class Remote(TextModel):
+    """Asks an OpenAI-compatible server, several requests at once, replies as they come."""
+
+    def __init__(self, url: str) -> None:
+        self.name = "scripted"
+        self._url = f"{url}/chat/completions"
+
+    def ask(self, requests: Iterable[Request]) -> Iterator[Generation]:
+        with ThreadPoolExecutor(4) as pool:
+            for future in as_completed([pool.submit(self.answer, request) for request in requests]):
+                yield future.result()
+
+    def answer(self, request: Request) -> Generation:
+        """The reply to one request."""
+        data = urllib.request.Request(
+            self._url, json.dumps(_body(request)).encode(), {"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(data, timeout=30) as response:
+                choice = json.load(response)["choices"][0]
+        except urllib.error.HTTPError as error:
+            return Generation(request.id, "", "error", error=f"HTTP {error.code}")
+        return Generation(request.id, choice["message"]["content"], choice["finish_reason"])
+
+
+def _body(request: Request) -> dict[str, object]:
+    texts = [
+        {"role": m.role, "content": "".join(p.text for p in m.parts if isinstance(p, Text))} for m in request.messages
+    ]
+    made: dict[str, object] = {
+        "model": "scripted",
+        "messages": texts,
+        "max_tokens": request.decoding.max_tokens,
+        "temperature": request.decoding.temperature,
+        "seed": request.decoding.seed,
+    }
+    if isinstance(request.form, JSONObject):
+        schema = {"name": "reply", "strict": True, "schema": request.form.schema()}
+        made["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif isinstance(request.form, Choice):
+        raise AssertionError("no construction asks for a choice")
+    return made
