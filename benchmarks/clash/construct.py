@@ -1,0 +1,313 @@
+"""The construction of section 3.2 from COCO captions: a writing model, automatic checks, a checking model.
+
+A caption's way is a generator that yields what it asks and is sent the reply (:func:`_way`). Captions go in waves, and all
+that a wave asks at one time is asked together, so that several requests are under way; what comes out depends on the
+replies alone, not on the order they arrive in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from benchmarks.asking import TextModel
+from benchmarks.base import Decoding, Form, Generation, JSONObject, Media, Message, Request, Text, canonical_json
+from benchmarks.build import BuildOptions, BuildWriter
+from benchmarks.clash.categories import categories, joined
+from benchmarks.clash.checks import (
+    ANSWER_CHECKS,
+    CAPTION_CHECKS,
+    CHANGE_CHECKS,
+    FINAL_CHECKS,
+    Check,
+    Draft,
+    ModelCheck,
+    refused,
+)
+from benchmarks.clash.construct_prompts import ANSWERS, CONFLICTING_CAPTION, with_caption, with_inputs
+from benchmarks.clash.construct_replies import Unreadable, field, read_object
+from benchmarks.clash.sample import Sample
+from benchmarks.clash.source_coco import Caption, Coco, Unusable, read_picture
+from benchmarks.errors import ModelError, SpecError
+from benchmarks.media import MISSING
+
+Who = Literal["writer", "checker"]
+
+ATTEMPTS = 3
+"""How often a model is asked before a caption is given up for a reply that cannot be read."""
+
+_MAX_TOKENS = 512
+_WARMER = 0.7
+_SMALLEST_WAVE, _LARGEST_WAVE = 8, 64
+_TOO_MANY_ERRORS = 8
+_SHOWN = 600
+
+_Read = TypeVar("_Read")
+
+
+class Rejected(Exception):
+    """Why a caption gives no sample: the check's name, the reason, what was written and replied so far."""
+
+    def __init__(self, check: str, reason: str, draft: Draft | None = None, reply: str = "") -> None:
+        written = f"; written: {canonical_json(asdict(draft))}" if draft else ""
+        replied = f"; reply: {canonical_json(reply[:_SHOWN])}" if reply else ""
+        super().__init__(f"{check}: {reason}{written}{replied}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request and which of the two models it is for."""
+
+    who: Who
+    request: Request
+
+
+Way = Generator[Ask, Generation, Draft]
+"""What is asked about one caption; returns the accepted draft or raises Rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The two models of a construction."""
+
+    writer: TextModel
+    checker: TextModel
+
+    @classmethod
+    def of(cls, options: BuildOptions) -> Models:
+        """Those of the options; the checker is the writer where none is named. Raises SpecError without a writer."""
+        if options.writer is None:
+            raise SpecError(
+                "a construction needs a model that writes: give --writer MODEL, and --checker MODEL for another one that "
+                "checks what was written (else the writer does)."
+            )
+        if options.per_stratum < 1:
+            raise SpecError(f"the target of samples a kind of change is {options.per_stratum}; it must be at least 1.")
+        return cls(options.writer, options.checker or options.writer)
+
+    def ask(self, asks: Sequence[Ask]) -> list[Generation]:
+        """The replies to ``asks``, in their order; requests of the same content are asked once.
+
+        Raises ModelError where a model answers none of many requests.
+        """
+        replies: dict[tuple[Who, str], Generation] = {}
+        for who, model in self._both().items():
+            requests: dict[str, Request] = {}
+            for ask in asks:
+                if ask.who == who:
+                    requests.setdefault(ask.request.digest, ask.request)
+            if not requests:
+                continue
+            digests = {request.id: digest for digest, request in requests.items()}
+            found = {digests[reply.request_id]: reply for reply in model.ask(requests.values())}
+            failed = [reply for reply in found.values() if reply.finish_reason == "error"]
+            if len(failed) == len(requests) >= _TOO_MANY_ERRORS:
+                raise ModelError(
+                    f"{model.name} answered none of {len(requests)} requests ({failed[0].error}); mend that and build "
+                    "again: what was answered before is not asked again."
+                )
+            replies |= {(who, digest): reply for digest, reply in found.items()}
+        nothing = Generation("", "", "error", error="no reply came")
+        return [replies.get((ask.who, ask.request.digest), nothing) for ask in asks]
+
+    def _both(self) -> Mapping[Who, TextModel]:
+        return {"writer": self.writer, "checker": self.checker}
+
+
+class Desk:
+    """Asks about one caption: numbers the requests, asks again where a reply cannot be read."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self._name = name
+        self._decoding = Decoding(max_tokens=_MAX_TOKENS, seed=seed)
+        self._steps = count()
+
+    def ask(
+        self, who: Who, text: str, form: Form | None, read: Callable[[str], _Read], draft: Draft | None = None
+    ) -> Generator[Ask, Generation, _Read]:
+        """What ``read`` makes of the reply. Raises Rejected after ``ATTEMPTS`` replies that it cannot read."""
+        problem, reply = "", Generation("", "", "error")
+        for attempt in range(ATTEMPTS):
+            # A greedy reply is the same under any seed, so asking again is not greedy.
+            again = replace(self._decoding, seed=self._decoding.seed + attempt, temperature=_WARMER if attempt else 0.0)
+            message = Message("user", (Text(text),))
+            reply = yield Ask(who, Request(self._name, next(self._steps), (message,), again, form))
+            if reply.finish_reason == "error":
+                raise Rejected("error", f"the {who} gave no reply ({reply.error})", draft)
+            try:
+                return read(reply.text)
+            except Unreadable as error:
+                cut = ", and was cut at the token limit" if reply.finish_reason == "length" else ""
+                problem = f"{error}{cut}"
+        raise Rejected("unparsed", f"the {who}'s reply cannot be read: {problem}", draft, reply.text)
+
+    def check(self, check: ModelCheck, draft: Draft) -> Generator[Ask, Generation, None]:
+        """Puts a check of Appendix B.2 to the checker. Raises Rejected where it refuses the draft."""
+        reason, said = yield from self.ask(
+            "checker", check.text(draft), check.form, lambda reply: (check.refused(reply), reply), draft
+        )
+        if reason is not None:
+            raise Rejected(check.name, reason, draft, said)
+
+
+def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[Sample]:
+    """The accepted samples of COCO captions in ``folder``: ``options.per_stratum`` of each kind of change, if so many come.
+
+    One caption an image, in an order that the seed decides. What is rejected is noted with ``writer.add_skipped``, each
+    reason beginning with the name of the check. Raises SpecError without a writing model, SourceError where the folder is
+    not COCO's, RashomonError where a model can no longer be asked; what was answered is not asked again by the next build.
+    """
+    models = Models.of(options)
+    wanted = dict.fromkeys(CHANGE_CHECKS, options.per_stratum)
+    found = Coco(folder).captions(options.seed)
+    return gather("coco", found, _way(options.seed), wanted, models, writer)
+
+
+def check(checks: Mapping[str, Check], draft: Draft) -> None:
+    """Raises Rejected where one of the automatic ``checks`` refuses the draft."""
+    found = refused(checks, draft)
+    if found is not None:
+        raise Rejected(*found, draft)
+
+
+def gather(
+    source: str,
+    captions: Iterator[Caption | Unusable],
+    way: Callable[[Caption, Collection[str]], Way],
+    wanted: dict[str, int],
+    models: Models,
+    writer: BuildWriter,
+    stratum: Callable[[Draft], str] = lambda draft: draft.change_type,
+) -> Iterator[Sample]:
+    """The samples that captions give, wave by wave, until ``wanted`` of each stratum are found or captions are used up.
+
+    ``way`` gets the caption and the strata of which no more are wanted. ``wanted`` is counted down, between waves alone as
+    far as ``captions`` can see.
+    """
+    while any(wanted.values()):
+        # Not many more than are wanted, so that few are paid for and not used.
+        size = max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * sum(wanted.values())))
+        wave = list(_next(captions, size, source, writer))
+        if not wave:
+            return
+        full = frozenset(name for name, left in wanted.items() if not left)
+        outcomes = _together([way(caption, full) for caption in wave], models)
+        for caption, outcome in zip(wave, outcomes, strict=True):
+            if isinstance(outcome, Rejected):
+                writer.add_skipped(source, caption.row, str(outcome))
+                continue
+            kind = stratum(outcome)
+            picture = read_picture(caption)
+            if not wanted[kind]:
+                writer.add_skipped(source, caption.row, str(_enough(kind, outcome)))
+            elif picture is None:
+                writer.add_skipped(source, caption.row, f"the image {MISSING}")
+            else:
+                wanted[kind] -= 1
+                image = writer.add_media(*picture)
+                relation = kind if outcome.change_type == "spatial" else ""
+                yield _sample(source, caption, outcome, image, relation)
+
+
+def _way(seed: int) -> Callable[[Caption, Collection[str]], Way]:
+    def way(caption: Caption, full: Collection[str]) -> Way:
+        desk = Desk(f"clash-coco-{caption.image_id}-{caption.number}", seed)
+        text = with_caption(CONFLICTING_CAPTION, caption.text)
+        draft = yield from desk.ask("writer", text, None, lambda reply: _changed(caption.text, reply))
+        check(CAPTION_CHECKS, draft)
+        if draft.change_type in full:
+            raise _enough(draft.change_type, draft)
+        yield from desk.check(CHANGE_CHECKS[draft.change_type], draft)
+        inputs = {
+            "original_caption": draft.original_caption,
+            "conflicting_caption": draft.conflicting_caption,
+            "question": draft.question,
+        }
+        read = _answered(draft)
+        draft = yield from desk.ask("writer", with_inputs(ANSWERS, **inputs), _ANSWERS_FORM, read, draft)
+        check(ANSWER_CHECKS, draft)
+        for final in FINAL_CHECKS:
+            yield from desk.check(final, draft)
+        return draft
+
+    return way
+
+
+_ANSWERS_FORM = JSONObject({"image_only": (), "text_only": (), "irrelevant_but_plausible": ()})
+
+
+def _changed(caption: str, reply: str) -> Draft:
+    found = read_object(reply)
+    return Draft(
+        original_caption=caption,
+        conflicting_caption=field(found, "conflicting_caption"),
+        question=field(found, "question"),
+        change_type=field(found, "change_type").casefold(),
+        original=field(found, "changed_words", "original"),
+        conflicting=field(found, "changed_words", "conflicting"),
+    )
+
+
+def _answered(draft: Draft) -> Callable[[str], Draft]:
+    def read(reply: str) -> Draft:
+        found = read_object(reply)
+        answers = (field(found, name) for name in _ANSWERS_FORM.properties)
+        return replace(draft, **dict(zip(("image_only", "text_only", "distractor"), answers, strict=True)))
+
+    return read
+
+
+def _enough(kind: str, draft: Draft) -> Rejected:
+    return Rejected("enough", f"no more {kind} changes are wanted", draft)
+
+
+def _next(captions: Iterator[Caption | Unusable], most: int, source: str, writer: BuildWriter) -> Iterator[Caption]:
+    for found in captions:
+        if isinstance(found, Unusable):
+            writer.add_skipped(source, found.row, found.reason)
+            continue
+        yield found
+        most -= 1
+        if not most:
+            return
+
+
+def _together(ways: Iterable[Way], models: Models) -> list[Draft | Rejected]:
+    """How each way ends. What they ask goes out together, round after round."""
+    under_way = dict(enumerate(ways))
+    ended: dict[int, Draft | Rejected] = {}
+    replies: dict[int, Generation | None] = dict.fromkeys(under_way)
+    while replies:
+        asks: dict[int, Ask] = {}
+        for i, reply in replies.items():
+            try:
+                asks[i] = next(under_way[i]) if reply is None else under_way[i].send(reply)
+            except StopIteration as end:
+                ended[i] = end.value
+            except Rejected as rejected:
+                ended[i] = rejected
+        replies = dict(zip(asks, models.ask(list(asks.values())), strict=True))
+    return [ended[i] for i in sorted(ended)]
+
+
+def _sample(source: str, caption: Caption, draft: Draft, image: Media, relation: str) -> Sample:
+    found = categories(draft.change_type, draft.original, draft.conflicting)
+    return Sample(
+        image_id=str(caption.image_id),
+        image=image,
+        original_caption=draft.original_caption,
+        conflicting_caption=draft.conflicting_caption,
+        question=draft.question,
+        change_type=draft.change_type,
+        image_only=draft.image_only,
+        text_only=draft.text_only,
+        distractor=draft.distractor,
+        changed_original=draft.original,
+        changed_conflicting=draft.conflicting,
+        category=joined(found, draft.change_type),
+        source=source,
+        relation=relation,
+    )

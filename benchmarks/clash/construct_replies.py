@@ -1,0 +1,44 @@
+"""What a model replies in a construction, read strictly: a JSON object, perhaps in a fence, of short one-line texts."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from benchmarks.answers import visible_answer
+from benchmarks.clash.source_coco import one_line
+
+LONGEST_REPLY = 20_000
+
+_FENCE = re.compile(r"\A```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\Z", re.DOTALL | re.IGNORECASE)
+
+
+class Unreadable(ValueError):
+    """A reply that is not what was asked for; the message says what is amiss."""
+
+
+def read_object(reply: str) -> dict[str, Any]:
+    """The JSON object that a reply consists of. Raises Unreadable."""
+    text = visible_answer(reply)
+    if len(text) > LONGEST_REPLY:
+        raise Unreadable(f"it is longer than {LONGEST_REPLY} characters")
+    fenced = _FENCE.match(text)
+    try:
+        value = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable("it is not a JSON object") from error
+    if not isinstance(value, dict):
+        raise Unreadable("it is not a JSON object")
+    return value
+
+
+def field(value: dict[str, Any], *path: str) -> str:
+    """A field's text, which is one line and not long. Raises Unreadable."""
+    found: Any = value
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    text = one_line(found)
+    if text is None:
+        raise Unreadable(f"the field {'.'.join(path)} is missing or is not one short line of text")
+    return text

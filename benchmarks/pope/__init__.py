@@ -1,0 +1,76 @@
+"""POPE: yes/no questions about objects in a picture (Li et al., 2023), CLASH's check for regressions (Appendix C.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.base import Benchmark, Instance, Media, Part, Record, Source, Table, Text, did_you_mean
+from benchmarks.build import Build, BuildOptions
+from benchmarks.errors import SourceError, SpecError
+
+__all__ = ["Pope"]
+
+PROMPT_SETS = {
+    "plain": "the question as it is published",
+    "short": "the question with LLaVA-1.5's request for a single word or phrase",
+}
+
+_SHORT = "\nAnswer the question using a single word or phrase."
+
+
+class Pope(Benchmark):
+    """Polling-based object probing: is there a ... in the image? Asked of objects that are there and of others that are not.
+
+    The settings say how the others were chosen: at random, among the most frequent, among those that go together.
+    """
+
+    name = "pope"
+    title = "POPE: object hallucination, the regression check of CLASH's fine-tuning"
+    paper = "Li et al., Evaluating Object Hallucination in Large Vision-Language Models; CLASH's Table 14"
+    conditions = ("random", "popular", "adversarial")
+    labels = ("CORRECT", "WRONG")
+    prompt_sets = PROMPT_SETS
+    sources = (
+        Source("pope", "the published questions: coco_pope_random.json, _popular and _adversarial"),
+        Source("images", "COCO's images, if they are not beside the questions"),
+    )
+    stratum = "answer"
+    judges = ("yes-no",)
+
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        from benchmarks.pope.source import build
+
+        return build(sources, out, options)
+
+    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+        if build.benchmark != self.name:
+            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
+        if prompt_set not in self.prompt_sets:
+            raise SpecError(f"pope has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}")
+        return (_instance(row, prompt_set) for row in build.rows())
+
+    def correct(self, condition: str, label: str) -> bool:
+        return label == "CORRECT"
+
+    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        from benchmarks.pope.tables import tables
+
+        return tables(runs, judge, resamples=resamples, seed=seed)
+
+
+def _instance(row: Mapping[str, str], prompt_set: str) -> Instance:
+    question = row["question"]
+    # The picture first, as in LLaVA-1.5's own evaluation.
+    parts: tuple[Part, ...] = (Media(row["image"], row["suffix"]), Text(question))
+    if prompt_set == "short":
+        parts = (parts[0], Text(question + _SHORT))
+    return Instance(
+        id=row["id"],
+        group=f"pope-{row['image_id']}",
+        condition=row["setting"],
+        question=question,
+        parts=parts,
+        references={"answer": (row["answer"],)},
+        strata={"answer": row["answer"]},
+    )

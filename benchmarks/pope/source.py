@@ -1,0 +1,173 @@
+"""POPE's published questions with COCO's images, and a build of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.base import did_you_mean, digest
+from benchmarks.build import Build, BuildOptions, BuildWriter
+from benchmarks.errors import MediaError, SourceError, SpecError
+from benchmarks.media import MISSING, image_suffix, load_image, read_image
+
+SETTINGS = ("random", "popular", "adversarial")
+LAYOUT = (
+    "a folder with coco_pope_random.json, coco_pope_popular.json and coco_pope_adversarial.json, and COCO's images beside "
+    "them, in val2014/, val2017/ or train2017/, or in a folder of their own (--source images=FOLDER)"
+)
+
+NOT_A_ROW = "the line is not a question: it needs image, text and label"
+NO_ID = "the image's name is not COCO's"
+REPEATED = "repeated: another row of the setting has its image and question"
+
+_FOLDERS = (".", "val2014", "val2017", "train2017", "train2014", "images")
+_NAME = re.compile(r"(?:COCO_(?:val|train)2014_)?([0-9]{12})\.jpg")
+_LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A row of POPE; ``answer`` is yes or no."""
+
+    row: str
+    setting: str
+    image_id: int
+    image_name: str
+    text: str
+    answer: str
+
+    @property
+    def id(self) -> str:
+        """The same on every machine."""
+        return f"pope-{digest([self.setting, self.image_id, self.text])[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A row that is left out, and why."""
+
+    row: str
+    reason: str
+
+
+def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+    """Write the questions whose image is there to ``out``; see ``Benchmark.build``. ``options.per_stratum`` is not used.
+
+    Raises SpecError for unknown source names, SourceError where there is no question or no image at all.
+    """
+    folders: dict[str, list[Path]] = {"pope": [], "images": []}
+    for name, place in sources:
+        if name not in folders:
+            raise SpecError(f"pope has no source {name!r}; {did_you_mean(name, folders)}")
+        folders[name].append(Path(place).expanduser())
+    if not folders["pope"]:
+        raise SpecError(f"give --source pope=FOLDER: {LAYOUT}.")
+    places = [folder / name for folder in (*folders["images"], *folders["pope"]) for name in _FOLDERS]
+    left: Counter[str] = Counter()
+    kept: Counter[str] = Counter()
+    with BuildWriter(out) as writer:
+        images = _Images(places, writer)
+        seen: set[str] = set()
+        for folder in folders["pope"]:
+            for found in questions(folder):
+                row = found if isinstance(found, Left) else _row(found, seen, images)
+                if isinstance(row, Left):
+                    writer.add_skipped("pope", row.row, row.reason)
+                    left[row.reason] += 1
+                    continue
+                seen.add(row["id"])
+                kept[row["setting"]] += 1
+                writer.add_row(row)
+        if not seen:
+            counted = "; ".join(f"{n} times: {reason}" for reason, n in left.most_common(3))
+            raise SourceError(f"no question of POPE can be used ({counted}); expected {LAYOUT}.")
+        manifest = {
+            "benchmark": "pope",
+            "seed": options.seed,
+            "settings": {setting: kept[setting] for setting in SETTINGS},
+            "skipped": dict(sorted(left.items())),
+        }
+        return writer.finish(manifest, replace=options.replace)
+
+
+def questions(folder: Path) -> Iterator[Question | Left]:
+    """The rows of the three files in ``folder``, setting by setting. Raises SourceError where there is none of the files."""
+    found = [(setting, file) for setting in SETTINGS if (file := folder / f"coco_pope_{setting}.json").is_file()]
+    if not found:
+        raise SourceError(f"{folder} has no questions of POPE; expected {LAYOUT}.")
+    for setting, file in found:
+        try:
+            lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
+        except OSError as error:
+            raise SourceError(f"{file} cannot be read ({error.strerror}); check that it may be read.") from error
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                yield _question(setting, f"{file.name}:{number}", line)
+
+
+def _question(setting: str, row: str, line: bytes) -> Question | Left:
+    try:
+        fields: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return Left(row, NOT_A_ROW)
+    if not isinstance(fields, dict):
+        return Left(row, NOT_A_ROW)
+    name, text, answer = (fields.get(key) for key in ("image", "text", "label"))
+    if not (isinstance(name, str) and isinstance(text, str) and isinstance(answer, str)):
+        return Left(row, NOT_A_ROW)
+    text, answer = text.strip(), answer.strip().casefold()
+    if answer not in ("yes", "no") or not 0 < len(text) <= _LONGEST or not text.isprintable():
+        return Left(row, NOT_A_ROW)
+    known = _NAME.fullmatch(name)
+    return Question(row, setting, int(known[1]), name, text, answer) if known else Left(row, NO_ID)
+
+
+class _Images:
+    """Finds each image once, by its name of 2014 or by that of 2017, and puts it into the build."""
+
+    def __init__(self, places: Sequence[Path], writer: BuildWriter) -> None:
+        self._places = places
+        self._writer = writer
+        self._found: dict[int, tuple[str, str] | str] = {}
+
+    def of(self, question: Question) -> tuple[str, str] | str:
+        """The image's sha256 and suffix, or why it cannot be used."""
+        if question.image_id not in self._found:
+            self._found[question.image_id] = self._look(question)
+        return self._found[question.image_id]
+
+    def _look(self, question: Question) -> tuple[str, str] | str:
+        # The pictures of 2014 and 2017 are the same, under other names.
+        names = dict.fromkeys((question.image_name, f"{question.image_id:012d}.jpg"))
+        file = next((place / name for place in self._places for name in names if (place / name).is_file()), None)
+        if file is None:
+            return f"the image {MISSING}"
+        try:
+            data = read_image(file)
+            load_image(data)
+        except MediaError as error:
+            return f"the image {error.reason}"
+        media = self._writer.add_media(data, image_suffix(data) or "")
+        return media.sha256, media.suffix
+
+
+def _row(question: Question, seen: Collection[str], images: _Images) -> dict[str, str] | Left:
+    if question.id in seen:
+        return Left(question.row, REPEATED)
+    image = images.of(question)
+    if isinstance(image, str):
+        return Left(question.row, image)
+    return {
+        "id": question.id,
+        "setting": question.setting,
+        "image_id": str(question.image_id),
+        "image": image[0],
+        "suffix": image[1],
+        "question": question.text,
+        "answer": question.answer,
+    }

@@ -1,0 +1,32 @@
+"""``yes-no``: whether an answer's yes or no is the right one (POPE)."""
+
+from __future__ import annotations
+
+from benchmarks.answers import visible_answer
+from benchmarks.base import Record, Verdict
+from benchmarks.pope.reading import read_yes_no
+from judges.base import FunctionJudge
+
+
+class YesNo(FunctionJudge):
+    """Labels CORRECT or WRONG by the yes or no that the answer says; docs/pope.md gives the rules in their order.
+
+    An answer that says neither is unparsed, where POPE's own evaluation would read a yes.
+    """
+
+    name = "yes-no"
+    version = "1"
+    benchmarks = ("pope",)
+    description = "CORRECT or WRONG by the yes or no at the beginning, or in the first sentence, of the answer"
+
+    def judge(self, record: Record) -> Verdict:
+        text = record.answer.text if record.answer else ""
+        answer = visible_answer(text)
+        if not answer:
+            reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
+            return Verdict(self.id, "unparsed", reason=reason)
+        said, rule = read_yes_no(answer)
+        if said is None:
+            return Verdict(self.id, "unparsed", reason=rule)
+        label = "CORRECT" if (said,) == tuple(record.instance.references.get("answer", ())) else "WRONG"
+        return Verdict(self.id, "labelled", label, f"{said}: {rule}")

@@ -1,0 +1,96 @@
+"""CLASH from real COCO images, captions and hard negatives to its tables, with a tiny model in real processes."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mlx_backends.tiny import build_tiny_vlm
+from tests.app.test_batch import states, wait_until
+from tests.support.command import Rashomon, kill_all
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "clash"
+CONDITIONS = ("mc-conflicting", "mc-original", "open-conflicting", "open-original")
+TEXTS = [
+    "You are given an image and a textual description of the image.",
+    "(A) red (B) blue (C) two dogs (D) Conflicting",
+]
+
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not beside the project")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three published samples whose images are here, and SugarCrepe's hard negatives, built into a workspace."""
+    home = tmp_path_factory.mktemp("clash")
+    sources = home / "sources"
+    sources.mkdir()
+    for part in ("official", "sugar_crepe", "coco"):
+        (sources / part).symlink_to(DATA / part)
+    published, sugar_crepe = home / "published", home / "sugar-crepe"
+    for folder, rows in ((published, "official/synthetic_captions_test_filtered.json"), (sugar_crepe, "sugar_crepe")):
+        folder.mkdir()
+        paths = [DATA / rows] if folder == published else sorted((DATA / rows).iterdir())
+        for path in paths:
+            (folder / path.name).symlink_to(path)
+        for split in ("train2017", "val2017"):
+            (folder / split).symlink_to(DATA / "coco" / split)
+    told = Rashomon(home).run(
+        "build", "clash", "--source", f"published={published}", "--source", f"sugar-crepe={sugar_crepe}", "--json"
+    )
+    manifest = json.loads(told.stdout)["manifest"]
+    assert "1286" in json.dumps(manifest), manifest
+    build_tiny_vlm(home / "tiny", TEXTS, quantise=True)
+    return home
+
+
+def samples(rashomon: Rashomon, run: str) -> bytes:
+    rashomon.run("export", run, "--canonical", "--format", "json", "--out", rashomon.home / run)
+    return (rashomon.home / run / "samples.jsonl").read_bytes()
+
+
+def test_killed_and_resumed_both_tasks_on_both_captions_answer_the_same(home: Path) -> None:
+    rashomon = Rashomon(home)
+    options = ("--batch", "--benchmark", "clash", "--model", str(home / "tiny"), "--limit", "12", "--max-tokens", "8")
+    options = (*options, "--max-pixels", "50000", "--judge", "strict", "--judge", "relaxed", "--display", "none")
+    rashomon.run(*options, "--name", "quiet")
+
+    def done() -> int:
+        return states(rashomon).get("killed", ("", 0, 0))[1]
+
+    def more_than(count: int) -> bool:
+        return done() > count
+
+    for _ in range(2):
+        process = rashomon.start(*options, "--name", "killed")
+        wait_until(partial(more_than, done() + 5))
+        kill_all(process)
+    rashomon.run("resume", "killed", "--display", "none")
+    assert samples(rashomon, "killed") == samples(rashomon, "quiet")
+    rows = [json.loads(line) for line in samples(rashomon, "quiet").splitlines()]
+    assert len(rows) == 48
+    assert [sum(row["condition"] == condition for row in rows) for condition in CONDITIONS] == [12] * 4
+    assert all(row["steps"][0]["tokens"] and "[IMAGE " in row["prompt"] for row in rows)
+    assert {judge for row in rows for judge in row["verdicts"]} == {"strict@1", "relaxed@1"}
+    shown = rashomon.run("show", "quiet").stdout
+    for title in ("Table 1", "Table 5", "Table 2", "Table 6", "Table 10"):
+        assert title in shown
+    assert "Gemini 2.5 Pro (paper)" in shown
+
+
+@pytest.mark.parametrize(
+    ("policy", "label", "overall"), [("always-abstain", "CONFLICT", 0.5), ("always-image", "IMAGE", 0.5)]
+)
+def test_a_baseline_has_the_figures_it_must_have(home: Path, policy: str, label: str, overall: float) -> None:
+    rashomon = Rashomon(home)
+    name = f"p-{policy}"
+    rashomon.run("--batch", "--benchmark", "clash", "--model", f"policy:{policy}", "--name", name, "--judge", "relaxed")
+    tables = {one["name"]: one for one in json.loads(rashomon.run("show", name, "--json").stdout)}
+    rows = [json.loads(line) for line in samples(rashomon, name).splitlines()]
+    open_rows = [row for row in rows if row["condition"].startswith("open")]
+    assert {row["verdicts"]["relaxed@1"]["label"] for row in open_rows} == {label}
+    (row,) = [row for row in tables["no-conflict-open"]["rows"] if "(paper)" not in row["row"]]
+    assert row["cells"]["Overall"]["value"] == pytest.approx(overall)

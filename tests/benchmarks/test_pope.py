@@ -1,0 +1,247 @@
+"""POPE: its questions with COCO's images, its figures, and CLASH's Table 14."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.base import Estimate, Generation, Instance, Media, Record, Table, Text, get_benchmark
+from benchmarks.build import Build, BuildOptions
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.pope import Pope
+from benchmarks.pope.source import SETTINGS
+from judges.yes_no import YesNo
+from tests.benchmarks.small_data import bomb, write_lines, write_picture
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash"
+JUDGE = YesNo().id
+
+
+def small_pope(folder: Path, images: int = 4) -> Path:
+    """Three files of six questions an image, half of them yes; the images under their names of 2014 and 2017 in turn."""
+    for number in range(1, images + 1):
+        name = f"COCO_val2014_{number:012d}.jpg" if number % 2 else f"{number:012d}.jpg"
+        write_picture(folder / ("val2014" if number % 2 else "val2017") / name, number, "JPEG")
+    for setting in SETTINGS:
+        rows = [
+            {
+                "question_id": 6 * number + i,
+                "image": f"COCO_val2014_{number:012d}.jpg",
+                "text": f"Is there a {setting} thing {i} in the image?",
+                "label": "no" if i % 2 else "yes",
+            }
+            for number in range(1, images + 1)
+            for i in range(6)
+        ]
+        write_lines(folder / f"coco_pope_{setting}.json", rows)
+    return folder
+
+
+def build(tmp_path: Path, *sources: tuple[str, str]) -> Build:
+    return Pope().build(sources, tmp_path / "build", BuildOptions())
+
+
+def records(instances: list[Instance], answer: Callable[[Instance], str | None]) -> list[Record]:
+    """The instances answered and judged; None leaves one unanswered."""
+    found = []
+    for instance in instances:
+        said = answer(instance)
+        record = Record(instance, () if said is None else (Generation(f"{instance.id}#0", said, "stop"),))
+        found.append(record if said is None else replace(record, verdicts={JUDGE: YesNo().judge(record)}))
+    return found
+
+
+def table(name: str, runs: Mapping[str, list[Record]]) -> Table:
+    return next(t for t in Pope().tables(runs, JUDGE, resamples=200, seed=0) if t.name == name)
+
+
+def cells(name: str, found: list[Record]) -> dict[str, dict[str, Estimate]]:
+    made = table(name, {"run": found})
+    return {
+        row: {column: cell for column, cell in zip(made.columns, values, strict=True) if isinstance(cell, Estimate)}
+        for row, values in made.rows
+    }
+
+
+@pytest.fixture
+def instances(tmp_path: Path) -> list[Instance]:
+    source = small_pope(tmp_path / "pope")
+    return list(Pope().instances(build(tmp_path, ("pope", str(source))), "plain"))
+
+
+def test_a_small_folder_becomes_questions_in_three_settings(tmp_path: Path) -> None:
+    source = small_pope(tmp_path / "pope")
+    made = build(tmp_path, ("pope", str(source)))
+    assert made.manifest["settings"] == {"random": 24, "popular": 24, "adversarial": 24}
+    assert made.manifest["media"] == 4
+    found = list(get_benchmark("pope").instances(made, "plain"))
+    assert len({instance.id for instance in found}) == 72
+    assert len({instance.group for instance in found}) == 4
+    first = found[0]
+    media, text = first.parts
+    assert isinstance(media, Media)
+    assert made.media_path(media).is_file()
+    assert text == Text("Is there a random thing 0 in the image?")
+    assert first.references == {"answer": ("yes",)}
+    short = next(get_benchmark("pope").instances(made, "short"))
+    assert short.parts[1] == Text(f"{first.question}\nAnswer the question using a single word or phrase.")
+    assert short.id == first.id
+    again = Pope().build([("pope", str(source))], tmp_path / "again", BuildOptions(seed=0))
+    assert again.digest == made.digest
+
+
+def test_hostile_rows_and_images_are_left_out_and_counted(tmp_path: Path) -> None:
+    source = small_pope(tmp_path / "pope")
+    good = {"image": "COCO_val2014_000000000001.jpg", "text": "Is there a cat in the image?", "label": "yes"}
+    (source / "val2014" / "COCO_val2014_000000000003.jpg").write_bytes(bomb(60000, 60000))
+    (source / "val2017" / "000000000002.jpg").unlink()
+    bad: list[Any] = [
+        {**good, "image": "../../etc/passwd"},
+        {**good, "image": "COCO_val2014_000000000001.jpg/../x"},
+        {**good, "label": "maybe"},
+        {**good, "text": "x" * 10**6},
+        {**good, "text": "Is there\na cat?"},
+        {**good, "text": 3},
+        {"image": good["image"]},
+        good,
+        {**good, "label": "No", "question_id": 9},
+        {**good, "image": "000000000004.jpg", "label": " YES "},
+    ]
+    lines = "\n".join(["not json", "[]", "[" * 100_000, *(json.dumps(row) for row in bad)])
+    (source / "coco_pope_random.json").write_text(lines, "utf-8")
+    made = build(tmp_path, ("pope", str(source)))
+    assert made.manifest["settings"] == {"random": 2, "popular": 12, "adversarial": 12}
+    assert sum(made.manifest["skipped"].values()) == 24 + 11
+    reasons = made.manifest["skipped"]
+    assert reasons["the line is not a question: it needs image, text and label"] == 8
+    assert reasons["the image's name is not COCO's"] == 2
+    assert reasons["repeated: another row of the setting has its image and question"] == 1
+    assert reasons["the image is missing; put the file in its place"] == 12
+    assert sum(1 for _ in (made.path / "skipped.jsonl").open()) == 35
+
+
+@pytest.mark.parametrize("source", ["poop", "images"])
+def test_a_wrong_source_says_what_is_expected(tmp_path: Path, source: str) -> None:
+    with pytest.raises(SpecError, match="pope"):
+        build(tmp_path, (source, str(tmp_path)))
+    with pytest.raises(SourceError, match=r"expected a folder with coco_pope_random\.json"):
+        build(tmp_path, ("pope", str(tmp_path)))
+    small_pope(tmp_path / "pope")
+    for image in tmp_path.glob("pope/val*/*"):
+        image.unlink()
+    with pytest.raises(SourceError, match="72 times: the image is missing"):
+        build(tmp_path, ("pope", str(tmp_path / "pope")))
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the published questions are not here")
+def test_the_published_questions_on_the_images_that_are_here(tmp_path: Path) -> None:
+    made = build(tmp_path, ("pope", str(SHARED / "pope")), ("images", str(SHARED / "coco")))
+    lines = [json.loads(line) for line in (SHARED / "coco" / "index.jsonl").read_text("utf-8").splitlines()]
+    here = {str(each["image_id"]) for each in lines if each["in_pope"]}
+    assert {row["image_id"] for row in made.rows()} == here
+    assert made.manifest["settings"] == {setting: 6 * len(here) for setting in SETTINGS}
+    missing = made.manifest["skipped"]["the image is missing; put the file in its place"]
+    assert sum(made.manifest["settings"].values()) + missing == 9000
+    answers = [instance.references["answer"][0] for instance in Pope().instances(made, "plain")]
+    assert answers.count("yes") == answers.count("no")
+
+
+def test_the_right_answers_give_one_and_always_yes_gives_a_half(instances: list[Instance]) -> None:
+    right = cells("main", records(instances, lambda i: i.references["answer"][0].capitalize()))["run"]
+    assert [(cell.value, cell.sd, cell.n) for cell in right.values()] == [(1.0, 0.0, 24)] * 3
+    assert list(right) == ["Random", "Popular", "Adversarial"]
+    yes = cells("pope", records(instances, lambda i: "Yes"))["run / popular"]
+    assert {name: cell.value for name, cell in yes.items()} == {
+        "Accuracy": 0.5,
+        "Precision": 0.5,
+        "Recall": 1.0,
+        "F1": pytest.approx(2 / 3),
+        "Yes ratio": 1.0,
+        "Neither": 0.0,
+    }
+    no = cells("pope", records(instances, lambda i: "No"))["run / random"]
+    assert no["Precision"].value is None
+    assert no["Precision"].reason
+    assert (no["Accuracy"].value, no["Recall"].value, no["F1"].value, no["Yes ratio"].value) == (0.5, 0.0, 0.0, 0.0)
+
+
+def test_an_answer_that_says_neither_is_not_correct_and_the_official_rule_reads_a_yes(
+    instances: list[Instance],
+) -> None:
+    found = records(instances, lambda i: "A dog" if i.condition == "random" else "No")
+    ours = cells("pope", found)["run / random"]
+    assert (ours["Accuracy"].value, ours["Neither"].value, ours["Recall"].value) == (0.0, 1.0, 0.0)
+    official = cells("official", found)["run / random"]
+    assert (official["Accuracy"].value, official["Yes ratio"].value) == (0.5, 1.0)
+    failures = dict(table("failures", {"run": found}).rows)
+    assert failures["run / random"] == (24, 0, 24, 0, 0, 0, 0)
+    assert failures["run / popular"] == (24, 24, 0, 0, 0, 0, 0)
+
+
+def test_what_was_not_answered_is_left_out_and_counted(instances: list[Instance]) -> None:
+    def answer(instance: Instance) -> str | None:
+        return None if instance.condition == "adversarial" else "Yes"
+
+    found = records(instances, answer)
+    error = Record(found[0].instance, (Generation(f"{found[0].instance.id}#0", "", "error", error="no memory"),))
+    found[0] = error
+    main = cells("main", found)["run"]
+    assert main["Adversarial"].value is None
+    assert main["Adversarial"].reason == "no labelled answer"
+    assert main["Random"].n == 23
+    assert main["Random"].value == pytest.approx(11 / 23)
+    assert dict(table("failures", {"run": found}).rows)["run / random"] == (23, 23, 0, 0, 1, 0, 0)
+
+
+def test_the_spread_is_over_images_not_over_questions(instances: list[Instance]) -> None:
+    # All of an image's questions right, all of another's wrong: four draws of zero or one, not 24.
+    def answer(instance: Instance) -> str:
+        right = instance.references["answer"][0]
+        odd = int(instance.group.removeprefix("pope-")) % 2
+        return right if odd else {"yes": "no", "no": "yes"}[right]
+
+    cell = cells("main", records(instances, answer))["run"]["Random"]
+    assert cell.value == 0.5
+    assert cell.sd == pytest.approx(0.25, abs=0.04)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["yes", "no"]), st.sampled_from(["Yes.", "No.", "A dog"])), min_size=1, max_size=30
+    )
+)
+def test_figures_agree_with_their_definitions(pairs: list[tuple[str, str]]) -> None:
+    made = [
+        Instance(str(n), str(n), "random", "?", (Text("?"),), {"answer": (gold,)}, {"answer": gold})
+        for n, (gold, _) in enumerate(pairs)
+    ]
+    said = {str(n): answer for n, (_, answer) in enumerate(pairs)}
+    found = {
+        name: cell.value for name, cell in cells("pope", records(made, lambda i: said[i.id]))["run / random"].items()
+    }
+    true = sum(gold == "yes" and answer == "Yes." for gold, answer in pairs)
+    says_yes = sum(answer == "Yes." for _, answer in pairs)
+    is_yes = sum(gold == "yes" for gold, _ in pairs)
+    right = true + sum(gold == "no" and answer == "No." for gold, answer in pairs)
+    assert found["Accuracy"] == pytest.approx(right / len(pairs))
+    assert found["Yes ratio"] == pytest.approx(says_yes / len(pairs))
+    assert found["Precision"] == (pytest.approx(true / says_yes) if says_yes else None)
+    assert found["Recall"] == (pytest.approx(true / is_yes) if is_yes else None)
+    assert found["F1"] == (pytest.approx(2 * true / (says_yes + is_yes)) if says_yes + is_yes else None)
+
+
+def test_another_build_or_prompt_set_is_refused(tmp_path: Path) -> None:
+    made = build(tmp_path, ("pope", str(small_pope(tmp_path / "pope"))))
+    with pytest.raises(SpecError, match="plain"):
+        Pope().instances(made, "plane")
+    with pytest.raises(SourceError, match="not of pope"):
+        Pope().instances(replace(made, manifest={**made.manifest, "benchmark": "clash"}), "plain")
+    assert Pope().correct("random", "CORRECT")
+    assert not Pope().correct("random", "WRONG")
