@@ -226,6 +226,20 @@ def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) 
 
 
 @cli.command()
+@click.argument("benchmark")
+@click.option("--out", type=PATH, required=True, help="The folder to write: train.jsonl, validation.jsonl.")
+@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides which caption and which file.")
+@click.option("--validation-share", type=float, default=0.1, show_default=True)
+@click.pass_obj
+def training(workspace: Any, /, benchmark: str, **how: Any) -> None:
+    """Write a build as training files for fine-tuning with `python -m mlx_vlm.train`."""
+    from app.commands.build import training as write
+
+    write(workspace, benchmark, **how)
+
+
+@cli.command()
 @as_json
 @click.pass_obj
 def runs(workspace: Any, /, as_json: bool) -> None:

@@ -340,6 +340,10 @@ class Benchmark(ABC):
         """
         raise SpecError(f"{self.name} has no published predictions; import JSON lines of id and answer.")
 
+    def write_training(self, build: Build, out: Path, *, seed: int, validation_share: float) -> Mapping[str, int]:
+        """Write files for fine-tuning into the folder ``out``; the number of rows in each."""
+        raise SpecError(f"{self.name} has no training split.")
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:

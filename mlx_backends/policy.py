@@ -28,9 +28,10 @@ def policy_names() -> tuple[str, ...]:
 class Policy(Backend):
     """Answers from a request's ``references`` alone, in text that a judge labels as the policy means it.
 
-    ``always-image`` and ``always-text`` give their source's first reference, and abstain where the condition does not
-    show that source; ``random`` gives one of the references there are, ``uniform`` an answer for one of the five
-    labels of CMC-Bench. Both draw by a hash of the request, so an answer does not depend on what is asked before it.
+    ``always-image`` and ``always-text`` give their source's first reference, or its option's letter in a multiple choice,
+    and abstain where the condition does not show that source; ``random`` gives one of the references there are,
+    ``uniform`` an answer for one of the five labels of CMC-Bench. These two draw by a hash of the request, so an answer
+    does not depend on what is asked before it. To abstain is to give the ``conflict`` reference where there is one.
     Raises SpecError for an unknown name.
     """
 
@@ -58,17 +59,19 @@ class Policy(Backend):
         self._waiting = deque(request for request in self._waiting if request.id != request_id)
 
     def _answer(self, request: Request) -> str:
-        shown = {source: values[0] for source in ("image", "text") if (values := request.references.get(source))}
+        references = request.references
+        shown = {source: said for source in ("image", "text") if (said := _said(source, references))}
+        abstain = _said("conflict", references) or ABSTAIN
         match self._name:
             case "always-image":
-                return shown.get("image", ABSTAIN)
+                return shown.get("image", abstain)
             case "always-text":
-                return shown.get("text", ABSTAIN)
+                return shown.get("text", abstain)
             case "random" if shown:
                 return list(shown.values())[self._draw(request, len(shown))]
             case "uniform":
-                return _as(_LABELS[self._draw(request, len(_LABELS))], shown, request.references)
-        return ABSTAIN
+                return _as(_LABELS[self._draw(request, len(_LABELS))], shown, references) or abstain
+        return abstain
 
     def _draw(self, request: Request, choices: int) -> int:
         """One of ``range(choices)``, evenly over requests; the seed is part of the request's digest."""
@@ -76,8 +79,16 @@ class Policy(Backend):
         return int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()) % choices
 
 
+def _said(source: str, references: Mapping[str, tuple[str, ...]]) -> str:
+    """What stands for ``source``: its option's letter in brackets in a multiple choice, else its first reference."""
+    for key, form in ((f"{source} letter", "({})"), (source, "{}")):
+        if references.get(key):
+            return form.format(references[key][0])
+    return ""
+
+
 def _as(label: str, shown: Mapping[str, str], references: Mapping[str, tuple[str, ...]]) -> str:
-    """An answer that a judge gives ``label``; an abstention where the sources shown do not allow that label."""
+    """An answer that a judge gives ``label``; nothing where it is ABSTAIN or the sources shown do not allow it."""
     match label:
         case "IMAGE" if "image" in shown:
             return shown["image"]
@@ -86,8 +97,8 @@ def _as(label: str, shown: Mapping[str, str], references: Mapping[str, tuple[str
         case "BOTH" if len(shown) == 2:
             return f"Both sources are right: the image says {shown['image']}, the text says {shown['text']}."
         case "NEITHER":
-            return _neither(references)
-    return ABSTAIN
+            return _said("distractor", references) or _neither(references)
+    return ""
 
 
 def _neither(references: Mapping[str, tuple[str, ...]]) -> str:

@@ -4,42 +4,59 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from benchmarks.errors import ModelError
+from mlx_backends import remote
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.memory import fits
 from mlx_backends.models import ModelInfo, inspect, resolve, revision
 from mlx_backends.policy import PREFIX, Policy
+from mlx_backends.terms import Terms
 from mlx_backends.weights import weights_digest
 
-_LIBRARIES = ("mlx", "mlx-vlm", "transformers")
+IMPORTED = "imported:"
+"""What the name of a model begins with whose answers were produced elsewhere."""
+
+_LIBRARIES = ("mlx", "transformers")  # and the engine itself
 
 
 def describe(model: str) -> EngineInfo:
     """What would answer as ``model``, without loading it or importing MLX.
 
-    ``model`` is ``policy:NAME``, a local folder, or a Hub id that is in the Hugging Face cache. Raises SpecError for
-    an unknown policy and ModelError for a model that is not there or cannot be run.
+    ``model`` is ``policy:NAME``, a remote one (``openai:MODEL`` ..., see :mod:`mlx_backends.remote`), a local folder, or
+    a Hub id that is in the Hugging Face cache. Raises SpecError for an unknown policy or a remote name that says too
+    little, and ModelError for a model that is not there or cannot be run.
     """
     if model.startswith(PREFIX):
         return Policy(model).info
+    if remote.is_remote(model):
+        return remote.describe(model)
+    if model.startswith(IMPORTED):
+        return EngineInfo("imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False)
     return _describe(inspect(resolve(model)))
 
 
-def load_backend(model: str, media: MediaPath, *, force: bool = False) -> Backend:
+def load_backend(model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None) -> Backend:
     """The backend that answers as ``model`` (see :func:`describe`), loaded; ``media`` finds a medium's file.
 
-    Raises ModelError where the model cannot be loaded, and before loading where it does not fit in this machine's
-    memory, unless ``force``.
+    ``terms`` are for remote engines, which raise KeyMissingError without their key. Raises ModelError where the model
+    cannot be loaded, and before loading where it does not fit in this machine's memory, unless ``force``.
     """
     if model.startswith(PREFIX):
         return Policy(model)
+    if remote.is_remote(model):
+        return remote.load(model, media, terms or Terms())
+    if model.startswith(IMPORTED):
+        raise ModelError(f"the answers of {model} were produced elsewhere; import those that are missing as well.")
     found = inspect(resolve(model))
-    from mlx_backends.loading import load, one_line, supported
+    from mlx_backends.lm import LM
+    from mlx_backends.loading import load, load_text, one_line, supported, supported_text
     from mlx_backends.memory import device_info
     from mlx_backends.vlm import VLM
 
-    supported(found.path)
+    sees = found.engine == "mlx-vlm"
+    (supported if sees else supported_text)(found.path)
     fit = fits(found.weights_bytes, device_info())
     if not fit.ok and not force:
         raise ModelError(
@@ -47,22 +64,22 @@ def load_backend(model: str, media: MediaPath, *, force: bool = False) -> Backen
             "choose a smaller quantisation, or add --force to try all the same."
         )
     info = _describe(found)
-    loaded = load(found.path)
+    loaded = (load if sees else load_text)(found.path)
     try:
-        return VLM(info, media, *loaded)
-    except Exception as error:  # a processor or template unlike any that mlx-vlm's others are
+        return VLM(info, media, *loaded) if sees else LM(info, *loaded)
+    except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{found.name} was loaded but cannot be asked: {one_line(error)}") from error
 
 
 def _describe(found: ModelInfo) -> EngineInfo:
     return EngineInfo(
-        engine="mlx-vlm",
+        engine=found.engine,
         model=found.name,
         revision=revision(found.path),
         weights=weights_digest(found.path),
         quantisation=found.quantisation,
         device=_device(),
-        versions={name: _version(name) for name in _LIBRARIES},
+        versions={name: _version(name) for name in sorted({*_LIBRARIES, found.engine})},
     )
 
 
@@ -78,3 +95,8 @@ def _version(library: str) -> str:
         return version(library)
     except PackageNotFoundError:
         return "none"
+
+
+def looks_like_model(name: str) -> bool:
+    """Whether ``name`` can only be meant as a model's: an engine's prefix, ORG/NAME, or a folder that is there."""
+    return ":" in name or "/" in name or Path(name).is_dir()

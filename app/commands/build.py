@@ -72,6 +72,20 @@ def build(
         _tell(made)
 
 
+def training(
+    workspace: Workspace, name: str, *, out: Path, data: Path | None, seed: int, validation_share: float
+) -> None:
+    """Write a build's training files and say how many rows they have."""
+    benchmark = get_benchmark(name)
+    folder = typed_path(out)
+    found = Build.open(typed_path(data) if data else workspace.build_folder(name))
+    try:
+        rows = benchmark.write_training(found, folder, seed=seed, validation_share=validation_share)
+    except OSError as error:
+        raise StoreError(f"cannot write {folder}: {error.strerror}; name another folder with --out.") from error
+    print(f"wrote {clean(str(folder))}: {', '.join(f'{count} rows for {part}' for part, count in rows.items())}")
+
+
 def _text_model(stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool) -> TextModel:
     """The model called ``name``, loaded until ``stack`` ends; one of this machine's holds the device meanwhile."""
     from app.engine.asking import Asked

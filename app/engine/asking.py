@@ -16,7 +16,7 @@ class Asked(TextModel):
 
     def __init__(self, backend: Backend, replies: ReplyCache) -> None:
         info = backend.info
-        self.name = info.model if info.device != "remote" else f"{info.engine}:{info.model}"
+        self.name = info.model
         self._backend = backend
         self._replies = replies
         self._who = digest([info.engine, info.model, info.weights, info.quantisation, dict(info.versions)])

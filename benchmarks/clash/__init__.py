@@ -83,3 +83,8 @@ class Clash(Benchmark):
             left_out(skipped.row, skipped.reason)
         for row in reading.unjoined:
             left_out(row, "is not in the published data, so its category is not known; it was imported all the same")
+
+    def write_training(self, build: Build, out: Path, *, seed: int, validation_share: float) -> Mapping[str, int]:
+        from benchmarks.clash.finetune import write_training
+
+        return write_training(build, out, seed, validation_share)

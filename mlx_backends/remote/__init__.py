@@ -1,0 +1,80 @@
+"""Remote engines: OpenAI, Azure, Anthropic, Gemini, and any server that speaks as OpenAI does."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from benchmarks.base import canonical_json
+from benchmarks.errors import ModelError, RashomonError
+from mlx_backends.base import Backend, EngineInfo, MediaPath
+from mlx_backends.remote.names import Name, is_remote, parse
+from mlx_backends.terms import Terms
+
+if TYPE_CHECKING:
+    from mlx_backends.remote.vendor import Vendor
+
+__all__ = ["describe", "is_remote", "load"]
+
+_LIBRARIES = {
+    "openai": ("openai", "openai_api", "OpenAIVendor"),
+    "azure": ("openai", "openai_api", "OpenAIVendor"),
+    "endpoint": ("openai", "openai_api", "OpenAIVendor"),
+    "anthropic": ("anthropic", "anthropic_api", "AnthropicVendor"),
+    "gemini": ("google-genai", "gemini_api", "GeminiVendor"),
+}
+
+
+def describe(model: str) -> EngineInfo:
+    """What would answer as ``model``, without a key, a connection or the vendor's library. Raises SpecError (see parse)."""
+    return _info(parse(model))
+
+
+def load(model: str, media: MediaPath, terms: Terms) -> Backend:
+    """The backend that answers as ``model`` on ``terms``.
+
+    Nothing is sent yet. Raises SpecError for a name or terms that do not fit, ModelError where the vendor's library is
+    not installed, KeyMissingError without a key.
+    """
+    from mlx_backends.remote.budget import Budget
+    from mlx_backends.remote.images import Images
+    from mlx_backends.remote.pool import Remote
+    from mlx_backends.remote.vendor import short
+
+    name = parse(model)
+    Budget(terms)
+    library, module, vendor_class = _LIBRARIES[name.engine]
+    images = Images(media)
+    try:
+        made = getattr(import_module(f"mlx_backends.remote.{module}"), vendor_class)
+        vendor: Vendor = made(name, images)
+    except ImportError as error:
+        raise ModelError(
+            f'{name.engine}: models need the library {library}, which is not installed here; pip install "rashomon[api]".'
+        ) from error
+    except RashomonError:
+        raise
+    except Exception as error:  # of a vendor's library, about whatever else its environment variables say
+        raise ModelError(f"{name.engine}: cannot be used: {short(str(error))}") from None
+    who = canonical_json([name.engine, name.model, name.base_url, name.api_version])
+    return Remote(_info(name), vendor, images, terms, who)
+
+
+def _info(name: Name) -> EngineInfo:
+    library = _LIBRARIES[name.engine][0]
+    found = {library: _version(library), "api": name.api_version, "server": name.server}
+    return EngineInfo(
+        engine=name.engine,
+        model=f"{name.engine}:{name.model}",
+        device="remote",
+        needs_device=False,
+        versions={key: value for key, value in found.items() if value is not None},
+    )
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "none"

@@ -1,0 +1,103 @@
+"""What a user calls a remote model, and what that name says: which engine, which model, which server."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Literal, cast
+from urllib.parse import urlsplit
+
+from benchmarks.errors import SpecError
+
+Engine = Literal["openai", "azure", "anthropic", "gemini", "endpoint"]
+
+ENGINES: tuple[Engine, ...] = ("openai", "azure", "anthropic", "gemini", "endpoint")
+AZURE_API_VERSION = "2024-02-15-preview"
+"""The version of Azure's API that CMC-Bench's judge was pinned to (section 4.2)."""
+
+_VENDORS = {
+    "openai": ("https://api.openai.com/v1", "OPENAI_BASE_URL"),
+    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
+    "gemini": ("https://generativelanguage.googleapis.com", "GOOGLE_GEMINI_BASE_URL"),
+}
+_IN_A_PATH = re.compile(r"(?:models/|tunedModels/)?[A-Za-z0-9][A-Za-z0-9._-]*")
+_LONGEST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A remote model. ``base_url`` is where its API lies, ``server`` the host and port of that where it is not the
+    vendor's own, ``api_version`` the one that Azure is asked for."""
+
+    engine: Engine
+    model: str
+    base_url: str
+    server: str | None = None
+    api_version: str | None = None
+
+
+def is_remote(model: str) -> bool:
+    """Whether ``model`` names a remote engine."""
+    engine, colon, _ = model.partition(":")
+    return bool(colon) and engine in ENGINES
+
+
+def parse(model: str) -> Name:
+    """What ``model`` names, with the base URLs that the environment gives.
+
+    Raises SpecError where it is not of the form ``openai:MODEL``, ``azure:DEPLOYMENT``, ``anthropic:MODEL``,
+    ``gemini:MODEL`` or ``endpoint:MODEL@URL``, and for a URL that holds a user, a query or no host. What is refused is
+    not quoted, as it may hold a key.
+    """
+    prefix, _, rest = model.partition(":")
+    engine = cast(Engine, prefix)
+    if engine == "endpoint":
+        asked, at, url = rest.rpartition("@http")
+        if not at:
+            raise SpecError("an endpoint is named endpoint:MODEL@URL, such as endpoint:qwen@http://127.0.0.1:8080/v1.")
+        if "://" in asked:
+            raise SpecError("the model of an endpoint holds a second URL; name it endpoint:MODEL@URL with one.")
+        base = "http" + url
+        return Name(engine, _model(engine, asked), _checked(base, "the endpoint's URL"), _server(base))
+    if engine == "azure":
+        base = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip()
+        if not base:
+            raise SpecError("AZURE_OPENAI_ENDPOINT is not set; set it to your resource's URL to use azure:DEPLOYMENT.")
+        base = _checked(base, "AZURE_OPENAI_ENDPOINT")
+        version = os.environ.get("OPENAI_API_VERSION", "").strip() or AZURE_API_VERSION
+        if not re.fullmatch(r"[A-Za-z0-9.-]{1,40}", version):
+            raise SpecError("OPENAI_API_VERSION is no API version; one looks like 2024-02-15-preview.")
+        return Name(engine, _model(engine, rest), base, _server(base), version)
+    own, variable = _VENDORS[engine]
+    base = _checked(os.environ.get(variable, "").strip() or own, variable)
+    away = urlsplit(base).hostname != urlsplit(own).hostname
+    return Name(engine, _model(engine, rest), base, _server(base) if away else None)
+
+
+def _model(engine: Engine, model: str) -> str:
+    # Azure's and Gemini's models stand in the URL's path.
+    fits = (
+        _IN_A_PATH.fullmatch(model) if engine in ("azure", "gemini") else model.strip() == model and model.isprintable()
+    )
+    if not model or len(model) > _LONGEST or not fits:
+        raise SpecError(f"{engine}: is followed by no name that a model can have; name one as {engine}:MODEL.")
+    return model
+
+
+def _checked(url: str, what: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise SpecError(f"{what} is no URL; give one like http://127.0.0.1:8080/v1.") from None
+    plain = url.isascii() and url.isprintable() and not set(url) & set(" \\\"'<>`{}|^") and port != 0
+    if not plain or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SpecError(f"{what} is no URL; give one like http://127.0.0.1:8080/v1.")
+    if "@" in parts.netloc or parts.query or parts.fragment or set("?#") & set(url):
+        raise SpecError(f"{what} holds a user, a query or a fragment; keys belong in the environment or the keychain.")
+    return url.rstrip("/")
+
+
+def _server(url: str) -> str:
+    return urlsplit(url).netloc.lower()

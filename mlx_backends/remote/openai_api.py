@@ -1,0 +1,128 @@
+"""OpenAI's chat completions: OpenAI itself, Azure, and any server that speaks the same."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from typing import Any
+
+from benchmarks.base import JSONObject, Request
+from mlx_backends.keys import key
+from mlx_backends.remote.images import Images
+from mlx_backends.remote.names import Name
+from mlx_backends.remote.vendor import REFUSED, Permanent, Reply, Transient, Vendor, count, dig, parts, quiet
+
+_TOKENS = ("max_tokens", "max_completion_tokens")
+_SCHEMA_SINCE = "2024-08-01"
+"""The first version of Azure's API that takes a JSON schema."""
+
+
+class OpenAIVendor(Vendor):
+    """The engines "openai", "azure" and "endpoint"."""
+
+    def __init__(self, name: Name, images: Images) -> None:
+        super().__init__(name, images)
+        from openai import AzureOpenAI, OpenAI
+
+        from mlx_backends.remote.transport import client
+
+        quiet("openai")
+        self._client: Any
+        if name.engine == "azure":
+            self._client = AzureOpenAI(
+                azure_endpoint=name.base_url,
+                api_version=name.api_version,
+                api_key=key("AZURE_OPENAI_API_KEY"),
+                max_retries=0,
+                http_client=client(name.base_url),
+            )
+        else:
+            own = name.engine == "openai"
+            secret = key("OPENAI_API_KEY") if own else _endpoint_key()
+            self._client = OpenAI(
+                base_url=name.base_url,
+                api_key=secret,
+                # Headers that the environment names for OpenAI may hold another key, and stand above this one.
+                default_headers=None if own else {"Authorization": f"Bearer {secret}"},
+                max_retries=0,
+                http_client=client(name.base_url, bare=not own),
+            )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        decoding = request.decoding
+        body: dict[str, Any] = {
+            "model": self._name.model,
+            "messages": [
+                {"role": message.role, "content": _content(parts(message, self._images, decoding.max_pixels, _image))}
+                for message in request.messages
+            ],
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "seed": decoding.seed,
+        }
+        if isinstance(request.form, JSONObject):
+            body["response_format"] = self._form(request.form)
+        body = {name: value for name, value in body.items() if name not in self._refused}
+        preferred = _TOKENS[1] if self._name.engine == "openai" else _TOKENS[0]
+        other = _TOKENS[0] if self._name.engine == "openai" else _TOKENS[1]
+        body[other if preferred in self._refused else preferred] = decoding.max_tokens
+        return body
+
+    def _form(self, form: JSONObject) -> dict[str, Any]:
+        if self._name.api_version is not None and self._name.api_version[:10] < _SCHEMA_SINCE:
+            return {"type": "json_object"}
+        return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": form.schema()}}
+
+    def _optional(self, body: Any) -> Iterable[str]:
+        asked = ("response_format", "seed", "top_p", "temperature", *_TOKENS)
+        # Without either name of the limit nothing would bound an answer.
+        swapped = bool(self._refused & set(_TOKENS))
+        return [
+            name for name in asked if name in body and not (swapped and name in _TOKENS and name not in self._refused)
+        ]
+
+    def _send(self, body: dict[str, Any], timeout: float) -> str:
+        raw = self._client.chat.completions.with_raw_response.create(**body, timeout=timeout)
+        return str(raw.http_response.text)
+
+    def _read(self, said: dict[str, Any]) -> Reply:
+        used = count(dig(said, "usage", "prompt_tokens")), count(dig(said, "usage", "completion_tokens"))
+        message = dig(said, "choices", 0, "message")
+        content, reason = dig(message, "content"), dig(said, "choices", 0, "finish_reason")
+        if isinstance(content, list):
+            content = "".join(text for part in content if isinstance(text := dig(part, "text"), str))
+        if reason == "content_filter":
+            raise Permanent(REFUSED, *used)
+        refusal = dig(message, "refusal")
+        if isinstance(refusal, str) and refusal and not content:
+            raise Permanent(f"the provider refused: {refusal}", *used)
+        if reason == "length":
+            return Reply(content if isinstance(content, str) else "", "length", *used)
+        if not isinstance(content, str) or not content:
+            raise Transient("the reply holds no text", *used)
+        return Reply(content, "stop", *used)
+
+
+def _endpoint_key() -> str:
+    """A server of one's own often wants no key; OpenAI's is never shown to it."""
+    from benchmarks.errors import KeyMissingError
+
+    try:
+        return key("RASHOMON_ENDPOINT_KEY")
+    except KeyMissingError:
+        return "none"
+
+
+def _image(png: bytes) -> dict[str, Any]:
+    url = "data:image/png;base64," + b64encode(png).decode()
+    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+
+
+def _content(pieces: list[Any]) -> str | list[dict[str, Any]]:
+    """A lone text as it stands, which every server takes; else the list of parts."""
+    if len(pieces) == 1 and isinstance(pieces[0], str):
+        return pieces[0]
+    return [{"type": "text", "text": piece} if isinstance(piece, str) else piece for piece in pieces]

@@ -1,0 +1,195 @@
+"""An HTTP client for the vendors' libraries that no server can hold for ever, flood, or send elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpcore2
+import httpx2
+
+from benchmarks.errors import ModelError
+
+LARGEST_REPLY = 16 * 1024 * 1024
+"""Bytes a server may send in one call, headers and everything."""
+
+_CHUNK = 16 * 1024
+_NEEDED = (
+    b"host",
+    b"connection",
+    b"accept",
+    b"accept-encoding",
+    b"authorization",
+    b"content-length",
+    b"content-type",
+    b"user-agent",
+)
+
+
+class _Call(threading.local):
+    """The call that this thread is making."""
+
+    until: float | None = None
+    left: int = LARGEST_REPLY
+
+
+_call = _Call()
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Everything this thread sends and receives within the block ends ``seconds`` from now at the latest.
+
+    Looking up the server's name is the system's, and takes as long as that takes.
+    """
+    _call.until, _call.left = time.monotonic() + seconds, LARGEST_REPLY
+    try:
+        yield
+    finally:
+        _call.until = None
+
+
+def client(base_url: str, *, bare: bool = False) -> Any:
+    """An HTTP client for the server of ``base_url``, through the proxy that the environment names for it.
+
+    It follows no redirection, asks for no compression and refuses it. ``bare`` sends nothing but what the request
+    needs, whatever headers the environment gives a vendor's library for its own servers.
+    """
+    return httpx2.Client(
+        transport=_Transport(base_url, bare),
+        follow_redirects=False,
+        trust_env=False,
+        headers={"accept-encoding": "identity"},
+    )
+
+
+def failure(error: BaseException) -> str | None:
+    """What went wrong on the way, where ``error`` or its cause is the HTTP client's; else None."""
+    for found in (error, error.__cause__, error.__context__):
+        if isinstance(found, httpx2.TimeoutException):
+            return "no whole reply in time"
+        if isinstance(found, httpx2.TransportError):
+            return f"the connection failed: {found}"
+    return None
+
+
+def _proxy(base_url: str) -> str | None:
+    parts = urlsplit(base_url)
+    if not parts.hostname or proxy_bypass(parts.hostname):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and proxy.startswith("socks") and find_spec("socksio") is None:
+        raise ModelError("the environment names a SOCKS proxy, which needs a library; pip install socksio.")
+    return proxy
+
+
+class _Transport(httpx2.BaseTransport):
+    """httpx2's own transport cannot be given a network backend; this is the same over a pool that can."""
+
+    def __init__(self, base_url: str, bare: bool) -> None:
+        self._bare = bare
+        proxy = _proxy(base_url)
+        options: dict[str, Any] = {
+            "ssl_context": httpx2.create_ssl_context() if base_url.startswith("https:") else None,
+            "max_connections": None,
+            "keepalive_expiry": 30.0,
+            "network_backend": _Backend(),
+        }
+        self._pool: httpcore2.ConnectionPool
+        if proxy is None:
+            self._pool = httpcore2.ConnectionPool(**options)
+        elif proxy.startswith("socks"):
+            self._pool = httpcore2.SOCKSProxy(proxy, **options)
+        else:
+            there = httpx2.Proxy(proxy)
+            self._pool = httpcore2.HTTPProxy(str(there.url), proxy_auth=there.raw_auth, **options)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        sent = [(name, value) for name, value in request.headers.raw if not self._bare or name.lower() in _NEEDED]
+        try:
+            response = self._pool.handle_request(
+                httpcore2.Request(
+                    method=request.method,
+                    url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+                    headers=sent,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
+            )
+            body = response.read()
+            response.close()
+        except httpcore2.TimeoutException as error:
+            raise httpx2.ReadTimeout(str(error), request=request) from None
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as error:
+            raise httpx2.NetworkError(str(error), request=request) from None
+        headers = {name.lower(): value for name, value in response.headers}
+        if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+            raise httpx2.NetworkError("the reply is compressed, which was not asked for", request=request)
+        # All three APIs speak UTF-8; a character set that a server names can be any of Python's codecs.
+        headers[b"content-type"] = headers.get(b"content-type", b"").partition(b";")[0]
+        return httpx2.Response(response.status, headers=list(headers.items()), content=body, request=request)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Backend(httpcore2.NetworkBackend):
+    def __init__(self) -> None:
+        self._inner = httpcore2.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Any = None,
+    ) -> httpcore2.NetworkStream:
+        left = _remaining(timeout)
+        return _Stream(self._inner.connect_tcp(host, port, left, local_address, socket_options))
+
+
+class _Stream(httpcore2.NetworkStream):
+    """A connection whose every read and write keeps to the deadline of the call it is for."""
+
+    def __init__(self, inner: httpcore2.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        data = self._inner.read(max_bytes, _remaining(timeout))
+        _call.left -= len(data)
+        if _call.left < 0:
+            raise httpcore2.ReadError(f"the reply is longer than {LARGEST_REPLY // 2**20} MiB")
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _CHUNK):
+            self._inner.write(buffer[start : start + _CHUNK], _remaining(timeout))
+
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, _remaining(timeout)))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+def _remaining(timeout: float | None) -> float | None:
+    if _call.until is None:
+        return timeout
+    left = _call.until - time.monotonic()
+    if left <= 0:
+        raise httpcore2.ReadTimeout("the time for this call is over")
+    return left if timeout is None else min(timeout, left)
