@@ -1,4 +1,4 @@
-"""Loading a model through mlx-vlm: from its folder alone, running nothing that lies in it."""
+"""Loading a model through mlx-vlm or mlx-lm: from its folder alone, running nothing that lies in it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,24 @@ def supported(path: Path) -> None:
         )
 
 
+def supported_text(path: Path) -> None:
+    """Raises ModelError where mlx-lm has no model of the type that the folder ``path`` declares."""
+    declared = read_config(path).get("model_type")
+    with contained():
+        import mlx_lm.models
+        from mlx_lm.utils import MODEL_REMAPPING
+
+        roots = [Path(root) for root in mlx_lm.models.__path__]
+    kind = MODEL_REMAPPING.get(declared, declared) if isinstance(declared, str) else ""
+    if not re.fullmatch(r"[\w-]+", kind) or not any((root / f"{kind}.py").is_file() for root in roots):
+        raise ModelError(
+            f"{model_name(path)} is a text-only model of type {declared!r}, which this version of mlx-lm does not know; "
+            "update mlx-lm or choose another model."
+        )
+
+
 def load(path: Path) -> tuple[Any, Any]:
-    """The model and the processor of folder ``path``, in memory.
+    """The vision-language model and the processor of folder ``path``, in memory.
 
     Nothing is fetched, no code of the model's folder is run, and what libraries print goes to standard error.
     Raises ModelError where it cannot be loaded.
@@ -51,6 +67,27 @@ def load(path: Path) -> tuple[Any, Any]:
     except Exception as error:  # whatever a folder's content makes a dozen libraries raise
         raise ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}") from error
     return model, processor
+
+
+def load_text(path: Path) -> tuple[Any, Any]:
+    """The text-only model of folder ``path`` and mlx-lm's tokenizer for it, in memory; otherwise as :func:`load`.
+
+    The tokenizer's ``eos_token_ids`` are all the tokens that end an answer: by the model's configuration, by its generation
+    settings, and the tokenizer's own.
+    """
+    try:
+        with contained():
+            from mlx_lm import load as load_lm
+            from transformers.utils import logging
+
+            logging.set_verbosity_error()
+            trust = {"trust_remote_code": False}
+            model, tokenizer = load_lm(str(path), tokenizer_config=trust, trust_remote_code=False)
+    except Exception as error:  # whatever a folder's content makes a dozen libraries raise
+        raise ModelError(f"the text-only model {model_name(path)} could not be loaded: {one_line(error)}") from error
+    ends = read_config(path).get("eos_token_id")  # mlx-lm takes the generation settings' instead
+    tokenizer.eos_token_ids |= {end for end in (ends if isinstance(ends, list) else [ends]) if isinstance(end, int)}
+    return model, tokenizer
 
 
 @contextmanager

@@ -23,7 +23,7 @@ class ModelInfo:
     """A model's folder at a glance; ``weights_bytes`` is the size of its weight files.
 
     ``quantisation`` is "4-bit g64", "mixed 4/6-bit g64", "bf16" ... ``problem`` says why the model cannot be run,
-    in a sentence, and is None where it can.
+    in a sentence, and is None where it can. ``engine`` is "mlx-vlm", or "mlx-lm" for a text-only model.
     """
 
     name: str
@@ -32,6 +32,7 @@ class ModelInfo:
     quantisation: str | None
     architecture: str | None
     problem: str | None = None
+    engine: str = "mlx-vlm"
 
 
 def hub_cache() -> Path:
@@ -103,16 +104,12 @@ def inspect(path: Path) -> ModelInfo:
     """What the model in folder ``path`` is. Raises ModelError where the folder cannot be run, saying why."""
     config = read_config(path)
     files = weight_files(path)
-    if not any(_VISION_KEY.search(key) for key in config):
-        raise ModelError(
-            f"{model_name(path)} is a text-only model ({_architecture(config) or 'unknown architecture'}); "
-            "name a vision-language model."
-        )
+    sees = any(_VISION_KEY.search(key) for key in config)
     if not any(file.is_file() for pattern in _TOKENIZERS for file in path.glob(pattern)):
         raise ModelError(
             f"{path} holds no tokenizer, and one made up in its place would be wrong; fetch the whole model."
         )
-    if not any((path / name).is_file() for name in _PROCESSORS):
+    if sees and not any((path / name).is_file() for name in _PROCESSORS):
         raise ModelError(
             f"{path} does not say how images are prepared ({' or '.join(_PROCESSORS)}), and a default would change "
             "its answers; fetch the whole model."
@@ -123,6 +120,7 @@ def inspect(path: Path) -> ModelInfo:
         weights_bytes=sum(file.stat().st_size for file in files),
         quantisation=_quantisation(config, files),
         architecture=_architecture(config),
+        engine="mlx-vlm" if sees else "mlx-lm",
     )
 
 

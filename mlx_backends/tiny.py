@@ -1,7 +1,7 @@
-"""A tiny Qwen3-VL that is built in a second: random weights, its own tokenizer, the real layout.
+"""A tiny Qwen3-VL and a tiny Qwen3, built in a second: random weights, their own tokenizer, the real layout.
 
-It is there to run the whole machine on: every part of it is real except what it has learnt, which is nothing. Its
-answers are noise and no figure made from them means anything.
+They are there to run the whole machine on: every part of them is real except what they have learnt, which is nothing.
+Their answers are noise and no figure made from them means anything.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import copy
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +55,46 @@ def build_tiny_vlm(folder: Path, texts: Iterable[str], *, seed: int = 0, quantis
     bf16, or 4-bit in groups of 64 if ``quantise`` (the vision encoder stays bf16). The same texts and seed give the
     same weights. The folder appears whole or not at all. Raises ModelError where it is there already.
     """
-    if folder.exists():
-        raise ModelError(f"{folder} exists already; name a new folder for the tiny model.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
-        made = Path(scratch) / "bf16"
+    with _whole(folder) as scratch:
+        made = scratch / "bf16"
         made.mkdir()
         config = _config(_tokenizer(made, texts))
         _processor(made)
         _json(made / "config.json", config)
         _weights(made, config, seed)
         if quantise:
-            made = _quantised(made, Path(scratch) / "4bit")
+            made = _quantised(made, scratch / "4bit", "mlx_vlm")
         os.rename(made, folder)
     return folder
+
+
+def build_tiny_lm(folder: Path, texts: Iterable[str], *, seed: int = 0, quantise: bool) -> Path:
+    """Build a random Qwen3 in ``folder``, which reads text only, as :func:`build_tiny_vlm` does; about 0.1 million parameters.
+
+    fp32, in which batches can be compared with single answers, or 4-bit in groups of 64 if ``quantise``.
+    """
+    with _whole(folder) as scratch:
+        made = scratch / "fp32"
+        made.mkdir()
+        vocabulary = _tokenizer(made, texts)
+        config = {**_text_config(len(vocabulary)), "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3"}
+        config |= {"rope_scaling": None, "dtype": "float32", "eos_token_id": _ends(vocabulary)}
+        _json(made / "config.json", config)
+        _text_weights(made, config, seed)
+        if quantise:
+            made = _quantised(made, scratch / "4bit", "mlx_lm")
+        os.rename(made, folder)
+    return folder
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[Path]:
+    """A scratch folder beside ``folder``, which must not be there yet, for building what is renamed to it."""
+    if folder.exists():
+        raise ModelError(f"{folder} exists already; name a new folder for the tiny model.")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+        yield Path(scratch)
 
 
 def _tokenizer(folder: Path, texts: Iterable[str]) -> dict[str, int]:
@@ -96,9 +124,12 @@ def _tokenizer(folder: Path, texts: Iterable[str]) -> dict[str, int]:
     return vocabulary
 
 
-def _config(vocabulary: dict[str, int]) -> dict[str, Any]:
-    size = len(vocabulary)
-    text = {
+def _ends(vocabulary: dict[str, int]) -> list[int]:
+    return [vocabulary["<|im_end|>"], vocabulary["<|endoftext|>"]]
+
+
+def _text_config(size: int) -> dict[str, Any]:
+    return {
         "model_type": "qwen3_vl_text",
         "num_hidden_layers": 2,
         "hidden_size": _HIDDEN,
@@ -116,6 +147,11 @@ def _config(vocabulary: dict[str, int]) -> dict[str, Any]:
         "tie_word_embeddings": False,
         "dtype": "bfloat16",
     }
+
+
+def _config(vocabulary: dict[str, int]) -> dict[str, Any]:
+    size = len(vocabulary)
+    text = _text_config(size)
     vision = {
         "model_type": "qwen3_vl",
         "depth": 2,
@@ -137,7 +173,7 @@ def _config(vocabulary: dict[str, int]) -> dict[str, Any]:
         "tie_word_embeddings": False,
         "dtype": "bfloat16",
         "vocab_size": size,
-        "eos_token_id": [vocabulary["<|im_end|>"], vocabulary["<|endoftext|>"]],
+        "eos_token_id": _ends(vocabulary),
         "image_token_id": vocabulary["<|image_pad|>"],
         "video_token_id": vocabulary["<|video_pad|>"],
         "vision_start_token_id": vocabulary["<|vision_start|>"],
@@ -171,16 +207,36 @@ def _weights(folder: Path, config: dict[str, Any], seed: int) -> None:
     module, _ = get_model_and_args(config)
     own = copy.deepcopy(config)  # mlx-vlm changes it
     model = module.Model(update_module_configs(module.ModelConfig.from_dict(own), module, own, ["text", "vision"]))
-    random = np.random.default_rng(seed)
     weights = {}
-    for name, parameter in tree_flatten(model.parameters()):
-        values = random.standard_normal(parameter.shape) * _scale(name, parameter.shape)
-        if "norm" in name and name.endswith("weight"):
-            values += 1
+    for name, values in _random(tree_flatten(model.parameters()), seed):
         if values.ndim == 5:
             values = values.transpose(0, 4, 1, 2, 3)  # MLX keeps the channels of a convolution last
         weights[_published(name)] = mx.array(np.ascontiguousarray(values, dtype=np.float32)).astype(mx.bfloat16)
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "pt"})
+
+
+def _text_weights(folder: Path, config: dict[str, Any], seed: int) -> None:
+    """The same for Qwen3, whose names mlx-lm leaves as they are published."""
+    import mlx.core as mx
+    import numpy as np
+    from mlx.utils import tree_flatten
+
+    qwen3 = import_module("mlx_lm.models.qwen3")
+    model = qwen3.Model(qwen3.ModelArgs.from_dict(config))
+    found = _random(tree_flatten(model.parameters()), seed)
+    weights = {name: mx.array(values.astype(np.float32)) for name, values in found}
+    mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "pt"})
+
+
+def _random(parameters: Iterable[tuple[str, Any]], seed: int) -> Iterator[tuple[str, Any]]:
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    for name, parameter in parameters:
+        values = random.standard_normal(parameter.shape) * _scale(name, parameter.shape)
+        if "norm" in name and name.endswith("weight"):
+            values += 1
+        yield name, values
 
 
 def _scale(name: str, shape: tuple[int, ...]) -> float:
@@ -205,10 +261,9 @@ def _published(name: str) -> str:
     return name
 
 
-def _quantised(source: Path, target: Path) -> Path:
+def _quantised(source: Path, target: Path, library: str) -> Path:
     with contained():
-        from mlx_vlm.convert import convert
-
+        convert = import_module(f"{library}.convert").convert
         convert(str(source), str(target), quantize=True, q_bits=4, q_group_size=64, trust_remote_code=False)
     (target / "README.md").unlink(missing_ok=True)
     return target

@@ -12,11 +12,12 @@ from typing import Any
 
 from benchmarks.base import Generation, Request
 from mlx_backends.base import Backend, EngineInfo, MediaPath
+from mlx_backends.constrain import Constrainer
 from mlx_backends.loading import one_line
 from mlx_backends.prompt import Prompter
+from mlx_backends.reading import Reader
 
 _SLICE_S = 0.05
-_THINK_TAGS = ("<think>", "</think>", "<thinking>", "</thinking>")
 
 Stream = Generator[Any, None, None]
 
@@ -42,7 +43,8 @@ class VLM(Backend):
         self._model = model
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
-        self._unread = _unread(self._tokenizer)
+        self._reader = Reader(self._tokenizer)
+        self._constrainer = Constrainer(self._tokenizer, _ends(self._tokenizer, model.config))
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
             self._prompter = Prompter(processor, model.config)
@@ -83,7 +85,7 @@ class VLM(Backend):
         if self._work is not None:
             self.cancel(self._work.request.id)
         self._model = self._processor = self._tokenizer = None
-        del self._prompter
+        del self._prompter, self._reader, self._constrainer
         gc.collect()
         import mlx.core as mx
 
@@ -138,6 +140,7 @@ class VLM(Backend):
             top_p=decoding.top_p,
             top_k=0,
             seed=seed,
+            logits_processors=self._constrainer.processors(request.form) or None,
         )
         return stream
 
@@ -146,11 +149,9 @@ class VLM(Backend):
 
         stopped = last.finish_reason == "stop"
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
-        read = [token for token in tokens[: -1 if stopped else None] if token not in self._unread]
-        text = self._tokenizer.decode(read, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return Generation(
             work.request.id,
-            text,
+            self._reader.text(tokens[:-1] if stopped else tokens),
             "stop" if stopped else "length",
             tokens=tokens,
             prompt_tokens=int(last.prompt_tokens),
@@ -195,8 +196,8 @@ class _NoText:
     def finalize(self) -> None: ...
 
 
-def _unread(tokenizer: Any) -> set[int]:
-    """The tokens left out of an answer's text: the tokenizer's special ones, save those that enclose thought."""
-    special = {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
-    special.update(tokenizer.all_special_ids)
-    return special - {tokenizer.convert_tokens_to_ids(tag) for tag in _THINK_TAGS}
+def _ends(tokenizer: Any, config: Any) -> list[int]:
+    """The tokens that end an answer, as mlx-vlm finds them before each."""
+    criteria = tokenizer.stopping_criteria
+    criteria.reset(config.eos_token_id)
+    return list(criteria.eos_token_ids)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = {"mlx", "mlx_vlm", "transformers", "torch", "PIL", "numpy", "datasets", "tokenizers", "huggingface_hub"}
+HEAVY |= {"mlx_lm", "llguidance"}
 SHOW = "import json, sys; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
 
 
@@ -22,7 +23,22 @@ def loaded(code: str, *arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["base", "registry", "policy", "models", "memory", "weights", "prompt", "tiny", "vlm"]
+    "module",
+    [
+        "base",
+        "registry",
+        "policy",
+        "models",
+        "memory",
+        "weights",
+        "prompt",
+        "tiny",
+        "vlm",
+        "lm",
+        "rows",
+        "constrain",
+        "reading",
+    ],
 )
 def test_importing_a_module_loads_nothing_heavy(module: str) -> None:
     assert not loaded(f"import mlx_backends.{module}") & HEAVY

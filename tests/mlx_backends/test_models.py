@@ -153,12 +153,13 @@ def test_the_cache_is_listed_with_what_is_wrong_with_it(hub: Path, tiny: Path, t
     text_only = fetched(hub, "org/text", tiny)
     (text_only / "config.json").unlink()
     (text_only / "config.json").write_text(json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]}))
+    no_processor(fetched(hub, "org/blind", tiny))
     (hub / "models--org--empty").mkdir()
     (hub / "models--org--cut" / "refs").mkdir(parents=True)
     (hub / "models--org--cut" / "refs" / "main").write_bytes(b"\xff\xfe")
     (hub / "datasets--org--data").mkdir()
     models = {model.name: model for model in cached_models()}
-    assert list(models) == ["org/a-bf16", "org/b-4bit", "org/cut", "org/empty", "org/text"]
+    assert list(models) == ["org/a-bf16", "org/b-4bit", "org/blind", "org/cut", "org/empty", "org/text"]
     good = models["org/b-4bit"]
     assert (good.quantisation, good.architecture, good.problem) == (
         "4-bit g64",
@@ -166,7 +167,8 @@ def test_the_cache_is_listed_with_what_is_wrong_with_it(hub: Path, tiny: Path, t
         None,
     )
     assert good.weights_bytes == (tiny_4bit / "model.safetensors").stat().st_size
-    assert "text-only" in (models["org/text"].problem or "")
+    assert (good.engine, models["org/text"].engine, models["org/text"].problem) == ("mlx-vlm", "mlx-lm", None)
+    assert "how images are prepared" in (models["org/blind"].problem or "")
     assert models["org/empty"].problem
     assert models["org/cut"].problem
 
@@ -313,7 +315,7 @@ def no_processor(folder: Path) -> None:
         (index_broken, "not an index of weights"),
         (cut_short, "is cut short"),
         (no_header, "not a whole safetensors file"),
-        (text_only, "text-only model"),
+        (text_only, "the text-only model broken could not be loaded"),
         (unknown_type, "'qwen9_vl', which this version of mlx-vlm does not know"),
         (type_a_path, "does not know"),
         (type_no_string, "does not know"),

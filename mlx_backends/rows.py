@@ -1,0 +1,154 @@
+"""Rows: answers that a model of mlx-lm writes, several at a time or one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.base import FinishReason
+
+PREFILL_TOKENS = 512
+"""At most this many tokens of a prompt are read in one go."""
+
+PROVEN = frozenset({"gemma3_text", "granite", "lfm2", "llama", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3"})
+"""The modules of mlx-lm whose greedy answers are known to be the same in a batch as alone, token for token in fp32.
+
+Being right in a batch is a property of a model's code (positions, masks, state), not of the type of its cache, so that each
+of them is tested. All others answer one request at a time.
+"""
+
+
+@dataclass(eq=False)
+class Row:
+    """An answer under way: the prompt's token ids, how tokens are chosen, and those that have come."""
+
+    prompt: list[int]
+    max_tokens: int
+    sampler: Any
+    processors: Sequence[Any]
+    tokens: list[int] = field(default_factory=list)
+    finished: FinishReason | None = None
+
+
+class Rows(ABC):
+    """The rows that one model works on; ``width`` of them at most."""
+
+    width: int
+
+    @abstractmethod
+    def add(self, row: Row) -> None:
+        """Begin a row; it may join others that are under way."""
+
+    @abstractmethod
+    def work(self) -> None:
+        """Read a piece of the prompts, and give every row that is past its prompt a token."""
+
+    @abstractmethod
+    def drop(self, row: Row) -> None:
+        """Forget a row that is under way."""
+
+    def close(self) -> None:  # noqa: B027 - a stream holds nothing
+        """Give back what the machine lends for generating."""
+
+
+def rows_for(model: Any, ends: Collection[int], width: int) -> Rows:
+    """Rows for ``model``: ``width`` together where that is proven to change no answer, else one at a time."""
+    proven = type(model).__module__ in {f"mlx_lm.models.{name}" for name in PROVEN}
+    return Together(model, ends, width) if width > 1 and proven else Alone(model, ends)
+
+
+class Together(Rows):
+    """Continuous batching by mlx-lm's BatchGenerator."""
+
+    def __init__(self, model: Any, ends: Collection[int], width: int) -> None:
+        from mlx_lm.generate import BatchGenerator
+
+        self.width = width
+        self._rows: dict[int, Row] = {}
+        self._generator: Any = BatchGenerator(
+            model,
+            stop_tokens=[[token] for token in ends],
+            completion_batch_size=width,
+            prefill_batch_size=width,
+            prefill_step_size=PREFILL_TOKENS,
+        )
+
+    def add(self, row: Row) -> None:
+        (uid,) = self._generator.insert(
+            [row.prompt],
+            max_tokens=[row.max_tokens],
+            samplers=[row.sampler],
+            logits_processors=[list(row.processors)],
+        )
+        self._rows[uid] = row
+
+    def work(self) -> None:
+        for response in self._generator.next()[1]:
+            row = self._rows[response.uid]
+            row.tokens.append(int(response.token))
+            row.finished = response.finish_reason
+            if row.finished is not None:
+                del self._rows[response.uid]
+
+    def drop(self, row: Row) -> None:
+        for uid in [uid for uid, held in self._rows.items() if held is row]:
+            self._generator.remove([uid])
+            del self._rows[uid]
+
+    def close(self) -> None:
+        self._generator.close()
+        self._rows.clear()
+
+
+class Alone(Rows):
+    """One row after the other by mlx-lm's generate_step, with caches of a single row."""
+
+    width = 1
+
+    def __init__(self, model: Any, ends: Collection[int]) -> None:
+        self._model = model
+        self._ends = ends
+        self._row: Row | None = None
+        self._stream: Generator[int, None, None] | None = None
+
+    def add(self, row: Row) -> None:
+        self._row, self._stream = row, self._tokens(row)
+
+    def work(self) -> None:
+        row, stream = self._row, self._stream
+        if row is None or stream is None:
+            return
+        row.tokens.append(next(stream))
+        if row.tokens[-1] in self._ends:
+            row.finished = "stop"
+        elif len(row.tokens) >= row.max_tokens:
+            row.finished = "length"
+        if row.finished is not None:
+            self.drop(row)
+
+    def drop(self, row: Row) -> None:
+        if row is self._row and self._stream is not None:
+            self._stream.close()
+            self._row = self._stream = None
+
+    def close(self) -> None:
+        if self._row is not None:
+            self.drop(self._row)
+
+    def _tokens(self, row: Row) -> Generator[int, None, None]:
+        import mlx.core as mx
+        from mlx_lm.generate import generate_step, generation_stream, wired_limit
+
+        stream: Any = generation_stream
+        with wired_limit(self._model, [stream]):
+            for token, _ in generate_step(
+                mx.array(row.prompt),
+                self._model,
+                max_tokens=row.max_tokens,
+                sampler=row.sampler,
+                logits_processors=list(row.processors),
+                prefill_step_size=PREFILL_TOKENS,
+            ):
+                yield int(token)

@@ -1,0 +1,67 @@
+"""How much faster a text-only model answers several requests together than one by one, with and without a form.
+
+Run it by hand: ``python -m tests.performance.batched_text [REQUESTS] [MODEL]``, where MODEL is a folder or Hub id and a tiny
+random model is built where none is named. It prints, and asserts nothing: the ratios can be compared between machines, the times
+cannot. On the CPU a batch gains what it saves in calls; what it gains on Metal only Metal shows.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.base import Choice, Decoding, Form, Media, Message, Request, Text
+from mlx_backends.base import Backend
+from mlx_backends.registry import load_backend
+from mlx_backends.tiny import build_tiny_lm
+
+LABELS = Choice(("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"))
+QUESTION = "The reference is {}. The answer to be judged is: the value of the bar is {}. Which source does it follow?"
+
+
+def requests(count: int, form: Form | None) -> list[Request]:
+    """Requests of a judge's kind, of different lengths."""
+    texts = [" ".join([QUESTION.format(number, number + 1)] * (1 + number % 3)) for number in range(count)]
+    decoding = Decoding(max_tokens=32)
+    return [Request(f"{n}", 0, (Message("user", (Text(text),)),), decoding, form) for n, text in enumerate(texts)]
+
+
+def seconds(backend: Backend, asked: Sequence[Request], at_once: int) -> float:
+    """How long it takes to answer all of ``asked``, at most ``at_once`` of them under way."""
+    waiting, under_way = list(asked), 0
+    began = time.perf_counter()
+    while waiting or under_way:
+        while waiting and under_way < at_once:
+            backend.submit(waiting.pop(0))
+            under_way += 1
+        under_way -= len(backend.step())
+    return time.perf_counter() - began
+
+
+def no_media(media: Media) -> Path:
+    """Text-only requests name no medium."""
+    raise FileNotFoundError(media.name)
+
+
+def main() -> None:
+    """Print the ratios."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 64
+    with tempfile.TemporaryDirectory() as scratch:
+        named = sys.argv[2] if len(sys.argv) > 2 else None
+        model = named or str(build_tiny_lm(Path(scratch) / "tiny", [QUESTION] * 20, quantise=True))
+        backend = load_backend(model, no_media)
+        for label, form in (("free", None), ("a label", LABELS)):
+            asked = requests(count, form)
+            seconds(backend, asked[:8], backend.capacity)  # what is compiled and cached once
+            alone = seconds(backend, asked, 1)
+            print(f"{label}: one by one {alone / count * 1000:.1f} ms an answer")
+            for width in (2, 4, backend.capacity):
+                print(f"    {width} together: {alone / seconds(backend, asked, width):.2f} times as fast")
+        backend.close()
+
+
+if __name__ == "__main__":
+    main()
