@@ -19,7 +19,7 @@ from app.paths import typed_path
 from app.store.failure import StoreFullError
 from app.store.run import DATABASE, RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Benchmark, Instance, get_benchmark
+from benchmarks.base import Benchmark, Instance, Media, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.subset import select
@@ -28,6 +28,7 @@ from mlx_backends.registry import IMPORTED, describe
 
 _VERSION = "version of "
 _DEVICE = "device"
+_TEXT_ENGINE = "mlx-lm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +67,12 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
     SourceError or ModelError where the build, the model, a condition or a stratum is not there.
     """
     build = open_build(workspace, spec)
-    identity = identity_of(spec, build, describe(spec.model))
-    checked = Checked(
-        spec,
-        workspace.runs_folder / spec.run_name(build.digest),
-        build,
-        identity,
-        chosen_instances(spec, get_benchmark(spec.benchmark), build),
-    )
+    info = describe(spec.model)
+    identity = identity_of(spec, build, info)
+    chosen = chosen_instances(spec, get_benchmark(spec.benchmark), build)
+    if info.engine == _TEXT_ENGINE and any(isinstance(part, Media) for each in chosen for part in each.parts):
+        raise SpecError(f"{info.model} is a text-only model and would be shown images; name one that sees.")
+    checked = Checked(spec, workspace.runs_folder / spec.run_name(build.digest), build, identity, chosen)
     if checked.found:
         with RunStore.read(checked.folder) as store:
             check_identity(store, identity, accept_engine=accept_engine, folder=checked.folder)

@@ -57,7 +57,8 @@ class Watched(Backend):
 
 def apply(orders: dict[str, Any]) -> None:
     """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``,
-    ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``."""
+    ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
+    ``structured_without_metal``, ``text_width``."""
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe
@@ -92,6 +93,12 @@ def apply(orders: dict[str, Any]) -> None:
             add_row(writer, row)
 
         setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
+    if "text_width" in orders:
+        from mlx_backends import lm
+
+        lm.WIDTH = orders["text_width"]
+    if orders.get("structured_without_metal"):
+        _mend_structured_output()
     if "pace" in orders:
         from mlx_backends.remote import pace
 
@@ -100,3 +107,21 @@ def apply(orders: dict[str, Any]) -> None:
         from app.store import schema
 
         schema.MIGRATIONS = (*schema.MIGRATIONS, SLOW_MIGRATION)
+
+
+def _mend_structured_output() -> None:
+    """mlx-vlm masks logits with a Metal kernel; where there is no Metal, its own server gets one of plain operations."""
+    import mlx.core as mx
+    import mlx_vlm.structured as structured
+
+    def masked(logits: Any, mask: Any) -> Any:
+        width = logits.shape[-1]
+        bits = (mask.astype(mx.uint32)[..., None] >> mx.arange(32, dtype=mx.uint32)) & 1
+        allowed = bits.reshape(*mask.shape[:-1], -1)
+        if allowed.shape[-1] < width:
+            short = mx.zeros((*allowed.shape[:-1], width - allowed.shape[-1]), allowed.dtype)
+            allowed = mx.concatenate([allowed, short], -1)
+        return mx.where(allowed[..., :width].astype(mx.bool_), logits, mx.array(-float("inf"), logits.dtype))
+
+    if not mx.metal.is_available():
+        structured._apply_llguidance_mask = masked
