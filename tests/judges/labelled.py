@@ -1,0 +1,37 @@
+"""Records with verdicts, for what is made of verdicts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.base import Generation, Instance, Record, Text, Verdict
+
+LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
+
+
+def labelled(
+    verdicts: Mapping[str, str | Verdict],
+    *,
+    id: str = "i",
+    group: str = "",
+    condition: str = "aligned",
+    answer: str = "It is 12.",
+    error: bool = False,
+    strata: Mapping[str, str] | None = None,
+) -> Record:
+    """An answered record; a verdict that is a label, "unparsed" or "judge-failed" is made into one."""
+    instance = Instance(
+        id, group or id, condition, "How many?", (Text("How many?"),), {"image": ("12",), "text": ("15",)}, strata or {}
+    )
+    generation = Generation(f"{id}#0", answer, "error" if error else "stop", error="it broke" if error else None)
+    return Record(instance, (generation,), {judge: _verdict(judge, said) for judge, said in verdicts.items()})
+
+
+def _verdict(judge: str, said: str | Verdict) -> Verdict:
+    if isinstance(said, Verdict):
+        return said
+    if said == "unparsed":
+        return Verdict(judge, "unparsed", reason="the answer is empty")
+    if said == "judge-failed":
+        return Verdict(judge, "judge-failed", reason="no reply")
+    return Verdict(judge, "labelled", said)
