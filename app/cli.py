@@ -32,8 +32,8 @@ def api(command: Any) -> Any:
     """The options on what terms remote engines are used."""
     for option in reversed(
         [
-            click.option("--token-ceiling", type=int, help="Remote engines: at most so many tokens, in and out."),
-            click.option("--cost-ceiling", type=float, help="Remote engines: at most so much money; needs the prices."),
+            click.option("--token-ceiling", type=int, help="Remote engines: at most so many tokens, a run and a judge."),
+            click.option("--cost-ceiling", type=float, help="The same in money; needs the prices."),
             click.option("--input-price", type=float, help="Of a million tokens in."),
             click.option("--output-price", type=float, help="Of a million tokens out."),
             click.option("--concurrency", type=int, help="Remote engines: at most so many calls at once; default 8."),
@@ -167,6 +167,7 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any)
 @click.option("--seed", type=int, help="Decides which answers; default 0, or as before.")
 @click.option("--import", "import_file", type=PATH, metavar="FILE", help="Take labels from a CSV file: id, label.")
 @click.option("--export", "export_file", type=PATH, metavar="FILE", help="Write the sample as CSV, to be filled in.")
+@click.option("--random-sample", is_flag=True, help="The imported labels are on a random sample drawn elsewhere.")
 @click.pass_obj
 def label(workspace: Any, /, run: str, **how: Any) -> int:
     """Label a random sample of a run's answers by hand, without seeing model, condition or labels."""
@@ -285,6 +286,17 @@ def benchmarks(workspace: Any, /, as_json: bool) -> None:
     from app.commands.listing import benchmarks as tell
 
     tell(workspace, as_json=as_json)
+
+
+@cli.command()
+@click.argument("benchmark")
+@click.option("--table", metavar="NAME", help="Only this one, as the paper numbers it.")
+@as_json
+def published(benchmark: str, **how: Any) -> None:
+    """Show the tables of a benchmark's paper."""
+    from app.commands.published import published as tell
+
+    tell(benchmark, **how)
 
 
 @cli.command()

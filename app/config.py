@@ -29,6 +29,9 @@ M = TypeVar("M", bound=BaseModel)
 Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 
 
+RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+
+
 class DecodingSpec(BaseModel):
     """How answers are decoded; see :class:`benchmarks.base.Decoding`."""
 
@@ -83,7 +86,7 @@ class BatchSpec(BaseModel):
     strata: dict[str, Words] = {}
     limit: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
-    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
+    name: RunName | None = None
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
 
@@ -124,7 +127,7 @@ class RunSpec(BaseModel):
     strata: dict[str, Words] = {}
     limit: int | None = None
     seed: int = 0
-    name: str | None = None
+    name: RunName | None = None
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
 

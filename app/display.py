@@ -16,7 +16,7 @@ from app.store.rows import Judged, Progress, progress_to_json
 from app.store.workspace import RunSummary
 from benchmarks.base import Estimate
 from benchmarks.errors import SpecError
-from judges.base import newest
+from judges.base import HUMAN, newest
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -81,6 +81,7 @@ class Plain(Display):
         failures = sum(p.errors for p in run.progress)
         if failures:
             facts.append(f"{failures} errors")
+        facts += judging(run)
         if run.state == "running" and pace.per_second is not None:
             facts.append(f"{pace.per_second:.3g} answers/s")
             facts.append(f"{duration(pace.eta(run.total - run.done))} left")
@@ -152,6 +153,7 @@ def progress_table(run: RunSummary, pace: Pace) -> Table:
         f"{tokens / seconds:.0f} tokens/s" if seconds and tokens else "- tokens/s",
         f"{max((p.peak_memory for p in run.progress), default=0) / 1e9:.2f} GB peak",
         f"{left} left",
+        *judging(run),
     ]
     table = Table(
         title=Text(clean(f"{run.name}: {run.state}{note}"), overflow="fold"),
@@ -170,6 +172,21 @@ def progress_table(run: RunSummary, pace: Pace) -> Table:
         facts = (terminal_cell(share).replace("\n", " "), str(share.n), str(p.errors), str(p.truncated))
         table.add_row(Text(clean(p.condition)), f"{p.done}/{p.total}", bar, *facts)
     return table
+
+
+def judging(run: RunSummary) -> list[str]:
+    """How far each judge is that is behind the answers."""
+    counts: dict[str, int] = {}
+    answered: dict[str, int] = {}
+    for p in run.progress:
+        for judge, judged in p.judged.items():
+            counts[judge] = counts.get(judge, 0) + judged.labelled + judged.unparsed + judged.failed
+            answered[judge] = answered.get(judge, 0) + p.done - p.errors
+    return [
+        f"{count}/{answered[judge]} judged by {clean(judge)}"
+        for judge, count in counts.items()
+        if count < answered[judge] and not judge.startswith(HUMAN)
+    ]
 
 
 def accuracy(progress: Progress, run: RunSummary) -> Estimate:

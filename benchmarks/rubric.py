@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 from benchmarks.answers import visible_answer
@@ -38,15 +39,13 @@ class Rubric(ABC):
         """The conversation that asks for the label."""
         return (Message("user", (Text(self.prompt(record)),)),)
 
-    def again(self, record: Record, reply: str) -> tuple[Message, ...]:
-        """The conversation that asks once more, after a ``reply`` that could not be read."""
+    def again(self, record: Record, replies: Sequence[str]) -> tuple[Message, ...]:
+        """The conversation that asks once more, after ``replies`` that could not be read."""
         wanted = ", ".join(self.labels)
         shape = 'only the JSON object {"label": "..."} with' if isinstance(self.form, JSONObject) else "only"
-        return (
-            *self.messages(record),
-            Message("assistant", (Text(reply),)),
-            Message("user", (Text(f"That is not one of the labels. Reply with {shape} one of {wanted}."),)),
-        )
+        reminder = Message("user", (Text(f"That is not one of the labels. Reply with {shape} one of {wanted}."),))
+        turns = [turn for reply in replies for turn in (Message("assistant", (Text(reply),)), reminder)]
+        return (*self.messages(record), *turns)
 
     def read(self, reply: str) -> str | None:
         """The benchmark's label that ``reply`` gives, or None where it is not exactly one label.

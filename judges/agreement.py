@@ -266,6 +266,8 @@ def _views(records: Sequence[Record], conditions: Sequence[str]) -> dict[str, li
         by_condition[record.instance.condition].append(record)
     known = [condition for condition in conditions if condition in by_condition]
     everything = [record for record in records if record.instance.condition in conditions]
+    if len(known) < 2:  # its row would be that of all
+        return {ALL: everything}
     return {ALL: everything, **{condition: by_condition[condition] for condition in known}}
 
 

@@ -99,4 +99,4 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
     info = describe(name)
     if info.engine in ("policy", "imported"):
         raise SpecError(f"{name} cannot judge, it reads nothing; use a model or {', '.join(benchmark.judges)}.")
-    return RubricJudge(name, info, benchmark.rubric)
+    return RubricJudge(name.rstrip("/"), info, benchmark.rubric)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from benchmarks.answers import visible_answer
@@ -163,7 +163,11 @@ def _estimate(figure: Callable[[Array], Array], counts: Array, drawn: Array, n: 
     if missing:
         return Estimate(None, n=n, reason=missing)
     filled, filled_drawn = np.nan_to_num(counts), np.nan_to_num(drawn)
-    return estimate(float(figure(filled)), np.asarray(figure(filled_drawn)), n)
+    found = estimate(float(figure(filled)), np.asarray(figure(filled_drawn)), n)
+    if found.value is None or found.low is None or found.high is None:
+        return found
+    # What is imagined moves the draws alone, so that a share of 0 or 1 would lie outside its own interval.
+    return replace(found, low=min(found.low, found.value), high=max(found.high, found.value))
 
 
 def _draws(sums: Array, resamples: int, seed: int) -> Array:

@@ -7,14 +7,14 @@ import hashlib
 import io
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 from benchmarks.answers import visible_answer
-from benchmarks.base import Record, did_you_mean
+from benchmarks.base import SHOWN_TEXT, Record, did_you_mean
 from benchmarks.errors import SourceError, SpecError
 from judges.base import HUMAN
 
@@ -38,11 +38,6 @@ def annotator_id(name: str) -> str:
             "underscores, beginning with a letter or a digit."
         )
     return f"{HUMAN}{name}@{_VERSION}"
-
-
-def is_human(judge: str) -> bool:
-    """Whether a judge's id is a person's."""
-    return judge.startswith(HUMAN)
 
 
 # --- which answers -------------------------------------------------------------------------------
@@ -106,9 +101,10 @@ def blind(record: Record, labels: Sequence[str], seed: int) -> Blind:
     It is what a judge that is a model gets too. What the answer itself gives away stays in it.
     """
     instance = record.instance
-    names = sorted(instance.references, key=lambda name: _rank(seed, "reference", f"{instance.id}|{name}"))
+    shown = (name for name in instance.references if not name.startswith(SHOWN_TEXT))
+    names = sorted(shown, key=lambda name: _rank(seed, "reference", f"{instance.id}|{name}"))
     return Blind(
-        id=blind_id(instance.id),
+        id=blind_id(record),
         question=instance.question,
         references=tuple((name, tuple(instance.references[name])) for name in names),
         answer=visible_answer(record.answer.text) if record.answer else "",
@@ -116,26 +112,30 @@ def blind(record: Record, labels: Sequence[str], seed: int) -> Blind:
     )
 
 
-def blind_id(instance_id: str) -> str:
-    """A name for an instance that does not hold its condition, as its id may: 16 hexadecimal digits."""
-    return hashlib.sha256(f"blind|{instance_id}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def blind_id(record: Record) -> str:
+    """A name for a record's answer that does not hold its condition, as an instance's id may: 16 hexadecimal digits.
+
+    Another answer to the same instance has another one, so that no label ends up on an answer that was not seen.
+    """
+    answer = record.answer.text if record.answer else ""
+    whole = f"blind|{record.instance.id}|{answer}"
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 # --- their labels --------------------------------------------------------------------------------
 
 
-def read_labels_csv(path: Path, labels: Sequence[str], ids: Collection[str]) -> list[tuple[str, str]]:
+def read_labels_csv(path: Path, labels: Sequence[str], ids: Mapping[str, str]) -> list[tuple[str, str]]:
     """The (instance id, label) pairs of a CSV file with the columns ``id`` and ``label``, in the file's order.
 
-    An id is an instance's, one of ``ids``, or its :func:`blind_id`; a label is one of ``labels`` in any letter case. Other
-    columns are ignored; a row without a label is not labelled yet. The file may have a byte order mark, any line ends,
+    ``ids`` maps what may stand in the column id, such as an answer's :func:`blind_id`, to the instance's id; a label is one
+    of ``labels`` in any letter case. Other columns are ignored; a row without a label is not labelled yet. The file may have a byte order mark, any line ends,
     commas, semicolons or tabs, and the apostrophe that an export puts before what a spreadsheet takes for a formula.
     Raises SourceError, with the row as a spreadsheet counts it, for a file that cannot be read or is no UTF-8 text, an
     unknown id or label, two different labels for one answer, and where there is no label at all.
     """
     rows = _rows(path)
     columns, width = _header(path, rows)
-    known = {blind_id(each): each for each in ids} | {each: each for each in ids}
     spelled = {label.casefold(): label for label in labels}
     found: dict[str, tuple[str, int]] = {}
     for number, row in rows[1:]:
@@ -147,7 +147,7 @@ def read_labels_csv(path: Path, labels: Sequence[str], ids: Collection[str]) -> 
         name, word = ((row[i] if i < len(row) else "") for i in columns)
         if not word.strip():
             continue
-        instance = _look_up(name, known)
+        instance = _look_up(name, ids)
         if instance is None:
             raise SourceError(
                 f"{where}: {_short(name)} is not the id of an answer here; take the ids from the exported file."
@@ -167,7 +167,7 @@ def read_labels_csv(path: Path, labels: Sequence[str], ids: Collection[str]) -> 
     return [(instance, label) for instance, (label, _) in found.items()]
 
 
-def _look_up(cell: str, known: dict[str, str]) -> str | None:
+def _look_up(cell: str, known: Mapping[str, str]) -> str | None:
     for spelling in (cell, cell.strip(), cell.strip().removeprefix("'").strip()):
         if spelling in known:
             return known[spelling]

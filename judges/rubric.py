@@ -49,7 +49,7 @@ class RubricJudge(Judge):
     def request(self, key: str, record: Record, replies: Sequence[Generation] = ()) -> Request:
         """The request for a label after ``replies`` that could not be read; ``key`` tells it from others' requests."""
         rubric = self.rubric
-        messages = rubric.again(record, replies[-1].text) if replies else rubric.messages(record)
+        messages = rubric.again(record, [reply.text for reply in replies]) if replies else rubric.messages(record)
         return Request(key, len(replies), messages, _DECODING, rubric.form)
 
     def verdict(self, replies: Sequence[Generation]) -> Verdict | None:

@@ -11,15 +11,18 @@ from typing import Any
 
 from app.config import load_spec
 from app.display import Display, make_display
-from app.engine.plan import Planned, check, open_build, plan, replan
+from app.engine.plan import Checked, Planned, check, open_build, plan, replan
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
 from app.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace, summary
 from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.protocols import Direct
 from judges.base import find_judge, newest
 from mlx_backends.registry import IMPORTED
+
+_DEVICE = "device"
 
 
 def batch(
@@ -37,6 +40,9 @@ def batch(
     specs = load_spec(spec, overrides).runs()
     # All are checked before any is made.
     checked = [check(workspace, run, accept_engine=accept_engine) for run in specs]
+    for run in checked:
+        if run.identity[_DEVICE] == "remote" and not run.found:
+            say(f"{run.folder.name}: {_estimate(run)}", display)
     if dry_run:
         for run in checked:
             say(f"{run.folder.name}: the spec is right, {len(run.instances)} instances; nothing was run.", display)
@@ -68,6 +74,8 @@ def resume(
         if word not in known:
             raise SpecError(f"{folder.name} has no condition {word!r}; {did_you_mean(word, known)}")
     if repeat or retry_errors:
+        if planned.spec.model.startswith(IMPORTED):
+            raise SpecError(f"the answers of {folder.name} were imported; nobody here can be asked them again.")
         with FileLock(folder / "lock") as lock:
             if not lock.acquire("rashomon resume"):
                 raise StoreError(
@@ -140,6 +148,16 @@ def work(
     return code or (1 if any(map(_failures, after)) else 0)
 
 
+def _estimate(run: Checked) -> str:
+    """What asking a remote engine the instances of a run will take."""
+    from mlx_backends.remote.budget import estimate
+
+    protocol = Direct(run.spec.to_decoding())
+    requests = (protocol.next(instance, ()) for instance in run.instances)
+    asked = (request for request in requests if request is not None)
+    return str(estimate(asked, run.spec.api.terms(None), run.build.media_path))
+
+
 def _has_work(run: Planned, conditions: Sequence[str]) -> bool:
     """Whether anything of a run is to be answered or judged."""
     benchmark = get_benchmark(run.spec.benchmark)
@@ -153,6 +171,7 @@ def _has_work(run: Planned, conditions: Sequence[str]) -> bool:
 def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
     from app.report.render import print_table
     from app.report.tables import tables_of
+    from app.report.text import clean
 
     if any(run.done for run in after):
         main = tables_of([run.folder for run in planned], only="main")
@@ -160,7 +179,15 @@ def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
     for run in after:
         failures = _failures(run)
         told = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""
-        print(f"{run.name}: {run.done} of {run.total} answered{told}")
+        print(clean(f"{run.name}: {run.done} of {run.total} answered{told}"))
+    for each in planned:
+        with RunStore.read(each.folder) as store:
+            if store.meta("identity", {}).get(_DEVICE) == "remote":
+                calls, prompt, completion = store.answer_usage()
+                kept = f"; {store.kept_replies()} answers from replies kept earlier" if store.kept_replies() else ""
+                print(clean(f"{each.name}: {calls} calls, {prompt} + {completion} tokens{kept}"))
+            for remark in store.meta("remarks", []):
+                print(clean(remark))
 
 
 def _failures(run: RunSummary) -> int:

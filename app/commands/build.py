@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from app.config import ApiSpec, load_judges, parse
+from app.locks import FileLock
 from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
@@ -52,7 +53,13 @@ def build(
     folder = typed_path(out or workspace.build_folder(name))
     terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
     with ExitStack() as stack:
-        models = {name: _text_model(stack, workspace, name, terms, force) for name in (writer, checker) if name}
+        terms = replace_terms(terms, scope=str(folder))
+        leased: list[FileLock] = []
+        models = {
+            name: _text_model(stack, workspace, name, terms, force, leased)
+            for name in dict.fromkeys((writer, checker))
+            if name
+        }
         options = BuildOptions(
             seed=seed,
             per_stratum=per_stratum,
@@ -69,7 +76,7 @@ def build(
     if as_json:
         print(json.dumps({"path": str(made.path), "digest": made.digest, "manifest": made.manifest}, indent=2))
     else:
-        _tell(made)
+        _tell(made, benchmark)
 
 
 def training(
@@ -86,8 +93,10 @@ def training(
     print(f"wrote {clean(str(folder))}: {', '.join(f'{count} rows for {part}' for part, count in rows.items())}")
 
 
-def _text_model(stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool) -> TextModel:
-    """The model called ``name``, loaded until ``stack`` ends; one of this machine's holds the device meanwhile."""
+def _text_model(
+    stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool, leased: list[FileLock]
+) -> TextModel:
+    """The model called ``name``, loaded until ``stack`` ends; those of this machine hold the device meanwhile, together."""
     from app.engine.asking import Asked
     from app.engine.lease import acquire_device
     from mlx_backends.registry import describe, load_backend
@@ -97,15 +106,16 @@ def _text_model(stack: ExitStack, workspace: Workspace, name: str, terms: Terms,
     if describe(name).engine in ("policy", "imported"):
         raise SpecError(f"{name} cannot write, it reads nothing; name a model.")
     workspace.make()
-    if describe(name).needs_device:
+    if describe(name).needs_device and not leased:
         lease = acquire_device(
             "rashomon build", waiting=lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr), stop=bool
         )
         if lease is not None:
+            leased.append(lease)
             stack.callback(lease.release)
-    backend = load_backend(name, _no_media, force=force, terms=replace_terms(terms, replies=None))
+    backend = load_backend(name, _no_media, force=force, terms=terms)
     stack.callback(backend.close)
-    return Asked(backend, ReplyCache(workspace.replies))
+    return Asked(backend, None if backend.info.device == "remote" else ReplyCache(workspace.replies))
 
 
 def _no_media(media: Media) -> Path:
@@ -122,8 +132,11 @@ def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:
     return name, str(typed_path(where)) if where.startswith("~") else where
 
 
-def _tell(made: Build) -> None:
-    print(f"built {clean(str(made.path))}: {made.manifest['instances']} instances, {made.manifest['media']} media")
+def _tell(made: Build, benchmark: Benchmark) -> None:
+    rows, media = made.manifest["instances"], made.manifest["media"]
+    asked = sum(1 for _ in benchmark.instances(made, next(iter(benchmark.prompt_sets))))
+    samples = "" if asked == rows else f"{rows} samples, "
+    print(f"built {clean(str(made.path))}: {samples}{asked} instances, {media} media")
     for key, value in made.manifest.items():
         if isinstance(value, dict) and key != "options":
             print(f"  {key}: {clean(json.dumps(value, ensure_ascii=False))}")

@@ -15,7 +15,7 @@ from app.report.render import to_csv, to_json, to_latex, to_markdown
 from app.report.samples import flat, sample
 from app.report.tables import distinct, tables_of
 from app.report.text import clean, spreadsheet_cell
-from app.report.whose import judge_of
+from app.report.whose import judge_of, judged_records
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import did_you_mean
@@ -82,8 +82,8 @@ def _samples_jsonl(folder: Path, *, canonical: bool) -> str:
 
 def _samples_csv(folder: Path, judge: str | None, *, canonical: bool) -> str:
     with RunStore.read(folder) as store:
-        judge_id = judge_of(store, judge)
-        rows = [flat(record, judge_id, canonical=canonical) for record in store.records()]
+        judge_id = judge_of([store], judge)
+        rows = [flat(record, judge_id, canonical=canonical) for record in judged_records(store, judge)]
     columns = list(dict.fromkeys(key for row in rows for key in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

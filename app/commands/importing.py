@@ -13,7 +13,7 @@ from typing import Any
 
 from app.commands.batch import say
 from app.commands.judge import judge as judge_run
-from app.config import RunSpec
+from app.config import RunSpec, parse
 from app.engine.plan import chosen_instances, create, identity_of, open_build
 from app.paths import typed_path
 from app.store.rows import Answer
@@ -59,14 +59,15 @@ def import_answers(
     names = tuple(judges) or about.judges
     for word in names:
         find_judge(word, about)
-    spec = RunSpec(
-        benchmark=benchmark,
-        model=IMPORTED + model,
-        prompt_set=prompts,
-        judge=names,
-        data=str(typed_path(data)) if data else None,
-        name=name,
-    )
+    said = {
+        "benchmark": benchmark,
+        "model": IMPORTED + model,
+        "prompt_set": prompts,
+        "judge": names,
+        "data": str(typed_path(data)) if data else None,
+        "name": name,
+    }
+    spec = parse(RunSpec, said, "the command line")
     digest_of_file = _sha256(path)
     left_out: Counter[str] = Counter()
     if kind != "jsonl":

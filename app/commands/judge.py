@@ -9,11 +9,10 @@ from app.commands.batch import say
 from app.config import ApiSpec, RunSpec, load_judges, parse
 from app.display import make_display
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
-from app.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
 from benchmarks.base import get_benchmark
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError
 from judges.base import Judge, find_judge
 from judges.rubric import RubricJudge
 from mlx_backends.terms import Terms
@@ -42,22 +41,14 @@ def judge(
     benchmark = get_benchmark(spec.benchmark)
     judges = [find_judge(name, benchmark) for name in names]
     terms = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").terms(workspace.replies)
-    if retry_failed and not dry_run:
-        with FileLock(folder / "lock") as lock:
-            if not lock.acquire("rashomon judge"):
-                raise StoreError(
-                    f"{lock.holder() or 'another process'} is working on {folder.name}; wait for it to end."
-                )
-            with RunStore.open(folder) as store:
-                for each in judges:
-                    count = store.retract(each.id, status="judge-failed")
-                    say(f"{each.id}: {count} answers it failed on are judged again.", display)
     for each in judges:
         with RunStore.read(folder) as store:
-            say(f"{each.id}: {_estimate(store, each, terms)}", display)
+            failed_before = sum(p.judged[each.id].failed for p in store.progress() if each.id in p.judged)
+            again = f", and {failed_before} that it failed on again" if retry_failed else ""
+            say(f"{each.id}: {_estimate(store, each, terms)}{again}", display)
     if dry_run:
         return 0
-    job = Job((folder,), tuple(names), terms=terms, force=force, accept_engine=accept_engine)
+    job = Job((folder,), tuple(names), terms=terms, force=force, accept_engine=accept_engine, retry_failed=retry_failed)
     code = Supervisor(shown).run([job])
     if code == INTERRUPTED:
         shown.problem("interrupted; every verdict until now is safe: go on with the same command.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Record, Verdict, get_benchmark
 from benchmarks.errors import SpecError, StoreError
-from judges.human import annotator_id, blind, read_labels_csv, sample
+from judges.human import annotator_id, blind, blind_id, read_labels_csv, sample
 
 SAMPLE = 100
 """How many answers a person is asked to label unless told otherwise."""
@@ -24,31 +24,35 @@ _LINE = "─" * 60
 
 @dataclass(frozen=True)
 class Labelling:
-    """One person's sample of one run."""
+    """One person's sample of one run; ``answers`` are the generation ids of what they are shown."""
 
     store: RunStore
     benchmark: Benchmark
     judge: str
     seed: int
     records: tuple[Record, ...]
+    answers: Mapping[str, int]
 
-    def label(self, record: Record, label: str) -> None:
-        """Keep ``label``, durably, in place of what this person said of the answer before."""
+    def label(self, record: Record, label: str | None) -> None:
+        """Keep ``label``, durably, in place of what this person said of the answer before; None: they cannot label it.
+
+        Raises StoreError where the answer is not the one that was shown any more.
+        """
         answer = self.store.answer_of(record.instance.id)
-        if answer is None:  # it is being asked again
-            raise StoreError(f"{record.instance.id} has no answer any more; start labelling again.")
+        if answer is None or answer[0] != self.answers[record.instance.id]:
+            raise StoreError(f"{self.store.folder.name} was asked again meanwhile; start labelling again.")
         generation, condition = answer
-        verdict = Verdict(self.judge, "labelled", label, "by hand")
-        self.store.add_verdicts([(generation, condition, verdict, self.benchmark.correct(condition, label))])
+        if label is None:
+            verdict = Verdict(self.judge, "unparsed", reason="skipped by hand")
+        else:
+            verdict = Verdict(self.judge, "labelled", label, "by hand")
+        correct = label is not None and self.benchmark.correct(condition, label)
+        self.store.add_verdicts([(generation, condition, verdict, correct)])
 
-    def done(self) -> dict[str, str]:
-        """What this person has labelled in the run: instance id to label."""
-        found = {}
-        for record in self.store.records():
-            verdict = record.verdicts.get(self.judge)
-            if verdict is not None and verdict.label is not None:
-                found[record.instance.id] = verdict.label
-        return found
+    def done(self) -> dict[str, str | None]:
+        """What this person has looked at in the run: instance id to label, None where they skipped it."""
+        verdicts = ((record.instance.id, record.verdicts.get(self.judge)) for record in self.store.records())
+        return {instance: verdict.label for instance, verdict in verdicts if verdict is not None}
 
 
 def label(
@@ -60,19 +64,25 @@ def label(
     seed: int | None,
     import_file: Path | None,
     export_file: Path | None,
+    random_sample: bool = False,
     ask: Callable[[str], str] = input,
 ) -> int:
     """Let the person called ``annotator`` label ``n`` answers of ``run``, or take or give them as CSV; the exit code.
 
-    Which answers is decided by ``seed`` and the run alone; what was begun is gone on with. Raises SpecError where a sample
-    was begun with another seed.
+    Which answers is decided by ``seed`` and the run alone; what was begun is gone on with. ``random_sample`` says that the
+    imported labels are on a random sample that was drawn elsewhere. Raises SpecError where a sample was begun with another
+    seed, and where the run is not answered to the end: a sample drawn then is none of all its answers.
     """
     judge = annotator_id(annotator)
     folder = workspace.run_folder(run)
+    if import_file is not None and export_file is not None:
+        raise SpecError("--import and --export are two things; do one after the other.")
+    if random_sample and import_file is None:
+        raise SpecError("--random-sample says something of the labels in a file; it needs --import.")
     with RunStore.open(folder) as store:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         if import_file is not None:
-            return _import(store, benchmark, judge, typed_path(import_file))
+            return _import(store, benchmark, judge, typed_path(import_file), random_sample)
         labelling = _sample(store, benchmark, judge, n, seed)
         if export_file is not None:
             return _export(labelling, typed_path(export_file))
@@ -80,19 +90,27 @@ def label(
 
 
 def _sample(store: RunStore, benchmark: Benchmark, judge: str, n: int | None, seed: int | None) -> Labelling:
-    begun = store.meta("labelling", {})
-    before = begun.get(judge, {"n": SAMPLE, "seed": 0 if seed is None else seed})
+    before = store.meta(f"labelling {judge}", {"n": SAMPLE, "seed": 0 if seed is None else seed})
+    if "seed" not in before:
+        raise SpecError(f"the labels of {judge} were imported as a sample of their own; label under another name.")
     if seed is not None and seed != before["seed"]:
         raise SpecError(f"{judge} began with --seed {before['seed']}; go on with it, or label under another name.")
     if n is not None and n < 1:
         raise SpecError("--n must be at least 1.")
-    now = {"n": n or before["n"], "seed": before["seed"]}
-    store.set_meta("labelling", {**begun, judge: now})
+    done, total = (sum(getattr(p, what) for p in store.progress()) for what in ("done", "total"))
+    if done < total:
+        raise SpecError(
+            f"{store.folder.name} is answered to {done} of {total}; finish it first, since a sample drawn now would not be "
+            "one of all its answers."
+        )
     by_id = {record.instance.id: record for record in store.records()}
+    now = {"n": n or before["n"], "seed": before["seed"]}
     chosen = sample(by_id.values(), now["n"], now["seed"], stratify_by=benchmark.stratum)
     if not chosen:
-        raise SpecError(f"{store.folder.name} has no answers to label yet.")
-    return Labelling(store, benchmark, judge, now["seed"], tuple(by_id[each] for each in chosen))
+        raise SpecError(f"{store.folder.name} has no answers to label.")
+    store.set_meta(f"labelling {judge}", {**now, "sample": chosen})
+    answers = {each: answer[0] for each in chosen if (answer := store.answer_of(each))}
+    return Labelling(store, benchmark, judge, now["seed"], tuple(by_id[each] for each in chosen), answers)
 
 
 def _converse(labelling: Labelling, ask: Callable[[str], str]) -> int:
@@ -113,7 +131,7 @@ def _converse(labelling: Labelling, ask: Callable[[str], str]) -> int:
         _show(labelling, record, at + 1, total)
         try:
             said = ask(f"{keys}   s=skip u=undo q=quit > ").strip()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             print()
             said = "q"
         if said.lower() == "q":
@@ -124,15 +142,11 @@ def _converse(labelling: Labelling, ask: Callable[[str], str]) -> int:
                 continue
             at = undo.pop()
             before = labelling.records[at].instance.id
-            if done.pop(before, None) is not None:
-                labelling.store.retract(labelling.judge, instance=before)
-            continue
-        if said.lower() == "s":
-            undo.append(at)
-            at += 1
+            done.pop(before, None)
+            labelling.store.retract(labelling.judge, instance=before)
             continue
         chosen = _label(said, labels)
-        if chosen is None:
+        if chosen is None and said.lower() != "s":
             print(f"{clean(said)!r} is none of them.")
             continue
         labelling.label(record, chosen)
@@ -155,20 +169,25 @@ def _show(labelling: Labelling, record: Record, number: int, total: int) -> None
 
 def _label(said: str, labels: Sequence[str]) -> str | None:
     """The label that ``said`` means: its number, or its name or the beginning of it that no other has."""
-    if said.isascii() and said.isdigit():
+    if said.isascii() and said.isdigit() and len(said) < 4:
         return labels[int(said) - 1] if 1 <= int(said) <= len(labels) else None
     begun = [label for label in labels if said and label.startswith(said.upper())]
     return begun[0] if len(begun) == 1 else None
 
 
-def _import(store: RunStore, benchmark: Benchmark, judge: str, path: Path) -> int:
+def _import(store: RunStore, benchmark: Benchmark, judge: str, path: Path, random_sample: bool) -> int:
     records = {record.instance.id: record for record in store.records()}
-    answered = [key for key, record in records.items() if record.outcome(judge) not in ("error",) and record.answer]
-    found = read_labels_csv(path, benchmark.labels, answered)
-    labelling = Labelling(store, benchmark, judge, 0, ())
+    answers = {each: answer[0] for each in records if (answer := store.answer_of(each))}
+    names = {blind_id(records[each]): each for each in answers} | {each: each for each in answers}
+    found = read_labels_csv(path, benchmark.labels, names)
+    labelling = Labelling(store, benchmark, judge, 0, (), answers)
     for instance, said in found:
         labelling.label(records[instance], said)
+    if random_sample:
+        store.set_meta(f"labelling {judge}", {"sample": [instance for instance, _ in found]})
     print(f"{judge}: {len(found)} labels taken from {clean(str(path))}.")
+    if not random_sample and store.meta(f"labelling {judge}") is None:
+        print("They correct no figures, unless --random-sample says that they are on a random sample of all answers.")
     return 0
 
 
@@ -188,7 +207,7 @@ def _export(labelling: Labelling, path: Path) -> int:
             *(said.get(s, "") for s in sources),
             one.answer,
         ]
-        writer.writerow([spreadsheet_cell(cell) for cell in cells])
+        writer.writerow([spreadsheet_cell(cell or "") for cell in cells])
     try:
         path.write_text(out.getvalue(), "utf-8")
     except OSError as error:

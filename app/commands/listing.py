@@ -57,7 +57,7 @@ def _build_state(workspace: Workspace, name: str) -> str:
         build = Build.open(folder)
     except RashomonError as error:
         return str(error)
-    return f"built: {build.manifest['instances']} instances in {folder}"
+    return f"built: {build.manifest['instances']} rows in {folder}"
 
 
 def models(*, as_json: bool) -> None:

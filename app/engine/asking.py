@@ -12,11 +12,16 @@ from mlx_backends.replies import ReplyCache
 
 
 class Asked(TextModel):
-    """A loaded backend as a text model. Replies are kept in ``replies`` under what answered; errors are not kept."""
+    """A loaded backend as a text model.
 
-    def __init__(self, backend: Backend, replies: ReplyCache) -> None:
+    Replies are kept in ``replies`` under what answered; errors are not kept. None where the backend keeps them itself, as
+    remote ones do.
+    """
+
+    def __init__(self, backend: Backend, replies: ReplyCache | None) -> None:
         info = backend.info
-        self.name = info.model
+        server = info.versions.get("server")
+        self.name = f"{info.model} at {server}" if server else info.model
         self._backend = backend
         self._replies = replies
         self._who = digest([info.engine, info.model, info.weights, info.quantisation, dict(info.versions)])
@@ -32,7 +37,7 @@ class Asked(TextModel):
                     if request is None:
                         exhausted = True
                         break
-                    known = self._replies.get(self._who, request.digest)
+                    known = self._replies.get(self._who, request.digest) if self._replies else None
                     if known is not None:
                         yield replace(known, request_id=request.id)
                         continue
@@ -42,7 +47,7 @@ class Asked(TextModel):
                     return
                 for generation in self._backend.step():
                     request = asked.pop(generation.request_id)
-                    if generation.finish_reason != "error":
+                    if self._replies and generation.finish_reason != "error":
                         self._replies.put(self._who, request.digest, generation)
                     yield generation
         finally:

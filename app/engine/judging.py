@@ -88,6 +88,7 @@ def judge_answers(
         for request_id in asked:
             backend.cancel(request_id)
         verdicts.commit()
+        remark(store, backend)
 
 
 def _cases(store: RunStore, judge: RubricJudge, more: Callable[[], bool]) -> Iterator[_Case | None]:
@@ -113,21 +114,29 @@ def enter(store: RunStore, judge: RubricJudge, *, accept_engine: bool = False) -
         advice = "add --accept-engine to go on all the same" if not accept_engine else "judge with what it was"
         raise SpecError(f"{judge.id} is not what it was when it began to judge this run: {'; '.join(told)}; {advice}.")
     if judge.id not in known:
-        store.set_meta("judges", {**known, judge.id: now})
+        store.change_meta("judges", lambda known: {**(known or {}), judge.id: now})
+
+
+def remark(store: RunStore, backend: Backend) -> None:
+    """Keep with a run what whoever reads it must know of how ``backend`` was asked."""
+    if backend.remarks:
+        store.change_meta("remarks", lambda known: list(dict.fromkeys([*(known or []), *backend.remarks])))
 
 
 class Beside:
     """Judges that work in threads of their own while answers are still being made: those whose engine is elsewhere.
 
-    Use it as a context manager around the answering. Leaving the block waits until every answer is judged; an error of a
-    judge is kept until then, so that it does not end the answering, and raised there.
+    Use it as a context manager around the answering. Leaving the block waits until every answer is judged, or, where the
+    answering ended in an error, no longer than for what is under way; an error of a judge is kept until then, so that it
+    does not end the answering, and raised there.
     """
 
     def __init__(
         self, folder: Path, judges: list[tuple[RubricJudge, Backend]], benchmark: Benchmark, stop: Callable[[], bool]
     ) -> None:
         self._answering = True
-        self._stop = stop
+        self._broken = False
+        self._asked_to_stop = stop
         self._errors: list[BaseException] = []
         self._threads = [
             threading.Thread(target=self._judge, args=(folder, judge, backend, benchmark), name=judge.id, daemon=True)
@@ -140,11 +149,15 @@ class Beside:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._broken = kind is not None
         self._answering = False
         for thread in self._threads:
             thread.join()
         if kind is None and self._errors:
             raise self._errors[0]
+
+    def _stop(self) -> bool:
+        return self._broken or self._asked_to_stop()
 
     def _judge(self, folder: Path, judge: RubricJudge, backend: Backend, benchmark: Benchmark) -> None:
         try:

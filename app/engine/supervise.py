@@ -38,6 +38,8 @@ class Job:
     terms: Terms = field(default_factory=Terms)
     force: bool = False
     accept_engine: bool = False
+    retry_failed: bool = False
+    """Whether the judges judge again what they have failed on."""
 
     def command(self) -> list[str]:
         """What starts the worker; the order is its one argument."""

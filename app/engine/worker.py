@@ -19,7 +19,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from app.config import RunSpec, parse
-from app.engine.judging import Beside, enter, judge_answers
+from app.engine.judging import Beside, enter, judge_answers, remark
 from app.engine.lease import acquire_device
 from app.engine.loop import answer_pending, judge_pending
 from app.engine.supervise import Job
@@ -29,7 +29,7 @@ from benchmarks.base import Benchmark, Media, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, StoreError
 from benchmarks.protocols import Direct
-from judges.base import FunctionJudge, find_judge
+from judges.base import FunctionJudge, Judge, find_judge
 from judges.rubric import RubricJudge
 from mlx_backends.base import Backend, MediaPath
 from mlx_backends.registry import describe, load_backend
@@ -102,36 +102,45 @@ class Worker:
         stop = self.stopped.is_set
         self._note(store, "judging")
         for function in functions:
+            self._forget_failures(store, function)
             judge_pending(store, function, benchmark, stop=stop)
         elsewhere: list[tuple[RubricJudge, Backend]] = []
         for judge in judges:
             if isinstance(judge, RubricJudge) and not judge.info.needs_device:
                 enter(store, judge, accept_engine=self.job.accept_engine)
-                terms = spent(self.job.terms, store.judge_usage(judge.id))
+                terms = self._terms(store, store.judge_usage(judge.id))
+                if self.job.retry_failed:  # the replies that could not be read are kept too
+                    terms = replace(terms, replies=None)
                 elsewhere.append((judge, load_backend(judge.model, _no_media, terms=terms)))
+                self._forget_failures(store, judge)
         with Beside(store.folder, elsewhere, benchmark, stop):
             self._answer(store, spec, functions, benchmark)
             if elsewhere and not stop():
                 self._note(store, "judging")
+                if store.folder == self.job.runs[-1]:  # others may have the device while the rest is judged elsewhere
+                    self.close()
 
     def _answer(self, store: RunStore, spec: RunSpec, functions: Sequence[FunctionJudge], benchmark: Benchmark) -> None:
         if self.job.data is None or next(store.pending(self.job.conditions), None) is None or self.stopped.is_set():
             return
-        terms = spent(self.job.terms, store.answer_usage())
+        terms = self._terms(store, store.answer_usage())
         backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
         if backend is None:
             return
         self._note(store, "running")
         store.use_engine(asdict(backend.info))
-        answer_pending(
-            store,
-            backend,
-            Direct(spec.to_decoding()),
-            functions,
-            benchmark,
-            conditions=self.job.conditions,
-            stop=self.stopped.is_set,
-        )
+        try:
+            answer_pending(
+                store,
+                backend,
+                Direct(spec.to_decoding()),
+                functions,
+                benchmark,
+                conditions=self.job.conditions,
+                stop=self.stopped.is_set,
+            )
+        finally:
+            remark(store, backend)
 
     def _judge_locally(self, name: str) -> None:
         for folder in self.job.runs:
@@ -147,12 +156,17 @@ class Worker:
         if not isinstance(judge, RubricJudge) or not judge.info.needs_device:
             return
         enter(store, judge, accept_engine=self.job.accept_engine)
-        if next(store.unjudged(judge.id, judge.conditions), None) is None:
-            return
-        backend = self._backend(store, judge.model, _no_media, self.job.terms)
+        some = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
+        backend = self._backend(store, judge.model, _no_media, self.job.terms) if some else None
         if backend is not None:
+            self._forget_failures(store, judge)
             self._note(store, "judging", f"by {judge.id}")
             judge_answers(store, judge, backend, benchmark, stop=self.stopped.is_set)
+
+    def _forget_failures(self, store: RunStore, judge: Judge) -> None:
+        """Set aside what ``judge`` failed on, if that is to be tried again; only now that it can be."""
+        if self.job.retry_failed:
+            store.retract(judge.id, status="judge-failed")
 
     def _backend(self, store: RunStore, model: str, media: MediaPath, terms: Terms) -> Backend | None:
         """The backend of ``model``, loaded once; None where the wait for the device was interrupted."""
@@ -169,6 +183,12 @@ class Worker:
             self.backend = load_backend(model, media, force=self.job.force, terms=terms)
         return self.backend
 
+    def _terms(self, store: RunStore, usage: tuple[int, int, int]) -> Terms:
+        """The job's terms for one run, after the usage so far: (calls, prompt tokens, completion tokens)."""
+        _, prompt, completion = usage
+        scope = f"{store.folder.name} {store.meta('created')}"
+        return replace(self.job.terms, scope=scope, spent_input=prompt, spent_output=completion)
+
     def _note(self, store: RunStore, state: str, note: str = "") -> None:
         store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
 
@@ -184,12 +204,6 @@ class Worker:
         if self.lease is not None:
             self.lease.release()
         self.lease = None
-
-
-def spent(terms: Terms, usage: tuple[int, int, int]) -> Terms:
-    """``terms`` after the usage so far: (calls, prompt tokens, completion tokens)."""
-    _, prompt, completion = usage
-    return replace(terms, spent_input=prompt, spent_output=completion)
 
 
 def _no_media(media: Media) -> Path:

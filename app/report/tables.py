@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from app.report.people import on_the_sample, samples
 from app.report.whose import caveat, judge_of, present, references
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Estimate, Record, Table, did_you_mean, get_benchmark
@@ -15,7 +16,8 @@ from benchmarks.errors import SpecError
 from judges.agreement import agreement_sentence, agreement_tables
 from judges.base import HUMAN
 from judges.corrected import corrected_table
-from judges.panel import parse_panel, with_panel
+from judges.panel import member_ids, parse_panel, with_panel
+from mlx_backends.registry import IMPORTED
 
 RESAMPLES = 1000
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -36,11 +38,13 @@ def tables_of(
         if len(names) > 1:
             raise SpecError(f"these runs are of several benchmarks ({', '.join(sorted(names))}); show them one by one.")
         benchmark = get_benchmark(names.pop())
-        judge_id = judge_of(stores[0], judge)
+        judge_id = judge_of(stores, judge)
         judges, measures = present(stores), references(stores)
         labels = run_labels(stores)
         found = {label: list(store.records()) for label, store in zip(labels, stores, strict=True)}
         seed = int(stores[0].meta("spec")["seed"])
+        drawn = {one: samples(dict(zip(labels, stores, strict=True)), one) for one in judges if one.startswith(HUMAN)}
+        remarks = list(dict.fromkeys(one for store in stores for one in store.meta("remarks", [])))
     finally:
         for store in stores:
             store.close()
@@ -51,49 +55,90 @@ def tables_of(
                 f"{judge} gives an answer several labels, and {benchmark.name} counts one; use majority or all."
             )
         found = {run: with_panel(records, panel, judges, benchmark.labels) for run, records in found.items()}
+        # How a panel agrees with one of its members says nothing of how good it is.
+        measures = [one for one in measures if one not in member_ids(panel, judges)]
     tables = benchmark.tables(found, judge_id, resamples=RESAMPLES, seed=seed)
     if only is None or only in _OF_JUDGES:
-        tables += _of_judges(benchmark, found, judge_id, judges, seed)
+        members = () if panel is None else member_ids(panel, judges)
+        tables += _of_judges(
+            benchmark, found, judge_id, judges, {p: s for p, s in drawn.items() if p not in members}, seed
+        )
     if only is not None:
         if only not in (known := [table.name for table in tables]):
             raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
         tables = [table for table in tables if table.name == only]
-    whose = _whose(found, judge_id, measures, seed)
-    tables = [table if table.name in _OF_JUDGES else replace(table, notes=(*table.notes, *whose)) for table in tables]
-    return [with_published(table, benchmark.name) for table in tables] if published else tables
+    whose = _Whose(found, measures, seed)
+    without = [run for run, records in found.items() if not any(judge_id in record.verdicts for record in records)]
+    if without and len(without) < len(found):
+        remarks.append(f"{judge_id} has not labelled {', '.join(without)}.")
+    tables = [
+        replace(table, notes=(*table.notes, *whose.notes(table.judges or (judge_id,)), *remarks))
+        if table.name not in _OF_JUDGES
+        else table
+        for table in tables
+    ]
+    return [with_published(table, benchmark, found) for table in tables] if published else tables
 
 
 _OF_JUDGES = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")
 
 
 def _of_judges(
-    benchmark: Benchmark, runs: Mapping[str, Sequence[Record]], judge: str, judges: Sequence[str], seed: int
+    benchmark: Benchmark,
+    runs: Mapping[str, Sequence[Record]],
+    judge: str,
+    judges: Sequence[str],
+    drawn: Mapping[str, Mapping[str, Sequence[str]]],
+    seed: int,
 ) -> list[Table]:
     tables: list[Table] = []
     figures = benchmark.figures()
-    for person in (one for one in judges if one.startswith(HUMAN) and one != judge):
-        if figures is not None:
-            tables.append(corrected_table(runs, judge, person, figures, resamples=RESAMPLES, seed=seed))
+    for person, by_run in drawn.items():
+        if figures is not None and person != judge:
+            sampled, outside = on_the_sample(runs, person, by_run)
+            table = corrected_table(sampled, judge, person, figures, resamples=RESAMPLES, seed=seed)
+            if outside:
+                told = (
+                    f"{outside} labels by {person} are not used here: they are not on a random sample, or follow an answer "
+                    "of it that was left out."
+                )
+                table = replace(table, notes=(*table.notes, told))
+            tables.append(table)
     if len(judges) > 1:
         tables += agreement_tables(runs, judges, benchmark.labels, benchmark.conditions, resamples=RESAMPLES, seed=seed)
     return tables
 
 
-def _whose(runs: Mapping[str, Sequence[Record]], judge: str, measures: Sequence[str], seed: int) -> list[str]:
-    """Whoever copies a figure must be able to see whose labels it rests on, and how good those are known to be."""
-    told = [f"Labels by {judge}{caveat(judge)}."]
-    if judge.startswith(HUMAN) or measures[:1] == [judge]:
-        return told
-    for run, records in runs.items():
-        which = f"{run}: " if len(runs) > 1 else ""
-        told.append(which + agreement_sentence(records, judge, measures, resamples=RESAMPLES, seed=seed))
-    return list(dict.fromkeys(told))
+class _Whose:
+    """Whose labels a table rests on, and how good those are known to be: whoever copies a figure must be able to see it."""
+
+    def __init__(self, runs: Mapping[str, Sequence[Record]], measures: Sequence[str], seed: int) -> None:
+        self._runs = runs
+        self._measures = measures
+        self._seed = seed
+        self._known: dict[str, list[str]] = {}
+
+    def notes(self, judges: Sequence[str]) -> list[str]:
+        """The notes for a table that rests on ``judges``."""
+        told = [f"Labels by {', '.join(f'{judge}{caveat(judge)}' for judge in judges)}."]
+        return [*told, *dict.fromkeys(note for judge in judges for note in self._agreement(judge))]
+
+    def _agreement(self, judge: str) -> list[str]:
+        if judge.startswith(HUMAN) or judge in self._measures:
+            return []
+        if judge not in self._known:
+            self._known[judge] = [
+                (f"{run}: " if len(self._runs) > 1 else "")
+                + agreement_sentence(records, judge, self._measures, resamples=RESAMPLES, seed=self._seed)
+                for run, records in self._runs.items()
+            ]
+        return self._known[judge]
 
 
 def run_labels(stores: Sequence[RunStore]) -> list[str]:
     """What each run is called in a table: its model, and what else is needed to tell it from the others."""
     specs = [store.meta("spec") for store in stores]
-    models = [Path(spec["model"]).name if "/" in spec["model"] else spec["model"] for spec in specs]
+    models = [model_label(spec["model"]) for spec in specs]
     labels = [
         f"{model} ({spec['prompt_set']})" if len({s["prompt_set"] for s in specs}) > 1 else model
         for model, spec in zip(models, specs, strict=True)
@@ -101,6 +146,15 @@ def run_labels(stores: Sequence[RunStore]) -> list[str]:
     return distinct(
         [store.folder.name if labels.count(label) > 1 else label for label, store in zip(labels, stores, strict=True)]
     )
+
+
+def model_label(model: str) -> str:
+    """What a model is called in a table: a folder by its last part, a server's by the model asked for."""
+    if model.startswith(IMPORTED):
+        return f"{model.removeprefix(IMPORTED)} (imported)"
+    if model.startswith("endpoint:"):
+        model = model.rpartition("@http")[0]
+    return Path(model).name if "/" in model else model
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -113,10 +167,21 @@ def distinct(names: Sequence[str]) -> list[str]:
     return told
 
 
-def with_published(table: Table, benchmark: str) -> Table:
-    """``table`` with the paper's rows under it, where the paper has that table."""
-    rows = published_rows(table, benchmark)
-    return replace(table, rows=(*table.rows, *rows))
+def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequence[Record]]) -> Table:
+    """``table`` with the paper's rows under it, where the paper has that table, and how comparable they are."""
+    rows = published_rows(table, benchmark.name)
+    if not rows:
+        return table
+    examples = {record.instance.group for records in runs.values() for record in records}
+    sources = Counter(
+        source
+        for records in runs.values()
+        for group, source in {(r.instance.group, r.instance.strata.get("source", "")) for r in records}
+        if source
+    )
+    of = f" ({', '.join(f'{count // len(runs)} of {source}' for source, count in sources.items())})" if sources else ""
+    note = f"Rows marked (paper) rest on {benchmark.paper_rows}; the rows above on {len(examples)} examples{of}."
+    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note))
 
 
 def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estimate | None, ...]]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.store.run import RunStore
-from benchmarks.base import did_you_mean, get_benchmark
+from benchmarks.base import Record, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import HUMAN, find_judge, get_judge, judge_names, newest
-from judges.panel import panel_id, parse_panel
+from judges.panel import panel_id, parse_panel, with_panel
 
 PUBLISHED = "@published"
 """What the id of a judge ends with whose verdicts came with imported answers."""
@@ -19,14 +19,14 @@ def present(stores: Sequence[RunStore]) -> list[str]:
     return sorted({judge for store in stores for p in store.progress() for judge in p.judged})
 
 
-def judge_of(store: RunStore, judge: str | None) -> str:
-    """The id that ``judge``'s verdicts are kept under in a run; None is the run's first judge. Raises SpecError.
+def judge_of(stores: Sequence[RunStore], judge: str | None) -> str:
+    """The id that ``judge``'s verdicts are kept under in these runs; None is the first run's first judge. Raises SpecError.
 
     A panel such as ``majority(a, b, c)`` has an id of its own, made of its members'.
     """
-    spec = store.meta("spec")
+    spec = stores[0].meta("spec")
     name: str = judge or spec["judge"][0]
-    ids = present([store])
+    ids = present(stores)
     if name in ids:
         return name
     if (latest := newest(name, ids)) is not None:
@@ -37,7 +37,15 @@ def judge_of(store: RunStore, judge: str | None) -> str:
         return panel_id(panel, ids)
     if judge is None:
         return find_judge(name, get_benchmark(spec["benchmark"])).id
-    raise SpecError(f"no judge {name!r} has labelled this run; {did_you_mean(name, ids or judge_names())}")
+    raise SpecError(f"no judge {name!r} has labelled here; {did_you_mean(name, ids or judge_names())}")
+
+
+def judged_records(store: RunStore, judge: str | None) -> list[Record]:
+    """A run's records, with the verdicts of the panel that ``judge`` names, if it names one."""
+    records, ids = list(store.records()), present([store])
+    panel = parse_panel(judge) if judge and judge not in ids else None
+    labels = get_benchmark(store.meta("spec")["benchmark"]).labels
+    return records if panel is None else with_panel(records, panel, ids, labels)
 
 
 def references(stores: Sequence[RunStore]) -> list[str]:

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -146,6 +146,13 @@ class RunStore:
     def set_meta(self, key: str, value: Any) -> None:
         """Keep a JSON value with the run."""
         with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, _storable(canonical_json(value))))
+
+    def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
+        """Replace a value by what ``change`` makes of it (of None where there is none), in one transaction."""
+        with self._transaction():
+            rows = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchall()
+            value = change(json.loads(rows[0][0]) if rows else None)
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, _storable(canonical_json(value))))
 
     def progress(self) -> list[Progress]:
@@ -345,6 +352,11 @@ class RunStore:
         sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
         ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM verdict WHERE judge = ?", (judge,))
         return calls, prompt, completion
+
+    def kept_replies(self) -> int:
+        """How many answers cost no call, because the reply to an equal request had been kept."""
+        ((count,),) = self._rows("SELECT count(*) FROM generation WHERE accepted AND calls = 0")
+        return int(count)
 
     def answer_usage(self) -> tuple[int, int, int]:
         """What answering has used in this run, answers set aside included: calls, prompt tokens, completion tokens."""

@@ -130,9 +130,8 @@ def summary(folder: Path) -> RunSummary:
             progress = tuple(store.progress())
             noted = store.meta("state", {})
             state = run_state(folder, noted.get("state", "planned"), progress)
-            return RunSummary(
-                folder.name, state, store.meta("spec"), progress, noted.get("note", ""), store.meta("created")
-            )
+            note = "" if state == "done" else noted.get("note", "")
+            return RunSummary(folder.name, state, store.meta("spec"), progress, note, store.meta("created"))
     except (RashomonError, sqlite3.Error, OSError, ValueError) as error:
         return RunSummary(folder.name, "unreadable", {}, (), problem=str(error))
 
@@ -141,6 +140,8 @@ def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
     """A run's state now: what its worker noted, unless that worker is gone."""
     alive = FileLock(folder / "lock").holder() is not None
     complete = all(p.done == p.total for p in progress)
+    if complete and not alive:  # whatever became of a judge: what it lacks is asked when it is asked again
+        return "done" if noted != "planned" else noted
     if noted in ("queued", "loading", "running", "judging") and not alive:
-        return "done" if complete else "interrupted"
+        return "interrupted"
     return "partial" if noted == "done" and not complete else noted

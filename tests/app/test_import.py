@@ -65,7 +65,7 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
     ]
     told = json.loads(rashomon.run("show", "here", "there", "--json", "--table", "main").stdout)
     rows = {row["row"]: row["cells"] for row in told[0]["rows"]}
-    assert rows["policy:uniform"] == rows["imported:a GPU elsewhere"]
+    assert rows["policy:uniform"] == rows["a GPU elsewhere (imported)"]
     assert {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}["there"] == "done"
     rashomon.run("resume", "there")
     assert (
@@ -128,7 +128,7 @@ def test_published_multiple_choice_predictions_reproduce_the_papers_row(tmp_path
     for record in records:
         mine, theirs = record.verdicts["strict@1"], record.verdicts["published@1"]
         assert (set(mine.flags), mine.label) == (set(theirs.flags) - {"INCORRECT"}, theirs.label), record.answer
-    found = values(by_name(tables_of([folder]))["main"], "imported:Gemini 2.5 Flash Lite")
+    found = values(by_name(tables_of([folder]))["main"], "Gemini 2.5 Flash Lite (imported)")
     paper = {"Conflict": (7.51, 0.75), "Image": (74.98, 1.22), "Text": (15.57, 0.98), "Distractor": (2.02, 0.40)}
     for column, (percent, sd) in paper.items():
         assert found[column].value == pytest.approx(percent / 100, abs=3 * sd / 100)
@@ -148,7 +148,7 @@ def test_published_open_answers_reproduce_string_matching_and_all_four_judge_row
         mine, theirs = record.verdicts["relaxed@1"], record.verdicts["published@1"]
         assert (set(mine.flags), mine.label) == (set(theirs.flags) - {"INCORRECT"}, theirs.label), record.answer
     tables = by_name(tables_of([folder]))
-    row = values(tables["open-ended-all"], "imported:InternVL 1.5")
+    row = values(tables["open-ended-all"], "InternVL 1.5 (imported)")
     for column, percent, sd in (
         ("Conflict", 18.72, 1.11), ("Image", 22.67, 1.19), ("Text", 55.51, 1.42), ("Incorrect", 6.31, 0.70)
     ):  # fmt: skip
@@ -157,3 +157,17 @@ def test_published_open_answers_reproduce_string_matching_and_all_four_judge_row
     assert {"agreement", "confusion", "fleiss"} <= set(tables)
     notes = tables["main"].notes
     assert any(note.startswith("strict@1 agrees with ") and "@published on " in note for note in notes)
+
+
+def test_imported_answers_cannot_be_asked_again_nor_put_outside_the_workspace(rashomon: Rashomon) -> None:
+    here = samples(rashomon, "here")
+    file = rashomon.home / "answers.jsonl"
+    file.write_text("".join(json.dumps({"id": s["id"], "answer": s["answer"]}) + "\n" for s in here))
+    arguments = ("import", file, "--benchmark", "cmc-bench", "--model", "m")
+    for name in ("../../out", ".hidden", "a/b", ""):
+        assert "beginning with a letter or digit" in rashomon.run(*arguments, "--name", name, code=2).stderr
+    rashomon.run(*arguments, "--name", "imp")
+    for how in ("--repeat", "--retry-errors"):
+        assert "nobody here can be asked" in rashomon.run("resume", "imp", how, code=2).stderr
+    assert len(samples(rashomon, "imp")) == len(here)
+    assert all(sample["answer"] for sample in samples(rashomon, "imp"))

@@ -132,6 +132,7 @@ def test_every_answer_ends_labelled_or_judge_failed_and_all_is_counted(rashomon:
         with RunStore.read(folder) as store:
             usage = store.judge_usage(judge_id)
             counters = [p.judged[judge_id] for p in store.progress()]
+        assert max(one.under_way for one in server.received) > 4, "several calls were under way"
         assert usage == (server.requests, server.prompt_tokens, server.completion_tokens)
         struck = Counter(one.fault for one in server.received)
         records = judged(folder)
@@ -197,3 +198,23 @@ def test_a_key_is_nowhere_but_in_the_request(rashomon: Rashomon) -> None:
     for piece in (KEY, KEY[:12], KEY[-12:], KEY[8:20]):
         assert not any(piece in text for text in everything)
         assert not [path for path in files if piece.encode() in path.read_bytes()]
+
+
+def test_what_a_judge_failed_on_is_really_asked_again(rashomon: Rashomon) -> None:
+    folder = make_run(Workspace(rashomon.workspace), 8, answer)
+    garbage = True
+    with FaultServer(lambda *_: "garbage" if garbage else json.dumps({"label": "IMAGE"})) as server:
+        judge_id = f"endpoint:judge@{server.url}@cmc-bench-1"
+        rashomon.run(*command(server), code=1)
+        assert server.requests == 8 * 3, "each is asked three times"
+        rashomon.run(*command(server), code=1)
+        assert server.requests == 8 * 3, "without --retry-failed it has been judged"
+        garbage = False
+        wrong = rashomon.run(*command(server)[:3], "openai:x", "--retry-failed", code=2)
+        assert "OPENAI_API_KEY" in wrong.stderr
+        assert {record.outcome(judge_id) for record in judged(folder)} == {"judge-failed"}
+        rashomon.run(*command(server), "--retry-failed")
+        assert server.requests == 8 * 4
+    assert {record.outcome(judge_id) for record in judged(folder)} == {"labelled"}
+    states = {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}
+    assert states == {"r": "done"}, "a judge without its key does not make a run that is answered a failed one"

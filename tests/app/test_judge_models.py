@@ -24,7 +24,7 @@ from tests.support.command import INJECTED, ROOT, Rashomon
 
 TEXTS = [cmc_rubric._PROMPT]  # so that a prompt is a few hundred tokens, as with a real tokenizer
 LABELS = {"IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"}
-COUNT = 200
+COUNTS = [24, pytest.param(200, marks=pytest.mark.slow)]
 
 
 def answer(number: int) -> str:
@@ -33,9 +33,7 @@ def answer(number: int) -> str:
 
 @pytest.fixture
 def rashomon(tmp_path: Path) -> Rashomon:
-    rashomon = Rashomon(tmp_path)
-    make_run(Workspace(rashomon.workspace), COUNT, answer)
-    return rashomon
+    return Rashomon(tmp_path)
 
 
 @pytest.fixture
@@ -84,22 +82,26 @@ def labels(rashomon: Rashomon, judge: str) -> list[str | None]:
     return [verdict.label for verdict in verdicts]
 
 
-def test_a_judge_behind_mlx_vlms_server_gives_two_hundred_labels(rashomon: Rashomon, server: str) -> None:
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_judge_behind_mlx_vlms_server_only_ever_gives_labels(rashomon: Rashomon, server: str, count: int) -> None:
+    make_run(Workspace(rashomon.workspace), count, answer)
     judge = f"endpoint:{rashomon.home / 'served'}@{server}"
     rashomon.run("judge", "r", "--judge", judge, "--concurrency", "1", "--timeout", "60")
     found = labels(rashomon, "endpoint:")
-    assert len(found) == COUNT
+    assert len(found) == count
     assert set(found) <= LABELS
 
 
-def test_a_judge_of_this_machine_labels_the_same_in_a_batch_and_one_by_one(rashomon: Rashomon) -> None:
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_judge_of_this_machine_labels_the_same_in_a_batch_and_one_by_one(rashomon: Rashomon, count: int) -> None:
+    make_run(Workspace(rashomon.workspace), count, answer)
     build_tiny_lm(rashomon.home / "judge", TEXTS, quantise=False)
     rashomon.run("judge", "r", "--judge", rashomon.home / "judge")
     together = labels(rashomon, "judge@")
-    assert len(together) == COUNT
+    assert len(together) == count
     assert set(together) <= LABELS
     assert len(Counter(together)) > 1, "it reads what it is to label"
-    make_run(Workspace(rashomon.home / "alone"), COUNT, answer)
+    make_run(Workspace(rashomon.home / "alone"), count, answer)
     alone = Rashomon(rashomon.home, {"text_width": 1}, {"RASHOMON_WORKSPACE": str(rashomon.home / "alone")})
     alone.run("judge", "r", "--judge", rashomon.home / "judge")
     with RunStore.read(rashomon.home / "alone" / "runs" / "r") as store:

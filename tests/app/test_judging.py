@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import tempfile
 import threading
@@ -25,6 +24,7 @@ from benchmarks.protocols import Direct
 from benchmarks.rubric import Rubric
 from judges.rubric import REPLIES, RubricJudge
 from mlx_backends.base import Backend, EngineInfo
+from tests.app.test_loop import stop_after
 from tests.app.test_store import META
 from tests.support.toy import Scripted, Toy, toy_instances
 
@@ -189,16 +189,9 @@ def test_stopped_anywhere_every_answer_is_judged_once(count: int, capacity: int,
         answered(folder, count)
         calls = 0
         for looks in [*stops, None]:
-            counter = itertools.count()
             backend = Speaker(odd, capacity, seed)
             with RunStore.open(folder) as store:
-                judge_answers(
-                    store,
-                    JUDGE,
-                    backend,
-                    Toy(),
-                    stop=lambda looks=looks, n=counter: looks is not None and next(n) >= looks,
-                )
+                judge_answers(store, JUDGE, backend, Toy(), stop=stop_after(looks))
             calls += len(backend.asked)
         with RunStore.read(folder) as store:
             records = list(store.records())

@@ -13,10 +13,11 @@ import pytest
 from app.commands.label import label
 from app.demo_charts import draw_sources
 from app.report.tables import tables_of
+from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Estimate, Record, Table
-from benchmarks.errors import SpecError
+from benchmarks.base import Estimate, Generation, Record, Table
+from benchmarks.errors import SourceError, SpecError, StoreError
 from tests.support.command import Rashomon
 
 ANN = "human:ann@1"
@@ -180,3 +181,101 @@ def test_in_the_terminal(made: Path, tmp_path: Path) -> None:
     rashomon.run("export", "r", "--judge", "majority(match, human:ann, human:bob)", code=2)
     listed = json.loads(rashomon.run("show", "r", "--json").stdout)
     assert all("notes" in one for one in listed)
+
+
+def test_a_label_never_ends_up_on_an_answer_that_was_not_seen(workspace: Workspace, tmp_path: Path) -> None:
+    folder = workspace.runs_folder / "r"
+    file = tmp_path / "sample.csv"
+    label(workspace, "r", annotator="ann", n=4, seed=0, import_file=None, export_file=file)
+    file.write_text(file.read_text().replace(",,", ",IMAGE,"))
+
+    def repeated(prompt: str) -> str:
+        with RunStore.open(folder) as store:
+            store.repeat()
+            store.use_engine({})
+            store.commit(
+                [
+                    Answer(
+                        p.ordinal, p.instance.condition, 0, "", Generation(f"{p.instance.id}#0", "new", "stop"), True
+                    )
+                    for p in list(store.pending())
+                ]
+            )
+        return "1"
+
+    with pytest.raises(StoreError, match="was asked again meanwhile"):
+        take(workspace, repeated)
+    assert labelled(workspace) == {}
+    with pytest.raises(SourceError, match="is not the id of an answer here"):
+        label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None)
+
+
+def test_no_sample_is_drawn_of_a_run_that_is_not_answered_to_the_end(workspace: Workspace) -> None:
+    with RunStore.open(workspace.runs_folder / "r") as store:
+        store.repeat(["aligned"])
+    with pytest.raises(SpecError, match="finish it first"):
+        take(workspace, says("1"))
+
+
+def test_what_was_skipped_counts_as_looked_at(workspace: Workspace) -> None:
+    take(workspace, says("s", "1", "s", "2"))
+    take(workspace, says("u", "3", "1"))
+    verdicts = [r.verdicts[ANN] for r in records(workspace) if ANN in r.verdicts]
+    assert sorted(v.label or v.reason for v in verdicts) == [
+        "BOTH",
+        "IMAGE",
+        "IMAGE",
+        "skipped by hand",
+        "skipped by hand",
+    ]
+    take(workspace, says(*["s"] * 20, *by_the_judge(workspace)), n=120)
+    told = table(tables_of([workspace.runs_folder / "r"]), "corrected").notes
+    assert any("none that human:ann@1 could give" in note for note in told), told
+
+
+def corrected_n(workspace: Workspace) -> int:
+    rows = table(tables_of([workspace.runs_folder / "r"]), "corrected").rows
+    return sum(cells[-1] for _, cells in rows if isinstance(cells[-1], int))
+
+
+def test_hand_picked_labels_correct_no_figure(workspace: Workspace, tmp_path: Path) -> None:
+    chosen = [r.instance.id for r in records(workspace) if r.verdicts["match@1"].label == "NEITHER"]
+    file = tmp_path / "picked.csv"
+    file.write_text("id,label\n" + "".join(f"{each},IMAGE\n" for each in chosen))
+    label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None)
+    assert corrected_n(workspace) == 0
+    told = table(tables_of([workspace.runs_folder / "r"]), "corrected").notes
+    assert any(note.startswith(f"{len(chosen)} labels by {ANN} are not used here") for note in told)
+    label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None, random_sample=True)
+    assert corrected_n(workspace) > 0
+
+
+def test_of_a_sample_only_the_beginning_counts(workspace: Workspace, tmp_path: Path) -> None:
+    take(workspace, says(*by_the_judge(workspace)), n=120)
+    whole = corrected_n(workspace)
+    first = next(r for r in records(workspace) if ANN in r.verdicts)
+    with RunStore.open(workspace.runs_folder / "r") as store:
+        drawn = store.meta(f"labelling {ANN}")["sample"]
+        store.retract(ANN, instance=drawn[60])
+    assert first.instance.id in drawn
+    assert corrected_n(workspace) < whole
+
+
+def test_several_runs_are_shown_by_a_judge_that_labelled_one_of_them(workspace: Workspace) -> None:
+    shutil.copytree(workspace.runs_folder / "r", workspace.runs_folder / "s")
+    take(workspace, says("1", "2"))
+    folders = [workspace.runs_folder / name for name in ("s", "r")]
+    notes = table(tables_of(folders, judge="human:ann"), "main").notes
+    assert any(note == "human:ann@1 has not labelled s." for note in notes)
+
+
+def test_a_panel_is_not_measured_by_its_own_members(workspace: Workspace) -> None:
+    take(workspace, says(*by_the_judge(workspace)), n=120)
+    found = tables_of([workspace.runs_folder / "r"], judge="all(match, human:ann)")
+    assert "corrected" not in {one.name for one in found}
+    assert not any("agrees with human" in note for note in table(found, "main").notes)
+
+
+def test_a_line_of_thousands_of_digits_is_no_label(workspace: Workspace) -> None:
+    take(workspace, says("9" * 5000, "1"))
+    assert list(labelled(workspace).values()) == ["IMAGE"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import random
+import re
 import sys
 import threading
 from collections import Counter
@@ -17,12 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.report.text import spreadsheet_cell
-from benchmarks.base import Generation, Record
+from benchmarks.base import SHOWN_TEXT, Generation, Instance, Record
 from benchmarks.errors import RashomonError, SourceError, SpecError
-from judges.human import annotator_id, blind, blind_id, is_human, read_labels_csv, sample
+from judges.base import HUMAN
+from judges.human import annotator_id, blind, blind_id, read_labels_csv, sample
 from tests.judges.labelled import LABELS, labelled
 
 IDS = ("a/aligned", "b/both-wrong", "=c/aligned", "d;d/aligned")
+NAMES = {each: each for each in IDS} | {"0" * 16: "a/aligned", "1" * 16: "b/both-wrong"}
 
 
 # --- samples -------------------------------------------------------------------------------------
@@ -127,17 +130,28 @@ def test_references_stand_in_an_order_that_says_nothing() -> None:
     assert again != [blind(record, LABELS, 1) for record in records]
 
 
+def test_what_only_policies_are_told_is_not_shown() -> None:
+    letters = {"image letter": ("A",), "shown text letter": ("A",)}
+    instance = Instance("i", "g", "c", "?", (), {"image": ("12",), "text": ("15",), SHOWN_TEXT: ("12",), **letters})
+    shown = blind(Record(instance, (Generation("i#0", "12", "stop"),)), LABELS, 0)
+    assert dict(shown.references) == {"image": ("12",), "text": ("15",), "image letter": ("A",)}
+
+
 def test_a_blind_id_hides_the_condition_and_stays_the_same() -> None:
-    assert blind_id("a/aligned") == "2ab34e333cc04088"
-    assert len({blind_id(each) for each in IDS}) == len(IDS)
-    assert blind_id("\ud800")
+    def named(instance: str, answer: str) -> str:
+        asked = Instance(instance, "g", "aligned", "?", ())
+        return blind_id(Record(asked, (Generation(f"{instance}#0", answer, "stop"),)))
+
+    assert named("a/aligned", "2008") == named("a/aligned", "2008")
+    assert len({named(each, "2008") for each in IDS}) == len(IDS)
+    assert named("a/aligned", "2008") != named("a/aligned", "2009"), "another answer is not the one that was seen"
+    assert re.fullmatch("[0-9a-f]{16}", named("\ud800", "\ud800"))
 
 
 @pytest.mark.parametrize("name", ["ann", "A", "0", "a.b-c_d", "x" * 40])
 def test_an_annotators_name_makes_a_judges_id(name: str) -> None:
     assert annotator_id(name) == f"human:{name}@1"
-    assert is_human(annotator_id(name))
-    assert not is_human("match@1")
+    assert annotator_id(name).startswith(HUMAN)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +169,7 @@ def test_any_other_name_is_refused_in_one_printable_line(name: str) -> None:
 def _read(tmp_path: Path, content: str | bytes) -> list[tuple[str, str]]:
     path = tmp_path / "labels.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_labels_csv(path, LABELS, IDS)
+    return read_labels_csv(path, LABELS, NAMES)
 
 
 def _refused(tmp_path: Path, content: str | bytes) -> str:
@@ -180,7 +194,7 @@ WANTED = [("a/aligned", "IMAGE"), ("b/both-wrong", "ABSTAIN")]
         "id\tlabel\na/aligned\tIMAGE\nb/both-wrong\tABSTAIN",
         'label,"id",note\nimage,"a/aligned","x, ""y""\nz"\n\n,,\n Abstain ,b/both-wrong,\n',
         'answer, if any;ID;Label\n"a;b";a/aligned;IMAGE\n;b/both-wrong;ABSTAIN;;\n',
-        f"id,label\n{blind_id('a/aligned')},IMAGE\n{blind_id('b/both-wrong')},ABSTAIN\n",
+        f"id,label\n{'0' * 16},IMAGE\n{'1' * 16},ABSTAIN\n",
         "id,label\na/aligned,IMAGE\nb/both-wrong,ABSTAIN\na/aligned,IMAGE\n",
         "id,label\na/aligned,IMAGE\n=c/aligned,\n=c/aligned\nb/both-wrong,ABSTAIN\nd;d/aligned, \n",
         "\n\nid,label\na/aligned,'IMAGE\n'b/both-wrong,ABSTAIN",
@@ -238,12 +252,12 @@ def test_what_is_not_labels_is_refused_with_the_row(tmp_path: Path, content: byt
 def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.csv", tmp_path):
         with pytest.raises(SourceError, match="cannot be read"):
-            read_labels_csv(path, LABELS, IDS)
+            read_labels_csv(path, LABELS, NAMES)
     large = tmp_path / "large.csv"
     with large.open("wb") as file:
         file.truncate(33 * 1024 * 1024)
     with pytest.raises(SourceError, match="larger than 32 MiB"):
-        read_labels_csv(large, LABELS, IDS)
+        read_labels_csv(large, LABELS, NAMES)
 
 
 def test_long_answers_are_read_while_others_read_too(tmp_path: Path) -> None:
@@ -255,7 +269,7 @@ def test_long_answers_are_read_while_others_read_too(tmp_path: Path) -> None:
     def read() -> None:
         try:
             for _ in range(5):
-                read_labels_csv(path, LABELS, IDS)
+                read_labels_csv(path, LABELS, NAMES)
         except BaseException as error:
             failures.append(error)
 

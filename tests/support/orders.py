@@ -27,7 +27,7 @@ class Watched(Backend):
 
     def __init__(self, inner: Backend, orders: dict[str, Any]) -> None:
         self.info = replace(inner.info, **orders.get("info", {}))
-        self.capacity = 1
+        self.capacity = inner.capacity if inner.info.device == "remote" else 1
         self._inner = inner
         self._calls: str | None = orders.get("calls")
         self._seconds: Sequence[float] = orders.get("seconds", (0, 0))
@@ -53,6 +53,13 @@ class Watched(Backend):
 
     def cancel(self, request_id: str) -> None:
         self._inner.cancel(request_id)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        return self._inner.remarks
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 def apply(orders: dict[str, Any]) -> None:
