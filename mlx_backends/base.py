@@ -43,6 +43,11 @@ class Backend(ABC):
     info: EngineInfo
     capacity: int = 1
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What whoever reads the answers must know of how they were asked, a sentence each."""
+        return ()
+
     @abstractmethod
     def submit(self, request: Request) -> None:
         """Take a request. Raises RuntimeError when ``capacity`` requests are in flight."""

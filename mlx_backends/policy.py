@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 
-from benchmarks.base import Generation, Request, did_you_mean
+from benchmarks.base import SHOWN_TEXT, Generation, Request, did_you_mean
 from benchmarks.errors import SpecError
 from mlx_backends.base import Backend, EngineInfo
 
@@ -16,13 +16,27 @@ PREFIX = "policy:"
 ABSTAIN = "The sources disagree, so the answer cannot be determined."
 
 _LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
-_POLICIES = ("always-image", "always-text", "always-abstain", "random", "uniform")
+_SPEAKS_OF = {
+    **dict.fromkeys(("always-image", "always-text", "always-abstain", "random", "uniform"), ("image", "text")),
+    **dict.fromkeys(("always-yes", "always-no"), ("answer",)),
+}
+"""Each policy, and the references without which it means nothing."""
 _NEITHER = ("Ouagadougou", "Tbilisi", "Reykjavik", "Quito")
 
 
 def policy_names() -> tuple[str, ...]:
     """The policies, as models are named: ``policy:always-image`` ..."""
-    return tuple(PREFIX + name for name in _POLICIES)
+    return tuple(PREFIX + name for name in _SPEAKS_OF)
+
+
+def means_nothing(model: str, references: Iterable[Mapping[str, Sequence[str]]]) -> bool:
+    """Whether ``model`` is a policy that says nothing about instances with these references.
+
+    Policies of sources need one of the references "image" and "text" in any of the instances, always-yes and always-no
+    need "answer". False for whatever is no policy.
+    """
+    needed = _SPEAKS_OF.get(model.removeprefix(PREFIX), ()) if model.startswith(PREFIX) else ()
+    return bool(needed) and not any(each.get(source) for each in references for source in needed)
 
 
 class Policy(Backend):
@@ -31,7 +45,8 @@ class Policy(Backend):
     ``always-image`` and ``always-text`` give their source's first reference, or its option's letter in a multiple choice,
     and abstain where the condition does not show that source; ``random`` gives one of the references there are,
     ``uniform`` an answer for one of the five labels of CMC-Bench. These two draw by a hash of the request, so an answer
-    does not depend on what is asked before it. To abstain is to give the ``conflict`` reference where there is one.
+    does not depend on what is asked before it. To abstain is to give the ``conflict`` reference where there is one. The
+    text's reference is ``SHOWN_TEXT`` where there is one. ``always-yes`` and ``always-no`` answer with that word.
     Raises SpecError for an unknown name.
     """
 
@@ -39,7 +54,7 @@ class Policy(Backend):
 
     def __init__(self, model: str) -> None:
         name = model.removeprefix(PREFIX)
-        if name not in _POLICIES:
+        if name not in _SPEAKS_OF:
             raise SpecError(f"there is no policy {model!r}; {did_you_mean(PREFIX + name, policy_names())}")
         self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False)
         self._name = name
@@ -60,9 +75,16 @@ class Policy(Backend):
 
     def _answer(self, request: Request) -> str:
         references = request.references
-        shown = {source: said for source in ("image", "text") if (said := _said(source, references))}
+        text = SHOWN_TEXT if references.get(SHOWN_TEXT) else "text"
+        shown = {
+            source: said for source, key in (("image", "image"), ("text", text)) if (said := _said(key, references))
+        }
         abstain = _said("conflict", references) or ABSTAIN
         match self._name:
+            case "always-yes":
+                return "Yes"
+            case "always-no":
+                return "No"
             case "always-image":
                 return shown.get("image", abstain)
             case "always-text":

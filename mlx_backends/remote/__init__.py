@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from benchmarks.base import canonical_json
 from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.remote.names import Name, is_remote, parse
+from mlx_backends.remote.names import KEYS, Name, is_remote, parse
 from mlx_backends.terms import Terms
 
 if TYPE_CHECKING:
@@ -57,8 +57,11 @@ def load(model: str, media: MediaPath, terms: Terms) -> Backend:
         raise
     except Exception as error:  # of a vendor's library, about whatever else its environment variables say
         raise ModelError(f"{name.engine}: cannot be used: {short(str(error))}") from None
-    who = canonical_json([name.engine, name.model, name.base_url, name.api_version])
-    return Remote(_info(name), vendor, images, terms, who)
+    who = [name.engine, name.model, name.base_url, name.api_version]
+    # Who serves models of other people's at an address of their choice can put another one there, under the same name.
+    if name.server is not None and name.engine != "azure":
+        who.append(terms.scope)
+    return Remote(_info(name), vendor, images, terms, canonical_json(who), KEYS[name.engine][0])
 
 
 def _info(name: Name) -> EngineInfo:

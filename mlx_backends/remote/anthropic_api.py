@@ -9,8 +9,9 @@ from typing import Any
 from benchmarks.base import JSONObject, Request
 from mlx_backends.keys import key
 from mlx_backends.remote.images import Images
-from mlx_backends.remote.names import Name
-from mlx_backends.remote.vendor import REFUSED, Permanent, Reply, Transient, Vendor, count, dig, parts, quiet
+from mlx_backends.remote.names import KEYS, Name
+from mlx_backends.remote.said import count, dig
+from mlx_backends.remote.vendor import REFUSED, Permanent, Reply, Transient, Vendor, parts, quiet
 
 
 class AnthropicVendor(Vendor):
@@ -25,7 +26,7 @@ class AnthropicVendor(Vendor):
         quiet("anthropic")
         self._client: Any = Anthropic(
             base_url=name.base_url,
-            api_key=key("ANTHROPIC_API_KEY"),
+            api_key=key(*KEYS["anthropic"]),
             max_retries=0,
             http_client=client(name.base_url),
         )
@@ -33,7 +34,17 @@ class AnthropicVendor(Vendor):
     def close(self) -> None:
         self._client.close()
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        decoding = request.decoding
+        # Newer models take neither of the two, older ones one of them at a time.
+        asked: dict[str, Any] = {"temperature": decoding.temperature}
+        if decoding.top_p < 1:
+            asked["top_p"] = decoding.top_p
+        if isinstance(request.form, JSONObject):
+            asked["output_config"] = {"format": {"type": "json_schema", "schema": request.form.schema()}}
+        return asked
+
+    def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         decoding = request.decoding
         said = [
             (message.role, [_part(piece) for piece in parts(message, self._images, decoding.max_pixels, _image)])
@@ -43,18 +54,13 @@ class AnthropicVendor(Vendor):
             "model": self._name.model,
             "max_tokens": decoding.max_tokens,
             "messages": [{"role": role, "content": content} for role, content in said if role != "system"],
-            # Newer models take neither of the two, older ones one of them at a time.
-            "temperature": decoding.temperature,
+            **{name: value for name, value in self._parameters(request).items() if name not in refused},
         }
-        if decoding.top_p < 1:
-            body["top_p"] = decoding.top_p
         if any(role == "system" for role, _ in said):
             body["system"] = [piece for role, content in said if role == "system" for piece in content]
-        if isinstance(request.form, JSONObject):
-            body["output_config"] = {"format": {"type": "json_schema", "schema": request.form.schema()}}
-        return {name: value for name, value in body.items() if name not in self._refused}
+        return body
 
-    def _optional(self, body: Any) -> Iterable[str]:
+    def _optional(self, body: dict[str, Any]) -> Iterable[str]:
         return [name for name in ("output_config", "top_p", "temperature") if name in body]
 
     def _send(self, body: dict[str, Any], timeout: float) -> str:

@@ -103,11 +103,6 @@ class Budget:
         self._reserved = NOTHING
         self._ratio = 1.0
 
-    @property
-    def used(self) -> Size:
-        """Tokens used so far, those before included."""
-        return self._used
-
     def cost(self, prompt: int, completion: int) -> float | None:
         """What so many tokens cost; None without prices."""
         terms = self._terms

@@ -8,8 +8,9 @@ from typing import Any
 from benchmarks.base import Choice, Form, JSONObject, Request
 from mlx_backends.keys import key
 from mlx_backends.remote.images import Images
-from mlx_backends.remote.names import Name
-from mlx_backends.remote.vendor import REFUSED, Permanent, Reply, Transient, Vendor, count, dig, parts, quiet
+from mlx_backends.remote.names import KEYS, Name
+from mlx_backends.remote.said import count, dig
+from mlx_backends.remote.vendor import REFUSED, Permanent, Reply, Transient, Vendor, parts, quiet
 
 _FORM = ("response_schema", "response_mime_type")
 _LARGEST_SEED = 2**31
@@ -28,25 +29,30 @@ class GeminiVendor(Vendor):
         quiet("google_genai", "google.genai")
         self._http = client(name.base_url)
         options: Any = {"base_url": name.base_url, "httpx_client": self._http}
-        secret = key("GEMINI_API_KEY", "GOOGLE_API_KEY")
+        secret = key(*KEYS["gemini"])
         self._client: Any = genai.Client(vertexai=False, api_key=secret, http_options=options)
 
     def close(self) -> None:
         self._http.close()
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        decoding = request.decoding
+        return {
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "seed": decoding.seed % _LARGEST_SEED,
+            **_form(request.form),
+        }
+
+    def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         decoding = request.decoding
         said = [
             (message.role, [_part(piece) for piece in parts(message, self._images, decoding.max_pixels, _image)])
             for message in request.messages
         ]
-        config: dict[str, Any] = {
-            "temperature": decoding.temperature,
-            "top_p": decoding.top_p,
-            "seed": decoding.seed % _LARGEST_SEED,
-            **(_form(request.form) if self._refused.isdisjoint(_FORM) else {}),
-        }
-        config = {name: value for name, value in config.items() if name not in self._refused}
+        # Neither half of a form means anything without the other.
+        without = refused if refused.isdisjoint(_FORM) else refused | set(_FORM)
+        config = {name: value for name, value in self._parameters(request).items() if name not in without}
         config["max_output_tokens"] = decoding.max_tokens
         if any(role == "system" for role, _ in said):
             config["system_instruction"] = {
@@ -59,7 +65,7 @@ class GeminiVendor(Vendor):
         ]
         return {"model": self._name.model, "contents": contents, "config": config}
 
-    def _optional(self, body: Any) -> Iterable[str]:
+    def _optional(self, body: dict[str, Any]) -> Iterable[str]:
         return [name for name in (*_FORM, "seed", "top_p", "temperature") if name in body["config"]]
 
     def _send(self, body: dict[str, Any], timeout: float) -> str:

@@ -16,6 +16,15 @@ ENGINES: tuple[Engine, ...] = ("openai", "azure", "anthropic", "gemini", "endpoi
 AZURE_API_VERSION = "2024-02-15-preview"
 """The version of Azure's API that CMC-Bench's judge was pinned to (section 4.2)."""
 
+KEYS: dict[Engine, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "azure": ("AZURE_OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "endpoint": ("RASHOMON_ENDPOINT_KEY",),
+}
+"""The variables that hold an engine's key."""
+
 _VENDORS = {
     "openai": ("https://api.openai.com/v1", "OPENAI_BASE_URL"),
     "anthropic": ("https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
@@ -27,8 +36,8 @@ _LONGEST = 256
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A remote model. ``base_url`` is where its API lies, ``server`` the host and port of that where it is not the
-    vendor's own, ``api_version`` the one that Azure is asked for."""
+    """A remote model. ``base_url`` is where its API lies, ``server`` the same without its scheme where it is not
+    the vendor's own, ``api_version`` the one that Azure is asked for."""
 
     engine: Engine
     model: str
@@ -100,4 +109,5 @@ def _checked(url: str, what: str) -> str:
 
 
 def _server(url: str) -> str:
-    return urlsplit(url).netloc.lower()
+    parts = urlsplit(url)
+    return parts.netloc.lower() + parts.path.rstrip("/")

@@ -9,10 +9,10 @@ from typing import Any
 from benchmarks.base import JSONObject, Request
 from mlx_backends.keys import key
 from mlx_backends.remote.images import Images
-from mlx_backends.remote.names import Name
-from mlx_backends.remote.vendor import REFUSED, Permanent, Reply, Transient, Vendor, count, dig, parts, quiet
+from mlx_backends.remote.names import KEYS, Name
+from mlx_backends.remote.said import count, dig
+from mlx_backends.remote.vendor import LIMITS, REFUSED, Permanent, Reply, Transient, Vendor, parts, quiet
 
-_TOKENS = ("max_tokens", "max_completion_tokens")
 _SCHEMA_SINCE = "2024-08-01"
 """The first version of Azure's API that takes a JSON schema."""
 
@@ -32,13 +32,13 @@ class OpenAIVendor(Vendor):
             self._client = AzureOpenAI(
                 azure_endpoint=name.base_url,
                 api_version=name.api_version,
-                api_key=key("AZURE_OPENAI_API_KEY"),
+                api_key=key(*KEYS["azure"]),
                 max_retries=0,
                 http_client=client(name.base_url),
             )
         else:
             own = name.engine == "openai"
-            secret = key("OPENAI_API_KEY") if own else _endpoint_key()
+            secret = key(*KEYS["openai"]) if own else _endpoint_key()
             self._client = OpenAI(
                 base_url=name.base_url,
                 api_key=secret,
@@ -51,37 +51,37 @@ class OpenAIVendor(Vendor):
     def close(self) -> None:
         self._client.close()
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _parameters(self, request: Request) -> dict[str, Any]:
         decoding = request.decoding
-        body: dict[str, Any] = {
+        asked: dict[str, Any] = {"temperature": decoding.temperature, "top_p": decoding.top_p, "seed": decoding.seed}
+        if isinstance(request.form, JSONObject):
+            asked["response_format"] = self._form(request.form)
+        return asked
+
+    def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+        decoding = request.decoding
+        preferred, other = LIMITS if self._name.engine != "openai" else LIMITS[::-1]
+        return {
             "model": self._name.model,
             "messages": [
                 {"role": message.role, "content": _content(parts(message, self._images, decoding.max_pixels, _image))}
                 for message in request.messages
             ],
-            "temperature": decoding.temperature,
-            "top_p": decoding.top_p,
-            "seed": decoding.seed,
+            **{name: value for name, value in self._parameters(request).items() if name not in refused},
+            other if preferred in refused else preferred: decoding.max_tokens,
         }
-        if isinstance(request.form, JSONObject):
-            body["response_format"] = self._form(request.form)
-        body = {name: value for name, value in body.items() if name not in self._refused}
-        preferred = _TOKENS[1] if self._name.engine == "openai" else _TOKENS[0]
-        other = _TOKENS[0] if self._name.engine == "openai" else _TOKENS[1]
-        body[other if preferred in self._refused else preferred] = decoding.max_tokens
-        return body
 
     def _form(self, form: JSONObject) -> dict[str, Any]:
         if self._name.api_version is not None and self._name.api_version[:10] < _SCHEMA_SINCE:
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": form.schema()}}
 
-    def _optional(self, body: Any) -> Iterable[str]:
-        asked = ("response_format", "seed", "top_p", "temperature", *_TOKENS)
+    def _optional(self, body: dict[str, Any]) -> Iterable[str]:
+        asked = ("response_format", "seed", "top_p", "temperature", *LIMITS)
         # Without either name of the limit nothing would bound an answer.
-        swapped = bool(self._refused & set(_TOKENS))
+        swapped = bool(self._refused & set(LIMITS))
         return [
-            name for name in asked if name in body and not (swapped and name in _TOKENS and name not in self._refused)
+            name for name in asked if name in body and not (swapped and name in LIMITS and name not in self._refused)
         ]
 
     def _send(self, body: dict[str, Any], timeout: float) -> str:
@@ -111,7 +111,7 @@ def _endpoint_key() -> str:
     from benchmarks.errors import KeyMissingError
 
     try:
-        return key("RASHOMON_ENDPOINT_KEY")
+        return key(*KEYS["endpoint"])
     except KeyMissingError:
         return "none"
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.base import Generation, Request
+from benchmarks.base import Generation, Request, digest
+from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.remote import pace
 from mlx_backends.remote.budget import NOTHING, Budget, Size, size
 from mlx_backends.remote.images import Images
-from mlx_backends.remote.vendor import Again, Failed, Permanent, Reply, Transient, Vendor, short
+from mlx_backends.remote.vendor import LIMITS, Again, Failed, Permanent, Reply, Transient, Vendor, short
 from mlx_backends.replies import ReplyCache
 from mlx_backends.terms import Terms
 
@@ -25,7 +26,10 @@ class _Job:
 
     request: Request
     digest: str
-    needed: Size
+    needed: Size = NOTHING
+    looked_for: str = ""
+    """Under what the kept replies were last searched for it."""
+
     not_before: float = 0.0
     attempts: int = 0
     calls: int = 0
@@ -37,21 +41,24 @@ class _Job:
 
 
 class Remote(Backend):
-    """Answers through ``vendor`` on ``terms``; ``who`` is all that decides a reply besides its request.
+    """Answers through ``vendor`` on ``terms``; ``who`` is all that decides a reply besides its request, ``variable`` what
+    holds the key.
 
     A call that fails in passing is made again, ``terms.attempts`` times in all (a call that only finds out which
     parameters the server takes is not counted as an attempt), and then the request is answered by an error that says why.
     ``calls`` and tokens of a Generation are the sum over all calls that were made for it. Of two equal requests under way,
-    the second takes the first's reply, where replies are kept. ``step`` raises BudgetError when nothing is under way and
-    nothing more can be asked below the ceiling.
+    the second takes the first's reply, where replies are kept: under the request and what was left out of it because the
+    server refuses it. ``step`` raises BudgetError when nothing is under way and nothing more can be asked below the
+    ceiling, and ModelError when the server refuses the key before it has answered anything: then nothing more is asked.
     """
 
-    def __init__(self, info: EngineInfo, vendor: Vendor, images: Images, terms: Terms, who: str) -> None:
+    def __init__(self, info: EngineInfo, vendor: Vendor, images: Images, terms: Terms, who: str, variable: str) -> None:
         self.info = info
         self._vendor = vendor
         self._images = images
         self._terms = terms
         self._who = who
+        self._variable = variable
         self._threads_wanted = max(1, terms.concurrency)
         # Those that wait to be asked again do not keep the others from being asked.
         self.capacity = 2 * self._threads_wanted
@@ -62,8 +69,16 @@ class Remote(Backend):
         self._waiting: list[_Job] = []
         self._asking: list[_Job] = []
         self._done: list[Generation] = []
+        self._answered_once = False
+        self._refused_key: list[tuple[_Job, Permanent]] = []
         self._threads = 0
         self._closed = False
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        # The limit has two names, and is left out under neither.
+        left_out = sorted(self._vendor.refused - set(LIMITS))
+        return [f"{self.info.model} refuses {name}; it was left out." for name in left_out]
 
     def submit(self, request: Request) -> None:
         with self._changed:
@@ -71,14 +86,15 @@ class Remote(Backend):
                 raise RuntimeError("the remote engine is closed")
             if self._in_flight() >= self.capacity:
                 raise RuntimeError("the remote engine already holds as many requests as its capacity")
-        digest = request.digest
-        kept = None if self._replies is None else self._replies.get(self._who, digest)
-        needed = NOTHING if kept else size(request, self._images)
+        job = _Job(request, request.digest)
+        kept = self._known(job, self._vendor.refused)
+        if kept is None:
+            job.needed = size(request, self._images)
         with self._changed:
             if kept is not None:
-                self._done.append(replace(kept, request_id=request.id))
+                self._done.append(kept)
                 return
-            self._waiting.append(_Job(request, digest, needed))
+            self._waiting.append(job)
             if self._threads < min(self._threads_wanted, self._in_flight()):
                 self._threads += 1
                 # A daemon, so that a call under way keeps no process from ending.
@@ -88,8 +104,12 @@ class Remote(Backend):
     def step(self) -> Sequence[Generation]:
         with self._changed:
             if not self._done and self._in_flight():
-                self._changed.wait_for(lambda: self._done or self._stuck(), _STEP_S)
+                self._changed.wait_for(lambda: self._done or self._stuck() or self._locked_out(), _STEP_S)
             done, self._done = self._done, []
+            if not done and (refusal := self._locked_out()):
+                raise ModelError(
+                    f"{self.info.model}: the provider refuses the key; set {self._variable} again ({refusal})."
+                )
             if not done and (stuck := self._stuck()):
                 raise self._budget.reached(stuck.needed)
             return done
@@ -99,7 +119,7 @@ class Remote(Backend):
         with self._changed:
             self._waiting = [job for job in self._waiting if job.request.id != request_id]
             self._done = [generation for generation in self._done if generation.request_id != request_id]
-            for job in self._asking:
+            for job in (*self._asking, *self._held()):
                 job.cancelled = job.cancelled or job.request.id == request_id
             self._changed.notify_all()
 
@@ -115,7 +135,15 @@ class Remote(Backend):
             self._release()
 
     def _in_flight(self) -> int:
-        return len(self._waiting) + len(self._done) + sum(not job.cancelled for job in self._asking)
+        held = sum(not job.cancelled for jobs in (self._asking, self._held()) for job in jobs)
+        return len(self._waiting) + len(self._done) + held
+
+    def _held(self) -> list[_Job]:
+        return [job for job, _ in self._refused_key]
+
+    def _locked_out(self) -> Permanent | None:
+        """Why the server refuses the key, where it has answered nothing and nothing under way can change that."""
+        return self._refused_key[0][1] if self._refused_key and not self._asking else None
 
     def _stuck(self) -> _Job | None:
         """A request that the budget does not allow to be asked, where no other is allowed or under way."""
@@ -127,15 +155,12 @@ class Remote(Backend):
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
-            outcome: Reply | Failed
-            try:
-                outcome = self._vendor.call(job.request, self._terms.timeout)
-            except Failed as failed:
-                outcome = failed
-            except Exception as error:  # nothing that goes wrong with one request may end a thread
-                outcome = Permanent(f"{type(error).__name__}: {error}")
-            job.calls += outcome.sent if isinstance(outcome, Failed) else 1
-            kept = self._keep(job, outcome) if isinstance(outcome, Reply) else None
+            refused = self._vendor.refused
+            kept = self._known(job, refused)
+            outcome = None
+            if kept is None:
+                outcome = self._ask(job, refused)
+                kept = self._keep(job, outcome, refused) if isinstance(outcome, Reply) else None
             with self._changed:
                 self._end(job, outcome, kept)
                 self._changed.notify_all()
@@ -145,11 +170,22 @@ class Remote(Backend):
         if last:
             self._release()
 
+    def _ask(self, job: _Job, refused: frozenset[str]) -> Reply | Failed:
+        outcome: Reply | Failed
+        try:
+            outcome = self._vendor.call(job.request, self._terms.timeout, refused)
+        except Failed as failed:
+            outcome = failed
+        except Exception as error:  # nothing that goes wrong with one request may end a thread
+            outcome = Permanent(f"{type(error).__name__}: {error}")
+        job.calls += outcome.sent if isinstance(outcome, Failed) else 1
+        return outcome
+
     def _next(self) -> _Job | None:
         """The next request to ask, once one may be asked; None when there will be none."""
         with self._changed:
             while not self._closed:
-                wait = self._pace.wait()
+                wait = None if self._refused_key else self._pace.wait()
                 if wait == 0:
                     now = time.monotonic()
                     for job in self._waiting:
@@ -168,7 +204,20 @@ class Remote(Backend):
     def _asked_already(self, job: _Job) -> bool:
         return self._replies is not None and any(other.digest == job.digest for other in self._asking)
 
-    def _keep(self, job: _Job, reply: Reply) -> Generation:
+    def _kept_as(self, job: _Job, refused: frozenset[str]) -> str:
+        """What the reply to a request is kept under: what was asked, which is less where something was left out."""
+        left_out = sorted(self._vendor.left_out(job.request, refused))
+        return digest([job.digest, left_out]) if left_out else job.digest
+
+    def _known(self, job: _Job, refused: frozenset[str]) -> Generation | None:
+        """The kept reply to a request, where it was not searched for in vain before."""
+        if self._replies is None or (kept_as := self._kept_as(job, refused)) == job.looked_for:
+            return None
+        job.looked_for = kept_as
+        kept = self._replies.get(self._who, kept_as)
+        return None if kept is None else _given(kept, job)
+
+    def _keep(self, job: _Job, reply: Reply, refused: frozenset[str]) -> Generation:
         """The answer, after it was put where it outlives this process."""
         self._add(job, reply)
         generation = Generation(
@@ -180,7 +229,7 @@ class Remote(Backend):
             calls=job.calls,
         )
         if self._replies is not None:
-            self._replies.put(self._who, job.digest, generation)
+            self._replies.put(self._who, self._kept_as(job, refused), generation)
         return generation
 
     @staticmethod
@@ -191,13 +240,12 @@ class Remote(Backend):
         if outcome.completion_tokens is not None:
             job.completion_tokens = (job.completion_tokens or 0) + outcome.completion_tokens
 
-    def _end(self, job: _Job, outcome: Reply | Failed, kept: Generation | None) -> None:
-        """Account for a call that is over, and decide what becomes of its request."""
+    def _end(self, job: _Job, outcome: Reply | Failed | None, kept: Generation | None) -> None:
+        """Account for a call that is over, or that was not needed, and decide what becomes of its request."""
         self._asking.remove(job)
         self._pace.ended()
-        answered = isinstance(outcome, Reply)
-        unsaid = job.needed if answered else NOTHING
-        prompt, completion = outcome.prompt_tokens, outcome.completion_tokens
+        unsaid = job.needed if isinstance(outcome, Reply) else NOTHING
+        prompt, completion = (None, None) if outcome is None else (outcome.prompt_tokens, outcome.completion_tokens)
         self._budget.settle(
             job.needed,
             job.held,
@@ -205,12 +253,17 @@ class Remote(Backend):
             unsaid.completion if completion is None else completion,
         )
         if kept is not None:
-            self._pace.succeeded()
+            if outcome is not None:
+                self._pace.succeeded()
+                self._key_is_good()
             self._answered(job, kept)
             return
         assert isinstance(outcome, Failed)
         self._add(job, outcome)
         waits = self._after(job, outcome)
+        if isinstance(outcome, Permanent) and outcome.refuses_key and not self._answered_once:
+            self._refused_key.append((job, outcome))
+            return
         if job.cancelled or self._closed:
             return
         if waits is None:
@@ -218,6 +271,12 @@ class Remote(Backend):
         else:
             job.not_before = time.monotonic() + waits
             self._waiting.append(job)
+
+    def _key_is_good(self) -> None:
+        """The server has answered: what it refused the key for meanwhile was that request."""
+        self._answered_once = True
+        refused, self._refused_key = self._refused_key, []
+        self._done += [self._error(job, failed) for job, failed in refused if not (job.cancelled or self._closed)]
 
     def _answered(self, job: _Job, generation: Generation) -> None:
         if not job.cancelled and not self._closed:
@@ -227,15 +286,7 @@ class Remote(Backend):
         twins = [other for other in self._waiting if other.digest == job.digest]
         for twin in twins:
             self._waiting.remove(twin)
-            self._done.append(
-                replace(
-                    generation,
-                    request_id=twin.request.id,
-                    prompt_tokens=twin.prompt_tokens or 0,
-                    completion_tokens=twin.completion_tokens or 0,
-                    calls=twin.calls,
-                )
-            )
+            self._done.append(_given(generation, twin))
 
     def _after(self, job: _Job, failed: Failed) -> float | None:
         """Seconds after which a request is asked again; None where it is not."""
@@ -271,3 +322,14 @@ class Remote(Backend):
         self._vendor.close()
         if self._replies is not None:
             self._replies.close()
+
+
+def _given(reply: Generation, job: _Job) -> Generation:
+    """A reply that no call of its own brought, as the answer to ``job``: what was used for that so far is all there is."""
+    return replace(
+        reply,
+        request_id=job.request.id,
+        prompt_tokens=job.prompt_tokens or 0,
+        completion_tokens=job.completion_tokens or 0,
+        calls=job.calls,
+    )

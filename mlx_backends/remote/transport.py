@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -153,8 +154,17 @@ class _Backend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Any = None,
     ) -> httpcore2.NetworkStream:
-        left = _remaining(timeout)
-        return _Stream(self._inner.connect_tcp(host, port, left, local_address, socket_options))
+        """Connect to the first address of ``host`` that answers; each may take its share of the time that is left."""
+        addresses = _addresses(host, port)
+        for number, address in enumerate(addresses):
+            left = _remaining(timeout)
+            share = None if left is None else left / (len(addresses) - number)
+            try:
+                return _Stream(self._inner.connect_tcp(address, port, share, local_address, socket_options))
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
+                if number == len(addresses) - 1:
+                    raise
+        raise httpcore2.ConnectError(f"{host} has no address")
 
 
 class _Stream(httpcore2.NetworkStream):
@@ -184,6 +194,16 @@ class _Stream(httpcore2.NetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
+
+
+def _addresses(host: str, port: int) -> list[str]:
+    """The addresses of a host, as numbers."""
+    numbers = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(socket.getnameinfo(where, numbers)[0] for *_, where in found))
+    except OSError as error:
+        raise httpcore2.ConnectError(str(error)) from None
 
 
 def _remaining(timeout: float | None) -> float | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
-import re
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +17,7 @@ from benchmarks.errors import RashomonError
 from mlx_backends.keys import redact, without_keys
 from mlx_backends.remote.images import Images
 from mlx_backends.remote.names import Name
+from mlx_backends.remote.said import dig, error_in, message_in, read_json, refused_parameter
 
 _log = logging.getLogger("rashomon.remote")
 
@@ -27,13 +26,8 @@ LONGEST_TEXT = 1024 * 1024
 
 REFUSED = "the provider refused: content filter"
 
-_MOST_TOKENS = 10**9
-_FORMS = ("response_format", "output_config", "response_schema", "response_mime_type")
-_UNSUPPORTED = re.compile(
-    r"unsupported|not? (?:be )?support|(?:n't|not) support|unknown|unrecogni[sz]ed|unexpected|extra inputs|not permitted|"
-    r"not allowed|deprecated|cannot both|can ?not (?:both )?be|only one|incompatible",
-    re.IGNORECASE,
-)
+LIMITS = ("max_tokens", "max_completion_tokens")
+"""The two names of the limit on an answer; the other is sent where one is refused, so that nothing is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +62,9 @@ class Transient(Failed):
 
 
 class Permanent(Failed):
-    """It would fail again."""
+    """It would fail again. ``refuses_key`` where the server does not take the key, at least not for this."""
+
+    refuses_key = False
 
 
 class Again(Failed):
@@ -76,7 +72,7 @@ class Again(Failed):
 
 
 class Vendor(ABC):
-    """An API. ``call`` may be used by many threads."""
+    """An API. Everything but ``close`` may be used by many threads."""
 
     def __init__(self, name: Name, images: Images) -> None:
         self._name = name
@@ -84,10 +80,22 @@ class Vendor(ABC):
         self._lock = threading.Lock()
         self._refused: frozenset[str] = frozenset()
 
-    def call(self, request: Request, timeout: float) -> Reply:
-        """Make one call, which takes ``timeout`` seconds at most. Raises Transient, Permanent or Again."""
+    @property
+    def refused(self) -> frozenset[str]:
+        """The parameters that the server is known to refuse."""
+        return self._refused
+
+    def left_out(self, request: Request, refused: frozenset[str]) -> frozenset[str]:
+        """What a request asks for and a server that refuses ``refused`` is not told."""
+        return refused & self._parameters(request).keys()
+
+    def call(self, request: Request, timeout: float, refused: frozenset[str]) -> Reply:
+        """Make one call without what is ``refused``, which takes ``timeout`` seconds at most.
+
+        Raises Transient, Permanent or Again.
+        """
         try:
-            body = self._body(request)
+            body = self._body(request, refused)
         except Exception as error:  # an image that is not there, or whatever a hostile one makes a decoder raise
             unsent = Permanent(str(error) if isinstance(error, RashomonError) else f"{type(error).__name__}: {error}")
             unsent.sent = False
@@ -115,7 +123,11 @@ class Vendor(ABC):
         """Let go of the connections."""
 
     @abstractmethod
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        """What a request asks for besides its messages and its limit; a server may refuse any of it."""
+
+    @abstractmethod
+    def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         """What the vendor's library is called with. Raises RashomonError where the request cannot be put."""
 
     @abstractmethod
@@ -126,9 +138,9 @@ class Vendor(ABC):
     def _read(self, said: dict[str, Any]) -> Reply:
         """The answer in a reply. Raises Transient where it holds none, Permanent where the provider refused."""
 
-    def _optional(self, body: Mapping[str, Any]) -> Iterable[str]:
+    @abstractmethod
+    def _optional(self, body: dict[str, Any]) -> Iterable[str]:
         """The parameters of ``body`` that the server may do without, the first to go first."""
-        return body
 
     def _failed(self, status: int, headers: Mapping[str, str], text: str, body: dict[str, Any]) -> NoReturn:
         """Raise what a reply with an error's status means."""
@@ -170,45 +182,27 @@ def parts(message: Message, images: Images, max_pixels: int | None, image: Calla
     ]
 
 
-def dig(value: Any, *path: str | int) -> Any:
-    """What lies at ``path`` in JSON; None where nothing does."""
-    for step in path:
-        if isinstance(step, str):
-            value = value.get(step) if isinstance(value, dict) else None
-        else:
-            value = value[step] if isinstance(value, list) and len(value) > step else None
-    return value
-
-
-def count(value: Any) -> int | None:
-    """A number of tokens as a server says it; None for what is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
-
-
 def classify(status: int, headers: Mapping[str, str], text: str) -> Transient | Permanent:
     """What an HTTP error means."""
-    body = _json(text)
-    if isinstance(body, list):  # as Gemini's errors are, asked in some ways
-        body = dig(body, 0)
-    error = dig(body, "error") or body
+    error = error_in(text)
     codes = {code for key in ("code", "type", "status") if isinstance(code := dig(error, key), str)}
-    message = next((said for key in ("message", "detail") if isinstance(said := dig(error, key), str) and said), None)
-    message = message or (error if isinstance(error, str) else text)
     if "content_filter" in codes or dig(error, "innererror", "code") == "ResponsibleAIPolicyViolation":
         return Permanent(REFUSED)
-    reason = f"HTTP {status}: {message}"
+    reason = f"HTTP {status}: {message_in(error) or text}"
     if 300 <= status < 400:
         return Permanent(f"HTTP {status}: the server sends us elsewhere; name the address it really has.")
     passing = status in (408, 409, 425, 429) or status >= 500
     if not passing or "insufficient_quota" in codes:
-        return Permanent(reason)
+        refused = Permanent(reason)
+        refused.refuses_key = status in (401, 403) or "API_KEY_INVALID" in _details(error, "reason")
+        return refused
     failed = Transient(reason)
     failed.overloaded = status in (429, 503, 529)
-    failed.retry_after = retry_after(headers, body)
+    failed.retry_after = retry_after(headers, error)
     return failed
 
 
-def retry_after(headers: Mapping[str, str], body: Any = None, now: float | None = None) -> float | None:
+def retry_after(headers: Mapping[str, str], error: Any = None, now: float | None = None) -> float | None:
     """Seconds to wait as a server says: ``retry-after-ms``, ``retry-after`` in seconds or as a date, Gemini's RetryInfo."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -222,34 +216,15 @@ def retry_after(headers: Mapping[str, str], body: Any = None, now: float | None 
         return max(0.0, at - (time.time() if now is None else now))
     except (ValueError, TypeError, OverflowError, IndexError):
         pass
-    details = dig(body, "error", "details")
-    delays = [dig(detail, "retryDelay") for detail in details] if isinstance(details, list) else []
-    return next(
-        (found for delay in delays if isinstance(delay, str) and (found := _number(delay.removesuffix("s")))), None
-    )
+    delays = _details(error, "retryDelay")
+    return next((found for delay in delays if (found := _number(delay.removesuffix("s")))), None)
 
 
-def refused_parameter(text: str, sent: Iterable[str]) -> str | None:
-    """The first parameter of ``sent`` that an error refuses: by its ``param``, or by its name in a message that says so."""
-    body = _json(text)
-    names = list(sent)
-    param = dig(body, "error", "param")
-    if isinstance(param, str):
-        param = param.partition(".")[0]
-        names = [name for name in names if name == param] or names
-    said = text[:10_000]
-    for name in names:
-        spellings = "|".join(map(re.escape, (name, _camel(name))))
-        named = name == param or re.search(rf"(?<!\w)(?:{spellings})(?!\w)", said)
-        # A form that is refused for whatever reason can be done without; the rubric asks for it all the same.
-        if named and (name in _FORMS or _UNSUPPORTED.search(said)):
-            return name
-    return None
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+def _details(error: Any, key: str) -> list[str]:
+    """What the details of Gemini's errors say under ``key``."""
+    details = dig(error, "details")
+    found = [dig(detail, key) for detail in details] if isinstance(details, list) else []
+    return [said for said in found if isinstance(said, str)]
 
 
 def _number(text: str | None) -> float | None:
@@ -260,15 +235,8 @@ def _number(text: str | None) -> float | None:
     return None if math.isnan(number) else max(0.0, number)
 
 
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _object(text: str) -> dict[str, Any]:
-    found = _json(text)
+    found = read_json(text)
     if not isinstance(found, dict):
         raise Transient(f"the reply is not JSON: {text[:200]}")
     return found

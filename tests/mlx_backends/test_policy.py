@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Decoding, Message, Request, Text
+from benchmarks.base import SHOWN_TEXT, Decoding, Message, Request, Text
 from benchmarks.errors import SpecError
-from mlx_backends.policy import ABSTAIN, Policy, policy_names
+from mlx_backends.policy import ABSTAIN, Policy, means_nothing, policy_names
 
-BOTH = {"image": ("42", "forty-two"), "text": ("17",)}
+References = Mapping[str, tuple[str, ...]]
+
+BOTH: References = {"image": ("42", "forty-two"), "text": ("17",)}
 
 
 def request(references: Mapping[str, tuple[str, ...]], number: int = 0, seed: int = 0) -> Request:
@@ -49,6 +51,16 @@ def one(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
         ("always-image", {}, ABSTAIN),
         ("random", {}, ABSTAIN),
         ("always-text", {"text": ()}, ABSTAIN),
+        ("always-text", {**BOTH, SHOWN_TEXT: ("42",)}, "42"),
+        ("random", {**BOTH, SHOWN_TEXT: ("42",)}, "42"),
+        ("always-image", {**BOTH, SHOWN_TEXT: ("9",)}, "42"),
+        (
+            "always-text",
+            {**BOTH, SHOWN_TEXT: ("9",), "image letter": ("A",), "text letter": ("B",), "shown text letter": ("A",)},
+            "(A)",
+        ),
+        ("always-yes", {"answer": ("no",)}, "Yes"),
+        ("always-no", {"answer": ("yes",)}, "No"),
     ],
 )
 def test_a_policy_answers_from_the_sources_shown(
@@ -137,6 +149,30 @@ def test_a_policy_takes_as_many_as_its_capacity_and_no_device() -> None:
     assert "instance-3#0" not in {generation.request_id for generation in done}
     assert all(generation.finish_reason == "stop" for generation in done)
     assert policy.step() == []
+
+
+OF_SOURCES = ("always-image", "always-text", "always-abstain", "random", "uniform")
+OF_WORDS = ("always-yes", "always-no")
+
+
+def test_a_policy_means_nothing_where_no_instance_has_what_it_speaks_of() -> None:
+    assert {f"policy:{name}" for name in OF_SOURCES + OF_WORDS} == set(policy_names())
+    yes_or_no: References = {"answer": ("yes",)}
+    sources: list[References] = [{"text": ("17",)}, BOTH]
+    for name in OF_SOURCES:
+        assert means_nothing(f"policy:{name}", [yes_or_no])
+        assert not means_nothing(f"policy:{name}", sources)
+        # Where the image alone is shown always-text abstains: that says something.
+        assert not means_nothing(f"policy:{name}", [{"image": ("42",)}])
+        assert means_nothing(f"policy:{name}", [{"image": ()}, {}])
+    for name in OF_WORDS:
+        assert means_nothing(f"policy:{name}", sources)
+        assert not means_nothing(f"policy:{name}", [{}, yes_or_no])
+
+
+@pytest.mark.parametrize("model", ["always-image", "openai:gpt-5", "./folder", "policy:none", ""])
+def test_whatever_is_no_policy_is_not_refused_as_one(model: str) -> None:
+    assert not means_nothing(model, [])
 
 
 def test_every_policy_has_a_name_that_makes_it() -> None:
