@@ -32,7 +32,9 @@ def api(command: Any) -> Any:
     """The options on what terms remote engines are used."""
     for option in reversed(
         [
-            click.option("--token-ceiling", type=int, help="Remote engines: at most so many tokens, a run and a judge."),
+            click.option(
+                "--token-ceiling", type=int, help="Remote engines: at most so many tokens, a run and a judge."
+            ),
             click.option("--cost-ceiling", type=float, help="The same in money; needs the prices."),
             click.option("--input-price", type=float, help="Of a million tokens in."),
             click.option("--output-price", type=float, help="Of a million tokens out."),

@@ -53,6 +53,10 @@ class Media:
 
 Part = Text | Media
 
+SHOWN_TEXT = "shown text"
+"""A key of ``Instance.references``: what the text that is shown supports, where the reference "text" is not that. For
+policies alone: no judge and no person is shown it. In a multiple choice its option's letter is under "shown text letter"."""
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -256,6 +260,8 @@ class Table:
     notes: tuple[str, ...] = ()
     percent: bool = False
     """Whether its figures, which are fractions, are shown in percent, as the paper does."""
+    judges: tuple[str, ...] | None = None
+    """The judges it rests on, where that is not the one asked for; empty where it rests on none."""
 
 
 # --- what a benchmark is -------------------------------------------------------------------------
@@ -295,6 +301,8 @@ class Benchmark(ABC):
     """The key of ``Instance.strata`` that subsets are stratified by."""
     judges: tuple[str, ...]
     """The judges that need no model and are made for it; the first is the default."""
+    paper_rows: str
+    """What the paper's rows rest on; stands under tables that show them."""
     counts_flags: bool = False
     """Whether its tables count every label of an answer that fits (``Verdict.flags``), not one an answer."""
 

@@ -11,7 +11,7 @@ from judges.base import FunctionJudge
 class YesNo(FunctionJudge):
     """Labels CORRECT or WRONG by the yes or no that the answer says; docs/pope.md gives the rules in their order.
 
-    An answer that says neither is unparsed, where POPE's own evaluation would read a yes.
+    An answer that says neither is WRONG, and its reason begins with "neither"; POPE's own evaluation would mostly read a yes.
     """
 
     name = "yes-no"
@@ -26,7 +26,5 @@ class YesNo(FunctionJudge):
             reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
             return Verdict(self.id, "unparsed", reason=reason)
         said, rule = read_yes_no(answer)
-        if said is None:
-            return Verdict(self.id, "unparsed", reason=rule)
         label = "CORRECT" if (said,) == tuple(record.instance.references.get("answer", ())) else "WRONG"
-        return Verdict(self.id, "labelled", label, f"{said}: {rule}")
+        return Verdict(self.id, "labelled", label, f"{said or 'neither'}: {rule}")

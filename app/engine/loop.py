@@ -9,7 +9,7 @@ from app.engine.groups import Group
 from app.store.rows import Answer, Pending
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Protocol, Record, Request, Verdict
-from benchmarks.errors import BudgetError
+from benchmarks.errors import BudgetError, ModelError
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 
@@ -58,7 +58,7 @@ def answer_pending(
                     again.append(Pending(pending.ordinal, pending.instance, so_far))
                     exhausted = False
             finished.commit_if_due()
-    except BudgetError:
+    except (BudgetError, ModelError):  # nothing more can be asked; what was answered is kept
         finished.commit()
         raise
     finally:

@@ -24,6 +24,7 @@ from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.subset import select
 from mlx_backends.base import EngineInfo
+from mlx_backends.policy import means_nothing
 from mlx_backends.registry import IMPORTED, describe
 
 _VERSION = "version of "
@@ -72,6 +73,10 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
     chosen = chosen_instances(spec, get_benchmark(spec.benchmark), build)
     if info.engine == _TEXT_ENGINE and any(isinstance(part, Media) for each in chosen for part in each.parts):
         raise SpecError(f"{info.model} is a text-only model and would be shown images; name one that sees.")
+    if means_nothing(spec.model, (each.references for each in chosen)):
+        raise SpecError(
+            f"{spec.model} has nothing to say in {spec.benchmark}; `rashomon models` lists the other policies."
+        )
     checked = Checked(spec, workspace.runs_folder / spec.run_name(build.digest), build, identity, chosen)
     if checked.found:
         with RunStore.read(checked.folder) as store:

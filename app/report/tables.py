@@ -72,7 +72,9 @@ def tables_of(
     if without and len(without) < len(found):
         remarks.append(f"{judge_id} has not labelled {', '.join(without)}.")
     tables = [
-        replace(table, notes=(*table.notes, *whose.notes(table.judges or (judge_id,)), *remarks))
+        replace(
+            table, notes=(*table.notes, *whose.notes((judge_id,) if table.judges is None else table.judges), *remarks)
+        )
         if table.name not in _OF_JUDGES
         else table
         for table in tables
@@ -120,6 +122,8 @@ class _Whose:
 
     def notes(self, judges: Sequence[str]) -> list[str]:
         """The notes for a table that rests on ``judges``."""
+        if not judges:
+            return []
         told = [f"Labels by {', '.join(f'{judge}{caveat(judge)}' for judge in judges)}."]
         return [*told, *dict.fromkeys(note for judge in judges for note in self._agreement(judge))]
 
@@ -127,11 +131,14 @@ class _Whose:
         if judge.startswith(HUMAN) or judge in self._measures:
             return []
         if judge not in self._known:
-            self._known[judge] = [
-                (f"{run}: " if len(self._runs) > 1 else "")
+            # Where nobody can say how good a judge is, that is said once for all runs.
+            several = len(self._runs) > 1 and bool(self._measures)
+            told = [
+                (f"{run}: " if several else "")
                 + agreement_sentence(records, judge, self._measures, resamples=RESAMPLES, seed=self._seed)
                 for run, records in self._runs.items()
             ]
+            self._known[judge] = list(dict.fromkeys(told))
         return self._known[judge]
 
 

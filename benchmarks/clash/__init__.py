@@ -33,6 +33,7 @@ class Clash(Benchmark):
     )
     stratum = "change"
     judges = ("strict", "relaxed")
+    paper_rows = "its 1,289 published samples (multiple choice: about 1,500 in some rows, see docs/clash.md)"
     counts_flags = True
     answer_formats: Mapping[str, str] = {
         "published": "the authors' prediction files, multiple choice, open, and with LLM judges",

@@ -51,6 +51,11 @@ def split(category: str) -> tuple[str, ...]:
     return tuple(category.split(_AND)) if category else ()
 
 
+def same_categories(category: str, published: str) -> bool:
+    """Whether both name the same categories, in any order."""
+    return set(split(category)) == set(split(published))
+
+
 def stratum(category: str) -> str:
     """The stratum ``category`` of a sample: its category, or ``several``."""
     return SEVERAL if _AND in category else category

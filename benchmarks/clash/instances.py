@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.base import Instance, digest
+from benchmarks.base import SHOWN_TEXT, Instance, digest
 from benchmarks.clash import categories, prompts
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.terms import (
@@ -37,7 +37,8 @@ def instances(sample: Sample, prompt_set: str, seed: int) -> Iterator[Instance]:
 def instance(sample: Sample, condition: str, prompt_set: str, order: tuple[Role, ...]) -> Instance:
     """One of them; ``order`` holds the roles of the options A to D, and is empty for an open question.
 
-    References: the answer of each role and, for multiple choice, its letter. A role without an answer is left out.
+    References: the answer of each role and, for multiple choice, its letter. A role without an answer is left out. The
+    original caption supports the image's answer, which stands under ``SHOWN_TEXT`` too.
     """
     answers = role_answers(sample)
     caption = sample.conflicting_caption if condition in CONFLICTING else sample.original_caption
@@ -46,6 +47,11 @@ def instance(sample: Sample, condition: str, prompt_set: str, order: tuple[Role,
     )
     references = {str(role): (answer,) for role, answer in answers.items() if answer}
     references |= {letter_key(role): (letter,) for role, letter in zip(order, LETTERS, strict=False)}
+    if condition not in CONFLICTING:
+        # always-text is right under an original caption
+        references |= {SHOWN_TEXT: references[IMAGE]}
+        if order:
+            references |= {f"{SHOWN_TEXT} letter": references[letter_key(IMAGE)]}
     return Instance(
         id=f"{sample.id}/{condition}",
         group=sample.id,

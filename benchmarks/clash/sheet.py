@@ -12,8 +12,9 @@ import numpy as np
 
 from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.clash.metrics import Rate
-from benchmarks.clash.tally import OUTCOMES, Tally, asked, per_example, tally
+from benchmarks.clash.tally import Tally, asked, per_example, tally
 from benchmarks.clash.terms import CONDITIONS
+from benchmarks.failures import OUTCOMES
 from benchmarks.statistics import estimate, resample
 
 if TYPE_CHECKING:
@@ -73,10 +74,14 @@ class Run:
 
 
 class Sheet:
-    """A table while it is filled; it remembers which answers its rows rest on, for the notes."""
+    """A table while it is filled; it remembers which answers its rows rest on, and whose labels, for the notes.
 
-    def __init__(self, resamples: int, seed: int) -> None:
+    ``judge`` is the one that is asked for.
+    """
+
+    def __init__(self, judge: str, resamples: int, seed: int) -> None:
         self.rows: list[tuple[str, tuple[Cell, ...]]] = []
+        self._judge = judge
         self._resamples = resamples
         self._seed = seed
         self._used: dict[int, tuple[Tally, Mask]] = {}
@@ -104,16 +109,21 @@ class Sheet:
         asked_of = {CONDITIONS[i] for i in set(of.condition[where].tolist())}
         return tuple(_estimate(rate, totals, draws, _why_undefined(rate, asked_of, found.judge)) for rate in columns)
 
-    def labelled(self, label: str, run: Run, judge: str, wanted: str) -> Tally:
-        """What ``judge`` says of the run called ``label``; the notes tell where it is not the one that was ``wanted``."""
-        if judge != wanted:
+    def labelled(self, label: str, run: Run, judge: str) -> Tally:
+        """What ``judge`` says of the run called ``label``; the notes tell whose rows rest on another than the others."""
+        if judge != self._judge:
             self._others[label] = judge
         return run.by(judge)
 
     def table(self, name: str, title: str, columns: Iterable[str], *notes: str) -> Table:
         """What was filled in, its figures shown in percent, with what its notes must tell."""
         told = [*self._spread(), *notes, *self._labels(), *self._missing()]
-        return Table(name, title, tuple(columns), tuple(self.rows), tuple(told), percent=True)
+        return Table(name, title, tuple(columns), tuple(self.rows), tuple(told), percent=True, judges=self._judges())
+
+    def _judges(self) -> tuple[str, ...] | None:
+        """Those that a row rests on; None where that is the one asked for."""
+        found = tuple(dict.fromkeys(found.judge for found, _ in self._used.values()))
+        return None if set(found) <= {self._judge} else found
 
     def _spread(self) -> list[str]:
         cells = [cell for _, cells in self.rows for cell in cells if isinstance(cell, Estimate)]
@@ -125,6 +135,9 @@ class Sheet:
         return told
 
     def _labels(self) -> list[str]:
+        """Which rows rest on another judge than the one asked for, where not all of them do: ``judges`` tells that."""
+        if len(self._judges() or ()) < 2:
+            return []
         by_judge: dict[str, list[str]] = {}
         for run, judge in self._others.items():
             by_judge.setdefault(judge, []).append(run)
@@ -148,8 +161,8 @@ class Sheet:
 
 
 def instead(judge: str, rows: Iterable[str]) -> str:
-    """The note that ``rows`` rest on the labels of ``judge`` and not of the one that was asked for."""
-    return f"Labelled by {judge}, whichever judge is asked for: {', '.join(rows)}."
+    """The note that ``rows`` rest on the labels of ``judge``, which is not the one that was asked for."""
+    return f"Labelled by {judge}: {', '.join(rows)}."
 
 
 def _estimate(rate: Rate, totals: NDArray[np.float64], draws: NDArray[np.float64], reason: str) -> Estimate:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.base import Record, Table
 from benchmarks.clash.metrics import TASKS, Rate, distribution, figures, no_conflict
 from benchmarks.clash.sheet import Run, Sheet, instead
-from benchmarks.clash.tally import OUTCOMES
 from benchmarks.clash.terms import ATTRIBUTE_CATEGORIES, CONDITIONS, LABELS, OBJECT_CATEGORIES, RELATIONS, SEVERAL
+from benchmarks.failures import failures_table
 
 __all__ = ["figures", "tables"]
 
@@ -42,6 +43,8 @@ _NO_CONFLICT = (
     "Overall: both together."
 )
 
+_ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (empty, or nothing but reasoning) as Incorrect."
+
 
 def tables(runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
     """Every table that the records fill: ``main``, each other one that has a row, and ``failures``.
@@ -52,7 +55,7 @@ def tables(runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, 
     known = {label: Run(records) for label, records in runs.items()}
 
     def new() -> Sheet:
-        return Sheet(resamples, seed)
+        return Sheet(judge, resamples, seed)
 
     made = [
         _main(known, judge, new()),
@@ -66,7 +69,7 @@ def tables(runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, 
         _modality_preference(known, judge, new()),
         _judges(known, new()),
         _exclusive(known, judge, new()),
-        _failures(known, judge),
+        _failures(runs, known, judge),
     ]
     return [table for table in made if table.rows or table.name in ("main", "failures")]
 
@@ -74,7 +77,7 @@ def tables(runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, 
 def _main(runs: Runs, judge: str, sheet: Sheet) -> Table:
     columns = distribution(_CHOICE)
     for label, run in runs.items():
-        found = sheet.labelled(label, run, run.whose(judge, _CHOICE), judge)
+        found = sheet.labelled(label, run, run.whose(judge, _CHOICE))
         sheet.add(label, found, run.under(_CHOICE), columns.values())
     return sheet.table("main", "Multiple choice (Table 1)", columns, _EVERY_MATCH)
 
@@ -83,7 +86,7 @@ def _relaxed(runs: Runs, judge: str, sheet: Sheet) -> Table:
     columns = distribution(_CHOICE)
     for label, run in runs.items():
         if (where := run.under(_CHOICE)).any():
-            found = sheet.labelled(label, run, run.newest("relaxed"), judge)
+            found = sheet.labelled(label, run, run.newest("relaxed"))
             sheet.add(label, found, where, columns.values())
     return sheet.table("multiple-choice-relaxed", "Multiple choice, relaxed (Table 5)", columns, _EVERY_MATCH)
 
@@ -129,7 +132,7 @@ def _spatial(runs: Runs, judge: str, sheet: Sheet, name: str) -> Table:
         where = run.under(condition, spatial=True)
         if not where.any():
             continue
-        found = sheet.labelled(label, run, run.whose(judge, condition), judge)
+        found = sheet.labelled(label, run, run.whose(judge, condition))
         sheet.add(label, found, where, columns.values())
         for relation in RELATIONS:
             if (of_relation := where & (run.asked.relation == relation)).any():
@@ -145,7 +148,7 @@ def _by_category(runs: Runs, judge: str, sheet: Sheet, name: str) -> Table:
         where = run.under(condition) & (run.asked.change == change)
         if not where.any():
             continue
-        found = sheet.labelled(label, run, run.whose(judge, condition), judge)
+        found = sheet.labelled(label, run, run.whose(judge, condition))
         each = (where & (run.asked.category == category) for category in _CATEGORIES[change])
         sheet.rows.append((label, tuple(cell for of_one in each for cell in sheet.cells(found, of_one, rate))))
         in_several += int((where & found.counted & (run.asked.category == SEVERAL)).sum())
@@ -161,7 +164,7 @@ def _modality_preference(runs: Runs, judge: str, sheet: Sheet) -> Table:
         columns = {name: rate for name, rate in distribution(condition).items() if name in ("Image", "Text")}
         for label, run in runs.items():
             if (where := run.under(condition)).any():
-                found = sheet.labelled(label, run, run.whose(judge, condition), judge)
+                found = sheet.labelled(label, run, run.whose(judge, condition))
                 sheet.add(f"{label} / {task}", found, where & ~found.flags[:, _CONFLICT], columns.values())
     notes = ("Shares among the answers that do not see the conflict; the paper's text gives them among all answers.",)
     title = "Which source is followed where the conflict is not seen (Figures 6 and 7)"
@@ -199,7 +202,7 @@ def _exclusive(runs: Runs, judge: str, sheet: Sheet) -> Table:
         where = run.under(_OPEN)
         if not where.any():
             continue
-        found = sheet.labelled(label, run, run.whose(judge, _OPEN), judge)
+        found = sheet.labelled(label, run, run.whose(judge, _OPEN))
         for name, flags in (("every match", found.flags), ("one label", found.one_label)):
             several = int((flags[where].sum(1) > 1).sum())
             cells = sheet.cells(found, where, columns.values(), flags)
@@ -212,26 +215,17 @@ def _exclusive(runs: Runs, judge: str, sheet: Sheet) -> Table:
     return sheet.table("exclusive", title, (*columns, "several"), *notes)
 
 
-def _failures(runs: Runs, judge: str) -> Table:
-    rows: list[tuple[str, tuple[int, ...]]] = []
-    others: dict[str, list[str]] = {}
-    for label, run in runs.items():
-        for i, condition in enumerate(CONDITIONS):
-            where = run.asked.condition == i
-            if not where.any():
-                continue
-            if (whose := run.whose(judge, condition)) != judge:
-                others.setdefault(whose, []).append(f"{label} / {condition}")
-            counted = np.bincount(run.by(whose).outcome[where], minlength=len(OUTCOMES))
-            answered, cut = int(run.answered[where].sum()), int(run.cut[where].sum())
-            rows.append((f"{label} / {condition}", (answered, *map(int, counted), cut)))
-    notes = [
-        "Labelled and unparsed answers enter the other tables, unparsed ones (empty, or nothing but reasoning) as Incorrect. "
-        "Pending: not answered yet, or not judged yet. Cut: ended by the token limit; such answers are judged.",
-        *(instead(whose, of) for whose, of in others.items()),
-    ]
-    columns = ("answered", *OUTCOMES, "cut at token limit")
-    return Table("failures", "What was answered, labelled and lost", columns, tuple(rows), tuple(notes))
+def _failures(runs: Mapping[str, Sequence[Record]], known: Runs, judge: str) -> Table:
+    rows_of: dict[str, list[str]] = {}
+
+    def whose(run: str, condition: str) -> str:
+        found = known[run].whose(judge, condition)
+        rows_of.setdefault(found, []).append(f"{run} / {condition}")
+        return found
+
+    table = failures_table(runs, judge, CONDITIONS, enters=_ENTERS, whose=whose)
+    others = [instead(one, rows) for one, rows in rows_of.items() if one != judge] if len(rows_of) > 1 else []
+    return replace(table, notes=(*table.notes, *others))
 
 
 def _fill(runs: Runs, judge: str, sheet: Sheet, columns: Mapping[str, Rate]) -> None:
@@ -239,5 +233,5 @@ def _fill(runs: Runs, judge: str, sheet: Sheet, columns: Mapping[str, Rate]) -> 
     conditions = dict.fromkeys(condition for rate in columns.values() for condition in rate.conditions)
     for label, run in runs.items():
         if (where := run.under(*conditions)).any():
-            found = sheet.labelled(label, run, run.whose(judge, *conditions), judge)
+            found = sheet.labelled(label, run, run.whose(judge, *conditions))
             sheet.add(label, found, where, columns.values())

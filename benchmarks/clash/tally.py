@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Outcome, Record, Verdict
+from benchmarks.base import Record, Verdict
 from benchmarks.clash.terms import CONDITIONS, LABELS, MULTIPLE_CHOICE
+from benchmarks.failures import OUTCOMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "judge-failed", "error", "pending")
 
 _INCORRECT = LABELS.index("INCORRECT")
 _EXCLUDING = 2

@@ -15,7 +15,6 @@ CONDITIONS = ("mc-conflicting", "mc-original", "open-conflicting", "open-origina
 MULTIPLE_CHOICE = ("mc-conflicting", "mc-original")
 OPEN_ENDED = ("open-conflicting", "open-original")
 CONFLICTING = ("mc-conflicting", "open-conflicting")
-ORIGINAL = ("mc-original", "open-original")
 
 LABELS = ("CONFLICT", "IMAGE", "TEXT", "DISTRACTOR", "INCORRECT")
 """The columns of Table 1."""
@@ -46,11 +45,6 @@ def letter_key(role: Role) -> str:
     """The key of ``Instance.references`` that holds the letter of a role's option; only multiple choice has it."""
     return f"{role} letter"
 
-
-IMAGE_LETTER = letter_key(IMAGE)
-TEXT_LETTER = letter_key(TEXT)
-DISTRACTOR_LETTER = letter_key(DISTRACTOR)
-CONFLICT_LETTER = letter_key(CONFLICT)
 
 CONFLICT_OPTION = "Conflicting information \N{EN DASH} cannot answer."
 """The text of the fourth option (Appendix B.3)."""

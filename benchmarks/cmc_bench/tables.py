@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks.answers import visible_answer
-from benchmarks.base import Cell, Estimate, Outcome, Record, Table
+from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.cmc_bench.metrics import MAIN, label_shares
 from benchmarks.cmc_bench.tally import NO_LABEL, VIEWS, Tally, tally
 from benchmarks.cmc_bench.terms import CONDITIONS, CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
+from benchmarks.failures import failures_table
 from benchmarks.statistics import estimate, resample
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _Row = tuple[str, tuple[Cell, ...]]
 _BEGINNING = 200
 _FOUR = slice(len(PAPER_CONDITIONS))
 _ACCURACY_OF = dict(zip(MAIN, PAPER_CONDITIONS, strict=False))
-_OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "judge-failed", "error", "pending")
 
 _SOURCES_SHOWN = {
     "image-correct": ("image-only, right image", "text-only, contradicting passage"),
@@ -49,7 +48,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
         _by_type(runs, judge, drawn),
         _labels(tallies, drawn),
         _arbitration(tallies, drawn),
-        _failures(runs, judge),
+        failures_table(runs, judge, CONDITIONS),
         _both_audit(runs, judge),
     ]
 
@@ -155,28 +154,6 @@ def _width_note(rows: Iterable[_Row]) -> tuple[str, ...]:
 def _share_cells(totals: NDArray[np.float64], draws: NDArray[np.float64], reason: str) -> tuple[Estimate, ...]:
     shares, drawn_shares, n = label_shares(totals), label_shares(draws), int(totals.sum())
     return tuple(estimate(float(shares[i]), drawn_shares[:, i], n, reason=reason) for i in range(len(LABELS)))
-
-
-def _failures(runs: Runs, judge: str) -> Table:
-    rows: list[_Row] = []
-    for run, records in runs.items():
-        outcomes: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for record in records:
-            counted = outcomes[record.instance.condition]
-            counted[record.outcome(judge)] += 1
-            if record.answer is not None and record.answer.finish_reason != "error":
-                counted["answered"] += 1
-                counted["cut"] += record.answer.finish_reason == "length"
-        for condition in CONDITIONS:
-            if condition in outcomes:
-                counted = outcomes[condition]
-                rows.append((f"{run} / {condition}", tuple(counted[key] for key in ("answered", *_OUTCOMES, "cut"))))
-    notes = (
-        "Only labelled answers enter the other tables. Pending: not answered yet, or not judged yet. Cut: ended by the "
-        "token limit; such answers are judged.",
-    )
-    columns = ("answered", *_OUTCOMES, "cut at token limit")
-    return Table("failures", "What was answered, labelled and lost", columns, tuple(rows), notes)
 
 
 def _both_audit(runs: Runs, judge: str) -> Table:

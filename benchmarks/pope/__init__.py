@@ -37,6 +37,7 @@ class Pope(Benchmark):
     )
     stratum = "answer"
     judges = ("yes-no",)
+    paper_rows = "POPE's 9,000 questions about 500 images (the paper does not say with which prompt)"
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.pope.source import build

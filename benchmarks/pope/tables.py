@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.answers import visible_answer
-from benchmarks.base import Cell, Estimate, Outcome, Record, Table
-from benchmarks.pope.reading import official
+from benchmarks.base import Cell, Estimate, Record, Table
+from benchmarks.failures import failures_table
+from benchmarks.pope.reading import official, read_yes_no
 from benchmarks.pope.source import SETTINGS
 from benchmarks.statistics import estimate, resample
 
@@ -27,7 +27,6 @@ _Said = Callable[[Record], str | None]
 
 _ANSWERS = ("yes", "no")
 _SAID = ("yes", "no", "neither")
-_OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "judge-failed", "error", "pending")
 
 _NOTE_SPREAD = (
     "± is the bootstrap standard deviation, intervals are 95% percentiles, over images, so that an image's questions stay "
@@ -36,6 +35,9 @@ _NOTE_SPREAD = (
 _NOTE_NEITHER = (
     "An answer that says neither yes nor no counts as not correct: Table 14's 32 to 35% on rows that are half yes and half no "
     "can hardly come about otherwise (our reading)."
+)
+_ENTERS = (
+    "Labelled and unparsed answers enter the other tables, unparsed ones (empty, or nothing but reasoning) as neither."
 )
 _NOTE_OFFICIAL = (
     "POPE's published evaluation reads every answer without No, no or not before its first full stop as a yes, also one that "
@@ -53,7 +55,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
         gold = _gold(record)
         if outcome != "labelled" or gold is None:
             return None
-        return gold if record.verdicts[judge].label == "CORRECT" else _ANSWERS[1 - _ANSWERS.index(gold)]
+        return gold if record.verdicts[judge].label == "CORRECT" else _said_wrongly(record, gold)
 
     drawn = {run: _drawn(records, judged, resamples, seed) for run, records in runs.items()}
     by_rule = {run: _drawn(records, _by_official_rule, resamples, seed) for run, records in runs.items()}
@@ -69,8 +71,9 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
             tuple((row, cells[:-1]) for row, cells in _figures(by_rule)),
             (_NOTE_SPREAD, _NOTE_OFFICIAL),
             percent=True,
+            judges=(),
         ),
-        _failures(runs, judge),
+        failures_table(runs, judge, SETTINGS, enters=_ENTERS),
     ]
 
 
@@ -132,6 +135,12 @@ def _gold(record: Record) -> str | None:
     return answers[0] if answers and answers[0] in _ANSWERS else None
 
 
+def _said_wrongly(record: Record, gold: str) -> str:
+    """What an answer says that is not the right one: the other word, or neither. A label alone does not tell which."""
+    said, _ = read_yes_no(visible_answer(record.answer.text)) if record.answer else (None, "")
+    return "neither" if said is None else _ANSWERS[1 - _ANSWERS.index(gold)]
+
+
 def _by_official_rule(record: Record) -> str | None:
     if record.answer is None or record.answer.finish_reason == "error":
         return None
@@ -165,26 +174,3 @@ def _figures(drawn: Mapping[str, tuple[Counts, Counts]]) -> tuple[_Row, ...]:
         for run, of in drawn.items()
         for i, setting in enumerate(SETTINGS)
     )
-
-
-def _failures(runs: Runs, judge: str) -> Table:
-    rows: list[_Row] = []
-    for run, records in runs.items():
-        found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for record in records:
-            counted = found[record.instance.condition]
-            counted[record.outcome(judge)] += 1
-            if record.answer is not None and record.answer.finish_reason != "error":
-                counted["answered"] += 1
-                counted["cut"] += record.answer.finish_reason == "length"
-        rows += [
-            (f"{run} / {setting}", tuple(found[setting][key] for key in ("answered", *_OUTCOMES, "cut")))
-            for setting in SETTINGS
-            if setting in found
-        ]
-    notes = (
-        "Unparsed answers say neither yes nor no and count as not correct; failed judgements, errors and pending ones are left "
-        "out. Cut: ended by the token limit.",
-    )
-    columns = ("answered", *_OUTCOMES, "cut at token limit")
-    return Table("failures", "What was answered, labelled and lost", columns, tuple(rows), notes)

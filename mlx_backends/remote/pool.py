@@ -49,7 +49,8 @@ class Remote(Backend):
     ``calls`` and tokens of a Generation are the sum over all calls that were made for it. Of two equal requests under way,
     the second takes the first's reply, where replies are kept: under the request and what was left out of it because the
     server refuses it. ``step`` raises BudgetError when nothing is under way and nothing more can be asked below the
-    ceiling, and ModelError when the server refuses the key before it has answered anything: then nothing more is asked.
+    ceiling, and ModelError when the server refuses the key, or there is none, before anything was answered: then nothing
+    more is asked.
     """
 
     def __init__(self, info: EngineInfo, vendor: Vendor, images: Images, terms: Terms, who: str, variable: str) -> None:
@@ -70,7 +71,7 @@ class Remote(Backend):
         self._asking: list[_Job] = []
         self._done: list[Generation] = []
         self._answered_once = False
-        self._refused_key: list[tuple[_Job, Permanent]] = []
+        self._hopeless: list[tuple[_Job, Failed]] = []
         self._threads = 0
         self._closed = False
 
@@ -106,10 +107,12 @@ class Remote(Backend):
             if not self._done and self._in_flight():
                 self._changed.wait_for(lambda: self._done or self._stuck() or self._locked_out(), _STEP_S)
             done, self._done = self._done, []
-            if not done and (refusal := self._locked_out()):
-                raise ModelError(
-                    f"{self.info.model}: the provider refuses the key; set {self._variable} again ({refusal})."
-                )
+            if not done and (why := self._locked_out()):
+                if isinstance(why, Permanent):
+                    told = f"the provider refuses the key; set {self._variable} again"
+                else:
+                    told = "the server cannot be reached; see that it runs and that its address is right"
+                raise ModelError(f"{self.info.model}: {told} ({why}).")
             if not done and (stuck := self._stuck()):
                 raise self._budget.reached(stuck.needed)
             return done
@@ -139,11 +142,11 @@ class Remote(Backend):
         return len(self._waiting) + len(self._done) + held
 
     def _held(self) -> list[_Job]:
-        return [job for job, _ in self._refused_key]
+        return [job for job, _ in self._hopeless]
 
-    def _locked_out(self) -> Permanent | None:
-        """Why the server refuses the key, where it has answered nothing and nothing under way can change that."""
-        return self._refused_key[0][1] if self._refused_key and not self._asking else None
+    def _locked_out(self) -> Failed | None:
+        """Why there is no hope, where the server has answered nothing and nothing under way can change that."""
+        return self._hopeless[0][1] if self._hopeless and not self._asking else None
 
     def _stuck(self) -> _Job | None:
         """A request that the budget does not allow to be asked, where no other is allowed or under way."""
@@ -185,7 +188,7 @@ class Remote(Backend):
         """The next request to ask, once one may be asked; None when there will be none."""
         with self._changed:
             while not self._closed:
-                wait = None if self._refused_key else self._pace.wait()
+                wait = None if self._hopeless else self._pace.wait()
                 if wait == 0:
                     now = time.monotonic()
                     for job in self._waiting:
@@ -255,14 +258,16 @@ class Remote(Backend):
         if kept is not None:
             if outcome is not None:
                 self._pace.succeeded()
-                self._key_is_good()
+                self._there_is_hope()
             self._answered(job, kept)
             return
         assert isinstance(outcome, Failed)
         self._add(job, outcome)
         waits = self._after(job, outcome)
-        if isinstance(outcome, Permanent) and outcome.refuses_key and not self._answered_once:
-            self._refused_key.append((job, outcome))
+        no_server = isinstance(outcome, Transient) and outcome.unreached and waits is None
+        no_key = isinstance(outcome, Permanent) and outcome.refuses_key
+        if (no_key or no_server) and not self._answered_once:
+            self._hopeless.append((job, outcome))
             return
         if job.cancelled or self._closed:
             return
@@ -272,10 +277,10 @@ class Remote(Backend):
             job.not_before = time.monotonic() + waits
             self._waiting.append(job)
 
-    def _key_is_good(self) -> None:
-        """The server has answered: what it refused the key for meanwhile was that request."""
+    def _there_is_hope(self) -> None:
+        """The server has answered: what failed meanwhile was that request."""
         self._answered_once = True
-        refused, self._refused_key = self._refused_key, []
+        refused, self._hopeless = self._hopeless, []
         self._done += [self._error(job, failed) for job, failed in refused if not (job.cancelled or self._closed)]
 
     def _answered(self, job: _Job, generation: Generation) -> None:

@@ -80,6 +80,11 @@ def failure(error: BaseException) -> str | None:
     return None
 
 
+def unreached(error: BaseException) -> bool:
+    """Whether there was no connection at all: nobody listens there, or there is no such host."""
+    return any(isinstance(found, httpx2.ConnectError) for found in (error, error.__cause__, error.__context__))
+
+
 def _proxy(base_url: str) -> str | None:
     parts = urlsplit(base_url)
     if not parts.hostname or proxy_bypass(parts.hostname):
@@ -129,6 +134,8 @@ class _Transport(httpx2.BaseTransport):
             response.close()
         except httpcore2.TimeoutException as error:
             raise httpx2.ReadTimeout(str(error), request=request) from None
+        except httpcore2.ConnectError as error:
+            raise httpx2.ConnectError(str(error), request=request) from None
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as error:
             raise httpx2.NetworkError(str(error), request=request) from None
         headers = {name.lower(): value for name, value in response.headers}

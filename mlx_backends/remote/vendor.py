@@ -55,10 +55,11 @@ class Failed(Exception):
 
 class Transient(Failed):
     """It may go better another time; after ``retry_after`` seconds, where the server said so. ``overloaded`` where the
-    server has too much to do."""
+    server has too much to do, ``unreached`` where there was no server."""
 
     retry_after: float | None = None
     overloaded = False
+    unreached = False
 
 
 class Permanent(Failed):
@@ -100,7 +101,7 @@ class Vendor(ABC):
             unsent = Permanent(str(error) if isinstance(error, RashomonError) else f"{type(error).__name__}: {error}")
             unsent.sent = False
             raise unsent from None
-        from mlx_backends.remote.transport import deadline, failure
+        from mlx_backends.remote.transport import deadline, failure, unreached
 
         try:
             with deadline(timeout):
@@ -111,7 +112,11 @@ class Vendor(ABC):
             if isinstance(status, int):
                 self._failed(status, response.headers, response.text, body)
             lost = failure(error)
-            raise Transient(lost) if lost else Permanent(f"{type(error).__name__}: {error}") from None
+            if lost is None:
+                raise Permanent(f"{type(error).__name__}: {error}") from None
+            failed = Transient(lost)
+            failed.unreached = unreached(error)
+            raise failed from None
         reply = self._read(_object(said))
         text = without_keys(reply.text)
         if len(text) > LONGEST_TEXT:

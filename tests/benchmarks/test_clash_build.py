@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Instance, Media, Text
+from benchmarks.base import SHOWN_TEXT, Instance, Media, Text
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.clash import Clash
 from benchmarks.clash.instances import instances, option_order
@@ -80,10 +80,14 @@ def test_a_sample_gives_its_four_instances_in_order() -> None:
     assert all(i.strata == {"change": "attribute", "source": "published", "category": "colors"} for i in four)
     assert all(i.parts[0] == SAMPLE.image and len(i.parts) == 2 for i in four)
     answers = {"image": ("White",), "text": ("Black",), "distractor": ("Orange",), "conflict": (CONFLICT_OPTION,)}
-    for instance in four[2:]:
-        assert instance.references == answers
+    assert four[2].references == answers
+    assert four[3].references == {**answers, SHOWN_TEXT: ("White",)}
+    assert SHOWN_TEXT not in four[0].references
     for instance in four[:2]:
         references = dict(instance.references)
+        if instance.condition == "mc-original":
+            assert references.pop(SHOWN_TEXT) == ("White",)
+            assert references.pop("shown text letter") == references["image letter"]
         letters = {role: references.pop(f"{role} letter") for role in answers}
         assert references == answers
         assert sorted(letters.values()) == [(letter,) for letter in LETTERS]
@@ -130,7 +134,11 @@ def test_the_papers_prompt_has_its_own_words_and_the_same_joining() -> None:
 
 def test_the_option_order_is_the_same_under_both_captions_and_another_for_another_seed() -> None:
     conflicting, original, *_ = instances(SAMPLE, "official", 3)
-    assert conflicting.references == original.references
+    letters = [
+        {key: i.references[key] for key in i.references if key.endswith(" letter")} for i in (conflicting, original)
+    ]
+    assert letters[0].items() < letters[1].items()
+    assert set(letters[1]) - set(letters[0]) == {f"{SHOWN_TEXT} letter"}
     orders = {option_order(SAMPLE.id, seed) for seed in range(200)}
     assert len(orders) == 24
 

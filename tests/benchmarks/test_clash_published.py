@@ -160,7 +160,7 @@ def _options(**changes: Any) -> dict[str, Any]:
 
 BAD: list[tuple[Any, str]] = [
     (5, "not a JSON object"),
-    (_prediction(1, None), "no prediction"),
+    (_prediction(1, 7), "no prediction"),
     (_prediction(1, "x" * 1_000_001), "prediction is longer"),
     (_prediction("7"), "not a COCO image id"),
     (_prediction(1, question="x" * 5_000), "question is longer"),

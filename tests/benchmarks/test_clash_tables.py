@@ -17,12 +17,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Estimate, FinishReason, Generation, Instance, Record, Table, Verdict, VerdictStatus
+from benchmarks.base import (
+    Decoding,
+    Estimate,
+    FinishReason,
+    Generation,
+    Instance,
+    Record,
+    Table,
+    Verdict,
+    VerdictStatus,
+)
+from benchmarks.clash.instances import instances
 from benchmarks.clash.metrics import figures
 from benchmarks.clash.published import read_answers
+from benchmarks.clash.sample import Sample
 from benchmarks.clash.tables import tables
 from benchmarks.clash.terms import CONDITIONS, CONFLICT_OPTION, CORRECT, LABELS, RELATIONS
+from benchmarks.protocols import Direct
 from judges.matching import Relaxed, Strict
+from mlx_backends.policy import Policy
 
 ROOT = Path(__file__).resolve().parents[2]
 OFFICIAL = ROOT.parent / "shared" / "data" / "clash" / "official"
@@ -346,6 +360,64 @@ def test_what_is_right_under_each_caption_is_overall_one() -> None:
         assert [row[name] for name in ("Conflict", "No conflict", "Overall")] == [1, 1, 1]
 
 
+def _answered_by(policy: str, samples: int = 40) -> list[Record]:
+    """What a policy of the command line answers to CLASH's own instances, by string matching."""
+    backend = Policy(policy)
+    records = []
+    for i in range(samples):
+        sample = replace(SAMPLE, image_id=str(i))
+        for each in instances(sample, "official", 0):
+            request = Direct(Decoding()).next(each, ())
+            assert request is not None
+            backend.submit(request)
+            (answer,) = backend.step()
+            record = Record(each, (answer,))
+            records.append(replace(record, verdicts={judge.id: judge.judge(record) for judge in (Strict(), Relaxed())}))
+    return records
+
+
+SAMPLE = Sample(
+    image_id="1",
+    image=None,
+    original_caption="A polar bear.",
+    conflicting_caption="A brown bear.",
+    question="Which bear is it?",
+    change_type="object",
+    image_only="polar bear",
+    text_only="brown bear",
+    distractor="fox",
+    changed_original="polar",
+    changed_conflicting="brown",
+    category="animals",
+    source="rows",
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "seen", "unseen", "overall"),
+    [("always-image", 0, 1, 0.5), ("always-text", 0, 1, 0.5), ("always-abstain", 1, 0, 0.5), ("random", 0, 1, 0.5)],
+)
+def test_the_policies_rows_of_tables_3_and_6(policy: str, seen: int, unseen: int, overall: float) -> None:
+    made = _tables(_answered_by(f"policy:{policy}"))
+    expected = {"Conflict": seen, "No conflict": unseen, "Overall": overall}
+    for judge in ("strict", "relaxed"):
+        assert _values(made["no-conflict"], f"run / {judge}") == expected
+    assert _values(made["no-conflict-open"]) == expected | {"Incorrect": 0}
+    followed = _values(made["main"])
+    assert (followed["Image"] or 0) + (followed["Text"] or 0) == 1 - seen
+    if policy == "always-text":
+        assert followed["Text"] == 1
+    if policy == "random":
+        assert 0.2 < (followed["Text"] or 0) < 0.8
+
+
+def test_uniform_takes_the_text_that_is_shown_for_the_text() -> None:
+    made = _tables(_answered_by("policy:uniform", 200))
+    for row in (_values(made["no-conflict"], "run / strict"), _values(made["no-conflict-open"])):
+        # IMAGE and TEXT both give the image's answer under an original caption, and BOTH gives it twice.
+        assert 0.5 < (row["No conflict"] or 0) < 0.7
+
+
 # --- by definition -----------------------------------------------------------------------------------------------
 
 
@@ -421,11 +493,39 @@ def test_a_judge_of_open_answers_alone_leaves_multiple_choice_to_strict() -> Non
     ]
     made = _tables(records, model)
     assert _values(made["main"])["Text"] == 1
-    assert "Labelled by strict@1, whichever judge is asked for: run." in made["main"].notes
+    assert made["main"].judges == ("strict@1",)
+    assert not any("strict" in note for note in made["main"].notes)
     assert _values(made["open-ended-all"])["Image"] == 1
     assert not any("strict" in note for note in made["open-ended-all"].notes)
+    assert made["open-ended-all"].judges is None
     assert [label for label, _ in made["no-conflict"].rows] == ["run / strict", "run / relaxed"]
-    assert "Labelled by strict@1, whichever judge is asked for: run / mc-conflicting." in made["failures"].notes
+    assert made["failures"].judges == ("strict@1", model)
+    assert "Labelled by strict@1: run / mc-conflicting." in made["failures"].notes
+
+
+def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_for() -> None:
+    records = [
+        _also(_also(_record("a", condition, "TEXT"), "relaxed@1", "TEXT"), "gpt@1", "IMAGE") for condition in CONDITIONS
+    ]
+    judges = {name: table.judges for name, table in _tables(records).items()}
+    assert {name: one for name, one in judges.items() if one is not None} == {
+        "multiple-choice-relaxed": ("relaxed@1",),
+        "no-conflict": ("strict@1", "relaxed@1"),
+        "judges": ("gpt@1",),
+    }
+    assert judges["main"] is judges["failures"] is None
+    by_model = {name: table.judges for name, table in _tables(records, "gpt@1").items()}
+    assert by_model["no-conflict"] == ("gpt@1", "strict@1", "relaxed@1")
+    assert by_model["judges"] is by_model["main"] is None
+
+
+def test_where_only_some_runs_rest_on_another_judge_a_note_says_which() -> None:
+    plain = [_record("a", "mc-conflicting", "TEXT")]
+    judged = [_also(_record("a", "mc-conflicting", "TEXT"), "gpt@1", "IMAGE")]
+    made = {t.name: t for t in tables({"one": plain, "two": judged}, "gpt@1", resamples=5, seed=0)}
+    assert set(made["main"].judges or ()) == {"strict@1", "gpt@1"}
+    assert "Labelled by strict@1: one." in made["main"].notes
+    assert "Labelled by strict@1: one / mc-conflicting." in made["failures"].notes
 
 
 def test_a_person_who_has_labelled_multiple_choice_is_shown_for_it() -> None:

@@ -12,12 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Estimate, Generation, Instance, Media, Record, Table, Text, get_benchmark
+from benchmarks.base import (
+    Decoding,
+    Estimate,
+    Generation,
+    Instance,
+    Media,
+    Record,
+    Table,
+    Text,
+    Verdict,
+    get_benchmark,
+)
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.pope import Pope
 from benchmarks.pope.source import SETTINGS
+from benchmarks.protocols import Direct
 from judges.yes_no import YesNo
+from mlx_backends.policy import Policy
 from tests.benchmarks.small_data import bomb, write_lines, write_picture
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash"
@@ -181,8 +194,37 @@ def test_an_answer_that_says_neither_is_not_correct_and_the_official_rule_reads_
     official = cells("official", found)["run / random"]
     assert (official["Accuracy"].value, official["Yes ratio"].value) == (0.5, 1.0)
     failures = dict(table("failures", {"run": found}).rows)
-    assert failures["run / random"] == (24, 0, 24, 0, 0, 0, 0)
+    assert failures["run / random"] == (24, 24, 0, 0, 0, 0, 0)
     assert failures["run / popular"] == (24, 24, 0, 0, 0, 0, 0)
+
+
+def test_an_empty_answer_is_neither_and_a_label_of_another_judge_is_read_with_the_answer(
+    instances: list[Instance],
+) -> None:
+    found = records(instances, lambda i: "  " if i.condition == "random" else "It cannot be determined.")
+    assert cells("pope", found)["run / random"]["Neither"].value == 1
+    person = "human:ann@1"
+    by_person = [
+        replace(record, verdicts={**record.verdicts, person: Verdict(person, "labelled", "WRONG")}) for record in found
+    ]
+    made = {t.name: t for t in Pope().tables({"run": by_person}, person, resamples=20, seed=0)}
+    for row, values in made["pope"].rows:
+        assert row.startswith("run / ")
+        assert [cell.value for cell in values if isinstance(cell, Estimate)][-2:] == [0, 1]
+    assert (made["official"].judges, made["main"].judges, made["failures"].judges) == ((), None, None)
+
+
+@pytest.mark.parametrize(("policy", "ratio"), [("always-yes", 1.0), ("always-no", 0.0)])
+def test_always_yes_and_always_no_are_its_baselines(instances: list[Instance], policy: str, ratio: float) -> None:
+    backend = Policy(f"policy:{policy}")
+    said = {}
+    for instance in instances[: backend.capacity]:
+        request = Direct(Decoding()).next(instance, ())
+        assert request is not None
+        backend.submit(request)
+    said = {each.request_id.partition("#")[0]: each.text for each in backend.step()}
+    row = cells("pope", records(instances[: backend.capacity], lambda i: said[i.id]))["run / popular"]
+    assert (row["Accuracy"].value, row["Yes ratio"].value, row["Neither"].value) == (0.5, ratio, 0.0)
 
 
 def test_what_was_not_answered_is_left_out_and_counted(instances: list[Instance]) -> None:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.answers import visible_answer
 from benchmarks.base import Generation, Instance, Record, Text, Verdict
 from benchmarks.pope.reading import official, read_yes_no
 from judges.yes_no import YesNo
+from mlx_backends.policy import ABSTAIN
 
 
 def verdict(answer: str, right: str = "yes") -> Verdict:
@@ -39,6 +41,55 @@ def verdict(answer: str, right: str = "yes") -> Verdict:
         ("The image does not show a dog.", "no"),
         ("I cannot see a dog.", "no"),
         ("yes\n\nno", "yes"),
+        ("1. Yes", "yes"),
+        ("1) no", "no"),
+        ("Yeah", "yes"),
+        ("Yep, there is.", "yes"),
+        ("nope", "no"),
+        ("Nah.", "no"),
+        ("\\boxed{yes}", "yes"),
+        ("<answer>no</answer>", "no"),
+        ("Let me look. Yes, there is a dog.", "yes"),
+        ("Let me look at the picture. No.", "no"),
+        ("Sure! Yes.", "yes"),
+        ("Okay.\nNo, there isn't.", "no"),
+        ("I looked at the picture closely. The answer is no.", "no"),
+        ("Is there a dog in the image? No", "no"),
+        ("Is there a dog in the image? There is a dog.", "yes"),
+        ("Question: Is there a dog? Answer: Yes", "yes"),
+        ("Q: Is there no dog here?\nA: yes", "yes"),
+        ("No doubt, there is a dog.", "yes"),
+        ("Without a doubt, yes.", "yes"),
+        ("There is no doubt that there is a dog.", "yes"),
+        ("Not only a dog is there: yes, two.", "yes"),
+        ("There is nothing but a dog.", "yes"),
+        ("In the image, there is a snowboard.", "yes"),
+        ("You can see a chair.", "yes"),
+        ("There appears to be a chair.", "yes"),
+        ("A dog is visible.", "yes"),
+        ("Of course there is a dog.", "yes"),
+        ("The dog is clearly visible.", "yes"),
+        ("The image contains neither.", "no"),
+        ("There is hardly any.", "no"),
+        ("None.", "no"),
+        ("Nothing.", "no"),
+        ("The image lacks a chair.", "no"),
+        ("A chair is absent.", "no"),
+        ("A dog cannot be seen.", "no"),
+        ("It doesn't appear so.", "no"),
+        ("I don't think so.", "no"),
+        ("Not that I can see.", "no"),
+        ("I could not see a dog.", "no"),
+        ("I was unable to find a dog.", "no"),
+        ("I am sorry, but there is no dog in the image.", "no"),
+        ("I'm sure there is no dog.", "no"),
+        ("It is clear that there is no dog.", "no"),
+        ("I can tell that there are no dogs.", "no"),
+        ("I cannot see a dog in the image.", "no"),
+        ("I do not see an image of a dog, so no.", "no"),
+        ("There is no dog in the picture.", "no"),
+        ("No, it cannot be determined.", "no"),
+        ("No picture of a dog hangs there, so no.", "no"),
     ],
 )
 def test_what_an_answer_says(answer: str, said: str) -> None:
@@ -52,26 +103,89 @@ def test_what_an_answer_says(answer: str, said: str) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "A dog.",
-        "Snowboard",
-        "It could be yes or no.",
-        "Either yes or no",
+        "It cannot be determined from the image.",
+        "The image does not provide enough information to answer.",
+        "There is not enough information.",
+        "There isn't sufficient context to say.",
+        "The image gives no information about that.",
+        "Insufficient information",
+        "I can't see the image.",
+        "I cannot see any image.",
+        "I am sorry, I cannot view images.",
+        "I'm sorry, but I can't help with that.",
+        "I do not have access to the picture.",
+        "No image was provided.",
+        "There is no image to look at.",
+        ABSTAIN,
+        "The description and the picture contradict each other.",
+        "The two conflict, so I will not answer.",
+        "I can't determine that.",
+        "I'm unable to determine whether there is a dog.",
+        "Unable to tell.",
+        "It is impossible to say.",
+        "It isn't possible to tell.",
+        "It can not be definitively determined.",
+        "It's not entirely clear from here.",
+        "It's hard to tell.",
+        "There is no way to know.",
+        "There is no way of telling.",
+        "Without more context, it is hard to say.",
+        "As an AI, I cannot see images.",
+        "The image isn't clear enough to determine that.",
+        "There is too little light to tell.",
+        "I do not really know.",
+        "I cannot answer this question.",
+        "The question cannot be answered.",
+        "I cannot confirm that there is a dog.",
+        "Not applicable.",
+        "It is undetermined.",
+        "There might be one, there might not.",
+        "There are no signs of a dog, but there might be one.",
         "I don't know.",
         "I do not know whether there is a dog.",
         "No idea",
+        "I have no clue.",
         "I'm not sure if there is a dog.",
         "It is unclear; yes perhaps.",
         "I cannot tell.",
+        "I cannot tell. No.",
+        "Let me look. I cannot tell. Yes.",
         "Maybe there is one.",
+    ],
+)
+def test_an_abstention_is_neither(answer: str) -> None:
+    assert read_yes_no(answer) == (None, "it is unsure")
+    for right in ("yes", "no"):
+        found = verdict(answer, right)
+        assert (found.status, found.label, found.reason) == ("labelled", "WRONG", "neither: it is unsure")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "A dog.",
+        "Snowboard",
+        "A dog. No cats.",
+        "It could be yes or no.",
+        "Either yes or no",
+        "Yes or no?",
+        "Yes or no",
+        "yes/no",
+        "Is there a dog in the image?",
         "Nobody eats yesterday's nougat",
+        "Sì",
+        "N/A",
+        "1.",
         "...",
         "🐕",
     ],
 )
-def test_an_answer_that_says_neither_is_unparsed_not_wrong(answer: str) -> None:
-    found = verdict(answer)
-    assert (found.status, found.label) == ("unparsed", None)
-    assert found.reason
+def test_an_answer_that_says_neither_is_not_the_right_one(answer: str) -> None:
+    assert read_yes_no(answer)[0] is None
+    for right in ("yes", "no"):
+        found = verdict(answer, right)
+        assert (found.status, found.label) == ("labelled", "WRONG")
+        assert found.reason.startswith("neither: ")
 
 
 @pytest.mark.parametrize(
@@ -110,11 +224,19 @@ def test_any_text_gives_a_verdict(answer: str) -> None:
     found = verdict(answer)
     assert found.status in ("labelled", "unparsed")
     assert (found.label is None) == (found.status == "unparsed")
+    assert (found.status == "unparsed") == (not visible_answer(answer))
     assert official(answer) in ("yes", "no")
 
 
 def test_a_megabyte_is_read_in_no_time() -> None:
     start = time.perf_counter()
-    for text in ("yes no " * 150_000, "a" * 10**6, "n't" * 300_000, ". " * 500_000):
+    for text in (
+        "yes no " * 150_000,
+        "a" * 10**6,
+        "n't" * 300_000,
+        ". " * 500_000,
+        "not be " * 150_000,
+        "no the " * 150_000,
+    ):
         verdict(text)
     assert time.perf_counter() - start < 2

@@ -275,6 +275,15 @@ def test_a_wrong_key_ends_the_run_after_the_calls_that_were_under_way(concurrenc
     )
 
 
+def test_a_server_that_is_not_there_ends_the_run_after_the_first_request_was_given_up() -> None:
+    with FaultServer() as server:
+        url = server.url
+    backend = load_backend(f"endpoint:m@{url}", nowhere, terms=Terms(attempts=3))
+    with pytest.raises(ModelError, match=r"^endpoint:m: the server cannot be reached; see that it runs .*connection"):
+        run(backend, [ask(number) for number in range(50)])
+    backend.close()
+
+
 @pytest.mark.parametrize("model", ["openai:m", "azure:m", "anthropic:m", "gemini:m"])
 def test_which_key_is_refused_is_said(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer(fault=lambda number: "401") as server:

@@ -254,7 +254,8 @@ def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.Mon
         backend.close()
         assert server.received[0].path == "http://somewhere.invalid/v1/chat/completions"
         backend = load_backend("endpoint:m@http://elsewhere.invalid/v1", nowhere, terms=Terms(attempts=1))
-        assert one(backend, ask(1)).finish_reason == "error"
+        with pytest.raises(ModelError, match="cannot be reached"):
+            one(backend, ask(1))
         backend.close()
         assert server.requests == 1
 
