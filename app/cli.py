@@ -139,7 +139,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
 @accept_engine
 @click.pass_obj
 def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> int:
-    """Go on with a run, or do some of its conditions alone or again."""
+    """Go on with a run. Or do some of its conditions alone, or again."""
     from app.commands.batch import resume as go_on
 
     return go_on(workspace, run, conditions=_words(conditions), **how)
@@ -156,7 +156,7 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> i
 @accept_engine
 @click.pass_obj
 def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any) -> int:
-    """Have a run's answers labelled by more judges; nothing is answered again."""
+    """Have a run's answers labelled by more judges. Nothing is answered again."""
     from app.commands.judge import judge as label_answers
 
     return label_answers(workspace, run, list(names), api=_terms(how), **how)
@@ -172,7 +172,7 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any)
 @click.option("--random-sample", is_flag=True, help="The imported labels are on a random sample drawn elsewhere.")
 @click.pass_obj
 def label(workspace: Any, /, run: str, **how: Any) -> int:
-    """Label a random sample of a run's answers by hand, without seeing model, condition or labels."""
+    """Label a random sample of answers by hand. You see neither model, condition nor other labels."""
     from app.commands.label import label as take_labels
 
     return take_labels(workspace, run, **how)
@@ -197,7 +197,7 @@ def label(workspace: Any, /, run: str, **how: Any) -> int:
 @display
 @click.pass_obj
 def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
-    """Make a run of answers that were produced elsewhere, and have it judged."""
+    """Make a run of answers from elsewhere. It is judged like any other."""
     from app.commands.importing import import_answers
 
     return import_answers(workspace, file, **how)
@@ -222,7 +222,7 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
 @as_json
 @click.pass_obj
 def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) -> None:
-    """Construct a benchmark's instances from its sources, or from rows of your own."""
+    """Construct a benchmark from its sources. Rows of your own are one of them."""
     from app.commands.build import build as construct
 
     construct(workspace, benchmark, source, api=_terms(how), **how)
@@ -236,7 +236,7 @@ def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) 
 @click.option("--validation-share", type=float, default=0.1, show_default=True)
 @click.pass_obj
 def training(workspace: Any, /, benchmark: str, **how: Any) -> None:
-    """Write a build as training files for fine-tuning with `python -m mlx_vlm.train`."""
+    """Write a build as files for fine-tuning. `python -m mlx_vlm.train` reads them."""
     from app.commands.build import training as write
 
     write(workspace, benchmark, **how)
@@ -246,7 +246,7 @@ def training(workspace: Any, /, benchmark: str, **how: Any) -> None:
 @as_json
 @click.pass_obj
 def runs(workspace: Any, /, as_json: bool) -> None:
-    """List the runs, with the answers done and in all for each condition."""
+    """List the runs and how far they are. Each condition has a line."""
     from app.commands.runs import runs as tell
 
     tell(workspace, as_json=as_json)
@@ -260,7 +260,7 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
-    """Show the tables of a run, also while it goes on; of several runs, a row each."""
+    """Show the tables of a run. Also while it goes on; of several runs, a row each."""
     from app.commands.show import show as tell
 
     tell(workspace, run, **how)

@@ -129,8 +129,9 @@ def read_labels_csv(path: Path, labels: Sequence[str], ids: Mapping[str, str]) -
     """The (instance id, label) pairs of a CSV file with the columns ``id`` and ``label``, in the file's order.
 
     ``ids`` maps what may stand in the column id, such as an answer's :func:`blind_id`, to the instance's id; a label is one
-    of ``labels`` in any letter case. Other columns are ignored; a row without a label is not labelled yet. The file may have a byte order mark, any line ends,
-    commas, semicolons or tabs, and the apostrophe that an export puts before what a spreadsheet takes for a formula.
+    of ``labels`` in any letter case. Other columns are ignored; a row without a label is not labelled yet. The file may
+    have a byte order mark, any line ends, commas, semicolons or tabs, and the apostrophe that an export puts before what a
+    spreadsheet takes for a formula.
     Raises SourceError, with the row as a spreadsheet counts it, for a file that cannot be read or is no UTF-8 text, an
     unknown id or label, two different labels for one answer, and where there is no label at all.
     """

@@ -100,7 +100,7 @@ def test_a_judge_of_this_machine_labels_the_same_in_a_batch_and_one_by_one(rasho
     together = labels(rashomon, "judge@")
     assert len(together) == count
     assert set(together) <= LABELS
-    assert len(Counter(together)) > 1, "it reads what it is to label"
+    assert count < 100 or len(Counter(together)) > 1, "it reads what it is to label"
     make_run(Workspace(rashomon.home / "alone"), count, answer)
     alone = Rashomon(rashomon.home, {"text_width": 1}, {"RASHOMON_WORKSPACE": str(rashomon.home / "alone")})
     alone.run("judge", "r", "--judge", rashomon.home / "judge")
