@@ -186,7 +186,11 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
         for group, source in {(r.instance.group, r.instance.strata.get("source", "")) for r in records}
         if source
     )
-    of = f" ({', '.join(f'{count // len(runs)} of {source}' for source, count in sorted(sources.items()))})" if sources else ""
+    of = (
+        f" ({', '.join(f'{count // len(runs)} of {source}' for source, count in sorted(sources.items()))})"
+        if sources
+        else ""
+    )
     note = f"Rows marked (paper) rest on {benchmark.paper_rows}; the rows above on {len(examples)} examples{of}."
     return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note))
 
