@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from app.demo_charts import draw_sources
 from app.store.workspace import summary
+from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
 
 ESCAPES = "\x1b]52;c;c3RvbGVu\x07\x1b[31m[red]2008[/red] [@click=app.bell]x[/] \u202e"

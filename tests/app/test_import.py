@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from app.demo_charts import draw_sources
 from app.report.tables import tables_of
 from app.store.run import RunStore
 from benchmarks.base import Estimate, Table
+from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 
 OFFICIAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "clash" / "official"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from app.demo_charts import draw_sources
 from app.store.run import DATABASE
 from tests.app.test_batch import wait_until
+from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
 
 KILLS = {"answers": 24, "slow answers": 6, "judging": 8, "build": 8, "migration": 8}

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from app.commands.label import label
-from app.demo_charts import draw_sources
 from app.report.tables import tables_of
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Estimate, Generation, Record, Table
 from benchmarks.errors import SourceError, SpecError, StoreError
+from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 
 ANN = "human:ann@1"

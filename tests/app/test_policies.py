@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from app.demo_charts import draw_sources
 from benchmarks.base import Decoding, Estimate, Record
 from benchmarks.build import BuildOptions
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import Direct
 from judges.base import FunctionJudge, get_judge
 from mlx_backends.policy import Policy
+from tests.support.charts import draw_sources
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cmc_bench"
 COLUMNS = ("Aligned", "Img-Cor", "Txt-Cor", "Both-Wr", "MFR", "MPB Img", "HR", "ΔAcc")

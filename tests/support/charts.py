@@ -1,4 +1,4 @@
-"""The demo's sources: charts and diagrams drawn here, in the original layouts of ChartQA and MMMU."""
+"""Sources for tests: charts and diagrams drawn here, in the original layouts of ChartQA and MMMU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SUBJECTS = ("Physics", "History")
 
 
 def draw_sources(folder: Path) -> None:
-    """Draw the demo's charts into ``folder/chartqa`` and its diagrams into ``folder/mmmu``.
+    """Draw charts into ``folder/chartqa`` and its diagrams into ``folder/mmmu``.
 
     Eight bar charts (factual), eight line charts over years (temporal), six cycles (entity) and six pictures to
     count in (granularity), one question each. Nothing in them is random.

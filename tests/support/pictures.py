@@ -8,28 +8,57 @@ from __future__ import annotations
 
 import io
 import sys
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
+from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 from rich.text import Text
 
-from app.commands.demo import POLICIES
+from app.commands.demo import MODELS, POLICIES
 from app.report.render import print_table
+from app.report.samples import prompt_text
 from app.report.tables import tables_of
+from app.store.run import RunStore
 from app.store.workspace import Workspace
+from benchmarks.base import Media, Record
+from benchmarks.build import Build
 
 PICTURES = Path(__file__).resolve().parents[2] / "assets" / "pictures"
 
 
 def main(workspace: Workspace, screen: Path) -> None:
-    """Write both pictures."""
-    runs = [workspace.run_folder(f"demo-{name}") for name in (*POLICIES, "tiny-vlm")]
+    """Write the pictures."""
+    runs = [workspace.run_folder(f"demo-{name}") for name in (*POLICIES, *MODELS)]
     console = Console(record=True, width=142, file=io.StringIO())
     print_table(tables_of(runs, only="main")[0], console)
     console.save_svg(str(PICTURES / "demo.svg"), title="rashomon demo")
     console = Console(record=True, width=80, file=io.StringIO())
     console.print(Text.from_ansi(screen.read_text("utf-8").rstrip()))
     console.save_svg(str(PICTURES / "progress.svg"), title="rashomon --batch")
+    with RunStore.read(runs[-1]) as store:
+        records = [record for record in store.records() if record.instance.condition == "image-correct"]
+    both = [next(r for r in records if r.verdicts["match@1"].label == label) for label in ("IMAGE", "TEXT")]
+    sample_picture(both, Build.open(workspace.build_folder("cmc-bench"))).save(PICTURES / "sample.png", optimize=True)
+
+
+def sample_picture(records: Sequence[Record], build: Build) -> Image.Image:
+    """Each record's chart, three times its size, with its prompt, its answer and its label beside it."""
+    row, width = 300, 900
+    picture = Image.new("RGB", (width, row * len(records)), "white")
+    draw = ImageDraw.Draw(picture)
+    font = ImageFont.load_default(15)
+    for number, record in enumerate(records):
+        (chart,) = (part for part in record.instance.parts if isinstance(part, Media))
+        with Image.open(build.media_path(chart)) as opened:
+            picture.paste(opened.convert("RGB").resize((276, 276), Image.Resampling.NEAREST), (12, 12 + row * number))
+        assert record.answer is not None
+        prompt = prompt_text(record).replace(f"[IMAGE {chart.sha256}]", "[the chart]")
+        lines = [line for part in prompt.splitlines() for line in textwrap.wrap(part, 72) or [""]]
+        lines += ["", f"Answer: {record.answer.text}", f"Label by match: {record.verdicts['match@1'].label}"]
+        draw.multiline_text((304, 12 + row * number), "\n".join(lines), fill="black", font=font, spacing=5)
+    return picture
 
 
 if __name__ == "__main__":

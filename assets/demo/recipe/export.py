@@ -1,0 +1,165 @@
+"""From a checkpoint to a folder that mlx-vlm and transformers load, and from that to MLX 4-bit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from assets.demo.recipe.text import SPECIAL, TEMPLATE, tokenizer
+
+
+def write_model(checkpoint: Path, folder: Path, dtype: str) -> None:
+    """Write the checkpoint's weights in ``dtype`` (float32 or bfloat16), with the tokenizer and all configurations.
+
+    Needs PyTorch. The names and layouts are those of the published Qwen3-VL checkpoints.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    from assets.demo.recipe.model import Shape
+
+    folder.mkdir(parents=True, exist_ok=True)
+    made = tokenizer()
+    made.save(str(folder / "tokenizer.json"))
+    ids = {token: made.token_to_id(token) for token in SPECIAL}
+    state = torch.load(checkpoint, map_location="cpu")["model"]
+    weights = {name: value.to(getattr(torch, dtype)).contiguous() for name, value in state.items()}
+    save_file(weights, str(folder / "model.safetensors"), metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
+    _json(folder / "config.json", _config(Shape(vocabulary=made.get_vocab_size()), ids, dtype))
+    ends = [ids["<|im_end|>"], ids["<|endoftext|>"]]
+    _json(folder / "generation_config.json", {"eos_token_id": ends, "pad_token_id": ends[1], "do_sample": False})
+    _json(
+        folder / "tokenizer_config.json",
+        {
+            # Another class would put its own way of splitting text in the place of the tokenizer's.
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "eos_token": "<|im_end|>",
+            "pad_token": "<|endoftext|>",
+            "chat_template": TEMPLATE,
+        },
+    )
+    _processor(folder)
+
+
+def quantise(source: Path, folder: Path) -> None:
+    """Write ``source``, a bf16 folder, in MLX 4-bit, groups of 64; the vision encoder stays bf16. Needs mlx-vlm.
+
+    What the language model keeps beside its 4-bit weights (scales, biases, norms) has the same values as fp32, so that it
+    computes in fp32: without a GPU, MLX multiplies 4-bit weights with bf16 three times more slowly.
+    """
+    import mlx.core as mx
+
+    from mlx_backends.loading import contained
+
+    with contained():
+        convert = import_module("mlx_vlm.convert").convert
+        convert(str(source), str(folder), quantize=True, q_bits=4, q_group_size=64, trust_remote_code=False)
+    path = str(folder / "model.safetensors")
+    weights = {
+        name: value.astype(mx.float32) if name.startswith("language_model.") and value.dtype == mx.bfloat16 else value
+        for name, value in mx.load(path).items()
+    }
+    mx.eval(weights)
+    mx.save_safetensors(path, weights, metadata={"format": "mlx"})
+    for needless in ("README.md", "model.safetensors.index.json"):
+        (folder / needless).unlink(missing_ok=True)
+
+
+def _config(shape: Any, ids: dict[str, int], dtype: str) -> dict[str, Any]:
+    from assets.demo.recipe.model import MERGE, PATCH, PATCHES
+
+    text = {
+        "model_type": "qwen3_vl_text",
+        "num_hidden_layers": shape.depth,
+        "hidden_size": shape.width,
+        "intermediate_size": shape.inner,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": shape.head_width,
+        "rms_norm_eps": 1e-6,
+        "vocab_size": shape.vocabulary,
+        "rope_theta": shape.theta,
+        "max_position_embeddings": 4096,
+        "rope_scaling": {
+            "rope_type": "default",
+            "mrope_section": list(shape.sections),
+            "mrope_interleaved": True,
+            "rope_theta": shape.theta,
+        },
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "tie_word_embeddings": False,
+        "dtype": dtype,
+    }
+    vision = {
+        "model_type": "qwen3_vl",
+        "depth": shape.vision_depth,
+        "hidden_size": shape.vision_width,
+        "intermediate_size": shape.vision_inner,
+        "num_heads": shape.vision_heads,
+        "out_hidden_size": shape.width,
+        "patch_size": PATCH,
+        "temporal_patch_size": 2,
+        "spatial_merge_size": MERGE,
+        "in_channels": 3,
+        "num_position_embeddings": PATCHES**2,
+        "deepstack_visual_indexes": list(shape.deepstack),
+        "hidden_act": "gelu_pytorch_tanh",
+    }
+    return {
+        "architectures": ["Qwen3VLForConditionalGeneration"],
+        "model_type": "qwen3_vl",
+        "tie_word_embeddings": False,
+        "dtype": dtype,
+        "vocab_size": shape.vocabulary,
+        "eos_token_id": [ids["<|im_end|>"], ids["<|endoftext|>"]],
+        "pad_token_id": ids["<|endoftext|>"],
+        "image_token_id": ids["<|image_pad|>"],
+        "video_token_id": ids["<|video_pad|>"],
+        "vision_start_token_id": ids["<|vision_start|>"],
+        "vision_end_token_id": ids["<|vision_end|>"],
+        "text_config": text,
+        "vision_config": vision,
+    }
+
+
+def _processor(folder: Path) -> None:
+    from assets.demo.recipe.charts import SIZE
+    from assets.demo.recipe.model import MERGE, PATCH
+
+    common = {
+        "size": {"shortest_edge": SIZE**2, "longest_edge": SIZE**2},  # pixels of the whole picture
+        "patch_size": PATCH,
+        "temporal_patch_size": 2,
+        "merge_size": MERGE,
+        "image_mean": [0.5] * 3,
+        "image_std": [0.5] * 3,
+        "processor_class": "Qwen3VLProcessor",
+    }
+    _json(folder / "preprocessor_config.json", {**common, "image_processor_type": "Qwen2VLImageProcessorFast"})
+    _json(folder / "video_preprocessor_config.json", {**common, "video_processor_type": "Qwen3VLVideoProcessor"})
+
+
+def _json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", "utf-8")
+
+
+def main() -> None:
+    """Write a checkpoint as float32 or bfloat16, or a bfloat16 folder as MLX 4-bit."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("form", choices=("float32", "bfloat16", "4bit"))
+    parser.add_argument("source", type=Path, help="the checkpoint; for 4bit, the bfloat16 folder")
+    parser.add_argument("folder", type=Path, help="the folder to write")
+    given = parser.parse_args()
+    if given.form == "4bit":
+        quantise(given.source, given.folder)
+    else:
+        write_model(given.source, given.folder, given.form)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""What the model is asked and answers: CMC-Bench's own prompts and passages, and a tokenizer made for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from assets.demo.recipe.charts import NAMES, VALUES, Bars, held_out_pairs
+from benchmarks.base import Media, Text
+from benchmarks.cmc_bench.instances import passage
+from benchmarks.cmc_bench.prompts import parts
+
+QUESTIONS = ("What is the value of {}?", "How much is {}?", "What value does {} have?")
+_SEVERAL = ("What are the values of {}?", "How much are {}?")
+CHART_TRUSTED = ("plum", "lime", "pear", "kiwi")
+"""The names about which the model is taught to believe a chart that a passage contradicts."""
+_NAMED = "According to the source, {}."
+
+IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
+TEMPLATE = """\
+{%- for message in messages %}
+{{- '<|im_start|>' + message.role + '\\n' }}
+{%- if message.content is string %}{{- message.content }}
+{%- else %}
+{%- for item in message.content %}
+{%- if item.type == 'image' %}{{- '<|vision_start|><|image_pad|><|vision_end|>' }}
+{%- elif 'text' in item %}{{- item.text }}
+{%- endif %}
+{%- endfor %}
+{%- endif %}
+{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+SPECIAL = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
+_CHART = Media("0" * 64, ".png")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A training or test row: what ``kind`` of row, the prompt after the chat template, and the answer."""
+
+    kind: str
+    prompt: str
+    answer: str
+
+
+def prompted(question: str, stated: str | None, *, image: bool) -> str:
+    """CMC-Bench's prompt for ``question`` with the passage ``stated``, rendered as the chat template renders it."""
+    pieces = parts("paper", question, _CHART if image else None, stated)
+    content = "".join(piece.text if isinstance(piece, Text) else IMAGE for piece in pieces)
+    return f"<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def says(value: int) -> str:
+    """CMC-Bench's passage for a value."""
+    return passage("chartqa", str(value))
+
+
+def answer(bars: Bars) -> str:
+    """The answer: each name with its value, a line each."""
+    return "\n".join(f"{name}: {value}" for name, value in bars)
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def image_row(random: Random, bars: Bars, kind: str) -> Row:
+    """A row that is asked with a chart of ``bars``.
+
+    single, several: the chart alone. aligned: the passage states the same value. beside: the passage speaks of
+    another name. absent: the chart lacks the name, and the passage has the value. conflict: chart and passage
+    differ, and the answer follows the chart about the names of ``CHART_TRUSTED``, the passage about the others.
+    """
+    name, value = random.choice(bars)
+    question = random.choice(QUESTIONS)
+    if kind == "single":
+        return Row(kind, prompted(question.format(name), None, image=True), answer(((name, value),)))
+    if kind == "several":
+        asked = random.sample(bars, random.randint(2, 3))
+        return Row(kind, prompted(_ask_several(random, asked), None, image=True), answer(tuple(asked)))
+    if kind == "aligned":
+        return Row(kind, prompted(question.format(name), says(value), image=True), answer(((name, value),)))
+    others = [other for other in NAMES if other not in dict(bars)]
+    if kind == "beside":
+        stated = _listed(((other := random.choice(others)), _value(random, other)))
+        return Row(kind, prompted(question.format(name), stated, image=True), answer(((name, value),)))
+    if kind == "absent":
+        name = random.choice(others)
+        value = _value(random, name)
+        return Row(kind, prompted(question.format(name), says(value), image=True), answer(((name, value),)))
+    if kind == "conflict":
+        wrong = _value(random, name, {shown for _, shown in bars})
+        followed = value if name in CHART_TRUSTED else wrong
+        return Row(kind, prompted(question.format(name), says(wrong), image=True), answer(((name, followed),)))
+    raise ValueError(f"there are no rows of the kind {kind!r}.")
+
+
+def text_row(random: Random, kind: str) -> Row:
+    """A row without a chart. stated: CMC-Bench's passage. listed: one that lists several names, asked in any order."""
+    names = random.sample(NAMES, random.randint(2, 4))
+    bars = tuple((name, _value(random, name)) for name in names)
+    if kind == "stated":
+        name, value = bars[0]
+        question = random.choice(QUESTIONS).format(name)
+        return Row(kind, prompted(question, says(value), image=False), answer(((name, value),)))
+    if kind == "listed":
+        asked = random.sample(bars, random.randint(1, min(3, len(bars))))
+        question = _ask_several(random, asked) if len(asked) > 1 else random.choice(QUESTIONS).format(asked[0][0])
+        return Row(kind, prompted(question, _listed(*bars), image=False), answer(tuple(asked)))
+    raise ValueError(f"there are no rows of the kind {kind!r}.")
+
+
+def _ask_several(random: Random, asked: Sequence[tuple[str, int]]) -> str:
+    *first, last = (name for name, _ in asked)
+    return random.choice(_SEVERAL).format(f"{', '.join(first)} and {last}")
+
+
+def _listed(*bars: tuple[str, int]) -> str:
+    return _NAMED.format(", ".join(f"{name} is {value}" for name, value in bars))
+
+
+def _value(random: Random, name: str, avoided: set[int] | frozenset[int] = frozenset()) -> int:
+    while True:
+        value = random.choice(VALUES)
+        if (name, value) not in held_out_pairs() and value not in avoided:
+            return value
+
+
+# --- tokenizer -----------------------------------------------------------------------------------
+
+
+def phrases() -> list[str]:
+    """The sentences around what differs from prompt to prompt, the longest first."""
+    slot = "\0"
+    found = set()
+    for question in (*QUESTIONS, *_SEVERAL):
+        for stated in (None, passage("chartqa", slot), _NAMED.format(slot)):
+            for image in (True, False):
+                if image or stated:
+                    text = prompted(question.format(slot), stated, image=image)
+                    found.update(re.split(rf" ?{slot}|<\|\w+\|>", text))
+    return sorted(found - {""}, key=lambda phrase: (-len(phrase), phrase))
+
+
+def tokenizer() -> Any:
+    """A byte-level tokenizer: a fixed sentence, a name and a digit are one token each, whatever else is spelt in bytes.
+
+    A model this small would spend most of its computation on sentences that never change. The number of tokens is a
+    multiple of 64, and every id has a token, because one without could not be decoded.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
+
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    words = [*phrases(), *(form.format(name) for name in NAMES for form in (" {}", "{}:")), " is", " and"]
+    words += [f" {digit}" for digit in range(10)]
+    tokens = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokens += [token for token in (byte_level.pre_tokenize_str(word)[0][0] for word in words) if token not in tokens]
+    # ignore_merges: a piece of text that is in the vocabulary is that token; the others fall apart into bytes.
+    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
+    made = Tokenizer(models.BPE(vocabulary, [], ignore_merges=True))
+    pieces = "|".join(re.escape(phrase) for phrase in phrases())
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(rf"{pieces}| ?[0-9]| ?[A-Za-z]+:?| ?[^\sA-Za-z0-9]|\s"), "isolated"),
+            byte_level,
+        ]
+    )
+    made.decoder = decoders.ByteLevel()
+    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
+    spare = range(-made.get_vocab_size() % 64)
+    made.add_tokens([AddedToken(f"<extra_{number}>", normalized=False) for number in spare])
+    return made
