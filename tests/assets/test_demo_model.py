@@ -25,7 +25,7 @@ from mlx_backends.registry import load_backend
 
 DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
 MODELS = ("model-bf16", "model-4bit")
-CHARTS = 48
+CHARTS = 36
 """How many of the held-out charts are asked about here; an eighth of unlucky ones among them is 0.125."""
 
 
