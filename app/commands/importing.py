@@ -16,8 +16,9 @@ from app.commands.judge import judge as judge_run
 from app.config import RunSpec, parse
 from app.engine.plan import chosen_instances, create, identity_of, open_build
 from app.paths import typed_path
+from app.store.database import DATABASE
 from app.store.rows import Answer
-from app.store.run import DATABASE, RunStore
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Generation, Imported, Instance, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SourceError, SpecError, StoreError

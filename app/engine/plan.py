@@ -16,8 +16,9 @@ import tomli_w
 
 from app.config import RunSpec, parse
 from app.paths import typed_path
+from app.store.database import DATABASE
 from app.store.failure import StoreFullError
-from app.store.run import DATABASE, RunStore
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Instance, Media, get_benchmark
 from benchmarks.build import Build

@@ -7,43 +7,23 @@ durable when :meth:`RunStore.commit` returns; the progress counters are kept in 
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from app.store.failure import explained
+from app.store.database import PAGE, storable
 from app.store.rows import Answer, Judged, Pending, Progress
-from app.store.schema import MIGRATIONS, migrate, schema_version
-from benchmarks.base import (
-    Generation,
-    Instance,
-    Record,
-    Verdict,
-    canonical_json,
-    instance_from_json,
-    instance_to_json,
-)
-from benchmarks.errors import StoreError
+from app.store.verdicts import Verdicts
+from benchmarks.base import Instance, Record, Verdict, canonical_json, instance_from_json, instance_to_json
 
-DATABASE = "run.sqlite"
-_PAGE = 256
 _FIGURES = ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory")
 
 
-class RunStore:
-    """One run's database. Open it through :meth:`create`, :meth:`open` or :meth:`read`."""
-
-    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
-        self.folder = folder
-        self._db = connection
-        self._engine_id: int | None = None
-
-    # --- opening ---------------------------------------------------------------------------------
+class RunStore(Verdicts):
+    """One run's store. Open it through :meth:`create`, :meth:`open` or :meth:`read`."""
 
     @classmethod
     def create(cls, folder: Path, meta: Mapping[str, Any], instances: Iterable[Instance]) -> Self:
@@ -54,106 +34,15 @@ class RunStore:
         store = cls._connect(folder)
         with store._transaction():
             for key, value in meta.items():
-                store._db.execute("INSERT INTO meta VALUES (?, ?)", (key, _storable(canonical_json(value))))
+                store._db.execute("INSERT INTO meta VALUES (?, ?)", (key, storable(canonical_json(value))))
             totals: dict[str, int] = defaultdict(int)
             for ordinal, instance in enumerate(instances):
                 totals[instance.condition] += 1
-                body = _storable(canonical_json(instance_to_json(instance)))
-                row = (ordinal, _storable(instance.id), instance.condition, body)
+                body = storable(canonical_json(instance_to_json(instance)))
+                row = (ordinal, storable(instance.id), instance.condition, body)
                 store._db.execute("INSERT INTO instance (ordinal, id, condition, body) VALUES (?, ?, ?, ?)", row)
             store._db.executemany("INSERT INTO progress (condition, total) VALUES (?, ?)", totals.items())
         return store
-
-    @classmethod
-    def open(cls, folder: Path) -> Self:
-        """The run in ``folder``, to be written; brings its schema up to date. Raises StoreError."""
-        _must_exist(folder)
-        return cls._connect(folder)
-
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        """The run in ``folder``, read only, also from a folder that cannot be written. Raises StoreError."""
-        path = _must_exist(folder)
-        with explained(path):
-            try:
-                connection = _read_only(path, "mode=ro")
-            except sqlite3.OperationalError:
-                # In a folder that cannot be written a database in WAL mode opens only as immutable, which leaves its
-                # log unread: right if that is empty.
-                if _size(path.with_name(path.name + "-wal")):
-                    raise
-                connection = _read_only(path, "immutable=1")
-            version = schema_version(connection)
-        if 0 < version < len(MIGRATIONS):
-            connection.close()
-            cls.open(folder).close()
-            return cls.read(folder)
-        if version == 0:
-            raise StoreError(f"{folder} was never planned to the end; remove it and start its run again.")
-        return cls(folder, connection)
-
-    @classmethod
-    def _connect(cls, folder: Path) -> Self:
-        with explained(folder / DATABASE):
-            connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=30)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            # On macOS fsync leaves data in the drive's cache; F_FULLFSYNC does not. Elsewhere this does nothing.
-            connection.execute("PRAGMA fullfsync = ON")
-            connection.execute("PRAGMA checkpoint_fullfsync = ON")
-            connection.execute("PRAGMA foreign_keys = ON")
-            migrate(connection)
-        return cls(folder, connection)
-
-    def close(self) -> None:
-        """Close the database. Unless somebody is reading it, it becomes the one file ``run.sqlite``.
-
-        Out of WAL mode it can be copied as one file and read from a folder that cannot be written.
-        """
-        with suppress(sqlite3.OperationalError):  # a reader, a read-only connection, or a full disk: it stays as it is
-            self._db.execute("PRAGMA journal_mode = DELETE")
-        self._db.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with explained(self.folder / DATABASE):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        with explained(self.folder / DATABASE):
-            return self._db.execute(sql, values).fetchall()
-
-    # --- what the run is -------------------------------------------------------------------------
-
-    def meta(self, key: str, default: Any = None) -> Any:
-        """A value kept with the run, as JSON: "spec", "identity", "data", "created" ..."""
-        rows = self._rows("SELECT value FROM meta WHERE key = ?", (key,))
-        return json.loads(rows[0][0]) if rows else default
-
-    def set_meta(self, key: str, value: Any) -> None:
-        """Keep a JSON value with the run."""
-        with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, _storable(canonical_json(value))))
-
-    def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
-        """Replace a value by what ``change`` makes of it (of None where there is none), in one transaction."""
-        with self._transaction():
-            rows = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchall()
-            value = change(json.loads(rows[0][0]) if rows else None)
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, _storable(canonical_json(value))))
 
     def progress(self) -> list[Progress]:
         """How far each condition is, in the order the build first shows them."""
@@ -176,7 +65,7 @@ class RunStore:
             wanted = f" AND condition IN ({', '.join('?' * len(conditions))})"
         while True:
             rows = self._rows(
-                f"SELECT ordinal, body FROM instance WHERE NOT done AND ordinal > ?{wanted} ORDER BY ordinal LIMIT {_PAGE}",
+                f"SELECT ordinal, body FROM instance WHERE NOT done AND ordinal > ?{wanted} ORDER BY ordinal LIMIT {PAGE}",
                 (last, *conditions),
             )
             if not rows:
@@ -210,7 +99,7 @@ class RunStore:
                         answer.ordinal,
                         answer.step,
                         answer.request_digest,
-                        _storable(generation.text),
+                        storable(generation.text),
                         generation.finish_reason,
                         array("I", generation.tokens).tobytes(),
                         generation.prompt_tokens,
@@ -218,7 +107,7 @@ class RunStore:
                         generation.prefill_s,
                         generation.decode_s,
                         generation.peak_memory,
-                        None if generation.error is None else _storable(generation.error),
+                        None if generation.error is None else storable(generation.error),
                         generation.calls,
                         self._engine_id,
                         now,
@@ -242,116 +131,6 @@ class RunStore:
                     self._db.execute("UPDATE instance SET done = 1 WHERE ordinal = ?", (answer.ordinal,))
                 for verdict, correct in zip(answer.verdicts, answer.correct, strict=True):
                     self._add_verdict(cursor.lastrowid, answer.condition, verdict, correct, now)
-
-    def _add_verdict(self, generation: int | None, condition: str, verdict: Verdict, correct: bool, now: float) -> None:
-        self._db.execute(
-            "INSERT INTO verdict (generation, judge, status, label, reason, raw, flags, calls, prompt_tokens,"
-            " completion_tokens, judged_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                generation,
-                verdict.judge,
-                verdict.status,
-                verdict.label,
-                _storable(verdict.reason),
-                None if verdict.raw is None else _storable(verdict.raw),
-                canonical_json(verdict.flags),
-                verdict.calls,
-                verdict.prompt_tokens,
-                verdict.completion_tokens,
-                now,
-            ),
-        )
-        self._count_verdict(condition, verdict.judge, verdict.status, correct, 1)
-
-    def _count_verdict(self, condition: str, judge: str, status: str, correct: bool, by: int) -> None:
-        self._db.execute("INSERT OR IGNORE INTO judged (condition, judge) VALUES (?, ?)", (condition, judge))
-        self._db.execute(
-            "UPDATE judged SET labelled = labelled + ?, correct = correct + ?, unparsed = unparsed + ?,"
-            " failed = failed + ? WHERE condition = ? AND judge = ?",
-            (
-                by * (status == "labelled"),
-                by * correct,
-                by * (status == "unparsed"),
-                by * (status == "judge-failed"),
-                condition,
-                judge,
-            ),
-        )
-
-    # --- judging ---------------------------------------------------------------------------------
-
-    def unjudged(self, judge: str, conditions: Sequence[str] = (), *, after: int = -1) -> Iterator[tuple[int, Record]]:
-        """The answers of ``conditions`` (all if empty) without a verdict of ``judge``: (generation id, record).
-
-        In order of generation id, from the first one greater than ``after``; a page in memory at a time. An answer that
-        is an error is not judged.
-        """
-        wanted = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
-        while True:
-            rows = self._rows(
-                "SELECT g.id, i.ordinal, i.body FROM generation g JOIN instance i ON i.ordinal = g.instance"
-                " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
-                " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
-                " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
-                f"{wanted} ORDER BY g.id LIMIT {_PAGE}",
-                (after, judge, *conditions),
-            )
-            if not rows:
-                return
-            after = rows[-1][0]
-            marks = ", ".join("?" * len(rows))
-            generations = self._generations(f"instance IN ({marks})", [row[1] for row in rows])
-            for generation, ordinal, body in rows:
-                yield generation, Record(instance_from_json(json.loads(body)), tuple(generations[ordinal]))
-
-    def answer_of(self, instance: str) -> tuple[int, str] | None:
-        """(generation id, condition) of an instance's answer, if it has one that is no error."""
-        rows = self._rows(
-            "SELECT g.id, i.condition FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE i.id = ?"
-            " AND g.accepted AND i.done AND g.finish_reason != 'error' ORDER BY g.step DESC LIMIT 1",
-            (instance,),
-        )
-        return (rows[0][0], rows[0][1]) if rows else None
-
-    def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
-        """Make verdicts durable: (generation id, condition, verdict, whether its label is right).
-
-        What the same judge said of the same answer before is set aside.
-        """
-        now = time.time()
-        with self._transaction():
-            for generation, condition, verdict, correct in verdicts:
-                self._set_aside(verdict.judge, "g.id = ?", (generation,))
-                self._add_verdict(generation, condition, verdict, correct, now)
-
-    def retract(self, judge: str, *, instance: str | None = None, status: str | None = None) -> int:
-        """Set aside what ``judge`` said, of one instance or with one status; kept, no longer counted. How many it were."""
-        where, values = "1", list[str]()
-        if instance is not None:
-            where, values = where + " AND i.id = ?", [*values, instance]
-        if status is not None:
-            where, values = where + " AND v.status = ?", [*values, status]
-        with self._transaction():
-            return self._set_aside(judge, where, values)
-
-    def _set_aside(self, judge: str, where: str, values: Sequence[Any]) -> int:
-        benchmark_says: dict[str, list[str]] | None = None
-        found = self._db.execute(
-            "SELECT v.id, i.condition, v.status, v.label FROM verdict v JOIN generation g ON g.id = v.generation"
-            f" JOIN instance i ON i.ordinal = g.instance WHERE v.accepted AND g.accepted AND v.judge = ? AND {where}",
-            (judge, *values),
-        ).fetchall()
-        for verdict, condition, status, label in found:
-            benchmark_says = benchmark_says or self.meta("correct", {})
-            self._db.execute("UPDATE verdict SET accepted = 0 WHERE id = ?", (verdict,))
-            self._count_verdict(condition, judge, status, label in (benchmark_says or {}).get(condition, ()), -1)
-        return len(found)
-
-    def judge_usage(self, judge: str) -> tuple[int, int, int]:
-        """What ``judge`` has used in this run, verdicts set aside included: calls, prompt tokens, completion tokens."""
-        sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
-        ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM verdict WHERE judge = ?", (judge,))
-        return calls, prompt, completion
 
     def kept_replies(self) -> int:
         """How many answers cost no call, because the reply to an equal request had been kept."""
@@ -425,7 +204,7 @@ class RunStore:
         last = -1
         while True:
             rows = self._rows(
-                f"SELECT ordinal, body FROM instance WHERE {where} AND ordinal > ? ORDER BY ordinal LIMIT {_PAGE}",
+                f"SELECT ordinal, body FROM instance WHERE {where} AND ordinal > ? ORDER BY ordinal LIMIT {PAGE}",
                 (*values, last),
             )
             if not rows:
@@ -448,47 +227,3 @@ class RunStore:
     def engines(self) -> list[dict[str, Any]]:
         """Every engine that answered in this run."""
         return [json.loads(info) for (info,) in self._rows("SELECT info FROM engine ORDER BY id")]
-
-    def _generations(self, where: str, values: Sequence[Any]) -> dict[int, list[Generation]]:
-        found: dict[int, list[Generation]] = defaultdict(list)
-        for ordinal, instance_id, step, tokens, *rest in self._rows(
-            "SELECT g.instance, i.id, g.step, g.tokens, g.text, g.finish_reason, g.prompt_tokens, g.completion_tokens,"
-            " g.prefill_s, g.decode_s, g.peak_memory, g.error, g.calls"
-            " FROM generation g JOIN instance i ON i.ordinal = g.instance"
-            f" WHERE g.accepted AND g.{where} ORDER BY g.instance, g.step",
-            values,
-        ):
-            numbers = array("I")
-            numbers.frombytes(tokens)
-            text, finish_reason, *figures = rest
-            found[ordinal].append(Generation(f"{instance_id}#{step}", text, finish_reason, tuple(numbers), *figures))
-        return found
-
-
-def _must_exist(folder: Path) -> Path:
-    path = folder / DATABASE
-    if not path.is_file():
-        raise StoreError(f"{folder} is not a run: it has no {DATABASE}; `rashomon runs` lists the runs there are.")
-    return path
-
-
-def _read_only(path: Path, how: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, timeout=5)
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _storable(text: str) -> str:
-    # SQLite stores UTF-8; a lone surrogate has none and becomes its visible escape.
-    return text.encode("utf-8", "backslashreplace").decode()

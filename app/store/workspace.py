@@ -11,8 +11,9 @@ from typing import Any
 
 from app.locks import FileLock
 from app.paths import exists, typed_path
+from app.store.database import DATABASE
 from app.store.rows import Progress
-from app.store.run import DATABASE, RunStore
+from app.store.run import RunStore
 from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError, StoreError
 

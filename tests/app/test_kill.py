@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.run import DATABASE
+from app.store.database import DATABASE
 from tests.app.test_batch import wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -13,11 +14,12 @@ import pytest
 
 from app.engine.loop import answer_pending, judge_pending
 from app.locks import FileLock
+from app.store.database import DATABASE
 from app.store.failure import StoreFullError
 from app.store.rows import Answer, Progress
-from app.store.run import DATABASE, RunStore
+from app.store.run import RunStore
 from app.store.schema import MIGRATIONS
-from benchmarks.base import Generation, Instance, Text, Verdict
+from benchmarks.base import Generation, Instance, Text, Verdict, instance_to_json
 from benchmarks.errors import StoreError
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
 
@@ -227,7 +229,7 @@ def test_reading_a_run_of_an_older_version_brings_it_up_to_date(
     make(tmp_path, 2).close()
     newer = (*MIGRATIONS, "CREATE TABLE extra (x)")
     monkeypatch.setattr("app.store.schema.MIGRATIONS", newer)
-    monkeypatch.setattr("app.store.run.MIGRATIONS", newer)
+    monkeypatch.setattr("app.store.database.MIGRATIONS", newer)
     with RunStore.read(tmp_path) as store:
         assert store._rows("SELECT count(*) FROM extra") == [(0,)]
 
@@ -281,3 +283,30 @@ def test_looking_at_a_lock_refuses_nobody(tmp_path: Path) -> None:
         assert FileLock(tmp_path / "lock").holder() == "process 7"
         assert not FileLock(tmp_path / "lock").acquire("other", patience=0.05)
     assert FileLock(tmp_path / "lock").holder() is None
+
+
+def test_a_run_of_the_first_version_keeps_its_answers_and_verdicts(tmp_path: Path) -> None:
+    (instance,) = toy_instances(1)
+    with sqlite3.connect(tmp_path / DATABASE) as connection:
+        for statement in MIGRATIONS[0].split(";\n"):
+            connection.execute(statement)
+        connection.execute("PRAGMA user_version = 1")
+        for key, value in META.items():
+            connection.execute("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+        body = json.dumps(instance_to_json(instance))
+        connection.execute("INSERT INTO instance VALUES (0, ?, ?, ?, 1)", (instance.id, instance.condition, body))
+        connection.execute("INSERT INTO engine VALUES (1, '{}')")
+        connection.execute(
+            "INSERT INTO generation VALUES (1, 0, 0, 1, 'r', 'answer 4', 'stop', x'', 3, 2, 0.1, 0.2, 9, NULL, 1, 0.0)"
+        )
+        connection.execute("INSERT INTO verdict VALUES (1, 'even@1', 'labelled', 'YES', 'parity', NULL, 0.0)")
+        connection.execute("INSERT INTO progress (condition, total, done) VALUES (?, 1, 1)", (instance.condition,))
+        connection.execute("INSERT INTO judged VALUES (?, 'even@1', 1, 1, 0, 0)", (instance.condition,))
+    connection.close()
+    with RunStore.read(tmp_path) as store:
+        (record,) = store.records()
+        assert record.answer is not None
+        assert (record.answer.text, record.answer.calls) == ("answer 4", 1)
+        assert record.verdicts == {"even@1": Verdict("even@1", "labelled", "YES", "parity")}
+        (progress,) = store.progress()
+        assert progress.judged["even@1"].correct == 1
