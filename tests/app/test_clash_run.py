@@ -52,6 +52,7 @@ def samples(rashomon: Rashomon, run: str) -> bytes:
     return (rashomon.home / run / "samples.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_both_tasks_on_both_captions_answer_the_same(home: Path) -> None:
     rashomon = Rashomon(home)
     asked = ("--batch", "--benchmark", "clash", "--model", str(home / "tiny"), "--limit", "6", "--max-tokens", "8")

@@ -106,9 +106,10 @@ def test_a_folder_that_is_no_model_is_told_before_anything_runs(
     assert states(Rashomon(home)) == before
 
 
-def test_the_demo_ends_in_the_papers_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize("examples", [5, pytest.param(24, marks=pytest.mark.slow)])
+def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int) -> None:
     began = time.monotonic()
-    told = Rashomon(tmp_path).run("demo", "--display", "plain").stdout
+    told = Rashomon(tmp_path, {"examples": examples}).run("demo", "--display", "plain").stdout
     print(f"demo: {time.monotonic() - began:.1f} s")
     assert "Main results (Table 3)" in told
     for row in (

@@ -25,7 +25,7 @@ from mlx_backends.registry import load_backend
 
 DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
 MODELS = ("model-bf16", "model-4bit")
-CHARTS = 36
+CHARTS = 24
 """How many of the held-out charts are asked about here; an eighth of unlucky ones among them is 0.125."""
 
 
@@ -109,7 +109,7 @@ def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, held
         asked = next(name for name in NAMES if name in row["question"])
         assert ((asked, int(row["answer"])) in held_out_pairs()) == row["group"].endswith("unseen pair")
     unseen = [instance for instance in held.under("image-only") if evaluate.pair(instance) == "unseen"]
-    assert len(unseen) >= 10
+    assert len(unseen) >= 6
     assert shares(model, held, unseen)["IMAGE"] >= 0.8
 
 

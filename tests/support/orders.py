@@ -65,7 +65,7 @@ class Watched(Backend):
 def apply(orders: dict[str, Any]) -> None:
     """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``,
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
-    ``structured_without_metal``, ``text_width``."""
+    ``structured_without_metal``, ``text_width``, ``examples``."""
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe
@@ -100,6 +100,10 @@ def apply(orders: dict[str, Any]) -> None:
             add_row(writer, row)
 
         setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
+    if "examples" in orders:
+        from app.commands import demo
+
+        demo.EXAMPLES = orders["examples"]
     if "text_width" in orders:
         from mlx_backends import lm
 
