@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from app.report.render import print_table, to_json
-from app.report.tables import ASSETS
+from app.report.tables import published_cells
 from benchmarks.base import Cell, Estimate, Table, benchmark_names, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
 
@@ -13,11 +13,10 @@ from benchmarks.errors import SpecError
 def published(name: str, *, table: str | None, as_json: bool) -> None:
     """Print the tables of the paper of the benchmark called ``name``, or the one called ``table``."""
     benchmark = get_benchmark(name)
-    path = ASSETS / "published" / f"{name}.json"
-    if not path.is_file():
-        have = ", ".join(n for n in benchmark_names() if (ASSETS / "published" / f"{n}.json").is_file())
+    cells = published_cells(name)
+    if not cells:
+        have = ", ".join(each for each in benchmark_names() if published_cells(each))
         raise SpecError(f"the published tables of {name} are not here; there are those of {have}.")
-    cells = json.loads(path.read_text("utf-8"))
     names = list(dict.fromkeys(cell["table"] for cell in cells))
     if table is not None:
         wanted = [one for one in names if one.casefold() in (table.casefold(), f"table {table}".casefold())]

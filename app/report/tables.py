@@ -6,17 +6,19 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from app.report.people import on_the_sample, samples
-from app.report.whose import caveat, judge_of, present, references
+from app.report.whose import caveat, judge_of, panel_of, present, references
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Estimate, Record, Table, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
 from judges.agreement import agreement_sentence, agreement_tables
 from judges.base import HUMAN
 from judges.corrected import corrected_table
-from judges.panel import member_ids, parse_panel, with_panel
+from judges.panel import member_ids, with_panel
 from mlx_backends.registry import IMPORTED
 
 RESAMPLES = 1000
@@ -48,7 +50,8 @@ def tables_of(
     finally:
         for store in stores:
             store.close()
-    panel = parse_panel(judge) if judge and judge not in judges else None
+    panel = panel_of(judge, judges)
+    members: tuple[str, ...] = ()
     if panel is not None:
         if panel.counts_flags and not benchmark.counts_flags:
             raise SpecError(
@@ -56,10 +59,9 @@ def tables_of(
             )
         found = {run: with_panel(records, panel, judges, benchmark.labels) for run, records in found.items()}
         # How a panel agrees with one of its members says nothing of how good it is.
-        measures = [one for one in measures if one not in member_ids(panel, judges)]
+        members = member_ids(panel, judges)
     tables = benchmark.tables(found, judge_id, resamples=RESAMPLES, seed=seed)
     if only is None or only in _OF_JUDGES:
-        members = () if panel is None else member_ids(panel, judges)
         tables += _of_judges(
             benchmark, found, judge_id, judges, {p: s for p, s in drawn.items() if p not in members}, seed
         )
@@ -67,7 +69,7 @@ def tables_of(
         if only not in (known := [table.name for table in tables]):
             raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
         tables = [table for table in tables if table.name == only]
-    whose = _Whose(found, measures, seed)
+    whose = _Whose(found, [one for one in measures if one not in members], seed)
     without = [run for run, records in found.items() if not any(judge_id in record.verdicts for record in records)]
     if without and len(without) < len(found):
         remarks.append(f"{judge_id} has not labelled {', '.join(without)}.")
@@ -179,31 +181,30 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
     rows = published_rows(table, benchmark.name)
     if not rows:
         return table
-    examples = {record.instance.group for records in runs.values() for record in records}
-    sources = Counter(
-        source
+    examples = {
+        (record.instance.group, record.instance.strata.get("source", ""))
         for records in runs.values()
-        for group, source in {(r.instance.group, r.instance.strata.get("source", "")) for r in records}
-        if source
-    )
-    of = (
-        f" ({', '.join(f'{count // len(runs)} of {source}' for source, count in sorted(sources.items()))})"
-        if sources
-        else ""
-    )
+        for record in records
+    }
+    sources = Counter(source for _, source in examples if source)
+    of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""
     note = f"Rows marked (paper) rest on {benchmark.paper_rows}; the rows above on {len(examples)} examples{of}."
     return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note))
 
 
 def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estimate | None, ...]]]:
     """The paper's rows for ``table``, in its columns; a cell that the paper lacks is None."""
-    path = ASSETS / "published" / f"{benchmark}.json"
-    if not path.is_file():
-        return []
     found: dict[str, dict[str, Estimate]] = {}
-    for cell in json.loads(path.read_text("utf-8")):
+    for cell in published_cells(benchmark):
         if cell.get("ours") == table.name:
             found.setdefault(cell["row"], {})[cell["column"]] = Estimate(
                 cell["value"], n=cell.get("n", 0), sd=cell.get("sd")
             )
     return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in found.items()]
+
+
+@cache
+def published_cells(benchmark: str) -> tuple[dict[str, Any], ...]:
+    """Every published figure of a benchmark's paper, in the paper's order; none where they are not here."""
+    path = ASSETS / "published" / f"{benchmark}.json"
+    return tuple(json.loads(path.read_text("utf-8"))) if path.is_file() else ()

@@ -8,7 +8,7 @@ from app.store.run import RunStore
 from benchmarks.base import Record, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import HUMAN, find_judge, get_judge, judge_names, newest
-from judges.panel import panel_id, parse_panel, with_panel
+from judges.panel import Panel, panel_id, parse_panel, with_panel
 
 PUBLISHED = "@published"
 """What the id of a judge ends with whose verdicts came with imported answers."""
@@ -40,10 +40,15 @@ def judge_of(stores: Sequence[RunStore], judge: str | None) -> str:
     raise SpecError(f"no judge {name!r} has labelled here; {did_you_mean(name, ids or judge_names())}")
 
 
+def panel_of(judge: str | None, ids: Sequence[str]) -> Panel | None:
+    """The panel that ``judge`` names, unless it is the id of one of ``ids``; None where it names no panel."""
+    return parse_panel(judge) if judge and judge not in ids else None
+
+
 def judged_records(store: RunStore, judge: str | None) -> list[Record]:
     """A run's records, with the verdicts of the panel that ``judge`` names, if it names one."""
     records, ids = list(store.records()), present([store])
-    panel = parse_panel(judge) if judge and judge not in ids else None
+    panel = panel_of(judge, ids)
     labels = get_benchmark(store.meta("spec")["benchmark"]).labels
     return records if panel is None else with_panel(records, panel, ids, labels)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -279,3 +280,15 @@ def test_a_panel_is_not_measured_by_its_own_members(workspace: Workspace) -> Non
 def test_a_line_of_thousands_of_digits_is_no_label(workspace: Workspace) -> None:
     take(workspace, says("9" * 5000, "1"))
     assert list(labelled(workspace).values()) == ["IMAGE"]
+
+
+def test_what_the_papers_rows_are_compared_with_is_counted_once_for_all_runs(workspace: Workspace, made: Path) -> None:
+    rashomon = Rashomon(made)
+    rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--limit", "3", "--name", "few")
+    folders = [workspace.runs_folder / "r", rashomon.workspace / "runs" / "few"]
+    by_source = Counter({(r.instance.group, r.instance.strata["source"]) for r in records(workspace)})
+    counts = Counter(source for _, source in by_source)
+    told = [note for note in table(tables_of(folders), "main").notes if note.startswith("Rows marked (paper)")]
+    assert told[0].endswith(
+        f"{len(by_source)} examples ({', '.join(f'{n} of {source}' for source, n in sorted(counts.items()))})."
+    )
