@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from benchmarks.errors import SpecError
+from benchmarks.errors import SourceError, SpecError
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
@@ -321,6 +321,15 @@ class Benchmark(ABC):
     @abstractmethod
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         """The instances of a build, in the build's order, with the parts of ``prompt_set``."""
+
+    def check(self, build: Build, prompt_set: str) -> None:
+        """Raise SourceError where ``build`` is another benchmark's, SpecError where there is no such prompt set."""
+        if build.benchmark != self.name:
+            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
+        if prompt_set not in self.prompt_sets:
+            raise SpecError(
+                f"{self.name} has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}"
+            )
 
     @abstractmethod
     def correct(self, condition: str, label: str) -> bool:

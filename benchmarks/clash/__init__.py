@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Figures, Imported, Instance, Record, Source, Table, did_you_mean
+from benchmarks.base import Benchmark, Figures, Imported, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.prompts import PROMPT_SETS
 from benchmarks.clash.terms import CONDITIONS, CORRECT, LABELS
-from benchmarks.errors import SourceError, SpecError
 from benchmarks.rubric import Rubric
 
 __all__ = ["Clash"]
@@ -55,10 +54,7 @@ class Clash(Benchmark):
         from benchmarks.clash.instances import instances
         from benchmarks.clash.sample import Sample
 
-        if build.benchmark != self.name:
-            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
-        if prompt_set not in self.prompt_sets:
-            raise SpecError(f"clash has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}")
+        self.check(build, prompt_set)
         seed = build.manifest["seed"]
         return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, seed))
 

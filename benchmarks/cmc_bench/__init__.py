@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Figures, Instance, Record, Source, Table, did_you_mean
+from benchmarks.base import Benchmark, Figures, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, HUB_IDS, LABELS, PAPER_CONDITIONS
-from benchmarks.errors import SourceError, SpecError
 from benchmarks.rubric import Rubric
 
 __all__ = ["CMCBench"]
@@ -42,10 +41,7 @@ class CMCBench(Benchmark):
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         from benchmarks.cmc_bench.instances import from_row
 
-        if build.benchmark != self.name:
-            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
-        if prompt_set not in self.prompt_sets:
-            raise SpecError(f"cmc-bench has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}")
+        self.check(build, prompt_set)
         return (from_row(row, prompt_set) for row in build.rows())
 
     @property

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Instance, Media, Part, Record, Source, Table, Text, did_you_mean
+from benchmarks.base import Benchmark, Instance, Media, Part, Record, Source, Table, Text
 from benchmarks.build import Build, BuildOptions
-from benchmarks.errors import SourceError, SpecError
 
 __all__ = ["Pope"]
 
@@ -45,10 +44,7 @@ class Pope(Benchmark):
         return build(sources, out, options)
 
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
-        if build.benchmark != self.name:
-            raise SourceError(f"{build.path} is a build of {build.benchmark}, not of {self.name}; name another folder.")
-        if prompt_set not in self.prompt_sets:
-            raise SpecError(f"pope has no prompt set {prompt_set!r}; {did_you_mean(prompt_set, self.prompt_sets)}")
+        self.check(build, prompt_set)
         return (_instance(row, prompt_set) for row in build.rows())
 
     def correct(self, condition: str, label: str) -> bool:
