@@ -13,6 +13,11 @@ MediaPath = Callable[[Media], Path]
 """Where a medium's file lies; handed to a backend so that a request need not carry its media."""
 
 
+def no_media(media: Media) -> Path:
+    """The MediaPath of whoever shows no media: judges, constructions. Raises RuntimeError, since being asked is a bug."""
+    raise RuntimeError(f"this engine is shown no media, and was asked for {media.name}")
+
+
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
     """What answered: kept with a run and compared when it is resumed.

@@ -17,9 +17,10 @@ from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.asking import TextModel
-from benchmarks.base import Benchmark, Media, did_you_mean, get_benchmark
+from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SpecError, StoreError
+from mlx_backends.base import no_media
 from mlx_backends.terms import Terms
 
 
@@ -113,13 +114,9 @@ def _text_model(
         if lease is not None:
             leased.append(lease)
             stack.callback(lease.release)
-    backend = load_backend(name, _no_media, force=force, terms=terms)
+    backend = load_backend(name, no_media, force=force, terms=terms)
     stack.callback(backend.close)
     return Asked(backend, None if backend.info.device == "remote" else ReplyCache(workspace.replies))
-
-
-def _no_media(media: Media) -> Path:
-    raise RuntimeError("a model that constructs is shown no media")
 
 
 def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:

@@ -25,13 +25,13 @@ from app.engine.loop import answer_pending, judge_pending
 from app.engine.supervise import Job
 from app.locks import FileLock
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, Media, get_benchmark
+from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, StoreError
 from benchmarks.protocols import Direct
 from judges.base import FunctionJudge, Judge, find_judge
 from judges.rubric import RubricJudge
-from mlx_backends.base import Backend, MediaPath
+from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.terms import Terms
 
@@ -111,7 +111,7 @@ class Worker:
                 terms = self._terms(store, store.judge_usage(judge.id))
                 if self.job.retry_failed:  # the replies that could not be read are kept too
                     terms = replace(terms, replies=None)
-                elsewhere.append((judge, load_backend(judge.model, _no_media, terms=terms)))
+                elsewhere.append((judge, load_backend(judge.model, no_media, terms=terms)))
                 self._forget_failures(store, judge)
         with Beside(store.folder, elsewhere, benchmark, stop):
             self._answer(store, spec, functions, benchmark)
@@ -157,7 +157,7 @@ class Worker:
             return
         enter(store, judge, accept_engine=self.job.accept_engine)
         some = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
-        backend = self._backend(store, judge.model, _no_media, self.job.terms) if some else None
+        backend = self._backend(store, judge.model, no_media, self.job.terms) if some else None
         if backend is not None:
             self._forget_failures(store, judge)
             self._note(store, "judging", f"by {judge.id}")
@@ -204,10 +204,6 @@ class Worker:
         if self.lease is not None:
             self.lease.release()
         self.lease = None
-
-
-def _no_media(media: Media) -> Path:
-    raise RuntimeError("a judge is shown no media")
 
 
 def main() -> None:

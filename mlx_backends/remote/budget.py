@@ -6,11 +6,10 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.base import JSONObject, Media, Request, Text
 from benchmarks.errors import BudgetError, SpecError
-from mlx_backends.base import MediaPath
+from mlx_backends.base import MediaPath, no_media
 from mlx_backends.remote.images import Images
 from mlx_backends.terms import Terms
 
@@ -69,17 +68,13 @@ def estimate(requests: Iterable[Request], terms: Terms, media: MediaPath | None 
 
     ``media`` may be left out where the requests show none. Raises SpecError where the terms do not fit together.
     """
-    budget, images = Budget(terms), Images(media or _no_media)
+    budget, images = Budget(terms), Images(media or no_media)
     calls = prompt = completion = shown = 0
     for request in requests:
         needed = size(request, images)
         calls, prompt, completion = calls + 1, prompt + needed.prompt, completion + needed.completion
         shown += sum(isinstance(part, Media) for message in request.messages for part in message.parts)
     return Estimated(calls, prompt, completion, shown, budget.cost(prompt, completion))
-
-
-def _no_media(media: Media) -> Path:
-    raise ValueError(f"nobody said where {media.name} lies")
 
 
 class Budget:
