@@ -76,7 +76,7 @@ def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> It
     if file.name.endswith(".parquet"):
         pairs: Iterable[tuple[int, Any]] = _parquet(file, name)
     elif file.name.endswith(".jsonl"):
-        pairs = _json_lines(file)
+        pairs = json_lines(file)
     else:
         pairs = _json(file, name)
     for number, fields in pairs:
@@ -130,7 +130,11 @@ def _file_loader(path: str, places: Iterable[Path]) -> Loader:
     raise RowProblem(f"the image {MISSING}")
 
 
-def _json_lines(file: Path) -> Iterator[tuple[int, Any]]:
+def json_lines(file: Path) -> Iterator[tuple[int, Any]]:
+    """The lines of a JSON-lines file that are not blank, numbered from 1; None for one that is not JSON.
+
+    Raises SourceError where the file cannot be read.
+    """
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Generation, Imported, Instance, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SourceError, SpecError, StoreError
+from benchmarks.files import json_lines
 from judges.base import find_judge
 from mlx_backends.registry import IMPORTED, describe
 
@@ -139,31 +139,17 @@ def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[Imported]
     """The answers in a JSON-lines file, each an object of an instance's id and an answer. Raises SourceError by line."""
     known = {instance.id: instance for instance in instances}
     seen: set[str] = set()
-    with path.open(encoding="utf-8-sig", errors="strict") as lines:
-        for number, line in enumerate(_decoded(lines, path), 1):
-            if not line.strip():
-                continue
-            where = f"{path.name}, line {number}"
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise SourceError(f"{where} is not a JSON object: {error}.") from error
-            if not isinstance(row, dict):
-                raise SourceError(f"{where} is not a JSON object; it needs an id and an answer.")
-            identifier, answer = _field(row, _ID_FIELDS, where), _field(row, _ANSWER_FIELDS, where)
-            if identifier not in known:
-                raise SourceError(f"{where}: the build has no instance {identifier[:80]!r}; is --data the right build?")
-            if identifier in seen:
-                raise SourceError(f"{where}: instance {identifier!r} is answered a second time; keep one answer.")
-            seen.add(identifier)
-            yield Imported(known[identifier], answer)
-
-
-def _decoded(lines: Iterator[str], path: Path) -> Iterator[str]:
-    try:
-        yield from lines
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 text; save it as JSON lines in UTF-8.") from error
+    for number, row in json_lines(path):
+        where = f"{path.name}, line {number}"
+        if not isinstance(row, dict):
+            raise SourceError(f"{where} is not a JSON object; it needs an id and an answer.")
+        identifier, answer = _field(row, _ID_FIELDS, where), _field(row, _ANSWER_FIELDS, where)
+        if identifier not in known:
+            raise SourceError(f"{where}: the build has no instance {identifier[:80]!r}; is --data the right build?")
+        if identifier in seen:
+            raise SourceError(f"{where}: instance {identifier!r} is answered a second time; keep one answer.")
+        seen.add(identifier)
+        yield Imported(known[identifier], answer)
 
 
 def _field(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
@@ -177,6 +163,7 @@ def _sha256(path: Path) -> str:
     try:
         if path.stat().st_size > _LARGEST:
             raise SourceError(f"{path} is larger than 1 GiB; split it.")
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}.") from error

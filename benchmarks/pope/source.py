@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -13,8 +12,10 @@ from typing import Any
 from benchmarks.base import did_you_mean, digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.errors import MediaError, SourceError, SpecError
+from benchmarks.files import Skipped, json_lines
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
 
+_POPE = "pope"
 SETTINGS = ("random", "popular", "adversarial")
 LAYOUT = (
     "a folder with coco_pope_random.json, coco_pope_popular.json and coco_pope_adversarial.json, and COCO's images beside "
@@ -47,14 +48,6 @@ class Question:
         return f"pope-{digest([self.setting, self.image_id, self.text])[:16]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A row that is left out, and why."""
-
-    row: str
-    reason: str
-
-
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
     """Write the questions whose image is there to ``out``; see ``Benchmark.build``. ``options.per_stratum`` is not used.
 
@@ -75,9 +68,9 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         seen: set[str] = set()
         for folder in folders["pope"]:
             for found in questions(folder):
-                row = found if isinstance(found, Left) else _row(found, seen, images)
-                if isinstance(row, Left):
-                    writer.add_skipped("pope", row.row, row.reason)
+                row = found if isinstance(found, Skipped) else _row(found, seen, images)
+                if isinstance(row, Skipped):
+                    writer.add_skipped(row.source, row.row, row.reason)
                     left[row.reason] += 1
                     continue
                 seen.add(row["id"])
@@ -95,36 +88,27 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         return writer.finish(manifest, replace=options.replace)
 
 
-def questions(folder: Path) -> Iterator[Question | Left]:
+def questions(folder: Path) -> Iterator[Question | Skipped]:
     """The rows of the three files in ``folder``, setting by setting. Raises SourceError where there is none of the files."""
     found = [(setting, file) for setting in SETTINGS if (file := folder / f"coco_pope_{setting}.json").is_file()]
     if not found:
         raise SourceError(f"{folder} has no questions of POPE; expected {LAYOUT}.")
     for setting, file in found:
-        try:
-            lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
-        except OSError as error:
-            raise SourceError(f"{file} cannot be read ({error.strerror}); check that it may be read.") from error
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield _question(setting, f"{file.name}:{number}", line)
+        for number, fields in json_lines(file):
+            yield _question(setting, f"{file.name}:{number}", fields)
 
 
-def _question(setting: str, row: str, line: bytes) -> Question | Left:
-    try:
-        fields: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return Left(row, NOT_A_ROW)
+def _question(setting: str, row: str, fields: Any) -> Question | Skipped:
     if not isinstance(fields, dict):
-        return Left(row, NOT_A_ROW)
+        return Skipped(_POPE, row, NOT_A_ROW)
     name, text, answer = (fields.get(key) for key in ("image", "text", "label"))
     if not (isinstance(name, str) and isinstance(text, str) and isinstance(answer, str)):
-        return Left(row, NOT_A_ROW)
+        return Skipped(_POPE, row, NOT_A_ROW)
     text, answer = text.strip(), answer.strip().casefold()
     if answer not in ("yes", "no") or not 0 < len(text) <= _LONGEST or not text.isprintable():
-        return Left(row, NOT_A_ROW)
+        return Skipped(_POPE, row, NOT_A_ROW)
     known = _NAME.fullmatch(name)
-    return Question(row, setting, int(known[1]), name, text, answer) if known else Left(row, NO_ID)
+    return Question(row, setting, int(known[1]), name, text, answer) if known else Skipped(_POPE, row, NO_ID)
 
 
 class _Images:
@@ -156,12 +140,12 @@ class _Images:
         return media.sha256, media.suffix
 
 
-def _row(question: Question, seen: Collection[str], images: _Images) -> dict[str, str] | Left:
+def _row(question: Question, seen: Collection[str], images: _Images) -> dict[str, str] | Skipped:
     if question.id in seen:
-        return Left(question.row, REPEATED)
+        return Skipped(_POPE, question.row, REPEATED)
     image = images.of(question)
     if isinstance(image, str):
-        return Left(question.row, image)
+        return Skipped(_POPE, question.row, image)
     return {
         "id": question.id,
         "setting": question.setting,

@@ -84,7 +84,7 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
         (b'{"id": "a"}\n', "has no text in any of answer, prediction"),
         (b'{"id": "nobody", "answer": "x"}\n', "the build has no instance 'nobody'"),
         (b'{"id": "\\u001b[31m", "answer": "x"}\n', "the build has no instance"),
-        (b"\xff\xfe\x00", "is not UTF-8 text"),
+        (b"\xff\xfe\x00", "line 1 is not a JSON object"),
         (b'{"id": "a", "answer": ' + b"[" * 100_000 + b"\n", "is not a JSON object"),
     ],
 )
@@ -153,6 +153,17 @@ def test_published_open_answers_reproduce_string_matching_and_all_four_judge_row
         ("Conflict", 18.72, 1.11), ("Image", 22.67, 1.19), ("Text", 55.51, 1.42), ("Incorrect", 6.31, 0.70)
     ):  # fmt: skip
         assert row[column].value == pytest.approx(percent / 100, abs=3 * sd / 100)
+    # Table 11: Gemini 2.5 Pro, GPT-5, at least one, both; Conflict, Image, Text, Incorrect with their deviations.
+    paper = {
+        "gemini-2.5-pro@published": ((20.51, 1.08), (23.83, 1.15), (52.24, 1.37), (3.43, 0.49)),
+        "gpt-5@published": ((20.54, 1.14), (23.20, 1.21), (52.04, 1.38), (4.23, 0.56)),
+        "at least one": ((21.33, 1.09), (24.29, 1.18), (52.30, 1.39), (4.43, 0.58)),
+        "both": ((19.75, 1.14), (22.81, 1.20), (51.94, 1.42), (3.19, 0.49)),
+    }
+    for who, cells in paper.items():
+        row = values(tables["judges"], f"InternVL 1.5 (imported) / {who}")
+        for column, (percent, sd) in zip(("Conflict", "Image", "Text", "Incorrect"), cells, strict=True):
+            assert row[column].value == pytest.approx(percent / 100, abs=3 * sd / 100), (who, column)
     assert "corrected" not in tables
     assert {"agreement", "confusion", "fleiss"} <= set(tables)
     notes = tables["main"].notes

@@ -282,7 +282,7 @@ class Trainer:
             losses[name] = F.cross_entropy(chosen, data.bars[:, part].flatten().to(self.device))
         beside = losses["characters"] + 0.5 * (losses["names"] + losses["tens"] + losses["units"])
         loss = losses["image"] + 0.5 * losses["text"] + beside * (1.0 if done < CONSTANT else 0.3)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimiser in self.optimisers:
             optimiser.step()
