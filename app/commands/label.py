@@ -104,7 +104,8 @@ def _sample(store: RunStore, benchmark: Benchmark, judge: str, n: int | None, se
             "one of all its answers."
         )
     by_id = {record.instance.id: record for record in store.records()}
-    now = {"n": n or before["n"], "seed": before["seed"]}
+    # A sample only grows: labels that were given on it must not fall out of it.
+    now = {"n": max(n or before["n"], len(before.get("sample", ()))), "seed": before["seed"]}
     chosen = sample(by_id.values(), now["n"], now["seed"], stratify_by=benchmark.stratum)
     if not chosen:
         raise SpecError(f"{store.folder.name} has no answers to label.")

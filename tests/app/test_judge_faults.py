@@ -126,7 +126,7 @@ def rashomon(tmp_path: Path) -> Rashomon:
 
 def test_every_answer_ends_labelled_or_judge_failed_and_all_is_counted(rashomon: Rashomon) -> None:
     folder = make_run(Workspace(rashomon.workspace), COUNT, answer)
-    with FaultServer(reply, faults(7, 0.22), hang=0.7) as server:
+    with FaultServer(reply, faults(7, 0.3), hang=0.7) as server:
         judge_id = f"endpoint:judge@{server.url}@cmc-bench-1"
         done = rashomon.run(*command(server), code=1)
         with RunStore.read(folder) as store:
@@ -136,7 +136,7 @@ def test_every_answer_ends_labelled_or_judge_failed_and_all_is_counted(rashomon:
         assert usage == (server.requests, server.prompt_tokens, server.completion_tokens)
         struck = Counter(one.fault for one in server.received)
         records = judged(folder)
-    assert sum(count for fault, count in struck.items() if fault) / sum(struck.values()) > 0.15
+    assert sum(count for fault, count in struck.items() if fault) / sum(struck.values()) > 0.28
     assert set(FAULTS) < set(struck), "every kind of fault was met"
     assert len(records) == COUNT
     outcomes = Counter(record.outcome(judge_id) for record in records)

@@ -277,6 +277,13 @@ def test_a_panel_is_not_measured_by_its_own_members(workspace: Workspace) -> Non
     assert not any("agrees with human" in note for note in table(found, "main").notes)
 
 
+def test_asking_for_fewer_answers_later_loses_no_label(workspace: Workspace) -> None:
+    take(workspace, says(*by_the_judge(workspace)), n=120)
+    whole = corrected_n(workspace)
+    take(workspace, says(), n=20)
+    assert corrected_n(workspace) == whole
+
+
 def test_a_line_of_thousands_of_digits_is_no_label(workspace: Workspace) -> None:
     take(workspace, says("9" * 5000, "1"))
     assert list(labelled(workspace).values()) == ["IMAGE"]
