@@ -29,7 +29,7 @@ from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, StoreError
 from benchmarks.protocols import Direct
-from judges.base import FunctionJudge, Judge, find_judge
+from judges.base import FunctionJudge, Judge, find_judge, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends.base import Backend, MediaPath, no_media
 from mlx_backends.registry import describe, load_backend
@@ -64,8 +64,9 @@ class Worker:
                     return INTERRUPTED
             self._free()
             for name in self.job.judges:
-                self._judge_locally(name)
-                self._free()
+                if name not in judge_names() and describe(name).needs_device:
+                    self._judge_locally(name)
+                    self._free()
             if self.stopped.is_set():
                 return INTERRUPTED
         finally:
@@ -153,8 +154,7 @@ class Worker:
     def _judge_run_locally(self, store: RunStore, name: str) -> None:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         judge = find_judge(name, benchmark)
-        if not isinstance(judge, RubricJudge) or not judge.info.needs_device:
-            return
+        assert isinstance(judge, RubricJudge)
         enter(store, judge, accept_engine=self.job.accept_engine)
         some = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
         backend = self._backend(store, judge.model, no_media, self.job.terms) if some else None
