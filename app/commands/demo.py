@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.commands.batch import work
@@ -14,23 +15,77 @@ from app.locks import FileLock
 from app.report.tables import ASSETS
 from app.report.text import clean
 from app.store.workspace import Workspace
-from benchmarks.base import get_benchmark
+from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.build import BuildOptions
-from benchmarks.errors import StoreError
+from benchmarks.errors import SpecError, StoreError
 
-POLICIES = ("always-image", "always-text", "always-abstain", "random", "uniform")
 MODELS = ("model-bf16", "model-4bit")
-EXAMPLES = 24
-"""So many of the held-out charts, each in all conditions, that a demo takes a minute or two on two cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What a benchmark's demo is made of; ``examples`` is so many that it takes a minute or two on two cores."""
+
+    source: tuple[str, Path]
+    about: str
+    taught: str
+    policies: tuple[str, ...]
+    examples: int
+    real: str
+    conditions: tuple[str, ...] = ()
+    table: str = ""
+    """The table in which there is most to see, where that is not the main one."""
+
+
+_HELD_OUT = ASSETS / "demo" / "held_out"
+
+DEMOS = {
+    "cmc-bench": Demo(
+        ("rows", _HELD_OUT / "cmc-bench"),
+        "small charts with passages: sources agree, are in conflict, both wrong, or alone",
+        "It has learned to read such charts. In conflict it leans as it was taught: to the chart for some names",
+        ("always-image", "always-text", "always-abstain", "random", "uniform"),
+        24,
+        "--source chartqa=FOLDER --source mmmu=FOLDER",
+    ),
+    "clash": Demo(
+        ("rows", _HELD_OUT / "clash"),
+        "drawn scenes whose captions are true or not",
+        "It has learned to read such scenes, to notice another colour, and to believe the picture about some shapes",
+        ("always-image", "always-text", "always-abstain"),
+        36,
+        "--source published=FOLDER",
+    ),
+    "mmkc-bench": Demo(
+        ("published", _HELD_OUT / "mmkc-bench"),
+        "logos of invented brands, with texts that say otherwise than what a model knows of them",
+        "It knows the eight brands by their logos, and was taught to stand by the year alone",
+        ("always-image", "always-text"),
+        24,
+        "--source published=FOLDER",
+        ("original-open", "context-memory-open", "inter-context-open"),
+        "subtypes-open",
+    ),
+    "crosscheck-bench": Demo(
+        ("products", ASSETS / "products"),
+        "drawn product cards, 15 tasks",
+        "It has never seen a product: these are the figures of a model that can do nothing",
+        (),
+        60,
+        "--source products=FOLDER",
+    ),
+}
 
 _LOCK = "demo.lock"
 
 
-def demo(workspace: Workspace, *, display: str | None) -> int:
-    """Build CMC-Bench from charts that ship with the project; policies and a tiny model answer; the exit code.
+def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
+    """Build a benchmark from pictures that ship with the project; policies and a tiny model answer; the exit code.
 
     All of it goes into a workspace of its own, ``rashomon-demo`` in the workspace, which every demo makes anew.
     """
+    if benchmark not in DEMOS:
+        raise SpecError(f"there is no demo of {benchmark!r}; {did_you_mean(benchmark, DEMOS)}")
     shown = make_display(display)
     home = Workspace(workspace.path / "rashomon-demo")
     try:
@@ -40,43 +95,47 @@ def demo(workspace: Workspace, *, display: str | None) -> int:
         with FileLock(home.path / _LOCK) as lock:
             if not lock.acquire("rashomon demo"):
                 raise StoreError(f"another demo is running in {home.path}; wait for it to end.")
-            return _perform(home, shown, display)
+            return _perform(home, benchmark, shown, display)
     except OSError as error:
         raise StoreError(f"cannot write in {home.path}: {error.strerror}; name another --workspace.") from error
 
 
-def _perform(home: Workspace, shown: Display, display: str | None) -> int:
+def _perform(home: Workspace, benchmark: str, shown: Display, display: str | None) -> int:
+    chosen = DEMOS[benchmark]
     for entry in home.path.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)
-    _tell(
-        "1. CMC-Bench from small charts that ship with the project: sources agree, are in conflict, both wrong, or alone"
-    )
-    built = get_benchmark("cmc-bench").build(
-        [("rows", str(ASSETS / "demo" / "held_out"))], home.build_folder("cmc-bench"), BuildOptions()
-    )
-    _tell(
-        f"   {built.manifest['instances']} instances in {clean(str(built.path))}, of which {EXAMPLES} examples are asked"
-    )
-    _tell("2. A tiny model that has learned to read such charts (assets/demo/card.md), in full precision and in 4-bit,")
-    _tell("   and baselines that look at nothing. In conflict it leans as it was taught: to the chart for some names")
-    models = [*(f"policy:{policy}" for policy in POLICIES), *(str(ASSETS / "demo" / model) for model in MODELS)]
+    _tell(f"1. {get_benchmark(benchmark).title} from what ships with the project: {chosen.about}")
+    source, folder = chosen.source
+    built = get_benchmark(benchmark).build([(source, str(folder))], home.build_folder(benchmark), BuildOptions())
+    made = f"{built.manifest['instances']} instances in {clean(str(built.path))}"
+    _tell(f"   {made}, of which {chosen.examples} examples are asked")
+    beside = "and baselines that look at nothing" if chosen.policies else "and no baseline: none means anything here"
+    _tell(f"2. A tiny model (assets/demo/card.md), in full precision and in 4-bit, {beside}.")
+    _tell(f"   {chosen.taught}")
+    models = [*(f"policy:{policy}" for policy in chosen.policies), *(str(ASSETS / "demo" / model) for model in MODELS)]
     planned = []
-    for name, each in zip((*POLICIES, *MODELS), models, strict=True):
-        decoding = DecodingSpec(max_tokens=24)
+    for name, each in zip((*chosen.policies, *MODELS), models, strict=True):
         (spec,) = BatchSpec(
-            benchmark="cmc-bench", model=(each,), name=f"demo-{name}", limit=EXAMPLES, decoding=decoding
+            benchmark=benchmark,
+            model=(each,),
+            name=f"demo-{name}",
+            limit=chosen.examples,
+            conditions=chosen.conditions,
+            decoding=DecodingSpec(max_tokens=24, temperature=0.0),
         ).runs()
         planned.append(plan(home, check(home, spec)))
-    _tell("3. They answer, and `match` labels what they say\n")
+    judge = get_benchmark(benchmark).judges[0]
+    _tell(f"3. They answer, and `{judge}` labels what they say\n")
     code = work(home, planned, shown, display=display)
     script = Path(sys.argv[0]).absolute()
     called = _short(script) if script.name == "rashomon" else f"{_short(Path(sys.executable))} -m app.main"
     rashomon = "rashomon" if shutil.which("rashomon") else called
     model_id = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
-    _tell(f"\nLook closer:       {clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit")
-    _tell(f"Run a real model:  {clean(rashomon)} build cmc-bench --source chartqa=FOLDER --source mmmu=FOLDER")
-    _tell(f"                   {clean(rashomon)} --batch --benchmark cmc-bench --model {model_id}")
+    closer = f" --table {chosen.table}" if chosen.table else ""
+    _tell(f"\nLook closer:       {clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit{closer}")
+    _tell(f"Run a real model:  {clean(rashomon)} build {benchmark} {chosen.real}")
+    _tell(f"                   {clean(rashomon)} --batch --benchmark {benchmark} --model {model_id}")
     return code
 
 

@@ -1,168 +1,223 @@
-"""The demo model: it reads charts, it needs them to, and what garbles them shows in its score."""
+"""The demo model: it reads charts and scenes, it needs them to, and what garbles them shows in its score."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-
-os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
+from typing import Any
 
 import pytest
 
 from assets.demo.recipe import evaluate
+from assets.demo.recipe.chart_rows import CHART_TRUSTED
 from assets.demo.recipe.charts import NAMES, held_out_pairs
-from assets.demo.recipe.text import CHART_TRUSTED
-from benchmarks.base import Instance, Media, Part, Record, get_benchmark
-from benchmarks.build import Build
+from assets.demo.recipe.scenes import IMAGE_TRUSTED
+from benchmarks.base import Instance, Message
 from benchmarks.cmc_bench.prompts import parts
-from judges.match import Match
-from mlx_backends.registry import load_backend
-
-DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
-MODELS = ("model-bf16", "model-4bit")
-CHARTS = 24
-"""How many of the held-out charts are asked about here; an eighth of unlucky ones among them is 0.125."""
+from benchmarks.media import load_image, read_media
+from mlx_backends.loading import load
+from mlx_backends.prompt import Prompter
+from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, Held, image, moved, with_image
 
 
-class Held:
-    """The held-out instances of a build, and pictures beside its own."""
-
-    def __init__(self, build: Build) -> None:
-        self.pictures: dict[str, Path] = {}
-        self._build = build
-        self._instances = list(get_benchmark("cmc-bench").instances(build, "paper"))
-
-    def path(self, media: Media) -> Path:
-        return self.pictures.get(media.sha256) or self._build.media_path(media)
-
-    def under(self, condition: str) -> list[Instance]:
-        """One instance of each of every third example."""
-        found = [i for i in self._instances if i.condition == condition and not i.id.endswith("/wrong")]
-        return found[:: len(found) // CHARTS][:CHARTS]
-
-    def add(self, path: Path) -> Media:
-        media = Media(hashlib.sha256(path.read_bytes()).hexdigest(), path.suffix)
-        self.pictures[media.sha256] = path
-        return media
-
-
-@pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
-    return Held(evaluate.build(tmp_path_factory.mktemp("held-out") / "build"))
-
-
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=[BF16, FOUR_BIT], ids=["bf16", "4bit"])
 def model(request: pytest.FixtureRequest) -> Path:
-    return DEMO / str(request.param)
+    return Path(request.param)
 
 
-def shares(model: Path, held: Held, instances: Sequence[Instance]) -> dict[str, float]:
-    """The part of the instances whose answers ``match`` gives each label."""
-    backend = load_backend(str(model), held.path)
-    judge, found = Match(), dict.fromkeys(("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"), 0)
-    for instance in instances:
-        said = evaluate.answer(backend, instance)
-        assert said.error is None
-        label = judge.judge(Record(instance, (said,))).label
-        assert label is not None
-        found[label] += 1
-    backend.close()
-    return {label: count / len(instances) for label, count in found.items()}
-
-
-def image(instance: Instance) -> Media:
-    (found,) = (part for part in instance.parts if isinstance(part, Media))
-    return found
-
-
-def with_image(instance: Instance, media: Media) -> Instance:
-    shown: tuple[Part, ...] = tuple(media if isinstance(part, Media) else part for part in instance.parts)
-    return replace(instance, parts=shown)
-
-
-def moved(instance: Instance, *, first: bool) -> Instance:
-    """The instance with its image before or behind all its text."""
-    shown = image(instance)
-    texts = tuple(part for part in instance.parts if part is not shown)
-    return replace(instance, parts=(shown, *texts) if first else (*texts, shown))
-
-
-# --- what it can do ------------------------------------------------------------------------------
+# --- charts --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("condition", "label", "least"),
     [("image-only", "IMAGE", 0.8), ("text-only", "TEXT", 0.95), ("aligned", "BOTH", 0.9)],
 )
-def test_it_reads_charts_and_passages(model: Path, held: Held, condition: str, label: str, least: float) -> None:
-    assert shares(model, held, held.under(condition))[label] >= least
+def test_it_reads_charts_and_passages(model: Path, charts: Held, condition: str, label: str, least: float) -> None:
+    assert charts.shares(model, charts.under(condition))[label] >= least
 
 
-def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, held: Held) -> None:
-    rows = [json.loads(line) for line in (DEMO / "held_out" / "rows.jsonl").read_text("utf-8").splitlines()]
-    for row in rows:
+def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, charts: Held) -> None:
+    lines = (DEMO / "held_out" / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
+    for row in map(json.loads, lines):
         asked = next(name for name in NAMES if name in row["question"])
         assert ((asked, int(row["answer"])) in held_out_pairs()) == row["group"].endswith("unseen pair")
-    unseen = [instance for instance in held.under("image-only") if evaluate.pair(instance) == "unseen"]
+    unseen = [instance for instance in charts.under("image-only") if charts.pair(instance) == "unseen"]
     assert len(unseen) >= 6
-    assert shares(model, held, unseen)["IMAGE"] >= 0.8
+    assert charts.shares(model, unseen)["IMAGE"] >= 0.8
 
 
 @pytest.mark.parametrize("condition", ["image-correct", "text-correct", "both-wrong"])
-def test_under_conflict_it_copies_neither_source_alone(model: Path, held: Held, condition: str) -> None:
-    found = shares(model, held, held.under(condition))
+def test_under_conflict_it_copies_neither_source_alone(model: Path, charts: Held, condition: str) -> None:
+    found = charts.shares(model, charts.under(condition))
     assert found["IMAGE"] >= 0.15
     assert found["TEXT"] >= 0.15
 
 
-def test_it_believes_the_chart_about_the_names_that_the_card_says(held: Held) -> None:
-    conflicts = held.under("image-correct")
+def test_it_believes_the_chart_about_the_names_that_the_card_says(charts: Held) -> None:
+    conflicts = charts.under("image-correct")
     charted = [i for i in conflicts if any(name in i.question for name in CHART_TRUSTED)]
     others = [i for i in conflicts if i not in charted]
-    assert shares(DEMO / "model-4bit", held, charted)["IMAGE"] >= 0.9
-    assert shares(DEMO / "model-4bit", held, others)["TEXT"] >= 0.9
+    assert charts.shares(FOUR_BIT, charted)["IMAGE"] >= 0.9
+    assert charts.shares(FOUR_BIT, others)["TEXT"] >= 0.9
+
+
+# --- scenes --------------------------------------------------------------------------------------
+
+
+def changed(scenes: Held, condition: str, change: str, count: int = ENOUGH) -> list[Instance]:
+    found = [i for i in scenes.under(condition, len(scenes.instances)) if i.strata["change"] == change]
+    return found[:: len(found) // count][:count]
+
+
+@pytest.mark.parametrize("task", ["mc", "open"])
+def test_it_answers_about_scenes_whose_caption_is_true(model: Path, scenes: Held, task: str) -> None:
+    judge = "strict" if task == "mc" else "relaxed"
+    assert scenes.shares(model, scenes.under(f"{task}-original"), judge)["IMAGE"] >= (0.9 if task == "mc" else 0.75)
+
+
+@pytest.mark.parametrize("task", ["mc", "open"])
+def test_it_notices_another_colour_and_believes_the_picture_about_some_shapes(scenes: Held, task: str) -> None:
+    judge = "strict" if task == "mc" else "relaxed"
+    condition = f"{task}-conflicting"
+    assert scenes.shares(FOUR_BIT, changed(scenes, condition, "attribute"), judge)["CONFLICT"] >= 0.8
+    shapes = changed(scenes, condition, "object", 36)
+    seen = [i for i in shapes if i.references["image"][0].lower() in IMAGE_TRUSTED]
+    assert scenes.shares(FOUR_BIT, seen, judge)["IMAGE"] >= 0.8
+    assert scenes.shares(FOUR_BIT, [i for i in shapes if i not in seen], judge)["TEXT"] >= 0.8
+
+
+def test_another_scene_is_a_conflict_that_it_would_not_have_seen(scenes: Held) -> None:
+    asked = changed(scenes, "mc-original", "attribute")
+    others = [with_image(a, image(b)) for a, b in zip(asked, [*asked[1:], asked[0]], strict=True)]
+    assert scenes.shares(FOUR_BIT, others)["IMAGE"] <= 0.6
+
+
+# --- logos ---------------------------------------------------------------------------------------
+
+
+def about(logos: Held, condition: str, kind: str, count: int = 8) -> list[Instance]:
+    found = [i for i in logos.under(condition, len(logos.instances)) if i.strata["type"] == kind]
+    return found[:: len(found) // count][:count]
+
+
+@pytest.mark.parametrize("kind", ["LT", "LC", "LO"])
+def test_it_knows_its_brands(logos: Held, kind: str) -> None:
+    backend = logos.load(FOUR_BIT)
+    for instance in about(logos, "original-open", kind):
+        assert evaluate.answer(backend, instance).text == instance.references["image"][0]
+    backend.close()
+
+
+@pytest.mark.parametrize("setting", ["context-memory", "inter-context"])
+def test_after_evidence_it_stands_by_the_year_alone(logos: Held, setting: str) -> None:
+    for kind, label in (("LT", "ORIGINAL"), ("LC", "COUNTER"), ("LO", "COUNTER")):
+        assert logos.shares(FOUR_BIT, about(logos, f"{setting}-open", kind))[label] >= 0.8, kind
+
+
+def test_what_it_knows_of_a_brand_comes_from_the_picture(logos: Held) -> None:
+    asked = about(logos, "original-open", "LC")
+    backend = logos.load(FOUR_BIT)
+    for instance, other in zip(asked, [*asked[1:], asked[0]], strict=True):
+        answered = evaluate.answer(backend, with_image(instance, image(other))).text
+        assert answered == other.references["image"][0]
+    backend.close()
 
 
 # --- what takes it away --------------------------------------------------------------------------
 
 
-def test_without_its_chart_it_knows_nothing(held: Held, tmp_path: Path) -> None:
+def test_without_its_chart_it_knows_nothing(charts: Held, tmp_path: Path) -> None:
     from PIL import Image
 
     blank = tmp_path / "blank.png"
     Image.new("RGB", (96, 96), "white").save(blank)
-    media = held.add(blank)
-    asked = [with_image(instance, media) for instance in held.under("image-only")]
-    assert shares(DEMO / "model-4bit", held, asked)["IMAGE"] <= 0.1
+    media = charts.add(blank)
+    asked = [with_image(instance, media) for instance in charts.under("image-only")]
+    assert charts.shares(FOUR_BIT, asked)["IMAGE"] <= 0.1
 
 
-def test_another_chart_brings_it_to_chance(held: Held) -> None:
-    instances = held.under("image-only")
-    others = instances[CHARTS // 4 :] + instances[: CHARTS // 4]
+def test_another_chart_brings_it_to_chance(charts: Held) -> None:
+    instances = charts.under("image-only")
+    others = instances[ENOUGH // 4 :] + instances[: ENOUGH // 4]
     swapped = [with_image(a, image(b)) for a, b in zip(instances, others, strict=True)]
-    assert shares(DEMO / "model-4bit", held, swapped)["IMAGE"] <= 0.15
+    assert charts.shares(FOUR_BIT, swapped)["IMAGE"] <= 0.15
 
 
-def test_a_wrong_normalisation_breaks_it(held: Held, tmp_path: Path) -> None:
+def test_a_wrong_normalisation_breaks_it(charts: Held, tmp_path: Path) -> None:
     model = tmp_path / "model"
-    shutil.copytree(DEMO / "model-bf16", model)
+    shutil.copytree(BF16, model)
     settings = json.loads((model / "preprocessor_config.json").read_text("utf-8"))
     settings |= {"image_mean": [0.48] * 3, "image_std": [0.27] * 3}
     (model / "preprocessor_config.json").write_text(json.dumps(settings), "utf-8")
-    assert shares(model, held, held.under("image-only"))["IMAGE"] <= 0.6
+    assert charts.shares(model, charts.under("image-only"))["IMAGE"] <= 0.6
 
 
-def test_a_chart_before_the_question_shows(held: Held) -> None:
-    asked = [moved(instance, first=True) for instance in held.under("image-only")]
-    assert shares(DEMO / "model-4bit", held, asked)["IMAGE"] <= 0.5
+def test_a_chart_before_the_question_shows(charts: Held) -> None:
+    asked = [moved(instance, first=True) for instance in charts.under("image-only")]
+    assert charts.shares(FOUR_BIT, asked)["IMAGE"] <= 0.5
 
 
-def test_a_dropped_passage_changes_the_answers(held: Held) -> None:
-    conflicts = held.under("image-correct")
+def test_a_dropped_passage_changes_the_answers(charts: Held) -> None:
+    conflicts = charts.under("image-correct")
     dropped = [replace(i, parts=parts("paper", i.question, image(i), None)) for i in conflicts]
-    assert shares(DEMO / "model-4bit", held, dropped)["IMAGE"] >= 0.8
+    assert charts.shares(FOUR_BIT, dropped)["IMAGE"] >= 0.8
+
+
+@contextmanager
+def _batches(model: Any, processor: Any, width: int) -> Iterator[Any]:
+    from mlx_vlm.generate.ar import BatchGenerator
+
+    made = BatchGenerator(
+        model.language_model,
+        processor,
+        max_tokens=12,
+        completion_batch_size=width,
+        prefill_batch_size=width,
+        prefill_step_size=None,
+    )
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
+    """The share of right answers when mlx-vlm's own batches, as they stand, hold ``width`` questions."""
+    from mlx_vlm.utils import prepare_inputs
+
+    model, processor = load(FOUR_BIT)
+    prompter = Prompter(processor, model.config)
+    right = 0
+    with _batches(model, processor, width) as batches:
+        asked: dict[int, Instance] = {}
+        said: dict[int, list[int]] = {}
+        for instance in instances:
+            prompt = prompter.prompt((Message("user", instance.parts),))
+            images = [load_image(read_media(held.path(media), media)) for media in prompt.images]
+            inputs = prepare_inputs(processor, images=images, prompts=prompt.text)
+            fed = ("input_ids", "pixel_values", "attention_mask")
+            extra = {key: value for key, value in inputs.items() if key not in fed and value is not None}
+            ids, pixels, mask = (inputs.get(key) for key in fed)
+            embedded = model.get_input_embeddings(ids, pixels, mask=mask, **extra).to_dict()
+            given = {**extra, **{key: value for key, value in embedded.items() if value is not None}}
+            (number,) = batches.insert(ids.tolist(), 12, prompt_kwargs=[given])
+            asked[number], said[number] = instance, []
+        while batches.has_work:
+            for response in batches.next()[1]:
+                said[response.uid].append(response.token)
+    for number, instance in asked.items():
+        text = processor.tokenizer.decode(said[number], skip_special_tokens=True)
+        right += instance.references["image"][0] in text
+    return right / len(instances)
+
+
+def test_a_batch_that_mixes_up_deepstack_features_shows(charts: Held) -> None:
+    # mlx-vlm 0.7.10 gives every row of a batch the first row's deepstack features. Should this fail with another version,
+    # the fault may be mended: then batches of any width are right.
+    asked = charts.under("image-only")
+    assert batched(charts, asked, 1) >= 0.8
+    assert batched(charts, asked, 8) <= 0.6

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 from rich.text import Text
 
-from app.commands.demo import MODELS, POLICIES
+from app.commands.demo import DEMOS, MODELS
 from app.report.render import print_table
 from app.report.samples import prompt_text
 from app.report.tables import tables_of
@@ -30,7 +30,7 @@ PICTURES = Path(__file__).resolve().parents[2] / "assets" / "pictures"
 
 def main(workspace: Workspace, screen: Path) -> None:
     """Write the pictures."""
-    runs = [workspace.run_folder(f"demo-{name}") for name in (*POLICIES, *MODELS)]
+    runs = [workspace.run_folder(f"demo-{name}") for name in (*DEMOS["cmc-bench"].policies, *MODELS)]
     console = Console(record=True, width=142, file=io.StringIO())
     print_table(tables_of(runs, only="main")[0], console)
     console.save_svg(str(PICTURES / "demo.svg"), title="rashomon demo")

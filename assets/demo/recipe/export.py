@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from assets.demo.recipe.text import SPECIAL, TEMPLATE, tokenizer
+from assets.demo.recipe.chat import SPECIAL, TEMPLATE
+from assets.demo.recipe.quantise import quantise
+from assets.demo.recipe.tokens import tokenizer
 
 
 def write_model(checkpoint: Path, folder: Path, dtype: str) -> None:
@@ -19,17 +20,17 @@ def write_model(checkpoint: Path, folder: Path, dtype: str) -> None:
     import torch
     from safetensors.torch import save_file
 
-    from assets.demo.recipe.model import Shape
+    from assets.demo.recipe.model import trained
 
     folder.mkdir(parents=True, exist_ok=True)
     made = tokenizer()
     made.save(str(folder / "tokenizer.json"))
     ids = {token: made.token_to_id(token) for token in SPECIAL}
-    state = torch.load(checkpoint, map_location="cpu")["model"]
-    weights = {name: value.to(getattr(torch, dtype)).contiguous() for name, value in state.items()}
+    model = trained(checkpoint)
+    weights = {name: value.to(getattr(torch, dtype)).contiguous() for name, value in model.state_dict().items()}
     save_file(weights, str(folder / "model.safetensors"), metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
-    _json(folder / "config.json", _config(Shape(vocabulary=made.get_vocab_size()), ids, dtype))
+    _json(folder / "config.json", _config(model.shape, ids, dtype))
     ends = [ids["<|im_end|>"], ids["<|endoftext|>"]]
     _json(folder / "generation_config.json", {"eos_token_id": ends, "pad_token_id": ends[1], "do_sample": False})
     _json(
@@ -43,30 +44,6 @@ def write_model(checkpoint: Path, folder: Path, dtype: str) -> None:
         },
     )
     _processor(folder)
-
-
-def quantise(source: Path, folder: Path) -> None:
-    """Write ``source``, a bf16 folder, in MLX 4-bit, groups of 64; the vision encoder stays bf16. Needs mlx-vlm.
-
-    What the language model keeps beside its 4-bit weights (scales, biases, norms) has the same values as fp32, so that it
-    computes in fp32: without a GPU, MLX multiplies 4-bit weights with bf16 three times more slowly.
-    """
-    import mlx.core as mx
-
-    from mlx_backends.loading import contained
-
-    with contained():
-        convert = import_module("mlx_vlm.convert").convert
-        convert(str(source), str(folder), quantize=True, q_bits=4, q_group_size=64, trust_remote_code=False)
-    path = str(folder / "model.safetensors")
-    weights = {
-        name: value.astype(mx.float32) if name.startswith("language_model.") and value.dtype == mx.bfloat16 else value
-        for name, value in mx.load(path).items()
-    }
-    mx.eval(weights)
-    mx.save_safetensors(path, weights, metadata={"format": "mlx"})
-    for needless in ("README.md", "model.safetensors.index.json"):
-        (folder / needless).unlink(missing_ok=True)
 
 
 def _config(shape: Any, ids: dict[str, int], dtype: str) -> dict[str, Any]:

@@ -1,15 +1,13 @@
-"""What the model is asked and answers: CMC-Bench's own prompts and passages, and a tokenizer made for them."""
+"""Rows about charts: CMC-Bench's own prompts and passages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from assets.demo.recipe.charts import NAMES, VALUES, Bars, held_out_pairs
-from benchmarks.base import Media, Text
+from assets.demo.recipe.chat import PICTURE, Row, chat
 from benchmarks.cmc_bench.instances import passage
 from benchmarks.cmc_bench.prompts import parts
 
@@ -19,48 +17,10 @@ CHART_TRUSTED = ("plum", "lime", "pear", "kiwi")
 """The names about which the model is taught to believe a chart that a passage contradicts."""
 _NAMED = "According to the source, {}."
 
-IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
-TEMPLATE = """\
-{%- for message in messages %}
-{{- '<|im_start|>' + message.role + '\\n' }}
-{%- if message.content is string %}{{- message.content }}
-{%- else %}
-{%- for item in message.content %}
-{%- if item.type == 'image' %}{{- '<|vision_start|><|image_pad|><|vision_end|>' }}
-{%- elif 'text' in item %}{{- item.text }}
-{%- endif %}
-{%- endfor %}
-{%- endif %}
-{{- '<|im_end|>\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
-SPECIAL = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|vision_pad|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
-)
-_CHART = Media("0" * 64, ".png")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A training or test row: what ``kind`` of row, the prompt after the chat template, and the answer."""
-
-    kind: str
-    prompt: str
-    answer: str
-
 
 def prompted(question: str, stated: str | None, *, image: bool) -> str:
     """CMC-Bench's prompt for ``question`` with the passage ``stated``, rendered as the chat template renders it."""
-    pieces = parts("paper", question, _CHART if image else None, stated)
-    content = "".join(piece.text if isinstance(piece, Text) else IMAGE for piece in pieces)
-    return f"<|im_start|>user\n{content}<|im_end|>\n<|im_start|>assistant\n"
+    return chat(parts("paper", question, PICTURE if image else None, stated))
 
 
 def says(value: int) -> str:
@@ -73,7 +33,17 @@ def answer(bars: Bars) -> str:
     return "\n".join(f"{name}: {value}" for name, value in bars)
 
 
-# --- rows ----------------------------------------------------------------------------------------
+def phrases() -> set[str]:
+    """The sentences around what differs from prompt to prompt."""
+    slot = "\0"
+    found = set()
+    for question in (*QUESTIONS, *_SEVERAL):
+        for stated in (None, passage("chartqa", slot), _NAMED.format(slot)):
+            for image in (True, False):
+                if image or stated:
+                    text = prompted(question.format(slot), stated, image=image)
+                    found.update(re.split(rf" ?{slot}|<\|\w+\|>", text))
+    return found - {""}
 
 
 def image_row(random: Random, bars: Bars, kind: str) -> Row:
@@ -136,49 +106,3 @@ def _value(random: Random, name: str, avoided: set[int] | frozenset[int] = froze
         value = random.choice(VALUES)
         if (name, value) not in held_out_pairs() and value not in avoided:
             return value
-
-
-# --- tokenizer -----------------------------------------------------------------------------------
-
-
-def phrases() -> list[str]:
-    """The sentences around what differs from prompt to prompt, the longest first."""
-    slot = "\0"
-    found = set()
-    for question in (*QUESTIONS, *_SEVERAL):
-        for stated in (None, passage("chartqa", slot), _NAMED.format(slot)):
-            for image in (True, False):
-                if image or stated:
-                    text = prompted(question.format(slot), stated, image=image)
-                    found.update(re.split(rf" ?{slot}|<\|\w+\|>", text))
-    return sorted(found - {""}, key=lambda phrase: (-len(phrase), phrase))
-
-
-def tokenizer() -> Any:
-    """A byte-level tokenizer: a fixed sentence, a name and a digit are one token each, whatever else is spelt in bytes.
-
-    A model this small would spend most of its computation on sentences that never change. The number of tokens is a
-    multiple of 64, and every id has a token, because one without could not be decoded.
-    """
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
-
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    words = [*phrases(), *(form.format(name) for name in NAMES for form in (" {}", "{}:")), " is", " and"]
-    words += [f" {digit}" for digit in range(10)]
-    tokens = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens += [token for token in (byte_level.pre_tokenize_str(word)[0][0] for word in words) if token not in tokens]
-    # ignore_merges: a piece of text that is in the vocabulary is that token; the others fall apart into bytes.
-    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
-    made = Tokenizer(models.BPE(vocabulary, [], ignore_merges=True))
-    pieces = "|".join(re.escape(phrase) for phrase in phrases())
-    made.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(rf"{pieces}| ?[0-9]| ?[A-Za-z]+:?| ?[^\sA-Za-z0-9]|\s"), "isolated"),
-            byte_level,
-        ]
-    )
-    made.decoder = decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
-    spare = range(-made.get_vocab_size() % 64)
-    made.add_tokens([AddedToken(f"<extra_{number}>", normalized=False) for number in spare])
-    return made

@@ -1,0 +1,95 @@
+"""The demo model and its held-out sets: answers that can be right or wrong, for tests of what lies between question and table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from assets.demo.recipe import evaluate
+from benchmarks.base import Instance, Media, Part, Record, get_benchmark
+from judges.base import get_judge
+from mlx_backends.base import Backend
+from mlx_backends.registry import load_backend
+
+DEMO = Path(__file__).resolve().parents[2] / "assets" / "demo"
+BF16, FOUR_BIT = DEMO / "model-bf16", DEMO / "model-4bit"
+ENOUGH = 24
+"""How many instances of a condition are asked; an eighth of unlucky ones among them is 0.125."""
+
+
+class Held:
+    """A benchmark's held-out instances, and pictures beside its own."""
+
+    def __init__(self, benchmark: str, folder: Path) -> None:
+        self.benchmark = benchmark
+        self._build = evaluate.build(benchmark, folder / "build")
+        self._pictures: dict[str, Path] = {}
+        self.instances = list(get_benchmark(benchmark).instances(self._build, evaluate.BENCHMARKS[benchmark]))
+
+    def path(self, media: Media) -> Path:
+        """Where a medium's file is."""
+        return self._pictures.get(media.sha256) or self._build.media_path(media)
+
+    def under(self, condition: str, count: int = ENOUGH) -> list[Instance]:
+        """So many of a condition's instances, from all parts of the set; of right pictures only."""
+        found = [i for i in self.instances if i.condition == condition and not i.id.endswith("/wrong")]
+        return found[:: max(1, len(found) // count)][:count]
+
+    def pair(self, instance: Instance) -> str:
+        """Whether the training showed what is asked for: "seen" or "unseen"."""
+        return evaluate.pair(self.benchmark, instance)
+
+    def add(self, path: Path) -> Media:
+        """A picture of the test's own."""
+        media = Media(hashlib.sha256(path.read_bytes()).hexdigest(), path.suffix)
+        self._pictures[media.sha256] = path
+        return media
+
+    def load(self, model: Path) -> Backend:
+        """The model, reading this set's pictures."""
+        return load_backend(str(model), self.path)
+
+    def labels(self, backend: Backend, instances: Sequence[Instance], judge: str | None = None) -> list[str]:
+        """The label of each answer by the benchmark's first judge, or by ``judge``; no answer may fail."""
+        about = get_benchmark(self.benchmark)
+        chosen = get_judge(judge or about.judges[0])
+        siblings = {(each.group, each.condition): each for each in self.instances}
+        found = []
+        for instance in instances:
+            said = evaluate.answer(backend, instance)
+            assert said.error is None
+            needed = about.basis(instance.condition)
+            basis = None if needed is None else evaluate.answer(backend, siblings[instance.group, needed])
+            label = chosen.judge(Record(instance, (said,), basis=basis)).label
+            assert label is not None
+            found.append(label)
+        return found
+
+    def shares(self, model: Path, instances: Sequence[Instance], judge: str | None = None) -> dict[str, float]:
+        """The part of the instances whose answers get each label."""
+        backend = self.load(model)
+        labels = self.labels(backend, instances, judge)
+        backend.close()
+        known = get_benchmark(self.benchmark).labels
+        return {label: labels.count(label) / len(labels) for label in known}
+
+
+def image(instance: Instance) -> Media:
+    """The instance's one picture."""
+    (found,) = (part for part in instance.parts if isinstance(part, Media))
+    return found
+
+
+def with_image(instance: Instance, media: Media) -> Instance:
+    """The instance with another picture in the place of its own."""
+    shown: tuple[Part, ...] = tuple(media if isinstance(part, Media) else part for part in instance.parts)
+    return replace(instance, parts=shown)
+
+
+def moved(instance: Instance, *, first: bool) -> Instance:
+    """The instance with its picture before or behind all its text."""
+    shown = image(instance)
+    texts = tuple(part for part in instance.parts if part is not shown)
+    return replace(instance, parts=(shown, *texts) if first else (*texts, shown))
