@@ -1,0 +1,86 @@
+"""MMKC-Bench: which knowledge a model keeps to when what it is shown contradicts what it knows (Jia et al.)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.base import Benchmark, Imported, Instance, Record, Source, Table
+from benchmarks.build import Build, BuildOptions
+from benchmarks.mmkc_bench.prompts import PROMPT_SETS
+from benchmarks.mmkc_bench.terms import BASIS, CONDITIONS, CONFLICT, DETECTION, LABELS
+from benchmarks.rubric import Rubric
+
+__all__ = ["MMKCBench"]
+
+
+class MMKCBench(Benchmark):
+    """Multimodal knowledge conflicts: context against memory, two contexts against each other, and detecting a conflict."""
+
+    name = "mmkc-bench"
+    title = "MMKC-Bench: multimodal knowledge conflicts, context-memory and inter-context"
+    paper = "Jia et al., Benchmarking Multimodal Knowledge Conflict for Large Multimodal Models"
+    conditions = CONDITIONS
+    labels = LABELS
+    prompt_sets = PROMPT_SETS
+    sources = (
+        Source(
+            "published", "the published folder: image/, ER.json, IS.json, people_knowledge.json, logo_knowledge.json"
+        ),
+        Source("knowledge", "true descriptions with images, which a text model edits into conflicting ones"),
+    )
+    stratum = "type"
+    judges = ("own-answer",)
+    paper_judge = "the published code for letters (official); for open answers the paper does not say"
+    paper_prompts = "official, which the published code has; the paper prints none"
+    conflicts = CONFLICT
+    behaviours: Mapping[str, str] = {
+        "ORIGINAL": "keeps to its own answer",
+        "COUNTER": "takes the evidence's answer",
+        "IRRELEVANT": "says what is neither",
+    }
+    paper_rows = "its 1,573 instances (757 ER, 669 EK, 147 VS)"
+    answer_formats: Mapping[str, str] = {
+        "published": "the authors' result files: a folder with original/ and output/, or one file of it",
+    }
+
+    @property
+    def rubric(self) -> Rubric:
+        from benchmarks.mmkc_bench.rubric import OriginalOrCounter
+
+        return OriginalOrCounter()
+
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        from benchmarks.mmkc_bench.building import build
+
+        return build(sources, out, options)
+
+    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+        from benchmarks.mmkc_bench.example import Example
+        from benchmarks.mmkc_bench.instances import instances
+
+        self.check(build, prompt_set)
+        return (each for row in build.rows() for each in instances(Example.from_row(row), prompt_set))
+
+    def correct(self, condition: str, label: str) -> bool:
+        """Detection is right or wrong; elsewhere an answer counts that keeps to the model's own, which nothing but false
+        evidence speaks against."""
+        return label == ("CORRECT" if condition in DETECTION else "ORIGINAL")
+
+    def basis(self, condition: str) -> str | None:
+        return BASIS.get(condition)
+
+    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        from benchmarks.mmkc_bench.tables import tables
+
+        return tables(runs, judge, resamples=resamples, seed=seed)
+
+    def answer_files(self, path: Path, form: str) -> Sequence[Path]:
+        from benchmarks.mmkc_bench.results import result_files
+
+        return tuple(result.path for result in result_files(path))
+
+    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
+        from benchmarks.mmkc_bench.results import read_answers
+
+        return read_answers(path, left_out)

@@ -1,0 +1,73 @@
+"""Example: three images of one thing, a question about it, and two texts that give a wrong answer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.base import Media, digest
+from benchmarks.mmkc_bench.terms import Dataset, dataset_of
+
+Pair = tuple[str, str]
+
+_PAIRS = ("wrong", "counter_answers", "counter_letters", "sentences")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One of the paper's instances: a row of ER or VS, or one fact of a row of people or logos.
+
+    ``paths`` and ``images`` are the question's image and the two of the external evidence; ``images`` is empty only where an
+    example is read without them. ``wrong`` are the two conflicting texts, ``right`` the true one. What a source does not say
+    and nothing gives away is empty: the true text, ``own_answer`` and its letter, the counter answers in words.
+    ``sentences`` are the one sentence that the first wrong text alters and the same one of the true text, or empty.
+    ``constructed_options`` says that the row had no multiple choice and got one here. ``control`` says that the example asks
+    about the true text, which a row's three facts share.
+    """
+
+    kind: str
+    instance: str
+    paths: tuple[str, ...]
+    images: tuple[Media, ...]
+    open_query: str
+    mcq_query: str
+    wrong: Pair
+    right: str
+    own_answer: str
+    counter_answers: Pair
+    distractor: str
+    own_letter: str
+    counter_letters: Pair
+    distractor_letter: str
+    sentences: Pair
+    constructed_options: bool
+    control: bool
+
+    @property
+    def dataset(self) -> Dataset:
+        return dataset_of(self.kind)
+
+    @property
+    def id(self) -> str:
+        """Made from the row's own content: the same on every machine, and equal for a row that is repeated.
+
+        Constructed options stay out, and so do the images' bytes: published answers name the same example without them.
+        """
+        options = "" if self.constructed_options else self.mcq_query
+        said = [self.kind, self.instance, list(self.paths), self.open_query, options, list(self.wrong)]
+        return f"mmkc-{digest(said)[:16]}"
+
+    def to_row(self) -> dict[str, Any]:
+        """The example as a JSON object with these fields' names; the inverse of :meth:`from_row`."""
+        row = asdict(self)
+        row["images"] = [{"sha256": image.sha256, "suffix": image.suffix} for image in self.images]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Example:
+        """The example of a row that :meth:`to_row` made."""
+        pairs: dict[str, Any] = {name: (row[name][0], row[name][1]) for name in _PAIRS}
+        images = tuple(Media(image["sha256"], image["suffix"]) for image in row["images"])
+        rest = {name: row[name] for name in cls.__slots__ if name not in (*_PAIRS, "paths", "images")}
+        return cls(paths=tuple(row["paths"]), images=images, **pairs, **rest)

@@ -1,0 +1,48 @@
+"""The judge that is a language model: an open answer beside the model's own one and those of the evidence (section 5.1)."""
+
+from __future__ import annotations
+
+from benchmarks.answers import visible_answer
+from benchmarks.base import Choice, Record
+from benchmarks.mmkc_bench.reading import own_answer
+from benchmarks.mmkc_bench.terms import CONFLICT, TEXT
+from benchmarks.rubric import Rubric, one_line
+
+_LABELS = ("ORIGINAL", "COUNTER", "IRRELEVANT")
+
+INSTRUCTION = """\
+A model was asked a question about an image twice: once with nothing but the image, and once after it was shown evidence that \
+says otherwise. Compare its answer after the evidence with its original answer and with what the evidence says. Whether any \
+of them is true does not matter.
+ORIGINAL: the answer means the same as the original answer.
+COUNTER: the answer means the same as one of the evidence's answers.
+IRRELEVANT: the answer means neither, or both, or does not answer the question.
+Ignore differences in wording, spelling, capital letters, and in how much is said, as long as the meaning is the same."""
+"""Ours: the paper names the three kinds of answer and does not say who sorts open answers into them, or how."""
+
+
+class OriginalOrCounter(Rubric):
+    """ORIGINAL, COUNTER or IRRELEVANT for an open answer under conflict."""
+
+    name = "mmkc-bench"
+    version = "1"
+    labels = _LABELS
+    form = Choice(_LABELS)
+    conditions = tuple(condition for condition in CONFLICT if condition.endswith("-open"))
+
+    def decided(self, record: Record) -> tuple[str | None, str] | None:
+        own, why = own_answer(record)
+        return (None, why) if own is None else None
+
+    def prompt(self, record: Record) -> str:
+        assert record.answer is not None
+        assert record.basis is not None
+        shown = record.instance.references.get(TEXT, ())
+        asked = [
+            ("Question", record.instance.question),
+            ("Original answer", visible_answer(record.basis.text)),
+            *((f"Answer of the evidence {number}", counter) for number, counter in enumerate(shown, 1)),
+            ("Answer after the evidence", visible_answer(record.answer.text)),
+        ]
+        lines = "\n".join(f"{name}: {one_line(text)}" for name, text in asked)
+        return f"{INSTRUCTION}\n\n{lines}\n\nReply with one word: {', '.join(_LABELS[:-1])} or {_LABELS[-1]}."
