@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.errors import SpecError
-from benchmarks.statistics import estimate, resample, wilson
+from benchmarks.statistics import cohen_kappa, diagonal, estimate, ratio, resample, wilson
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,19 +45,8 @@ _NOTE_INTERVALS = (
 
 def raw_agreement(counts: Array) -> Array:
     """The share of answers with one label by both judges; counts of shape (..., labels, labels) give shape (...)."""
-    agreed: Array = _ratio(_diagonal(counts).sum(-1), counts.sum((-1, -2)))
+    agreed: Array = ratio(diagonal(counts).sum(-1), counts.sum((-1, -2)))
     return agreed
-
-
-def cohen_kappa(counts: Array) -> Array:
-    """Cohen's kappa (Cohen 1960, equation 1); counts of shape (..., labels, labels) give shape (...).
-
-    nan where there are no answers, and where only one label occurs, so that chance agreement is 1.
-    """
-    n = counts.sum((-1, -2))
-    by_chance = (counts.sum(-1) * counts.sum(-2)).sum(-1)
-    # In whole numbers, so that a chance agreement of 1 is exactly that.
-    return _ratio(n * _diagonal(counts).sum(-1) - by_chance, n * n - by_chance)
 
 
 def positive_agreement(counts: Array) -> Array:
@@ -65,15 +54,15 @@ def positive_agreement(counts: Array) -> Array:
 
     Counts of shape (..., labels, labels) give shape (..., labels); nan for a label that neither gives.
     """
-    return _ratio(2 * _diagonal(counts), counts.sum(-1) + counts.sum(-2))
+    return ratio(2 * diagonal(counts), counts.sum(-1) + counts.sum(-2))
 
 
 def label_kappa(counts: Array) -> Array:
     """For each label Cohen's kappa of it against all others; shapes as in :func:`positive_agreement`."""
     n = counts.sum((-1, -2))[..., None]
-    both, a, b = _diagonal(counts), counts.sum(-1), counts.sum(-2)
+    both, a, b = diagonal(counts), counts.sum(-1), counts.sum(-2)
     by_chance = a * b + (n - a) * (n - b)
-    return _ratio(n * (n - a - b + 2 * both) - by_chance, n * n - by_chance)
+    return ratio(n * (n - a - b + 2 * both) - by_chance, n * n - by_chance)
 
 
 def fleiss_kappa(counts: Array) -> float:
@@ -97,23 +86,8 @@ def _fleiss(sums: Array, judges: int) -> tuple[Array, Array]:
     squares, answers, totals = sums[..., 0], sums[..., 1], sums[..., 2:]
     given, pairs = answers * judges, answers * judges * (judges - 1)
     by_chance = (totals**2).sum(-1)
-    agreed, agreed_pairs = _ratio(squares - given, pairs), (squares - given) * given * given
-    return agreed, _ratio(agreed_pairs - by_chance * pairs, (given * given - by_chance) * pairs)
-
-
-def _diagonal(counts: Array) -> Array:
-    import numpy as np
-
-    diagonal: Array = np.diagonal(counts, axis1=-2, axis2=-1)
-    return diagonal
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    import numpy as np
-
-    part, whole = np.broadcast_arrays(np.asarray(part, float), np.asarray(whole, float))
-    ratio: Array = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
-    return ratio
+    agreed, agreed_pairs = ratio(squares - given, pairs), (squares - given) * given * given
+    return agreed, ratio(agreed_pairs - by_chance * pairs, (given * given - by_chance) * pairs)
 
 
 # --- what is counted -----------------------------------------------------------------------------
@@ -305,7 +279,7 @@ def _left_out(why: Counter[str]) -> str:
 
 def _label_rows(prefix: str, counts: Array, labels: Sequence[str], resamples: int, seed: int) -> list[_Row]:
     totals, draws = counts.sum(0), resample(counts, resamples, seed)
-    first, second, both = totals.sum(-1), totals.sum(-2), _diagonal(totals)
+    first, second, both = totals.sum(-1), totals.sum(-2), diagonal(totals)
     n = int(totals.sum())
     values = positive_agreement(totals), label_kappa(totals)
     drawn = positive_agreement(draws), label_kappa(draws)

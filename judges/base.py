@@ -55,6 +55,9 @@ _JUDGES = {
     "strict": "judges.matching:Strict",
     "relaxed": "judges.matching:Relaxed",
     "yes-no": "judges.yes_no:YesNo",
+    "own-answer": "judges.own_answer:OwnAnswer",
+    "extracted": "judges.exact:Extracted",
+    "printed": "judges.exact:Printed",
 }
 
 

@@ -23,6 +23,9 @@ _ANNOTATOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 _FIRST_LINE = re.compile(r"[^\r\n]+")
 _LIMIT_OF_CELLS = Lock()
+OWN = "own answer"
+"""What a person is told the answer is called that another one is judged by (``Record.basis``)."""
+
 _LARGEST_FILE = 32 * 1024 * 1024
 _SHOWN = 40
 
@@ -85,7 +88,7 @@ class Blind:
     """What a person is shown of an answer.
 
     ``id`` names the instance without saying anything of it. ``references`` are what each source supports, headed by the
-    source's name, in an order that says nothing.
+    source's name, in an order that says nothing; before them stands the answer that this one is judged by, if there is one.
     """
 
     id: str
@@ -103,10 +106,11 @@ def blind(record: Record, labels: Sequence[str], seed: int) -> Blind:
     instance = record.instance
     shown = (name for name in instance.references if not name.startswith(SHOWN_TEXT))
     names = sorted(shown, key=lambda name: _rank(seed, "reference", f"{instance.id}|{name}"))
+    own = [(OWN, (visible_answer(record.basis.text),))] if record.basis else []
     return Blind(
         id=blind_id(record),
         question=instance.question,
-        references=tuple((name, tuple(instance.references[name])) for name in names),
+        references=(*own, *((name, tuple(instance.references[name])) for name in names)),
         answer=visible_answer(record.answer.text) if record.answer else "",
         labels=tuple(labels),
     )
@@ -115,10 +119,13 @@ def blind(record: Record, labels: Sequence[str], seed: int) -> Blind:
 def blind_id(record: Record) -> str:
     """A name for a record's answer that does not hold its condition, as an instance's id may: 16 hexadecimal digits.
 
-    Another answer to the same instance has another one, so that no label ends up on an answer that was not seen.
+    Another answer to the same instance, or another one that it is judged by, has another name, so that no label ends up on
+    an answer that was not seen.
     """
     answer = record.answer.text if record.answer else ""
     whole = f"blind|{record.instance.id}|{answer}"
+    if record.basis:
+        whole += f"|{record.basis.text}"
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -39,10 +39,14 @@ class RubricJudge(Judge):
         return {**info, "rubric": self.rubric.digest, "decoding": asdict(_DECODING), "replies": REPLIES}
 
     def unasked(self, record: Record) -> Verdict | None:
-        """The verdict on an answer that needs no asking: there is nothing in it."""
+        """The verdict on an answer that needs no asking: there is nothing in it, or the rubric decides without a model."""
         text = record.answer.text if record.answer else ""
         if visible_answer(text):
-            return None
+            decided = self.rubric.decided(record)
+            if decided is None:
+                return None
+            label, reason = decided
+            return Verdict(self.id, "unparsed" if label is None else "labelled", label, reason)
         reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
         return Verdict(self.id, "unparsed", reason=reason)
 

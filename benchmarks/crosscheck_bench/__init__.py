@@ -1,0 +1,77 @@
+"""CrossCheck-Bench: where composing capabilities fails in resolving multimodal conflicts (Tian, Si, Wang, Li et al.)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.base import Benchmark, Decoding, Figures, Instance, Protocol, Record, Source, Table
+from benchmarks.build import Build, BuildOptions
+from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
+from benchmarks.crosscheck_bench.terms import CONDITIONS, LABELS
+from benchmarks.rubric import Rubric
+
+__all__ = ["CrossCheckBench"]
+
+
+class CrossCheckBench(Benchmark):
+    """Fifteen tasks on three levels about products whose pictures and texts disagree, under five prompting strategies."""
+
+    name = "crosscheck-bench"
+    title = "CrossCheck-Bench: compositional failures in resolving multimodal conflicts"
+    paper = "Tian, Si, Wang, Li et al., CrossCheck-Bench: Diagnosing Compositional Failures in Multimodal Conflict Resolution"
+    conditions = CONDITIONS
+    labels = LABELS
+    prompt_sets = PROMPT_SETS
+    sources = (
+        Source("products", "folders of products, from which samples of all tasks are constructed"),
+        Source("rows", "your own samples"),
+    )
+    stratum = "task"
+    judges = ("extracted", "printed")
+    paper_rows = "the authors' 14,690 questions, which are not published"
+    paper_judge = "exact match for closed questions, GPT-4o for open ones (Appendix D)"
+    paper_prompts = "paper"
+    default_conditions = ("vanilla",)
+    decoding = Decoding(max_tokens=512, temperature=0.7, top_p=0.9)
+
+    @property
+    def rubric(self) -> Rubric:
+        from benchmarks.crosscheck_bench.rubric import SameAnswer
+
+        return SameAnswer()
+
+    def protocol(self, decoding: Decoding) -> Protocol:
+        from benchmarks.crosscheck_bench.protocol import Strategies
+
+        return Strategies(decoding)
+
+    def remarks(self, record: Record) -> tuple[str, ...]:
+        from benchmarks.crosscheck_bench.protocol import remarks
+
+        return remarks(record)
+
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        from benchmarks.crosscheck_bench.building import build
+
+        return build(sources, out, options)
+
+    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+        from benchmarks.crosscheck_bench.instances import instances
+        from benchmarks.crosscheck_bench.sample import Sample
+
+        self.check(build, prompt_set)
+        return (each for row in build.rows() for each in instances(Sample.from_row(row)))
+
+    def correct(self, condition: str, label: str) -> bool:
+        return label == "CORRECT"
+
+    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        from benchmarks.crosscheck_bench.tables import tables
+
+        return tables(runs, judge, resamples=resamples, seed=seed)
+
+    def figures(self) -> Figures:
+        from benchmarks.crosscheck_bench.metrics import figures
+
+        return figures()

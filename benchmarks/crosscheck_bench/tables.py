@@ -1,0 +1,265 @@
+"""The tables of the paper, and those that show what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.answers import visible_answer
+from benchmarks.base import Cell, Estimate, Outcome, Record, Table
+from benchmarks.crosscheck_bench.matching import Labelled, by_final_answer, by_whole_reply
+from benchmarks.crosscheck_bench.metrics import (
+    ALONE,
+    BY_CAPABILITY,
+    BY_LEVEL,
+    COMPOSITION,
+    INTERVENTIONS,
+    KEYS,
+    MAIN,
+    Mean,
+    accuracy,
+)
+from benchmarks.crosscheck_bench.protocol import grounding
+from benchmarks.crosscheck_bench.tally import Tally, by_judge, tally
+from benchmarks.crosscheck_bench.terms import CAPABILITIES, CONDITIONS
+from benchmarks.failures import OUTCOMES, failures_table
+from benchmarks.statistics import estimate, resample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+Runs = Mapping[str, Sequence[Record]]
+Tallies = Mapping[str, Tally]
+_Row = tuple[str, tuple[Cell, ...]]
+
+_VANILLA = CONDITIONS.index("vanilla")
+_LEFT_OUT = {"judge-failed": "not labelled by the judge", "error": "in error", "pending": "pending"}
+_INTERVALS = (
+    "Intervals: 95%, percentile bootstrap over samples, so that a sample's strategies stay together; one of no width means "
+    "that all answers agree."
+)
+_UNWEIGHTED = "Means are unweighted over tasks; where a task is missing they are n/a."
+_OPEN = (
+    "Open questions ({n}) are matched exactly here; the paper has a model compare their meaning: "
+    "`rashomon judge RUN --judge MODEL`."
+)
+_ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (empty, or nothing but reasoning) as INCORRECT."
+
+
+def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
+    """Every table that the records fill: main, levels, capabilities, composition, exact-match, failures; interventions and
+    interleaved where more was asked than Table 1 needs.
+
+    Rows are a run under one strategy; "vanilla" goes without saying.
+    """
+    sheet = _Sheet({run: tally(records, by_judge(judge)) for run, records in runs.items()}, resamples, seed)
+    notes = (_INTERVALS, _UNWEIGHTED, *_open(runs, judge), *sheet.missing())
+    main = [*sheet.rows(MAIN)]
+    levels = [*sheet.rows(BY_LEVEL)]
+    composition = [*sheet.rows(COMPOSITION)]
+    capabilities = [*sheet.rows(BY_CAPABILITY), *sheet.rows(ALONE, " / the task that needs nothing else")]
+    named = ", ".join(f"{key} {name}" for key, name in CAPABILITIES.items())
+    made = [
+        Table("main", "Accuracy by task (Table 1)", tuple(MAIN), tuple(main), notes, percent=True),
+        Table("levels", "Accuracy by level", tuple(BY_LEVEL), tuple(levels), notes, percent=True),
+        Table(
+            "capabilities",
+            "Accuracy by capability, over the tasks that need it (Figure 5)",
+            tuple(BY_CAPABILITY),
+            tuple(capabilities),
+            (f"{named}.", *notes),
+            percent=True,
+            chart="heat",
+        ),
+        Table(
+            "composition",
+            "Atomic against compositional tasks (Table 2)",
+            tuple(COMPOSITION),
+            tuple(composition),
+            ("A drop is the atomic task's accuracy less the compositional one's.", *notes),
+            percent=True,
+        ),
+        _interventions(sheet, notes),
+        _interleaved(runs),
+        _exact_match(runs, resamples, seed),
+        failures_table(runs, judge, CONDITIONS, enters=_ENTERS),
+    ]
+    return [table for table in made if table.rows or table.name in ("main", "failures")]
+
+
+class _Sheet:
+    """The runs as one judge labels them, and rows of figures about them."""
+
+    def __init__(self, tallies: Tallies, resamples: int, seed: int) -> None:
+        self.tallies = tallies
+        self._resamples = resamples
+        self._seed = seed
+
+    def rows(self, columns: Mapping[str, Mean], suffix: str = "") -> Iterable[_Row]:
+        """A row for each run and strategy."""
+        for run, found in self.tallies.items():
+            totals, draws = self.drawn(found.counts)
+            for condition in found.conditions:
+                at = CONDITIONS.index(condition)
+                cells = (_cell(mean, found.asked, totals, draws, at) for mean in columns.values())
+                yield f"{_label(run, condition)}{suffix}", tuple(cells)
+
+    def drawn(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The totals of ``counts`` over its samples, and the resampled totals."""
+        return counts.sum(0).astype(np.float64), resample(counts, self._resamples, self._seed)
+
+    def missing(self) -> list[str]:
+        """What is counted as incorrect without a label, and what is left out."""
+        every = sum((found.outcomes.sum(0) for found in self.tallies.values()), np.zeros(len(OUTCOMES), np.int64))
+        lost = dict(zip(OUTCOMES, every.tolist(), strict=True))
+        told = [f"Counted as incorrect: empty answers ({lost['unparsed']:,})."] if lost["unparsed"] else []
+        left = [f"{words} ({lost[outcome]:,})" for outcome, words in _LEFT_OUT.items() if lost[outcome]]
+        return [*told, f"Left out: {', '.join(left)}."] if left else told
+
+
+def _label(run: str, condition: str) -> str:
+    return run if condition == "vanilla" else f"{run} / {condition}"
+
+
+def _cell(
+    mean: Mean, asked: NDArray[np.bool_], totals: NDArray[np.float64], draws: NDArray[np.float64], at: int
+) -> Estimate:
+    value, replicates = mean(accuracy(totals)[at]), mean(accuracy(draws)[:, at])
+    n = int(sum(totals[at, KEYS.index(task), 1] for task in mean.needs))
+    return estimate(
+        float(value), replicates, n, reason=_why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1])
+    )
+
+
+def _why(mean: Mean, asked: Sequence[bool], answers: NDArray[np.float64]) -> str:
+    if not mean.tasks:
+        return "no task needs it alone"
+    unasked = [task for task in mean.needs if not asked[KEYS.index(task)]]
+    if unasked:
+        return f"nothing was asked of {', '.join(unasked)}"
+    empty = [task for task in mean.needs if not answers[KEYS.index(task)]]
+    return f"no answer of {', '.join(empty)} is labelled"
+
+
+def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
+    """Table 3: strategies side by side, over the samples that have an answer under each of a run's, and gains over vanilla."""
+    rows: list[_Row] = []
+    told: list[str] = []
+    gains = tuple(f"{name} gain" for name in INTERVENTIONS)
+    shown = any(found.conditions not in ((), ("vanilla",)) for found in sheet.tallies.values())
+    for run, found in sheet.tallies.items() if shown else ():
+        whole = found.complete()
+        totals, draws = sheet.drawn(found.counts[whole])
+        asked = found.asked[whole]
+        told.append(f"{run}: {int(whole.sum()):,} of {len(whole):,} samples are answered under all of its strategies.")
+        for condition in found.conditions:
+            at = CONDITIONS.index(condition)
+            cells = [_cell(mean, asked, totals, draws, at) for mean in INTERVENTIONS.values()]
+            gained = (
+                [_gain(mean, asked, totals, draws, at) for mean in INTERVENTIONS.values()]
+                if condition != "vanilla"
+                else [None] * len(gains)
+            )
+            rows.append((f"{run} / {condition}", (*cells, *gained)))
+    paired = (
+        "Each run over the samples that are answered under all of its strategies; a gain is over the run's vanilla."
+    )
+    return Table(
+        "interventions",
+        "Prompting strategies on three capabilities (Table 3)",
+        (*INTERVENTIONS, *gains),
+        tuple(rows),
+        (paired, *told, *notes),
+        percent=True,
+    )
+
+
+def _gain(
+    mean: Mean, asked: NDArray[np.bool_], totals: NDArray[np.float64], draws: NDArray[np.float64], at: int
+) -> Estimate:
+    if not asked[:, _VANILLA].any():
+        return Estimate(None, reason="this run was not asked under vanilla")
+    every, drawn = accuracy(totals), accuracy(draws)
+    value = mean(every[at]) - mean(every[_VANILLA])
+    n = int(sum(totals[at, KEYS.index(task), 1] for task in mean.needs))
+    reason = _why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1])
+    return estimate(float(value), mean(drawn[:, at]) - mean(drawn[:, _VANILLA]), n, reason=reason)
+
+
+def _interleaved(runs: Runs) -> Table:
+    rows: list[_Row] = []
+    for run, records in runs.items():
+        asked = [record for record in records if record.instance.condition == "mm-cot"]
+        first = [r for r in asked if r.generations and r.generations[0].finish_reason != "error"]
+        found = [grounding(record.instance, record.generations[0].text) for record in first]
+        if asked:
+            answered = sum(len(r.generations) > 1 and r.generations[1].finish_reason != "error" for r in first)
+            drawn = sum(bool(each.drawn) for each in found)
+            unmatched = sum(len(each.unmatched) for each in found)
+            rows.append((run, (len(asked), len(first), answered, drawn, len(found) - drawn, unmatched)))
+    notes = (
+        "Whether stage 1 named boxes of its sample, by label or by coordinates; where it named none, stage 2 shows the frames "
+        "without boxes. `rashomon show RUN --sample ID` says which.",
+    )
+    columns = (
+        "asked",
+        "stage 1 answered",
+        "stage 2 answered",
+        "highlighted",
+        "nothing to highlight",
+        "boxes unmatched",
+    )
+    return Table("interleaved", "What MM-CoT could highlight", columns, tuple(rows), notes, judges=())
+
+
+def _exact_match(runs: Runs, resamples: int, seed: int) -> Table:
+    """Exact match of closed questions in both readings, whoever judges."""
+    rows: list[_Row] = []
+    rules: Mapping[str, Callable[[Record], Labelled]] = {"printed": by_whole_reply, "extracted": by_final_answer}
+    for run, records in runs.items():
+        closed = [record for record in records if record.instance.strata.get("form") != "open"]
+        read = {name: tally(closed, _matched(rule)) for name, rule in rules.items()}
+        for condition in read["printed"].conditions if closed else ():
+            at = CONDITIONS.index(condition)
+            for name, found in read.items():
+                sheet = _Sheet({run: found}, resamples, seed)
+                totals, draws = sheet.drawn(found.counts)
+                tasks = (_cell(MAIN[key], found.asked, totals, draws, at) for key in KEYS)
+                rows.append((f"{_label(run, condition)} / {name}", (_pooled(totals, draws, at), *tasks)))
+    notes = (
+        "printed: the whole reply is the answer (Appendix D). extracted: its final answer is, wherever it stands. Closed "
+        "questions alone; All: over all of them together. An empty answer is incorrect.",
+        _INTERVALS,
+    )
+    return Table(
+        "exact-match", "Exact match in two readings", ("All", *KEYS), tuple(rows), notes, percent=True, judges=()
+    )
+
+
+def _matched(rule: Callable[[Record], Labelled]) -> Callable[[Record], tuple[Outcome, bool]]:
+    def read(record: Record) -> tuple[Outcome, bool]:
+        if record.answer is None:
+            return "pending", False
+        if record.answer.finish_reason == "error":
+            return "error", False
+        if not visible_answer(record.answer.text):
+            return "unparsed", False
+        return "labelled", rule(record)[0] == "CORRECT"
+
+    return read
+
+
+def _pooled(totals: NDArray[np.float64], draws: NDArray[np.float64], at: int) -> Estimate:
+    whole, drawn = accuracy(totals[at].sum(0)), accuracy(draws[:, at].sum(1))
+    return estimate(float(whole), drawn, int(totals[at, :, 1].sum()), reason="no closed question is answered")
+
+
+def _open(runs: Runs, judge: str) -> list[str]:
+    """That open questions are matched, where a judge that matches is asked."""
+    n = sum(record.instance.strata.get("form") == "open" for records in runs.values() for record in records)
+    matches = judge.partition("@")[0] in ("extracted", "printed")
+    return [_OPEN.format(n=f"{n:,}")] if n and matches else []

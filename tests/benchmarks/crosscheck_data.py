@@ -1,0 +1,85 @@
+"""CrossCheck-Bench rows of our own: one drawn product card a frame, for every task both kinds of answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from benchmarks.base import Generation, Media, Record
+from benchmarks.crosscheck_bench.instances import instances
+from benchmarks.crosscheck_bench.sample import Sample, sample, with_frames
+from benchmarks.crosscheck_bench.terms import TASKS
+from judges.base import get_judge
+
+SIZE = (160, 120)
+BOXES: list[dict[str, Any]] = [
+    {"label": "brand logo", "box": [10, 10, 70, 40]},
+    {"label": "price tag", "box": [90, 80, 150, 110]},
+]
+JUDGES = ("extracted", "printed")
+
+
+def row(task: str, number: int, *, boxes: bool = True) -> dict[str, Any]:
+    """A row of the layout. Tasks of letters have three options, the right one by ``number``."""
+    frames = [f"{task.replace('*', 'c')}-{number}-{i}.png" for i in range(3 if TASKS[task].multi_frame else 1)]
+    made: dict[str, Any] = {
+        "id": f"{task} {number}",
+        "task": task,
+        "question": f"What about product {number}?",
+        "text": f'Title: "Thing {number}"',
+        "frames": frames,
+        "product": f"thing-{number}",
+    }
+    if not TASKS[task].closed:
+        made["answer"] = f"Brand {number}"
+    elif TASKS[task].level == "L3":
+        made |= {"options": ["Main item for sale", "Partial item for sale", "Item not for sale"]}
+        made["answer"] = "ABC"[number % 3]
+    else:
+        made["answer"] = ("Yes", "No")[number % 2]
+    if boxes:
+        made["boxes"] = [BOXES for _ in frames]
+    return made
+
+
+def write_rows(folder: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    """``rows.jsonl`` and the pictures that it names; a picture's colours are its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = list(rows)
+    (folder / "rows.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows), "utf-8")
+    for number, name in enumerate(name for each in rows for name in each["frames"]):
+        picture = Image.new("RGB", SIZE, (40 + number * 37 % 200, 90, 200 - number * 53 % 200))
+        draw = ImageDraw.Draw(picture)
+        draw.rectangle((12, 12, 68, 38), fill="white")
+        draw.text((16, 18), f"N{number}", fill="black")
+        picture.save(folder / name)
+    return folder
+
+
+def made(task: str, number: int = 0, *, boxes: bool = True) -> Sample:
+    """The sample of a row, with pictures that are nowhere."""
+    fields = row(task, number, boxes=boxes)
+    media = [(Media(f"{i:064x}", ".png"), SIZE) for i in range(len(fields["frames"]))]
+    return with_frames(sample(fields, len(media)), media)
+
+
+def records(samples: Iterable[Sample], say: Any, conditions: Sequence[str] = ("vanilla",)) -> list[Record]:
+    """Records of ``samples`` under ``conditions``, answered by ``say(sample, condition)`` and judged by both matchings.
+
+    Where it says a tuple, those are the steps' answers.
+    """
+    found = []
+    for each in samples:
+        for instance in instances(each):
+            if instance.condition in conditions:
+                said = say(each, instance.condition)
+                texts = said if isinstance(said, tuple) else (said,)
+                steps = tuple(Generation(f"{instance.id}#{i}", text, "stop") for i, text in enumerate(texts))
+                record = Record(instance, steps)
+                verdicts = {judge.id: judge.judge(record) for judge in map(get_judge, JUDGES)}
+                found.append(Record(instance, steps, verdicts))
+    return found

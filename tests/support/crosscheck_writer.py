@@ -1,0 +1,173 @@
+"""A language model by rule that writes CrossCheck-Bench's L2 questions from the clues in its prompt, honestly or with a lie."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.base import Generation, Request, Text
+
+Reply = dict[str, str]
+Clue = dict[str, str]
+
+QUESTIONS = {
+    "BrandRecognition*": "Which maker's product do these frames offer?",
+    "SPU": "Which of the others is a variant of what the first picture shows?",
+    "SKU": "Would somebody who orders either listing get the same thing?",
+    "BrandCategory": "Does this maker offer such things at all?",
+}
+ATTRIBUTES = ("colour", "volume", "weight", "power")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the prompt says."""
+
+    task: str
+    given: str
+    answers: str
+    pictures: list[tuple[str, str]]
+    clues: list[Clue]
+
+
+def asked(prompt: str) -> Asked:
+    """The prompt, read back."""
+    task = re.search(r"^Task: (.*) \(", prompt, re.MULTILINE)
+    given = re.search(r"^What the question is shown with: (.*)$", prompt, re.MULTILINE)
+    answers = re.search(r"^Possible answers: (.*)$", prompt, re.MULTILINE)
+    assert task
+    assert given
+    assert answers
+    pictures = re.findall(r"^\d\. (\S+), (\S+)$", prompt.split("Possible answers:")[0], re.MULTILINE)
+    clues = [json.loads(line) for line in prompt.splitlines() if line.startswith('{"attribute"')]
+    return Asked(task[1], given[1], answers[1], pictures, clues)
+
+
+def honest(prompt: str) -> Reply:
+    """A good reply: question, deciding clues, answer."""
+    found = asked(prompt)
+    facts, answer = _RULES[found.task](found)
+    return {
+        "question": QUESTIONS[found.task],
+        "facts": ", ".join(facts),
+        "answer": answer,
+        "reasoning": "It follows from the clues.",
+    }
+
+
+def _brand(found: Asked) -> tuple[list[str], str]:
+    brand = [clue for clue in found.clues if clue["attribute"] == "brand"]
+    product = [clue["id"] for clue in found.clues if clue["attribute"] == "product"]
+    return [clue["id"] for clue in brand[:1]] + product[:2], brand[0]["value"] if brand else "Unknown"
+
+
+def _spu(found: Asked) -> tuple[list[str], str]:
+    style = {clue["entity"]: clue for clue in found.clues if clue["attribute"] == "spu"}
+    first, *others = (style[entity] for entity, _ in found.pictures)
+    same = [i for i, clue in enumerate(others) if clue["value"] == first["value"]]
+    if len(others) == 1:
+        return [first["id"], others[0]["id"]], "Yes" if same else "No"
+    return [first["id"], others[same[0]]["id"]], "ABCD"[same[0]]
+
+
+def _sku(found: Asked) -> tuple[list[str], str]:
+    titles = re.findall(r'Title "([^"]*)"', found.given)
+    sides = [
+        {
+            clue["attribute"]: clue
+            for clue in found.clues
+            if clue["entity"] == entity
+            and clue["attribute"] in ATTRIBUTES
+            and (clue["id"].split("/")[1] == view or clue["value"] in title)
+        }
+        for (entity, view), title in zip(found.pictures, titles, strict=True)
+    ]
+    both = sides[0].keys() & sides[1].keys()
+    facts = [clue["id"] for side in sides for clue in side.values()]
+    if any(sides[0][name]["value"] != sides[1][name]["value"] for name in both):
+        return facts, "B"
+    return facts, "A" if sides[0].keys() == sides[1].keys() else "C"
+
+
+def _category(found: Asked) -> tuple[list[str], str]:
+    product = next(clue for clue in found.clues if clue["attribute"] == "product")
+    sells = [clue for clue in found.clues if clue["attribute"] == "sells"]
+    answer = "Yes" if product["value"] in [clue["value"] for clue in sells] else "No"
+    return [product["id"], *(clue["id"] for clue in sells)], answer
+
+
+_RULES: dict[str, Callable[[Asked], tuple[list[str], str]]] = {
+    "BrandRecognition*": _brand,
+    "SPU": _spu,
+    "SKU": _sku,
+    "BrandCategory": _category,
+}
+
+
+def _other(prompt: str) -> str:
+    said = honest(prompt)["answer"]
+    if said in ("Yes", "No"):
+        return "No" if said == "Yes" else "Yes"
+    if len(said) == 1:
+        return "B" if said == "A" else "A"
+    return "Nobody"
+
+
+LIES: dict[str, tuple[str, Callable[[str, Reply], Reply]]] = {
+    "names a fact that is not there": ("facts", lambda p, r: r | {"facts": r["facts"] + ", moon/front/brand"}),
+    "names a true fact of a picture that is not shown": (
+        "facts",
+        lambda p, r: r | {"facts": r["facts"] + ", plain-mug-300/listing/price"},
+    ),
+    "leaves the deciding facts out": (
+        "clues",
+        lambda p, r: r | {"facts": _beside_the_point(p)},
+    ),
+    "answers wrongly": ("answer", lambda p, r: r | {"answer": _other(p)}),
+    "answers what was not offered": ("answer", lambda p, r: r | {"answer": "perhaps"}),
+    "puts a picture into the question": ("picture-mark", lambda p, r: r | {"question": "<image> What is this?"}),
+    "says the answer": ("leak", lambda p, r: r | {"question": f"Is it so? The answer is {r['answer']}."}),
+    "invents a brand": ("invented", lambda p, r: r | {"question": f"Is this {_strange(p)} as sold last year?"}),
+    "invents a number": ("invented", lambda p, r: r | {"question": "Is the one that holds 31 litres among them?"}),
+}
+"""A lie's description: the check that catches it, and what it makes of an honest reply."""
+
+NOISE: dict[str, str] = {
+    "prose": "Here is a question for you: which brand is it?",
+    "list": '[{"question": "Which?"}]',
+    "missing field": '{"question": "Which?", "facts": "", "answer": "A"}',
+    "two lines": '{"question": "Which?\\nAnswer A.", "facts": "a", "answer": "A", "reasoning": "x"}',
+    "too long": json.dumps(
+        {"question": "Which? " * 200, "facts": "a", "answer": "A", "reasoning": "It follows from the clues."}
+    ),
+}
+"""Replies that cannot be read."""
+
+
+def _beside_the_point(prompt: str) -> str:
+    """A true clue that decides nothing: a colour, or for two SKUs what kind of product they are."""
+    found = asked(prompt)
+    attribute = "product" if found.task == "SKU" else "colour"
+    return next(clue["id"] for clue in found.clues if clue["attribute"] == attribute)
+
+
+def _strange(prompt: str) -> str:
+    """A brand of the set that the prompt does not show with the question."""
+    found = asked(prompt)
+    brands = ("Lumora", "Lumera", "Nordbrew", "Kestra", "Velmo", "Sonnar", "Plovo")
+    own = {clue["value"] for clue in found.clues if clue["attribute"] == "brand"}
+    return next(name for name in brands if name not in found.given and name not in own)
+
+
+def text_of(request: Request) -> str:
+    """The prompt of a request."""
+    part = request.messages[0].parts[0]
+    assert isinstance(part, Text)
+    return part.text
+
+
+def as_generation(reply: Reply | str) -> Generation:
+    """A reply as a backend gives it."""
+    return Generation("", reply if isinstance(reply, str) else json.dumps(reply), "stop")
