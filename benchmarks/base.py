@@ -25,6 +25,7 @@ Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
 VerdictStatus = Literal["labelled", "unparsed", "judge-failed"]
 Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
+Chart = Literal["stacked", "bars", "heat"]
 
 
 # --- what is asked -------------------------------------------------------------------------------
@@ -38,12 +39,24 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A box that is drawn on an image with its label (set-of-mark): x0, y0, x1, y1 in pixels of the upright image."""
+
+    label: str
+    box: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Media:
-    """A medium named by the sha256 of its file's bytes; ``suffix`` is the file's, with its dot."""
+    """A medium named by the sha256 of its file's bytes; ``suffix`` is the file's, with its dot.
+
+    ``marks`` are drawn on an image when it is loaded to be shown to a model; the file stays as it is.
+    """
 
     sha256: str
     suffix: str
     modality: Modality = "image"
+    marks: tuple[Mark, ...] = ()
 
     @property
     def name(self) -> str:
@@ -165,9 +178,10 @@ class Request:
 class Generation:
     """What a backend made of one request.
 
-    A failed request has ``finish_reason`` "error" and its cause in ``error``. Times are in seconds,
-    ``peak_memory`` in bytes; what a backend cannot know is None. ``calls`` counts the requests that were really sent to
-    get it: more than 1 where a remote engine was asked again, 0 where its reply was kept from an earlier time.
+    A failed request has ``finish_reason`` "error" and its cause in ``error``. Times are in seconds, memory in bytes:
+    ``peak_memory`` the most while it was made, ``active_memory`` and ``cache_memory`` what was in use and what was kept
+    for use again when it was done. What a backend cannot know is None. ``calls`` counts the requests that were really
+    sent to get it: more than 1 where a remote engine was asked again, 0 where its reply was kept from an earlier time.
     ``prompt_tokens`` and ``completion_tokens`` are then the sum over those calls.
     """
 
@@ -182,6 +196,8 @@ class Generation:
     peak_memory: int | None = None
     error: str | None = None
     calls: int = 1
+    active_memory: int | None = None
+    cache_memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +223,16 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An instance with its accepted generations, in order of step, and the verdicts by judge."""
+    """An instance with its accepted generations, in order of step, and the verdicts by judge.
+
+    ``basis`` is the answer of the sibling under :meth:`Benchmark.basis`, which may be an error; None where the condition
+    needs none, and where the run does not ask for it or has not got it yet.
+    """
 
     instance: Instance
     generations: tuple[Generation, ...] = ()
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    basis: Generation | None = None
 
     @property
     def answer(self) -> Generation | None:
@@ -262,6 +283,9 @@ class Table:
     """Whether its figures, which are fractions, are shown in percent, as the paper does."""
     judges: tuple[str, ...] | None = None
     """The judges it rests on, where that is not the one asked for; empty where it rests on none."""
+    chart: Chart | None = None
+    """How the paper draws it, where it does: shares that fill a bar, bars side by side, or a heat map. Rows that are drawn
+    together are called ``RUN / WHAT``."""
 
 
 # --- what a benchmark is -------------------------------------------------------------------------
@@ -303,8 +327,30 @@ class Benchmark(ABC):
     """The judges that need no model and are made for it; the first is the default."""
     paper_rows: str
     """What the paper's rows rest on; stands under tables that show them."""
+    paper_judge: str = "not told"
+    """Whose labels the paper's rows rest on."""
+    paper_prompts: str = "not told"
+    """Which of the prompt sets the paper's rows were asked with."""
     counts_flags: bool = False
     """Whether its tables count every label of an answer that fits (``Verdict.flags``), not one an answer."""
+    default_conditions: tuple[str, ...] = ()
+    """What is asked where a user names no conditions; empty: all of them."""
+    decoding: Decoding = Decoding()
+    """How its paper decodes, for what a user leaves open."""
+    conflicts: tuple[str, ...] = ()
+    """The conditions under which the sources disagree."""
+    behaviours: Mapping[str, str] = {}
+    """What a model does whose answers have a label, as in "follows the text"; for the labels that say it."""
+
+    def protocol(self, decoding: Decoding) -> Protocol:
+        """How its instances become model calls."""
+        from benchmarks.protocols import Direct
+
+        return Direct(decoding)
+
+    def remarks(self, record: Record) -> tuple[str, ...]:
+        """What whoever looks at one record should know of how it was asked, a sentence each."""
+        return ()
 
     @property
     def rubric(self) -> Rubric | None:
@@ -342,12 +388,23 @@ class Benchmark(ABC):
         The first one is called "main".
         """
 
+    def basis(self, condition: str) -> str | None:
+        """The condition of the sibling whose answer is needed to judge an answer under ``condition``; None: it needs none.
+
+        An answer is judged only when its basis is there, and again when its basis was asked again.
+        """
+        return None
+
     def figures(self) -> Figures | None:
         """The figures that are made of counts of labels, for correcting them by labels given by people."""
         return None
 
     answer_formats: Mapping[str, str] = {}
     """The formats of published predictions that :meth:`read_answers` reads: name to one-line description."""
+
+    def answer_files(self, path: Path, form: str) -> Sequence[Path]:
+        """The files that :meth:`read_answers` reads for ``path``, in a fixed order. Raises SourceError where there are none."""
+        return (path,)
 
     def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
         """The answers in a file of published predictions, in the format ``form``, one of ``answer_formats``.
@@ -373,6 +430,8 @@ class Figures:
     conditions: tuple[str, ...]
     labels: tuple[str, ...]
     of: Mapping[str, Callable[[Any], Any]]
+    unparsed: str | None = None
+    """The label that an answer with nothing to label counts as, where the benchmark's tables count such answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +446,9 @@ class Imported:
 _BENCHMARKS = {
     "cmc-bench": "benchmarks.cmc_bench:CMCBench",
     "clash": "benchmarks.clash:Clash",
+    "mmkc-bench": "benchmarks.mmkc_bench:MMKCBench",
     "pope": "benchmarks.pope:Pope",
+    "crosscheck-bench": "benchmarks.crosscheck_bench:CrossCheckBench",
 }
 
 
@@ -427,14 +488,23 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def part_to_json(part: Part) -> dict[str, str]:
-    """A part as a JSON object: ``{"text": ...}`` or ``{"sha256": ..., "suffix": ..., "modality": ...}``."""
-    return asdict(part)
+def part_to_json(part: Part) -> dict[str, Any]:
+    """A part as a JSON object: ``{"text": ...}`` or ``{"sha256": ..., "suffix": ..., "modality": ...}``.
+
+    ``marks`` stand in it only where there are any, so that what was stored before there were marks has the digest it had.
+    """
+    value = asdict(part)
+    if value.get("marks") == ():
+        del value["marks"]
+    return value
 
 
 def part_from_json(value: Mapping[str, Any]) -> Part:
     """The inverse of :func:`part_to_json`."""
-    return Text(value["text"]) if "text" in value else Media(**value)
+    if "text" in value:
+        return Text(value["text"])
+    marks = tuple(Mark(mark["label"], tuple(mark["box"])) for mark in value.get("marks", ()))
+    return Media(**{**value, "marks": marks})
 
 
 def instance_to_json(instance: Instance) -> dict[str, Any]:

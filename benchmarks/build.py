@@ -6,6 +6,7 @@
     instances.jsonl   one JSON object a line, in the benchmark's own row format
     skipped.jsonl     one JSON object for every source row that was left out, with the reason
     media/            every medium once, named by the sha256 of its bytes
+    ...               what else a construction leaves for people to look at; its benchmark's page says what
 
 A build is written beside its place under a hidden name and renamed when it is complete, so that an interrupted
 build leaves nothing that looks like one.
@@ -156,6 +157,10 @@ class BuildWriter:
         """Note a source row that was left out; ``row`` says which one, as a person would find it."""
         line = canonical_json({"source": source, "row": row, "reason": reason})
         self._skipped.write(line.encode("utf-8", "backslashreplace") + b"\n")
+
+    def add_file(self, name: str, data: bytes) -> None:
+        """Put a file beside the instances that people may look at and no run reads."""
+        _write_durably(self._folder / name, data)
 
     def finish(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Build:
         """Complete the build with ``manifest`` (the writer adds format, counts of rows and media, and digests).

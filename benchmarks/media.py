@@ -6,10 +6,11 @@ import hashlib
 import io
 import math
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.base import Media
+from benchmarks.base import Mark, Media
 from benchmarks.errors import MediaError, SpecError
 
 if TYPE_CHECKING:
@@ -63,10 +64,11 @@ def read_media(path: Path, media: Media) -> bytes:
     return data
 
 
-def load_image(source: Path | str | bytes, max_pixels: int | None = None) -> PILImage:
+def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks: Sequence[Mark] = ()) -> PILImage:
     """The image in a file or in bytes, as RGB: turned as its EXIF says, alpha laid on white, the first frame.
 
-    With ``max_pixels`` it is scaled down, its aspect kept, to at most so many pixels; it is never scaled up. Raises
+    With ``max_pixels`` it is scaled down, its aspect kept, to at most so many pixels; it is never scaled up. ``marks`` are
+    drawn on it after that, so that they are as legible as on a picture that was small from the beginning. Raises
     MediaError for what is missing, is no image, is truncated, or has more than ``LARGEST_IMAGE`` pixels (seen in its
     header, before anything is decoded); SpecError for ``max_pixels`` below 1.
     """
@@ -96,7 +98,12 @@ def load_image(source: Path | str | bytes, max_pixels: int | None = None) -> PIL
     except Exception as error:
         raise MediaError(name, DAMAGED) from error
     size = _fitting(rgb.width, rgb.height, max_pixels)
-    return rgb if size == rgb.size else rgb.resize(size, Image.Resampling.LANCZOS)
+    shown = rgb if size == rgb.size else rgb.resize(size, Image.Resampling.LANCZOS)
+    if not marks:
+        return shown
+    from benchmarks.marks import draw_marks
+
+    return draw_marks(shown, marks, rgb.width, rgb.height)
 
 
 def pixel_digest(image: PILImage) -> str:

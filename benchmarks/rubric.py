@@ -31,6 +31,13 @@ class Rubric(ABC):
     def prompt(self, record: Record) -> str:
         """The user turn that asks for the label of ``record.answer``, which is there and not empty."""
 
+    def decided(self, record: Record) -> tuple[str | None, str] | None:
+        """The benchmark's label and the reason for it where an answer, which is not empty, needs no model.
+
+        A label of None is that nothing can be asked about it. None where a model is to be asked.
+        """
+        return None
+
     def meaning(self, label: str) -> str:
         """The benchmark's label for the rubric's; the same word unless a rubric says otherwise."""
         return label

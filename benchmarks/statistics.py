@@ -1,4 +1,4 @@
-"""Intervals: closed-form ones for a running count, the cluster bootstrap for tables."""
+"""Intervals (closed-form ones for a running count, the cluster bootstrap for tables), and agreement beyond chance."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Array = NDArray[np.float64]
     Counts = NDArray[np.integer] | NDArray[np.floating]
 
 # 32 MiB of weights at a time.
@@ -68,3 +69,31 @@ def estimate(
     tail = (1 - confidence) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Estimate(float(value), float(low), float(high), n)
+
+
+def cohen_kappa(counts: Array) -> Array:
+    """Cohen's kappa (Cohen 1960, equation 1); counts of shape (..., labels, labels) give shape (...).
+
+    nan where there are no answers, and where only one label occurs, so that chance agreement is 1.
+    """
+    n = counts.sum((-1, -2))
+    by_chance = (counts.sum(-1) * counts.sum(-2)).sum(-1)
+    # In whole numbers, so that a chance agreement of 1 is exactly that.
+    return ratio(n * diagonal(counts).sum(-1) - by_chance, n * n - by_chance)
+
+
+def diagonal(counts: Array) -> Array:
+    """The counts where both labels are one; shape (..., labels, labels) gives (..., labels)."""
+    import numpy as np
+
+    found: Array = np.diagonal(counts, axis1=-2, axis2=-1)
+    return found
+
+
+def ratio(part: Array, whole: Array) -> Array:
+    """``part / whole``, nan where ``whole`` is 0; the shapes are broadcast."""
+    import numpy as np
+
+    part, whole = np.broadcast_arrays(np.asarray(part, float), np.asarray(whole, float))
+    found: Array = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return found

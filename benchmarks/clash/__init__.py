@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.base import Benchmark, Figures, Imported, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.prompts import PROMPT_SETS
-from benchmarks.clash.terms import CONDITIONS, CORRECT, LABELS
+from benchmarks.clash.terms import CONDITIONS, CONFLICTING, CORRECT, LABELS
 from benchmarks.rubric import Rubric
 
 __all__ = ["Clash"]
@@ -33,7 +33,17 @@ class Clash(Benchmark):
     stratum = "change"
     judges = ("strict", "relaxed")
     paper_rows = "its 1,289 published samples (multiple choice: about 1,500 in some rows, see docs/clash.md)"
+    paper_judge = "strict or relaxed string matching, as each table says; in Table 11 Gemini 2.5 Pro and GPT-5"
+    paper_prompts = "official, with which the published predictions were made"
     counts_flags = True
+    conflicts = CONFLICTING
+    behaviours: Mapping[str, str] = {
+        "CONFLICT": "sees the conflict",
+        "IMAGE": "follows the image",
+        "TEXT": "follows the text",
+        "DISTRACTOR": "takes the distractor",
+        "INCORRECT": "says what is none of these",
+    }
     answer_formats: Mapping[str, str] = {
         "published": "the authors' prediction files, multiple choice, open, and with LLM judges",
         "published-original": "the same, of the control with original captions",

@@ -12,11 +12,12 @@ from benchmarks.base import digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.clash.categories import categories, joined, same_categories
 from benchmarks.clash.sample import Sample
-from benchmarks.clash.source import CONSTRUCTED, Found, read, resolved
+from benchmarks.clash.source import CONSTRUCTED, NAMES, Found, read
 from benchmarks.clash.terms import CHANGE_TYPES, RELATIONS
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.files import Skipped
 from benchmarks.media import image_suffix, load_image
+from benchmarks.sources import most_common, resolved
 
 _REPEATED = "repeated: another row is the same sample"
 
@@ -42,7 +43,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     constructed alone. Raises SpecError for unknown source names and for a construction without a writer, SourceError for
     sources that are not there, of no known layout, or without a sample that can be used.
     """
-    named = list(dict.fromkeys(resolved(sources)))
+    named = list(dict.fromkeys(resolved("clash", NAMES, sources)))
     samples: dict[str, Sample] = {}
     with _CountingWriter(out) as writer:
         for name, place in named:
@@ -53,7 +54,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                 samples[sample.id] = sample
                 writer.add_row({"id": sample.id, **sample.to_row()})
         if not samples:
-            raise SourceError(f"the sources have no sample that can be used ({_most_common(writer.skipped)}).")
+            raise SourceError(f"the sources have no sample that can be used ({most_common(writer.skipped)}).")
         return writer.finish(_manifest(named, options, samples, writer.skipped), replace=options.replace)
 
 
@@ -125,8 +126,3 @@ def _manifest(
             for name in dict.fromkeys(name for name, _ in named)
         },
     }
-
-
-def _most_common(skipped: Mapping[str, Counter[str]]) -> str:
-    reasons = sum(skipped.values(), Counter[str]()).most_common(3)
-    return "; ".join(f"{n} times: {reason}" for reason, n in reasons) or "they are empty"

@@ -15,8 +15,8 @@ from benchmarks.clash.construct_prompts import (
     QUESTIONS_CHECK,
     with_inputs,
 )
-from benchmarks.clash.construct_replies import Unreadable, field, read_object
 from benchmarks.clash.wording import COUNTS, contains, matches, mentions, naming, same_rest, without, word_set, words
+from benchmarks.replies import Unreadable, field, read_object
 from benchmarks.values import same_value
 
 YesNo = Literal["Yes", "No"]

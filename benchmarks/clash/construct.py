@@ -28,11 +28,11 @@ from benchmarks.clash.checks import (
     refused,
 )
 from benchmarks.clash.construct_prompts import ANSWERS, CONFLICTING_CAPTION, with_caption, with_inputs
-from benchmarks.clash.construct_replies import Unreadable, field, read_object
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.source_coco import Caption, Coco, Unusable, read_picture
 from benchmarks.errors import ModelError, SpecError
 from benchmarks.media import MISSING
+from benchmarks.replies import Unreadable, field, read_object
 
 Who = Literal["writer", "checker"]
 

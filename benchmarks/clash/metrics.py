@@ -72,7 +72,7 @@ def figures() -> Figures:
         for task, (conflicting, original) in TASKS.items()
         for column, rate in (distribution(conflicting) | no_conflict(conflicting, original)).items()
     }
-    return Figures(CONDITIONS, LABELS, of)
+    return Figures(CONDITIONS, LABELS, of, unparsed="INCORRECT")
 
 
 def _of_labels(rate: Rate) -> Callable[[Array], Array]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import did_you_mean
 from benchmarks.clash.categories import categories, joined
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.terms import CHANGE_TYPES, RELATIONS
-from benchmarks.errors import SourceError, SpecError
 from benchmarks.files import Loader, RowProblem, Skipped, folders
 from benchmarks.values import normalise
 
@@ -56,43 +54,6 @@ def read(name: str, place: str, seed: int) -> Iterator[Found | Skipped]:
         "rows": source_rows.read,
     }
     return readers[name](place, seed)
-
-
-def resolved(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The sources by name; a nameless folder is replaced by its sub-folders that bear a source's name.
-
-    Raises SpecError for an unknown name, SourceError for a nameless folder without a source in it.
-    """
-    for name, place in sources:
-        if name in NAMES:
-            yield name, place
-            continue
-        if name:
-            raise SpecError(f"clash has no source {name!r}; {did_you_mean(name, NAMES)}")
-        inside = {folder.name: str(folder) for folder in folders(Path(place).expanduser())}
-        known = [(each, inside[each]) for each in NAMES if each in inside]
-        if not known:
-            raise SourceError(
-                f"{place} has no sub-folder named after a source of clash ({', '.join(NAMES)}); say which it is: NAME={place}."
-            )
-        yield from known
-
-
-def folder_of(name: str, place: str, expected: str) -> Path:
-    """``place`` as a path that exists. Raises SourceError saying what was ``expected`` where it does not."""
-    path = Path(place).expanduser()
-    try:
-        there = path.exists()
-    except (OSError, ValueError):
-        there = False
-    if not there:
-        raise SourceError(f"there is no folder {place}; {name} is read from {expected}.")
-    return path
-
-
-def wrong_layout(name: str, path: Path, expected: str) -> SourceError:
-    """The error for a folder or file of no known layout."""
-    return SourceError(f"{path} is nothing that {name} can be read from; expected {expected}.")
 
 
 def image_folders(root: Path) -> tuple[Path, ...]:

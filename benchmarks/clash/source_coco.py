@@ -12,16 +12,13 @@ from typing import Any
 from benchmarks.base import digest
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
+from benchmarks.replies import LONGEST, short_line
 
 LAYOUT = "a folder with annotations/captions_*.json and the images in train2017/ or val2017/ beside annotations/"
-LONGEST = 300
-"""Characters that a caption, or anything a model writes for one, may have."""
-
 NO_CAPTION = f"no caption: none is one line of at least 3 words and at most {LONGEST} characters"
 NO_NAME = "no image: its entry has no plain file name"
 
 _FOLDERS = ("train2017", "val2017", "train2014", "val2014", ".")
-_SPACES = frozenset(" \t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +46,6 @@ class Unusable:
     @property
     def row(self) -> str:
         return f"image {self.image_id}"
-
-
-def one_line(value: Any) -> str | None:
-    """``value`` stripped, if that is a text of one printable line and of 1 to ``LONGEST`` characters; else None."""
-    if not isinstance(value, str):
-        return None
-    text = value.strip()
-    if not text or len(text) > LONGEST:
-        return None
-    return " ".join(text.split()) if all(c.isprintable() or c in _SPACES for c in text) else None
 
 
 class Coco:
@@ -95,7 +82,7 @@ class Coco:
     def usable(self, image_id: int) -> list[tuple[int, str]]:
         """The image's captions that can be worked with, by their number."""
         numbered = enumerate(self._captions[image_id], 1)
-        lines = ((number, one_line(text)) for number, text in numbered)
+        lines = ((number, short_line(text)) for number, text in numbered)
         return [(number, text) for number, text in lines if text is not None and len(text.split()) >= 3]
 
     def caption(self, image_id: int, number: int, text: str) -> Caption | Unusable:

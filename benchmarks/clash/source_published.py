@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.clash.sample import Sample
-from benchmarks.clash.source import Found, folder_of, image_folders, sample, wrong_layout
+from benchmarks.clash.source import Found, image_folders, sample
 from benchmarks.files import RawRow, RowProblem, Skipped, files, folders, image_loader
+from benchmarks.sources import folder_of, wrong_layout
 
 TEST_FILE = "synthetic_captions_test_filtered.json"
 LAYOUT = (

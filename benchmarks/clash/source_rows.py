@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.clash.source import Found, folder_of, sample, wrong_layout
+from benchmarks.clash.source import Found, sample
 from benchmarks.files import RawRow, RowProblem, Skipped, files, image_loader, rows
+from benchmarks.sources import folder_of, wrong_layout
 
 LAYOUT = "a folder with rows.jsonl, one sample a line with its image's file name, and the images"
 _NAME = "rows"

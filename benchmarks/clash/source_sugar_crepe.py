@@ -12,8 +12,9 @@ from typing import Any
 
 from benchmarks.base import digest
 from benchmarks.clash.categories import categories, joined
-from benchmarks.clash.source import LONGEST_SENTENCE, Found, folder_of, image_folders, sample, wrong_layout
+from benchmarks.clash.source import LONGEST_SENTENCE, Found, image_folders, sample
 from benchmarks.files import RawRow, RowProblem, Skipped, image_loader
+from benchmarks.sources import folder_of, wrong_layout
 from benchmarks.values import normalise
 
 FILES = {"replace_obj.json": "object", "replace_att.json": "attribute"}

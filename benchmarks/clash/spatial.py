@@ -18,11 +18,11 @@ from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.checks import ANSWER_CHECKS, CAPTION_CHECKS, FINAL_CHECKS, Check, Draft
 from benchmarks.clash.construct import Desk, Models, Way, check, gather
 from benchmarks.clash.construct_prompts import SPATIAL, with_inputs
-from benchmarks.clash.construct_replies import field, read_object
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.source_coco import Caption, Coco, Unusable
 from benchmarks.clash.terms import RELATIONS
 from benchmarks.clash.wording import contains, word_set, words
+from benchmarks.replies import field, read_object
 
 _FORM = JSONObject({"question": (), "irrelevant_but_plausible": ()})
 

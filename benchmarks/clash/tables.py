@@ -155,7 +155,7 @@ def _by_category(runs: Runs, judge: str, sheet: Sheet, name: str) -> Table:
     notes = ["The share of answers that see the conflict, among all that match it or not."]
     if in_several:
         notes.append(f"In no column: answers whose changed words are of several kinds ({in_several:,}).")
-    return sheet.table(name, title, _CATEGORIES[change].values(), *notes)
+    return replace(sheet.table(name, title, _CATEGORIES[change].values(), *notes), chart="bars")
 
 
 def _modality_preference(runs: Runs, judge: str, sheet: Sheet) -> Table:
@@ -168,7 +168,7 @@ def _modality_preference(runs: Runs, judge: str, sheet: Sheet) -> Table:
                 sheet.add(f"{label} / {task}", found, where & ~found.flags[:, _CONFLICT], columns.values())
     notes = ("Shares among the answers that do not see the conflict; the paper's text gives them among all answers.",)
     title = "Which source is followed where the conflict is not seen (Figures 6 and 7)"
-    return sheet.table("modality-preference", title, ("Image", "Text"), *notes)
+    return replace(sheet.table("modality-preference", title, ("Image", "Text"), *notes), chart="stacked")
 
 
 def _judges(runs: Runs, sheet: Sheet) -> Table:

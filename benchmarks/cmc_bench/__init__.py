@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.base import Benchmark, Figures, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, HUB_IDS, LABELS, PAPER_CONDITIONS
+from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS, HUB_IDS, LABELS, PAPER_CONDITIONS
 from benchmarks.rubric import Rubric
 
 __all__ = ["CMCBench"]
@@ -32,6 +32,16 @@ class CMCBench(Benchmark):
     stratum = "type"
     judges = ("match",)
     paper_rows = "its own 942 examples, which cannot all be rebuilt (see docs/cmc-bench.md)"
+    paper_judge = "gpt-5-mini behind an API (section 4.2)"
+    paper_prompts = "paper"
+    conflicts = CONFLICT_CONDITIONS
+    behaviours: Mapping[str, str] = {
+        "IMAGE": "follows the image",
+        "TEXT": "follows the text",
+        "BOTH": "gives both",
+        "NEITHER": "says what neither supports",
+        "ABSTAIN": "abstains",
+    }
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.cmc_bench.building import build

@@ -119,7 +119,7 @@ def _labels(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
         *_width_note(rows),
         _NOTE_WRONG_IMAGE,
     )
-    return Table("labels", "Label proportions by condition", LABELS, tuple(rows), notes)
+    return Table("labels", "Label proportions by condition", LABELS, tuple(rows), notes, chart="stacked")
 
 
 def _arbitration(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Instance, Media, Part, Record, Source, Table, Text
+from benchmarks.base import Benchmark, Figures, Instance, Media, Part, Record, Source, Table, Text
 from benchmarks.build import Build, BuildOptions
 
 __all__ = ["Pope"]
@@ -37,6 +37,7 @@ class Pope(Benchmark):
     stratum = "answer"
     judges = ("yes-no",)
     paper_rows = "POPE's 9,000 questions about 500 images (the paper does not say with which prompt)"
+    paper_judge = "not told; POPE's published evaluation reads yes or no"
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.pope.source import build
@@ -49,6 +50,11 @@ class Pope(Benchmark):
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
+
+    def figures(self) -> Figures:
+        from benchmarks.pope.tables import figures
+
+        return figures(self.labels)
 
     def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.pope.tables import tables

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.answers import visible_answer
-from benchmarks.base import Cell, Estimate, Record, Table
+from benchmarks.base import Cell, Estimate, Figures, Record, Table
 from benchmarks.failures import failures_table
 from benchmarks.pope.reading import official, read_yes_no
 from benchmarks.pope.source import SETTINGS
@@ -119,6 +119,16 @@ FIGURES: Mapping[str, Callable[[Counts], Counts]] = {
     "Yes ratio": yes_ratio,
     "Neither": neither,
 }
+
+
+def figures(labels: tuple[str, ...]) -> Figures:
+    """Table 14's columns as shares of the first of ``labels``, the right one; an empty answer is the second."""
+
+    def of(setting: int) -> Callable[[Counts], Counts]:
+        return lambda counts: _ratio(counts[..., setting, 0], counts[..., setting, :].sum(-1))
+
+    each = {title: of(i) for i, title in enumerate(_titles())}
+    return Figures(SETTINGS, labels, each, unparsed=labels[1])
 
 
 def _titles() -> tuple[str, ...]:

@@ -41,10 +41,10 @@ from benchmarks.clash.construct_prompts import (
     with_caption,
     with_inputs,
 )
-from benchmarks.clash.construct_replies import Unreadable, field, read_object
 from benchmarks.clash.sample import Sample
-from benchmarks.clash.source_coco import LONGEST, Coco, Unusable
+from benchmarks.clash.source_coco import Coco, Unusable
 from benchmarks.errors import ModelError, SourceError, SpecError
+from benchmarks.replies import LONGEST, Unreadable, field, read_object
 from tests.benchmarks.small_data import bomb, write_picture
 from tests.support.scripted_writer import FAULTS, Refused, ScriptedWriter, fault_of, reply
 from tests.support.text_models import Interrupted, Kept, Remote

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.clash.source import Found, read, resolved
+from benchmarks.clash.source import NAMES, Found, read
 from benchmarks.clash.source_published import published_sample, raw_samples
 from benchmarks.clash.source_sugar_crepe import change
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.files import RowProblem, Skipped
+from benchmarks.sources import resolved
 from tests.benchmarks.clash_data import (
     CLASH_DATA,
     TEST_FILE,
@@ -150,11 +151,11 @@ def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: 
 def test_a_nameless_folder_stands_for_its_sub_folders(tmp_path: Path) -> None:
     for name in ("rows", "published", "other"):
         (tmp_path / name).mkdir()
-    assert [name for name, _ in resolved([("", str(tmp_path))])] == ["published", "rows"]
+    assert [name for name, _ in resolved("clash", NAMES, [("", str(tmp_path))])] == ["published", "rows"]
     with pytest.raises(SourceError, match="no sub-folder named after a source"):
-        list(resolved([("", str(tmp_path / "other"))]))
+        list(resolved("clash", NAMES, [("", str(tmp_path / "other"))]))
     with pytest.raises(SpecError, match="did you mean 'published'"):
-        list(resolved([("publishd", str(tmp_path))]))
+        list(resolved("clash", NAMES, [("publishd", str(tmp_path))]))
 
 
 # --- the user's own ----------------------------------------------------------------------------------

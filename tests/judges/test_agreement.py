@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.errors import SpecError
+from benchmarks.statistics import cohen_kappa
 from judges.agreement import (
     agreement_sentence,
     agreement_tables,
-    cohen_kappa,
     confusion,
     fleiss_kappa,
     label_kappa,

@@ -304,3 +304,12 @@ def test_what_a_csv_writer_writes_is_read(tmp_path: Path, pairs: list[tuple[str,
     out = io.StringIO()
     csv.writer(out).writerows([("id", "label"), *pairs])
     assert _read(tmp_path, out.getvalue()) == pairs
+
+
+def test_the_answer_that_another_is_judged_by_is_shown_first_and_is_part_of_its_name() -> None:
+    instance = Instance("i", "g", "c", "When?", (), {"image": ("1989",), "text": ("1988",)})
+    record = Record(instance, (Generation("i#0", "1988", "stop"),))
+    own = Record(instance, record.generations, basis=Generation("o#0", "<think>x</think>1990", "stop"))
+    assert blind(own, LABELS, 0).references[0] == ("own answer", ("1990",))
+    assert blind(own, LABELS, 0).references[1:] == blind(record, LABELS, 0).references
+    assert blind_id(own) != blind_id(record)
