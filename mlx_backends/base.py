@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.base import Generation, Media, Request
+from mlx_backends.canary import Proof
 
 MediaPath = Callable[[Media], Path]
 """Where a medium's file lies; handed to a backend so that a request need not carry its media."""
@@ -35,6 +36,8 @@ class EngineInfo:
     device: str = "cpu"
     needs_device: bool = True
     versions: Mapping[str, str] = field(default_factory=dict)
+    weights_bytes: int | None = None
+    """The size of the model's weight files."""
 
 
 class Backend(ABC):
@@ -64,6 +67,22 @@ class Backend(ABC):
     @abstractmethod
     def cancel(self, request_id: str) -> None:
         """Drop a request; it yields no generation. Unknown ids are ignored."""
+
+    @property
+    def widest(self) -> int:
+        """What ``capacity`` may become by :meth:`prove`."""
+        return self.capacity
+
+    def exact(self) -> None:  # noqa: B027 - most backends know no other way
+        """Answer one request at a time from now on, with nothing kept from one to the next."""
+
+    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
+        """Find out, on some of the ``requests`` that are to come, how they may be answered so that answers stay the same.
+
+        From then on they are answered in that way. Returns what was found; None where there is nothing to find out, or
+        where ``stop`` said so meanwhile. Nothing may be in flight.
+        """
+        return None
 
     def close(self) -> None:  # noqa: B027 - most backends have nothing to free
         """Free what the backend holds; it answers nothing afterwards."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stdout
-from dataclasses import dataclass
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from benchmarks.base import Decoding, Generation, Media, Message, Request
+from benchmarks.base import Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo
+from mlx_backends.canary import ALONE, Case, Led, Proof, Watch, chosen, prove
 from mlx_backends.constrain import Constrainer
+from mlx_backends.limits import Limits
 from mlx_backends.loading import one_line
 from mlx_backends.prompt import Prompter, PromptError, Turn
 from mlx_backends.reading import Reader
@@ -20,6 +22,8 @@ from mlx_backends.rows import Row, rows_for
 
 WIDTH = 8
 """How many requests are answered together, by a model that is proven to answer them so as it does alone."""
+
+TOGETHER = "together"
 
 _SLICE_S = 0.05
 _MIN_TEMPERATURE = 0.01  # mlx-vlm's; below it the scaled logits overflow
@@ -38,16 +42,19 @@ class LM(Backend):
     requests is the time it took; ``peak_memory`` is MLX's while the request was under way, its neighbours included.
     """
 
-    def __init__(self, info: EngineInfo, model: Any, tokenizer: Any) -> None:
-        """``tokenizer`` is mlx-lm's wrapper, which knows what ends an answer."""
+    def __init__(self, info: EngineInfo, model: Any, tokenizer: Any, *, width: int | None = None) -> None:
+        """``tokenizer`` is mlx-lm's wrapper, which knows what ends an answer; ``width`` bounds how many are answered together."""
         self.info = info
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._prompter = TextPrompter(tokenizer)
         self._reader = Reader(tokenizer._tokenizer)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)
+        self._limits = Limits.here()
         self._model = model
-        self._rows = rows_for(model, self._ends, WIDTH)
-        self.capacity = self._rows.width
+        self._width = width or WIDTH
+        self._rows = rows_for(model, self._ends, self._width)
+        self.capacity = self._widest = self._rows.width
+        self.proof: Proof | None = None
         self._waiting: list[Request] = []
         self._begun: list[_Work] = []
         self._single: set[str] = set()
@@ -83,6 +90,37 @@ class LM(Backend):
             self._rows.drop(work.row)
         self._single.discard(request_id)
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        return () if self.proof is None else self.proof.remarks(self.info.model)
+
+    @property
+    def widest(self) -> int:
+        return self._widest
+
+    def exact(self) -> None:
+        self._use(1)
+        self.proof = None
+
+    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
+        self._use(self._width)
+        self.proof = None
+        if self.capacity == 1:
+            return None
+        with redirect_stdout(sys.stderr):
+            cases: list[Case] = []
+            for request in chosen(requests):
+                if stop():
+                    return None
+                with suppress(Exception):  # it will be an error in its turn
+                    cases.append(self._case(request))
+            if not cases:
+                return None
+            self.proof = prove(cases, self._padded, {TOGETHER: lambda cases: self._led(self._width, cases)})
+        if self.proof.way == ALONE:
+            self._use(1)
+        return self.proof
+
     def close(self) -> None:
         self._waiting, self._begun = [], []
         if self._model is not None:
@@ -93,6 +131,57 @@ class LM(Backend):
         import mlx.core as mx
 
         mx.clear_cache()
+
+    def _use(self, width: int) -> None:
+        """Answer up to ``width`` requests together from now on."""
+        if self._waiting or self._begun:
+            raise RuntimeError("the model is answering")
+        self._rows.close()
+        self._rows = rows_for(self._model, self._ends, width)
+        self.capacity = self._rows.width
+
+    def _case(self, request: Request) -> Case:
+        """``request`` answered by itself."""
+        import numpy as np
+
+        watch, row = Watch(), self._row(request)
+        row.processors = [watch]
+        self._finish(1, [row])
+        return Case(request, row.tokens, np.stack(watch.logits[: len(row.tokens)]))
+
+    def _padded(self, cases: Sequence[Case]) -> list[Any]:
+        """Each case beside a longer row that pads it."""
+        found = []
+        for case in cases:
+            words = len(self._row(case.request).prompt) + 16
+            longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
+            found.append(self._led(2, [case, Case(longer, case.tokens, None)])[0])
+        return found
+
+    def _led(self, width: int, cases: Sequence[Case]) -> list[Any]:
+        """The logits of ``cases`` when they are led through their tokens, up to ``width`` together."""
+        import numpy as np
+
+        led = [Led(case.tokens) for case in cases]
+        rows = [self._row(case.request) for case in cases]
+        for row, case, leader in zip(rows, cases, led, strict=True):
+            row.processors, row.max_tokens = [leader], len(case.tokens)
+        self._finish(width, rows)
+        return [np.stack(leader.logits) for leader in led]
+
+    def _finish(self, width: int, rows: Sequence[Row]) -> None:
+        """Have ``rows`` answered, up to ``width`` together."""
+        together = rows_for(self._model, self._ends, width)
+        try:
+            waiting = list(rows)
+            while any(row.finished is None for row in rows):
+                begun = [row for row in rows if row.finished is None and row not in waiting]
+                while waiting and len(begun) < together.width:
+                    begun.append(waiting.pop(0))
+                    together.add(begun[-1])
+                together.work()
+        finally:
+            together.close()
 
     def _begin(self) -> Iterator[Generation]:
         """Begin what waits, as far as it may join what is under way; the errors of requests that cannot be asked."""
@@ -130,7 +219,10 @@ class LM(Backend):
             work.count(share, int(mx.get_peak_memory()))
         done = [work for work in self._begun if work.row.finished is not None]
         self._begun = [work for work in self._begun if work.row.finished is None]
-        return [self._generation(work) for work in done]
+        generations = [self._generation(work) for work in done]
+        if done:
+            self._limits.relieve()
+        return generations
 
     def _broken(self, error: Exception) -> list[Generation]:
         """Rows fail together: it is an error of the only one there is, else each of them is asked again by itself."""
@@ -150,6 +242,7 @@ class LM(Backend):
     def _generation(self, work: _Work) -> Generation:
         row = work.row
         stopped = row.finished == "stop"
+        memory = self._limits.usage()
         return Generation(
             work.request.id,
             self._reader.text(row.tokens[:-1] if stopped else row.tokens),
@@ -160,6 +253,8 @@ class LM(Backend):
             prefill_s=work.prefill_s,
             decode_s=work.decode_s,
             peak_memory=work.peak_memory,
+            active_memory=memory.active,
+            cache_memory=memory.cache,
         )
 
 

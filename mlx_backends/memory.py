@@ -1,4 +1,4 @@
-"""What fits in this machine's memory, said before anything is loaded."""
+"""What fits in this machine's memory, said before anything is loaded: a model, and how many requests beside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlx_backends.rowsize import cache_bytes, reading_bytes
+
 GIB = 2**30
+READ_AT_ONCE = 512
+"""Tokens of each prompt that are read in one go."""
+
 _WORKING_SET = "max_recommended_working_set_size"
 
 
@@ -52,6 +57,37 @@ def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> Fit:
     return Fit(wanted, have, source, ok, sentence)
 
 
+def width(
+    config: Any,
+    weights_bytes: int,
+    prompt_tokens: int,
+    max_tokens: int,
+    device: Mapping[str, Any] | None = None,
+    *,
+    most: int,
+    read_at_once: int = READ_AT_ONCE,
+) -> int:
+    """How many requests can be answered together: at least 1 and at most ``most``.
+
+    As many as fit in the working set of ``device`` (see :func:`fits`) beside the model (:func:`need`), each counted as if
+    it were the longest: ``prompt_tokens``, image tokens included, and an answer of ``max_tokens``. Each takes its
+    key-value cache (``cache_bytes``) and the working memory of reading ``read_at_once`` tokens of its prompt while the
+    others read theirs (``reading_bytes``; 0 where prompts are read one by one). ``config`` is what ``cache_bytes`` takes;
+    1 where it does not say how large a cache is.
+    """
+    cache = cache_bytes(config, prompt_tokens + max_tokens)
+    if cache is None:
+        return 1
+    row = cache + reading_bytes(config, min(prompt_tokens, read_at_once))
+    spare = fits(weights_bytes, device).have - need(weights_bytes)
+    return max(1, min(most, spare // row if row else most))
+
+
+def total_memory() -> int:
+    """This machine's memory in bytes; in a container, what it may use."""
+    return _total()
+
+
 def device_info() -> Mapping[str, Any]:
     """MLX's information on the device it computes on; empty where this build of MLX has none to give."""
     import mlx.core as mx
@@ -64,9 +100,15 @@ def device_info() -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _have(device: Mapping[str, Any]) -> tuple[int, str]:
+def working_set(device: Mapping[str, Any]) -> int | None:
+    """Metal's recommended working set in bytes, by MLX's device information; None where that gives no usable figure."""
     exact = device.get(_WORKING_SET)
-    if isinstance(exact, int) and exact > 0:
+    return exact if isinstance(exact, int) and exact > 0 else None
+
+
+def _have(device: Mapping[str, Any]) -> tuple[int, str]:
+    exact = working_set(device)
+    if exact is not None:
         return exact, "Metal's recommended working set"
     total = _total()
     if sys.platform == "darwin":

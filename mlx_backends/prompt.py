@@ -98,9 +98,7 @@ class Prompter:
         That is, its segments stand whole and in order, with an image's tokens between every two and nowhere else.
         """
         known = range(len(self._tokenizer))
-        named = [getattr(self._config, name, None) for name in ("image_token_id", "image_token_index")]
-        named += [inputs.get("image_token_index"), *map(self._vocabulary.get, self._placeholders)]
-        image_tokens = {token for token in named if token in self._control_ids}  # a default may name any token
+        image_tokens = self.image_tokens(inputs)
         runs: list[list[int]] = [[]]
         for token in inputs["input_ids"].flatten().tolist():
             if token in image_tokens or token not in known:
@@ -118,6 +116,12 @@ class Prompter:
             at += len(segment)
         if _SPLIT in read[at:] or not read.endswith(segments[-1]):
             raise PromptError("the processor added to the end of the prompt, or put an image where none was asked for.")
+
+    def image_tokens(self, inputs: Mapping[str, Any]) -> set[int]:
+        """The tokens that stand for images in ``inputs``, as prepared for the model."""
+        named = {getattr(self._config, name, None) for name in ("image_token_id", "image_token_index")}
+        named |= {inputs.get("image_token_index"), *map(self._vocabulary.get, self._placeholders)}
+        return self._control_ids & named  # a default may name any token
 
     # --- messages ---------------------------------------------------------------------------------
 

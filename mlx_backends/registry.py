@@ -37,9 +37,12 @@ def describe(model: str) -> EngineInfo:
     return _describe(inspect(resolve(model)))
 
 
-def load_backend(model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None) -> Backend:
+def load_backend(
+    model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None, under_way: int | None = None
+) -> Backend:
     """The backend that answers as ``model`` (see :func:`describe`), loaded; ``media`` finds a medium's file.
 
+    ``under_way`` bounds how many requests a model of this machine takes; None leaves it to the backend.
     ``terms`` are for remote engines, which raise KeyMissingError without their key. Raises ModelError where the model
     cannot be loaded, and before loading where it does not fit in this machine's memory, unless ``force``.
     """
@@ -50,10 +53,11 @@ def load_backend(model: str, media: MediaPath, *, force: bool = False, terms: Te
     if model.startswith(IMPORTED):
         raise ModelError(f"the answers of {model} were produced elsewhere; import those that are missing as well.")
     found = inspect(resolve(model))
+    from mlx_backends.limits import Limits
     from mlx_backends.lm import LM
     from mlx_backends.loading import load, load_text, one_line, supported, supported_text
     from mlx_backends.memory import device_info
-    from mlx_backends.vlm import VLM
+    from mlx_backends.vlm import AHEAD, VLM
 
     sees = found.engine == "mlx-vlm"
     (supported if sees else supported_text)(found.path)
@@ -63,10 +67,13 @@ def load_backend(model: str, media: MediaPath, *, force: bool = False, terms: Te
             f"{found.name} was not loaded: {fit.sentence}; "
             "choose a smaller quantisation, or add --force to try all the same."
         )
+    Limits.here().set()
     info = _describe(found)
     loaded = (load if sees else load_text)(found.path)
     try:
-        return VLM(info, media, *loaded) if sees else LM(info, *loaded)
+        if sees:
+            return VLM(info, media, *loaded, width=under_way and max(1, under_way // AHEAD))
+        return LM(info, *loaded, width=under_way)
     except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{found.name} was loaded but cannot be asked: {one_line(error)}") from error
 
@@ -80,6 +87,7 @@ def _describe(found: ModelInfo) -> EngineInfo:
         quantisation=found.quantisation,
         device=_device(),
         versions={name: _version(name) for name in sorted({*_LIBRARIES, found.engine})},
+        weights_bytes=found.weights_bytes,
     )
 
 

@@ -1,23 +1,40 @@
-"""Vision-language models through mlx-vlm: one request at a time, nothing carried from one to the next."""
+"""Vision-language models through mlx-vlm: one request at a time, or several where the canary found that the same."""
 
 from __future__ import annotations
 
+import copy
 import gc
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.base import Generation, Request
+from benchmarks.base import Generation, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath
+from mlx_backends.canary import ALONE, Case, Led, Proof, Watch, Way, chosen, prove
 from mlx_backends.constrain import Constrainer
+from mlx_backends.inputs import Preparer
+from mlx_backends.limits import Limits
 from mlx_backends.loading import one_line
-from mlx_backends.prompt import Prompter
 from mlx_backends.reading import Reader
 
+if TYPE_CHECKING:
+    from mlx_backends.together import Together
+
+WIDTH = 8
+"""How many requests are answered together, where nobody says otherwise."""
+
+AHEAD = 2
+"""It takes so many times as many: the others are prepared meanwhile."""
+
+TOGETHER = "together, with common beginnings read once"
+BATCHED = "together, with nothing shared"
+SHARED = "one at a time, with common beginnings read once"
+
 _SLICE_S = 0.05
+_PADDED = 2
 
 Stream = Generator[Any, None, None]
 
@@ -25,39 +42,76 @@ Stream = Generator[Any, None, None]
 class VLM(Backend):
     """A loaded vision-language model.
 
-    An answer depends on its request alone: no prompt or vision cache is kept, a model's own generation settings never
-    apply, and sampling is seeded from the request's digest, which covers ``decoding.seed``. Whatever goes wrong while
-    answering becomes a Generation with an error.
+    A model's own generation settings never apply, and sampling is seeded from the request's digest, which covers
+    ``decoding.seed``. One request is answered at a time and nothing is kept from one to the next, until :meth:`prove` has
+    found that answers are the same otherwise. Whatever goes wrong while answering becomes a Generation with an error.
 
     Of a Generation, ``tokens`` are all that the model gave, the one that ended the answer included; ``text`` is
     decoded from the whole of them, without control tokens but with ``<think>`` tags; ``prefill_s`` runs from the
     prepared inputs to the first token, vision encoder included; ``peak_memory`` is MLX's, from before the images are
-    opened to the last token.
+    opened to the last token. Of requests answered together, times are their share of what was spent, and
+    ``peak_memory`` is the highest while they were under way.
     """
 
-    capacity = 1
-
-    def __init__(self, info: EngineInfo, media: MediaPath, model: Any, processor: Any) -> None:
+    def __init__(
+        self, info: EngineInfo, media: MediaPath, model: Any, processor: Any, *, width: int | None = None
+    ) -> None:
+        """``width``: how many requests may be answered together."""
         self.info = info
-        self._media = media
+        self.width = width or WIDTH
+        self.proof: Proof | None = None
         self._model = model
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
-        self._reader = Reader(self._tokenizer)
-        self._constrainer = Constrainer(self._tokenizer, _ends(self._tokenizer, model.config))
+        own = copy.deepcopy(self._tokenizer)  # a tokenizer cannot be used in two threads at once, and one is preparing
+        self._reader = Reader(own)
+        self._constrainer = Constrainer(own, _ends(self._tokenizer, model.config))
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
-            self._prompter = Prompter(processor, model.config)
+            self._preparer = Preparer(processor, model.config, media)
+        self._limits = Limits.here()
         self._work: _Work | None = None
+        self._together: Together | None = None
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        return () if self.proof is None else self.proof.remarks(self.info.model)
+
+    @property
+    def widest(self) -> int:
+        return AHEAD * self.width
+
+    @property
+    def prefilled(self) -> int:
+        """How many prompt tokens have been computed since :meth:`prove`."""
+        return 0 if self._together is None else self._together.prefilled
 
     def submit(self, request: Request) -> None:
         if self._model is None:
             raise RuntimeError("the model is closed")
-        if self._work is not None:
+        if self._together is not None:
+            if self._in_flight >= self.capacity:
+                raise RuntimeError(f"the model takes at most {self.capacity} requests at a time")
+            self._together.submit(request)
+        elif self._work is not None:
             raise RuntimeError("the model answers one request at a time")
-        self._work = _Work(request)
+        else:
+            self._work = _Work(request)
+
+    @property
+    def _in_flight(self) -> int:
+        others = 0 if self._together is None else self._together.busy + len(self._together.alone)
+        return others + (self._work is not None)
 
     def step(self) -> Sequence[Generation]:
+        if self._together is not None and self._work is None:
+            if self._together.alone:  # before anything else is begun
+                self._work = _Work(self._together.alone.popleft())
+            else:
+                with redirect_stdout(sys.stderr):
+                    found = self._together.step()
+                self.capacity = self._together.capacity
+                return found
         work = self._work
         if work is None:
             return []
@@ -73,6 +127,7 @@ class VLM(Backend):
         if done is None:
             return []
         self.cancel(work.request.id)
+        self._limits.relieve()
         return [done]
 
     def cancel(self, request_id: str) -> None:
@@ -80,12 +135,47 @@ class VLM(Backend):
             stream, self._work = self._work.stream, None
             if stream is not None:
                 stream.close()
+        if self._together is not None:
+            self._together.cancel(request_id)
+
+    def exact(self) -> None:
+        if self._in_flight:
+            raise RuntimeError("the model is answering")
+        if self._together is not None:
+            self._together.close()
+        self._together = self.proof = None
+        self.capacity = 1
+
+    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
+        self.exact()
+        with redirect_stdout(sys.stderr):
+            cases: list[Case] = []
+            for request in chosen(requests):
+                if stop():
+                    return None
+                try:
+                    cases.append(self._case(request))
+                except Exception:  # it will be an error in its turn
+                    continue
+            if not cases:
+                return None
+            ways: dict[str, Way] = {}
+            if (width := self._width(requests, [case.request for case in cases])) > 1:
+                ways[TOGETHER] = self._way(width, share=True)
+                ways[BATCHED] = self._way(width, share=False)
+            ways[SHARED] = self._way(1, share=True)
+            self.proof = prove(cases, self._padded, ways)
+            if self.proof.way != ALONE:
+                self._begin_together(1 if self.proof.way == SHARED else width, share=self.proof.way != BATCHED)
+        return self.proof
 
     def close(self) -> None:
         if self._work is not None:
             self.cancel(self._work.request.id)
-        self._model = self._processor = self._tokenizer = None
-        del self._prompter, self._reader, self._constrainer
+        if self._together is not None:
+            self._together.close()
+        self._model = self._processor = self._tokenizer = self._together = None
+        del self._preparer, self._reader, self._constrainer
         gc.collect()
         import mlx.core as mx
 
@@ -105,49 +195,122 @@ class VLM(Backend):
         work.decode_s += perf_counter() - started
         return last
 
-    def _stream(self, request: Request) -> Stream:
+    def _stream(self, request: Request, watches: Sequence[Any] = ()) -> Stream:
         """mlx-vlm's stream of tokens for ``request``, from inputs whose images are known to stand in their places."""
         import mlx.core as mx
         from mlx_vlm import stream_generate
-        from mlx_vlm.utils import prepare_inputs, should_add_special_tokens
-
-        from benchmarks.media import load_image, read_media
 
         mx.reset_peak_memory()
-        config, decoding = self._model.config, request.decoding
-        prompt = self._prompter.prompt(request.messages)
-        images = [load_image(read_media(self._media(image), image), decoding.max_pixels) for image in prompt.images]
-        first = self._tokenizer.bos_token
-        opened = bool(first) and prompt.text.startswith(first)  # by the template; a second one would be a fault
-        inputs = prepare_inputs(
-            self._processor,
-            images=images or None,
-            prompts=prompt.text,
-            image_token_index=getattr(config, "image_token_index", None),
-            add_special_tokens=not opened and should_add_special_tokens(config.model_type, self._processor),
-        )
-        self._prompter.check_inputs(prompt, inputs)
+        text, inputs = self._preparer.tensors(request)
         inputs["mask"] = inputs.pop("attention_mask", None)
-        seed = int(request.digest[:8], 16)
+        decoding, seed = request.decoding, int(request.digest[:8], 16)
         mx.random.seed(seed)
         stream: Stream = stream_generate(
             self._model,
             self._processor,
-            prompt.text,
+            text,
             **inputs,
             max_tokens=decoding.max_tokens,
             temperature=decoding.temperature,
             top_p=decoding.top_p,
             top_k=0,
             seed=seed,
-            logits_processors=self._constrainer.processors(request.form) or None,
+            logits_processors=[*self._constrainer.processors(request.form), *watches] or None,
         )
         return stream
 
-    def _generation(self, work: _Work, last: Any) -> Generation:
-        import mlx.core as mx
+    def _begin_together(self, width: int, *, share: bool) -> None:
+        from mlx_backends.batching import Rows
+        from mlx_backends.together import Together
 
+        self._together = Together(
+            lambda width: Rows(self._model, self._processor, width, share=share),
+            width,
+            self._preparer.inputs,
+            lambda request: list(self._constrainer.processors(request.form)),
+            self._reader.text,
+            self._limits,
+        )
+        self.capacity = self._together.capacity
+
+    def _width(self, requests: Sequence[Request], tried: Sequence[Request]) -> int:
+        """How many of ``requests`` fit beside the model, if a prompt twice as long as those that were tried is still to come."""
+        from mlx.utils import tree_flatten
+
+        from mlx_backends import batching, features, memory, prefixes
+
+        weights = sum(value.nbytes for _, value in tree_flatten(self._model.parameters()))
+        longest = max(len(self._preparer.inputs(request).content) for request in tried)
+        return memory.width(
+            self._model.config,
+            weights + prefixes.KEPT_BYTES + features.KEPT_BYTES,
+            2 * longest,
+            max(request.decoding.max_tokens for request in requests),
+            memory.device_info(),
+            most=self.width,
+            read_at_once=batching.END_TOKENS,
+        )
+
+    # --- what the canary compares --------------------------------------------------------------------
+
+    def _case(self, request: Request) -> Case:
+        """``request`` answered as :meth:`step` does it."""
+        import numpy as np
+
+        watch, work = Watch(), _Work(request)
+        work.stream = self._stream(request, [watch])
+        while (last := work.take()) is None:
+            pass
+        tokens = work.tokens if last.token_ids is None else list(map(int, last.token_ids))
+        return Case(request, tokens, np.stack(watch.logits[: len(tokens)]))
+
+    def _padded(self, cases: Sequence[Case]) -> list[Any]:
+        """The first cases, each beside a longer row that pads it; prompts are read one by one."""
+        from mlx_backends.batching import Rows
+
+        found = []
+        for case in cases[:_PADDED]:
+            words = len(self._preparer.inputs(case.request).content) + 16
+            longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
+            beside = Case(longer, case.tokens, None)
+            found.append(self._led(Rows(self._model, self._processor, 2, share=False, join=False), [case, beside])[0])
+        return found
+
+    def _way(self, width: int, *, share: bool) -> Way:
+        from mlx_backends.batching import Rows
+
+        def answer(cases: Sequence[Case]) -> list[Any]:
+            some = max(min(width, len(cases) - 1), min(width, 2))  # so that one of them joins late
+            return self._led(Rows(self._model, self._processor, some, share=share), cases)
+
+        return answer
+
+    def _led(self, rows: Any, cases: Sequence[Case]) -> list[Any]:
+        """The logits of ``cases`` when ``rows`` lead them through their tokens."""
+        import numpy as np
+
+        from mlx_backends.batching import Row
+
+        try:
+            led = [Led(case.tokens) for case in cases]
+            begun = [
+                Row(self._preparer.inputs(case.request), len(case.tokens), [leader])
+                for case, leader in zip(cases, led, strict=True)
+            ]
+            for row in begun:
+                rows.add(row)
+            while any(row.finished is None for row in begun):
+                rows.work()
+                for row in begun:
+                    if row.failed is not None:
+                        raise row.failed
+            return [np.stack(leader.logits) for leader in led]
+        finally:
+            rows.close()
+
+    def _generation(self, work: _Work, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"
+        memory = self._limits.usage()
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
         return Generation(
             work.request.id,
@@ -158,7 +321,9 @@ class VLM(Backend):
             completion_tokens=len(tokens),
             prefill_s=work.prefill_s,
             decode_s=work.decode_s,
-            peak_memory=int(mx.get_peak_memory()),
+            peak_memory=memory.peak,
+            active_memory=memory.active,
+            cache_memory=memory.cache,
         )
 
 

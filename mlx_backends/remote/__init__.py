@@ -15,7 +15,7 @@ from mlx_backends.terms import Terms
 if TYPE_CHECKING:
     from mlx_backends.remote.vendor import Vendor
 
-__all__ = ["describe", "is_remote", "load"]
+__all__ = ["describe", "is_remote", "load", "ready"]
 
 _LIBRARIES = {
     "openai": ("openai", "openai_api", "OpenAIVendor"),
@@ -31,6 +31,20 @@ def describe(model: str) -> EngineInfo:
     return _info(parse(model))
 
 
+def ready(model: str, terms: Terms) -> None:
+    """Check what :func:`load` needs, without importing the vendor's library: raises as that does."""
+    from mlx_backends.keys import key
+    from mlx_backends.remote.budget import Budget
+
+    name = parse(model)
+    Budget(terms)
+    library = _LIBRARIES[name.engine][0]
+    if _version(library) == "none":
+        raise _not_installed(name.engine)
+    if name.engine != "endpoint":  # which works without one
+        key(*KEYS[name.engine])
+
+
 def load(model: str, media: MediaPath, terms: Terms) -> Backend:
     """The backend that answers as ``model`` on ``terms``.
 
@@ -44,15 +58,13 @@ def load(model: str, media: MediaPath, terms: Terms) -> Backend:
 
     name = parse(model)
     Budget(terms)
-    library, module, vendor_class = _LIBRARIES[name.engine]
+    _, module, vendor_class = _LIBRARIES[name.engine]
     images = Images(media)
     try:
         made = getattr(import_module(f"mlx_backends.remote.{module}"), vendor_class)
         vendor: Vendor = made(name, images)
     except ImportError as error:
-        raise ModelError(
-            f'{name.engine}: models need the library {library}, which is not installed here; pip install "rashomon[api]".'
-        ) from error
+        raise _not_installed(name.engine) from error
     except RashomonError:
         raise
     except Exception as error:  # of a vendor's library, about whatever else its environment variables say
@@ -62,6 +74,13 @@ def load(model: str, media: MediaPath, terms: Terms) -> Backend:
     if name.server is not None and name.engine != "azure":
         who.append(terms.scope)
     return Remote(_info(name), vendor, images, terms, canonical_json(who), KEYS[name.engine][0])
+
+
+def _not_installed(engine: str) -> ModelError:
+    library = _LIBRARIES[engine][0]
+    return ModelError(
+        f'{engine}: models need the library {library}, which is not installed here; pip install "rashomon[api]".'
+    )
 
 
 def _info(name: Name) -> EngineInfo:

@@ -36,7 +36,7 @@ class Images:
     def _png(self, media: Media, max_pixels: int | None) -> bytes:
         from benchmarks.media import load_image, read_media
 
-        image = load_image(read_media(self._media(media), media), max_pixels)
+        image = load_image(read_media(self._media(media), media), max_pixels, media.marks)
         image.info.clear()
         file = io.BytesIO()
         image.save(file, "PNG")

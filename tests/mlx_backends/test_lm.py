@@ -166,6 +166,33 @@ def test_a_class_of_that_name_from_elsewhere_is_not_taken_for_proven() -> None:
     assert rows_for(model, ENDS, WIDTH).width == 1
 
 
+def test_a_runs_canary_tries_the_model_and_exact_is_one_at_a_time(lm: Backend) -> None:
+    requests = every_kind(12)
+    lm.exact()
+    assert lm.capacity == 1
+    expected = [answer(lm, request).tokens for request in requests]
+    proof = lm.prove(requests)
+    assert proof is not None
+    assert (proof.way, proof.failed, lm.capacity, list(lm.remarks)) == ("together", {}, WIDTH, [])
+    assert proof.cases >= 4
+    assert 0 < proof.noise < 1e-4
+    together = answers(lm, requests, at_once=WIDTH)
+    assert [together[request.id].tokens for request in requests] == expected
+
+
+def test_the_canary_finds_a_model_that_a_batch_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlx_backends.rows.PROVEN", frozenset({"mamba"}))
+    _, tokenizer = load_text(folder)
+    backend = LM(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
+    assert backend.capacity == WIDTH
+    proof = backend.prove(every_kind(12))
+    assert proof is not None
+    assert (proof.way, list(proof.failed), backend.capacity) == ("one at a time", ["together"], 1)
+    (remark,) = backend.remarks
+    assert remark.startswith("mamba was asked one at a time, because")
+    backend.close()
+
+
 @pytest.mark.usefixtures("one_token_a_step")
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 def test_requests_with_and_without_a_form_are_answered_together_as_alone(lm: Backend, decoding: Decoding) -> None:

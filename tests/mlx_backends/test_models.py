@@ -428,7 +428,7 @@ def test_a_processor_that_cannot_be_asked_is_one_clear_sentence(tiny: Path, monk
     def fail(*_: object) -> None:
         raise AttributeError("'Tokenizer' object has no attribute 'get_vocab'")
 
-    monkeypatch.setattr("mlx_backends.vlm.Prompter", fail)
+    monkeypatch.setattr("mlx_backends.inputs.Prompter", fail)
     with pytest.raises(ModelError, match="tiny-bf16 was loaded but cannot be asked: AttributeError"):
         load_backend(str(tiny), nowhere)
 

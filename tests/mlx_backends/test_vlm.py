@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Decoding, Generation, Media, Message, Request, Text
+from benchmarks.base import Decoding, Generation, Mark, Media, Message, Request, Text
+from benchmarks.media import load_image
 from mlx_backends.base import Backend
 from mlx_backends.loading import load
 from mlx_backends.registry import load_backend
@@ -158,6 +160,27 @@ def test_an_answer_does_not_depend_on_what_was_answered_before(
         assert answer(model, other).tokens != alone.tokens
         again = answer(model, request)
         assert (again.tokens, again.text) == (alone.tokens, alone.text)
+
+
+def test_marks_are_seen_and_a_second_stage_is_sampled_the_same_in_any_order(model: Backend, pictures: Pictures) -> None:
+    plain = pictures.noise(3, 160, 120)
+    marked = replace(plain, marks=(Mark("brand logo", (10, 10, 90, 90)),))
+    image = load_image(pictures.path(plain), None, marked.marks)
+    data = io.BytesIO()
+    image.save(data, "PNG")
+    drawn = pictures.file(data.getvalue())
+    decoding = Decoding(max_tokens=16, temperature=0.7, top_p=0.9)
+
+    def second_stage(shown: Media, reasoning: str) -> Request:
+        first, again = Message("user", (plain, Text("What?"))), Message("user", (shown, Text("What?")))
+        return Request("instance", 1, (first, Message("assistant", (Text(reasoning),)), again), decoding)
+
+    same = [answer(model, asked(each, Text("What?"))).tokens for each in (marked, drawn, plain)]
+    assert same[0] == same[1] != same[2]
+    requests = [second_stage(marked, f"The logo. {number}") for number in range(3)]
+    tokens = [answer(model, request).tokens for request in requests]
+    assert [answer(model, request).tokens for request in reversed(requests)] == tokens[::-1]
+    assert len(set(tokens)) == 3
 
 
 def test_sampling_follows_seed_and_temperature(model: Backend) -> None:

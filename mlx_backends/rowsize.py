@@ -1,0 +1,79 @@
+"""What a request takes of the memory beside the weights, from a model's configuration alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_STEP = 256  # MLX's caches grow by so many tokens at a time
+_BYTES = {"float32": 4, "mlx.core.float32": 4}
+_SLIDING = ("sliding_attention", "chunked_attention")
+_FULL = ("full_attention", "attention")
+
+
+def cache_bytes(config: Any, tokens: int) -> int | None:
+    """Bytes of one request's key-value cache once it holds ``tokens`` tokens; None where the configuration is silent.
+
+    Two (keys and values) of key-value heads x head dimension numbers a token and layer. ``config`` is a model's
+    ``config.json``, or the configuration that mlx-vlm or mlx-lm made of it, which knows what the file leaves to defaults.
+    A layer with a sliding window holds that many tokens and no more; layers without attention (convolutions, linear
+    attention) hold a small state, which the model's own allowance covers; layers that share another's cache hold none.
+    MLX's caches grow in steps of 256 tokens.
+    """
+    text = _text(config)
+    layers, heads = _number(text, "num_hidden_layers"), _number(text, "num_attention_heads")
+    kv_heads = _number(text, "num_key_value_heads") or heads
+    hidden = _number(text, "hidden_size")
+    size = _number(text, "head_dim") or (hidden // heads if hidden and heads else None)
+    if not layers or not kv_heads or not size:
+        return None
+    window = _number(text, "sliding_window")
+    held = -(-tokens // _STEP) * _STEP
+    total = sum(held if kind in _FULL else min(held, window or held) for kind in _layers(text, layers))
+    return 2 * kv_heads * size * _element(config) * total
+
+
+def reading_bytes(config: Any, tokens: int) -> int:
+    """Bytes of working memory while ``tokens`` tokens of one prompt are read: the logits of all of them, which MLX computes
+    before all but the last are dropped, and four times a layer's widest activations."""
+    text = _text(config)
+    widest = (_number(text, "vocab_size") or 0) + 4 * (_number(text, "intermediate_size") or 0)
+    return tokens * widest * _element(config)
+
+
+def _layers(text: Any, count: int) -> list[str]:
+    """What kind of attention each layer that holds a cache of its own has."""
+    kinds = _value(text, "layer_types")
+    if isinstance(kinds, list | tuple):
+        own = kinds[: len(kinds) - (_number(text, "num_kv_shared_layers") or 0)]
+        return [kind for kind in own if kind in (*_FULL, *_SLIDING)]
+    every = _number(text, "sliding_window_pattern") or _number(text, "_sliding_window_pattern")
+    if every and _number(text, "sliding_window"):
+        return [_FULL[0] if (layer + 1) % every == 0 else _SLIDING[0] for layer in range(count)]
+    return [_FULL[0]] * count
+
+
+def _text(config: Any) -> Any:
+    """The language model's part of a configuration."""
+    for key in ("text_config", "llm_config", "language_config"):
+        if (part := _value(config, key)) is not None:
+            return part
+    return config
+
+
+def _element(config: Any) -> int:
+    """Bytes of one number in the cache, whose type is that of the activations; two unless the model is one of 32 bits."""
+    for part in (_text(config), config):
+        for key in ("dtype", "torch_dtype"):
+            if (named := _value(part, key)) is not None:
+                return _BYTES.get(str(named), 2)
+    return 2
+
+
+def _number(part: Any, key: str) -> int | None:
+    found = _value(part, key)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def _value(part: Any, key: str) -> Any:
+    return part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)

@@ -1,0 +1,146 @@
+"""MLX's limits and its cache, on devices that are made up: what is set, when it is given back, what counts as short of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks.base import Text
+from mlx_backends import memory
+from mlx_backends.base import Backend
+from mlx_backends.limits import Limits, Usage, out_of_memory
+from mlx_backends.memory import GIB
+from mlx_backends.registry import load_backend
+from tests.mlx_backends.conftest import Pictures, answer, asked
+
+WORKING_SET = 10 * GIB
+MAC = {"max_recommended_working_set_size": WORKING_SET, "memory_size": 16 * GIB}
+
+
+class Device:
+    """What of ``mlx.core`` is about memory, for a device of ``metal`` or not; notes what is done to it."""
+
+    def __init__(self, *, metal: bool = True, refuses: bool = False) -> None:
+        self.metal = SimpleNamespace(is_available=lambda: metal)
+        self.wired: int | None = None
+        self.cache_limit: int | None = None
+        self.peak = self.active = self.cache = 0
+        self.cleared = 0
+        self._refuses = refuses
+
+    def set_wired_limit(self, limit: int) -> int:
+        if self._refuses:
+            raise ValueError("[metal::set_wired_limit] Setting a wired limit larger than the maximum working set size")
+        self.wired = limit
+        return 0
+
+    def set_cache_limit(self, limit: int) -> int:
+        self.cache_limit = limit
+        return 0
+
+    def get_peak_memory(self) -> int:
+        return self.peak
+
+    def get_active_memory(self) -> int:
+        return self.active
+
+    def get_cache_memory(self) -> int:
+        return self.cache
+
+    def clear_cache(self) -> None:
+        self.cleared += 1
+        self.cache = 0
+
+
+def test_on_metal_the_working_set_is_wired_and_the_cache_bounded() -> None:
+    device = Device()
+    Limits(device, MAC).set()
+    assert (device.wired, device.cache_limit) == (WORKING_SET, WORKING_SET // 8)
+
+
+def test_a_system_that_refuses_to_wire_still_has_its_cache_bounded() -> None:
+    device = Device(refuses=True)
+    Limits(device, MAC).set()
+    assert (device.wired, device.cache_limit) == (None, WORKING_SET // 8)
+
+
+@pytest.mark.parametrize("metal", [True, False])
+@pytest.mark.parametrize("info", [{}, {"architecture": "x86_64"}, {"max_recommended_working_set_size": 0}])
+def test_without_metal_nothing_is_set(metal: bool, info: dict[str, Any]) -> None:
+    device = Device(metal=metal)
+    Limits(device, info).set()
+    assert (device.wired, device.cache_limit) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("active", "cache", "cleared"),
+    [
+        (5.0, 3.9, False),  # room is left
+        (5.0, 4.1, True),
+        (8.9, 0.2, True),
+        (9.5, 0.05, False),  # there is nothing worth giving back
+        (0.0, 9.1, True),
+    ],
+)
+def test_the_cache_is_given_back_when_it_and_what_is_in_use_near_the_working_set(
+    active: float, cache: float, cleared: bool
+) -> None:
+    device = Device()
+    device.active, device.cache = int(active * GIB), int(cache * GIB)
+    assert Limits(device, MAC).relieve() is cleared
+    assert device.cleared == cleared
+
+
+def test_an_answer_carries_what_mlx_used(tiny: Path, pictures: Pictures) -> None:
+    backend = load_backend(str(tiny), pictures.path)
+    got = answer(backend, asked(Text("Hello.")))
+    assert got.peak_memory is not None
+    assert got.active_memory is not None
+    assert got.cache_memory is not None
+    assert 100_000 < got.active_memory <= got.peak_memory, "the weights are in use when an answer is done"
+    assert got.cache_memory >= 0
+
+
+def test_under_pressure_a_model_gives_its_cache_back_after_each_answer(
+    tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "device_info", lambda: {"max_recommended_working_set_size": 10**6})
+    pressed: Backend = load_backend(str(tiny), pictures.path, force=True)
+    import mlx.core as mx
+
+    got = answer(pressed, asked(Text("Hello.")))
+    assert got.error is None
+    assert (got.cache_memory or 0) > 10**4, "there was something to give back"
+    assert mx.get_cache_memory() < 10**4
+
+
+def test_usage_is_read_as_it_is() -> None:
+    device = Device()
+    device.peak, device.active, device.cache = 3, 2, 1
+    assert Limits(device, MAC).usage() == Usage(3, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[METAL] Command buffer execution failed: Insufficient Memory (00000008)"),
+        RuntimeError("[METAL] Command buffer execution failed: kIOGPUCommandBufferCallbackErrorOutOfMemory"),
+        RuntimeError("[metal::malloc] Attempting to allocate 9 bytes which is greater than the maximum allowed size"),
+        RuntimeError("[malloc_or_wait] Unable to allocate 123 bytes."),
+        RuntimeError("cudaMallocAsync failed: out of memory"),
+    ],
+)
+def test_want_of_memory_is_known_by_its_words(error: Exception) -> None:
+    assert out_of_memory(error)
+    outer = RuntimeError("the batch failed")
+    outer.__cause__ = error
+    assert out_of_memory(outer)
+
+
+@pytest.mark.parametrize("error", [ValueError("out of memory"), RuntimeError("shapes differ"), KeyboardInterrupt()])
+def test_other_errors_are_not_taken_for_it(error: BaseException) -> None:
+    assert not out_of_memory(error)

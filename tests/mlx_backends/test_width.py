@@ -1,0 +1,128 @@
+"""How many requests fit beside a model, by the arithmetic of real configurations on made-up machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlx_backends.memory import GIB, fits, need, width
+from mlx_backends.rowsize import cache_bytes, reading_bytes
+
+# The figures of the models' own config.json on the Hub.
+_QWEN = {"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}
+QWEN_4B = {"text_config": {**_QWEN, "hidden_size": 2560, "intermediate_size": 9728, "vocab_size": 151936}}
+QWEN_8B = {"text_config": {**_QWEN, "hidden_size": 4096, "intermediate_size": 12288, "vocab_size": 151936}}
+GEMMA_4B = {
+    "text_config": {
+        "num_hidden_layers": 34,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "vocab_size": 262208,
+        "sliding_window": 1024,
+        "sliding_window_pattern": 6,
+    }
+}
+PROMPT, ANSWER = 1500, 256
+MACS = (8, 16, 32, 64)
+
+
+def mac(gigabytes: int) -> dict[str, Any]:
+    """A Mac's device information: Metal recommends two thirds of the memory, of much memory three quarters."""
+    total = gigabytes * GIB
+    return {"max_recommended_working_set_size": total * 2 // 3 if gigabytes <= 36 else total * 3 // 4}
+
+
+@pytest.mark.parametrize(
+    ("config", "weights", "widths"),
+    [
+        # 144 KiB a token, 1792 tokens; 186 MiB to read 512 of them
+        (QWEN_4B, 3_100_000_000, (2, 14, 39, 102)),
+        # the weights alone are more than the smallest machine has
+        (QWEN_8B, 5_800_000_000, (1, 8, 32, 93)),
+        # 5 layers of 1792 tokens and 29 of 1024; a vocabulary of 262,208
+        (GEMMA_4B, 3_400_000_000, (1, 13, 38, 99)),
+    ],
+)
+def test_the_width_is_what_is_left_of_the_working_set(config: Any, weights: int, widths: tuple[int, ...]) -> None:
+    assert tuple(width(config, weights, PROMPT, ANSWER, mac(size), most=1000) for size in MACS) == widths
+    assert tuple(width(config, weights, PROMPT, ANSWER, mac(size), most=8) for size in MACS) == tuple(
+        min(8, wide) for wide in widths
+    )
+    object_too = SimpleNamespace(text_config=SimpleNamespace(**config["text_config"]))
+    assert width(object_too, weights, PROMPT, ANSWER, mac(16), most=1000) == widths[1], "a library's own configuration"
+
+
+def test_a_cache_is_keys_and_values_of_every_layer_in_whole_steps() -> None:
+    assert cache_bytes(QWEN_4B, 1) == cache_bytes(QWEN_4B, 256) == 2 * 36 * 8 * 128 * 2 * 256
+    assert cache_bytes(QWEN_4B, 257) == 2 * 36 * 8 * 128 * 2 * 512
+    assert cache_bytes({**QWEN_4B["text_config"]}, 256) == cache_bytes(QWEN_4B, 256), "a text-only model has no part"
+
+
+def test_sliding_layers_hold_their_window_and_no_more() -> None:
+    assert cache_bytes(GEMMA_4B, 1792) == 2 * 4 * 256 * 2 * (5 * 1792 + 29 * 1024)
+    assert cache_bytes(GEMMA_4B, 512) == 2 * 4 * 256 * 2 * 34 * 512
+    named = {**GEMMA_4B["text_config"], "layer_types": ["sliding_attention"] * 29 + ["full_attention"] * 5}
+    assert cache_bytes({"text_config": named}, 1792) == cache_bytes(GEMMA_4B, 1792)
+
+
+def test_layers_without_a_cache_of_their_own_hold_none() -> None:
+    kinds = ["conv", "conv", "full_attention"] * 6
+    config = {"num_hidden_layers": 18, "num_attention_heads": 8, "hidden_size": 512, "layer_types": kinds}
+    assert cache_bytes(config, 256) == 2 * 8 * 64 * 2 * 6 * 256
+    assert cache_bytes({**config, "num_kv_shared_layers": 9}, 256) == 2 * 8 * 64 * 2 * 3 * 256
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("bfloat16", 2), ("float16", 2), ("float32", 4), (None, 2), (7, 2)])
+def test_numbers_are_as_wide_as_the_models(dtype: object, size: int) -> None:
+    config = {**QWEN_4B, "torch_dtype": dtype}
+    assert cache_bytes(config, 256) == size * (cache_bytes(QWEN_4B, 256) or 0) // 2
+    assert reading_bytes(config, 512) == size * 512 * (151936 + 4 * 9728)
+
+
+@pytest.mark.parametrize(
+    "silent", [{}, {"text_config": {}}, {"num_hidden_layers": "36"}, {"num_hidden_layers": 36}, None]
+)
+def test_a_configuration_that_does_not_say_makes_one_at_a_time(silent: Any) -> None:
+    assert cache_bytes(silent, 100) is None
+    assert width(silent, GIB, PROMPT, ANSWER, mac(64), most=16) == 1
+
+
+@given(
+    weights=st.integers(0, 10**11),
+    prompt=st.integers(1, 100_000),
+    answer=st.integers(1, 10_000),
+    memory=st.integers(1, 512),
+    most=st.integers(1, 256),
+)
+def test_the_rows_that_are_allowed_fit(weights: int, prompt: int, answer: int, memory: int, most: int) -> None:
+    wide = width(QWEN_4B, weights, prompt, answer, mac(memory), most=most)
+    assert 1 <= wide <= most
+    row = (cache_bytes(QWEN_4B, prompt + answer) or 0) + reading_bytes(QWEN_4B, min(prompt, 512))
+    have = fits(weights, mac(memory)).have
+    assert wide == 1 or need(weights) + wide * row <= have
+    assert wide == most or need(weights) + (wide + 1) * row > have
+    assert width(QWEN_4B, weights, prompt, answer, mac(2 * memory), most=most) >= wide
+
+
+def test_the_cache_of_a_real_model_is_what_is_computed(tiny: Path) -> None:
+    from mlx_vlm import load
+    from mlx_vlm.models.cache import make_prompt_cache
+
+    model, _ = load(str(tiny), trust_remote_code=False)
+    import mlx.core as mx
+
+    caches = make_prompt_cache(model.language_model)
+    model.language_model(mx.arange(1, 301)[None] % 200, cache=caches)
+    mx.eval([cache.state for cache in caches])
+    held = sum(array.nbytes for cache in caches for array in (cache.keys, cache.values))
+    config = json.loads((tiny / "config.json").read_text())
+    assert held == cache_bytes(config, 300) == cache_bytes(model.config, 300)

@@ -1,0 +1,124 @@
+"""A run of 100,000 instances through the real command line: whether the worker's memory grows, and what a resume costs.
+
+Run it by hand: ``python -m tests.performance.large_run [INSTANCES]``. It prints, and asserts nothing. The policy backend
+answers at once, so what is seen is the engine's and the store's. A resume is timed from its start to the worker's first
+request, for this run with its last eight instances still to be answered and for a run of eight in all; the difference is
+what the finished answers cost.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from app.store.run import RunStore
+from app.store.workspace import summary
+from benchmarks.base import Media
+from benchmarks.build import BuildWriter
+from benchmarks.cmc_bench.instances import CORRECT, Draft, single_sources
+from tests.support.command import Rashomon, children_of
+
+EXAMPLE = 8  # instances: the four conditions, and each source alone
+TIMES = 3
+
+
+def build(out: Path, examples: int) -> None:
+    """A build of CMC-Bench that holds so many examples, without their images, which a policy does not look at."""
+    images = {right: Media(f"{number:064x}", ".png") for number, right in enumerate((True, False))}
+    with BuildWriter(out) as writer:
+        for number in range(examples):
+            group = f"factual-{number:012x}"
+            four = []
+            for condition, correct in CORRECT.items():
+                image, text = correct in ("both", "image"), correct in ("both", "text")
+                said = {"image": str(number + (0 if image else 1)), "text": str(number + (0 if text else 2))}
+                shown = (f"What is the value of bar {number}?", images[image], f"The value is {said['text']}. " * 10)
+                strata = {"type": "factual", "source": "chartqa"}
+                four.append(Draft(f"{group}/{condition}", group, condition, *shown, said, correct, strata))
+            for draft in [*four, *single_sources(four)]:
+                writer.add_row(draft.to_row())
+        writer.finish({"benchmark": "cmc-bench"})
+
+
+def resident(pid: int) -> int:
+    """The memory of a process that is in the machine's, in bytes; 0 when it has ended."""
+    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return int(shown.stdout.strip() or 0) * 1024
+
+
+def run(rashomon: Rashomon, folder: Path, *arguments: str | Path) -> list[tuple[int, int]]:
+    """Run a command to its end; (answers, bytes of the worker) of every quarter of a second in which there was a worker."""
+    seen = []
+    process = rashomon.start(*arguments, "--display", "none")
+    while process.poll() is None:
+        time.sleep(0.25)
+        if (folder / "run.sqlite").exists() and (workers := children_of(process.pid)):
+            done, size = summary(folder).done, resident(workers[0])
+            if done and size:
+                seen.append((done, size))
+    assert process.returncode == 0, process.communicate()
+    process.communicate()
+    return seen
+
+
+def unfinish(folder: Path) -> None:
+    """Set the answers of the last example aside."""
+    with RunStore.open(folder) as store, store._transaction():
+        ((count,),) = store._rows("SELECT count(*) FROM instance")
+        store._db.execute("UPDATE instance SET done = 0 WHERE ordinal >= ?", (count - EXAMPLE,))
+        store._db.execute("UPDATE generation SET accepted = 0 WHERE instance >= ?", (count - EXAMPLE,))
+        store._recount()
+
+
+def first_request(rashomon: Rashomon, *arguments: str | Path) -> float:
+    """Seconds from the start of a command to its worker's first request."""
+    calls = rashomon.home / "calls"
+    calls.unlink(missing_ok=True)
+    began = time.perf_counter()
+    process = rashomon.ordered(calls=str(calls)).start(*arguments, "--display", "none")
+    while not calls.exists() and process.poll() is None:
+        time.sleep(0.002)
+    took = time.perf_counter() - began
+    process.communicate()
+    assert process.returncode == 0
+    return took
+
+
+def main(count: int) -> None:
+    """Print the figures."""
+    with tempfile.TemporaryDirectory() as scratch:
+        rashomon = Rashomon(Path(scratch))
+        times: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for name, instances in (("small", EXAMPLE), ("large", count)):
+            data, folder = Path(scratch) / name, rashomon.workspace / "runs" / name
+            build(data, instances // EXAMPLE)
+            spec = ("--benchmark", "cmc-bench", "--model", "policy:uniform", "--data", data, "--name", name)
+            began = time.perf_counter()
+            seen = run(rashomon, folder, "batch", *spec)
+            took = time.perf_counter() - began
+            for how, arguments in (("resume", ("resume", name)), ("the same command", ("batch", *spec))):
+                for _ in range(TIMES):
+                    unfinish(folder)
+                    times[name, how].append(first_request(rashomon, *arguments))
+        print(f"{count} instances planned, answered, judged and durable: {took:.0f} s")
+        fifth = next(size for done, size in seen if done >= count / 5)
+        done, last = seen[-1]
+        print(
+            f"memory of the worker: {fifth / 2**20:.1f} MiB at {count // 5} answers, {last / 2**20:.1f} MiB at {done}: "
+            f"{last / fifth:.3f} times; {max(size for _, size in seen) / 2**20:.1f} MiB at most"
+        )
+        for how in ("resume", "the same command"):
+            small, large = (statistics.median(times[name, how]) for name in ("small", "large"))
+            print(
+                f"{how}, to the first request (median of {TIMES}): {large:.2f} s, {large - small:.2f} s more than "
+                f"with {EXAMPLE} instances ({small:.2f} s); at most {max(times['large', how]):.2f} s"
+            )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
