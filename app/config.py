@@ -29,11 +29,14 @@ M = TypeVar("M", bound=BaseModel)
 Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 
 
+RESTARTS = 2
+"""How often, without an answer in between, a worker that died for want of memory is started again. Not part of what a run is."""
+
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
 class DecodingSpec(BaseModel):
-    """How answers are decoded; see :class:`benchmarks.base.Decoding`."""
+    """How answers are decoded; see :class:`benchmarks.base.Decoding`. What is left open is the benchmark's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -87,6 +90,8 @@ class BatchSpec(BaseModel):
     limit: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
     name: RunName | None = None
+    exact: bool = False
+    restarts: int = Field(default=RESTARTS, ge=0, le=100)
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
 
@@ -110,6 +115,9 @@ class BatchSpec(BaseModel):
                 f"name = {self.name!r} can only name one run, and this spec makes {len(pairs)}; leave it out."
             )
         shared = self.model_dump(exclude={"model", "prompt_set", "judge"})
+        shared["conditions"] = self.conditions or benchmark.default_conditions
+        paper = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
+        shared["decoding"] = {**paper, **self.decoding.model_dump(exclude_unset=True)}
         return [RunSpec(**shared, model=model, prompt_set=prompts, judge=judges) for model, prompts in pairs]
 
 
@@ -128,6 +136,9 @@ class RunSpec(BaseModel):
     limit: int | None = None
     seed: int = 0
     name: RunName | None = None
+    exact: bool = False
+    """Whether each answer is computed by itself: nothing together, nothing reused."""
+    restarts: int = RESTARTS
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
 
@@ -135,7 +146,10 @@ class RunSpec(BaseModel):
         """The run folder's name: ``name``, or one that the same spec and data always give again."""
         if self.name:
             return self.name
-        decides = self.model_dump(mode="json", exclude={"judge", "data", "name", "api"})
+        left_out = {"judge", "data", "name", "restarts", "api"}
+        if not self.exact:
+            left_out.add("exact")  # as runs before there was the word were named
+        decides = self.model_dump(mode="json", exclude=left_out)
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", Path(self.model).name if "/" in self.model else self.model).strip("-.")
         return f"{self.benchmark}-{slug[:48]}-{self.prompt_set}-{digest([decides, data_digest])[:8]}"
 
@@ -149,10 +163,11 @@ class RunSpec(BaseModel):
             "benchmark": self.benchmark,
             "model": self.model,
             "prompt set": self.prompt_set,
-            "protocol": "direct",
+            "protocol": get_benchmark(self.benchmark).protocol(self.to_decoding()).name,
             "conditions": list(self.conditions),
             "strata": {k: list(v) for k, v in self.strata.items()},
             "limit": self.limit,
+            **({"exact": True} if self.exact else {}),
             **{key.replace("_", " "): value for key, value in asdict(self.to_decoding()).items()},
         }
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from app.engine.groups import Group
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, Generation, Record, Verdict
+from benchmarks.base import Benchmark, Generation, Record, Request, Verdict
 from benchmarks.errors import SpecError
 from judges.rubric import RubricJudge
 from mlx_backends.base import Backend
@@ -35,15 +36,17 @@ def judge_answers(
     backend: Backend,
     benchmark: Benchmark,
     *,
+    width: int | None = None,
     more: Callable[[], bool] = lambda: False,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Ask ``judge`` about every answer it has not judged; while ``more()``, wait for further answers.
+    """Ask ``judge`` about every answer it has not judged, ``width`` at a time; while ``more()``, wait for further answers.
 
     Verdicts are committed as they come. When ``stop`` says so, what was asked and not answered is dropped, to be asked again
     another time. Raises BudgetError where the ceiling is reached; all verdicts until then are kept.
     """
     waiting = _cases(store, judge, more)
+    capacity = min(backend.capacity, width or backend.capacity)
     asked: dict[str, _Case] = {}
     verdicts = Group(store.add_verdicts)
     exhausted = False
@@ -60,7 +63,7 @@ def judge_answers(
 
     try:
         while not stop() and not (exhausted and not asked):
-            while not exhausted and len(asked) < backend.capacity:
+            while not exhausted and len(asked) < capacity:
                 try:
                     case = next(waiting)
                 except StopIteration:
@@ -91,14 +94,26 @@ def judge_answers(
         remark(store, backend)
 
 
+def first_judgements(store: RunStore, judge: RubricJudge, count: int) -> list[Request]:
+    """The first ``count`` requests that :func:`judge_answers` would make now."""
+    waiting = islice(store.unjudged(judge.id, judge.conditions), count)
+    return [judge.request(f"answer {row}", record, ()) for row, record in waiting if judge.unasked(record) is None]
+
+
 def _cases(store: RunStore, judge: RubricJudge, more: Callable[[], bool]) -> Iterator[_Case | None]:
-    """The answers to be judged; None where there is none now and there may be later."""
+    """The answers to be judged; None where there is none now and there may be later.
+
+    An answer that came before the sibling it is judged by is passed over, and found at the end.
+    """
     after = -1
+    given: set[int] = set()
     while True:
         last = not more()
-        for generation, record in store.unjudged(judge.id, judge.conditions, after=after):
-            after = generation
-            yield _Case(generation, record)
+        for generation, record in store.unjudged(judge.id, judge.conditions, after=-1 if last else after):
+            after = max(after, generation)
+            if generation not in given:
+                given.add(generation)
+                yield _Case(generation, record)
         if last:
             return
         yield None
@@ -132,15 +147,23 @@ class Beside:
     """
 
     def __init__(
-        self, folder: Path, judges: list[tuple[RubricJudge, Backend]], benchmark: Benchmark, stop: Callable[[], bool]
+        self,
+        folder: Path,
+        judges: Sequence[tuple[RubricJudge, Callable[[], Backend]]],
+        benchmark: Benchmark,
+        stop: Callable[[], bool],
+        *,
+        retry_failed: bool = False,
     ) -> None:
+        """``judges`` with what loads the engine of each; ``retry_failed``: what they have failed on is judged again."""
         self._answering = True
         self._broken = False
         self._asked_to_stop = stop
+        self._retry_failed = retry_failed
         self._errors: list[BaseException] = []
         self._threads = [
-            threading.Thread(target=self._judge, args=(folder, judge, backend, benchmark), name=judge.id, daemon=True)
-            for judge, backend in judges
+            threading.Thread(target=self._judge, args=(folder, judge, load, benchmark), name=judge.id, daemon=True)
+            for judge, load in judges
         ]
 
     def __enter__(self) -> Beside:
@@ -159,13 +182,24 @@ class Beside:
     def _stop(self) -> bool:
         return self._broken or self._asked_to_stop()
 
-    def _judge(self, folder: Path, judge: RubricJudge, backend: Backend, benchmark: Benchmark) -> None:
+    def _more(self) -> bool:
+        return self._answering and not self._stop()
+
+    def _judge(self, folder: Path, judge: RubricJudge, load: Callable[[], Backend], benchmark: Benchmark) -> None:
+        backend: Backend | None = None
         try:
             with RunStore.open(folder) as store:
-                judge_answers(
-                    store, judge, backend, benchmark, more=lambda: self._answering and not self._stop(), stop=self._stop
-                )
+                if self._retry_failed:
+                    store.retract(judge.id, status="judge-failed")
+                # A vendor's library takes half a second to import: not while the model is loaded, nor before it answers.
+                while self._more() and next(store.unjudged(judge.id, judge.conditions), None) is None:
+                    time.sleep(_POLL_SECONDS)
+                if self._stop():
+                    return
+                backend = load()
+                judge_answers(store, judge, backend, benchmark, more=self._more, stop=self._stop)
         except BaseException as error:
             self._errors.append(error)
         finally:
-            backend.close()
+            if backend is not None:
+                backend.close()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from app.engine.groups import Group
+from app.engine.order import Asked, adjacent
+from app.engine.underway import UnderWay
 from app.store.rows import Answer, Pending
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Protocol, Record, Request, Verdict
@@ -24,40 +27,52 @@ def answer_pending(
     benchmark: Benchmark,
     *,
     conditions: Sequence[str] = (),
+    only: Sequence[int] | None = None,
+    width: int | None = None,
+    under_way: UnderWay | None = None,
     stop: Stop = lambda: False,
 ) -> None:
     """Answer every pending instance of ``conditions`` (all if empty), until there is none or ``stop`` says so.
 
-    When it stops, what has finished is committed and what has not is cancelled, to be asked again on resume.
+    ``only`` those of these ordinals; ``width`` at a time, if that is less than the backend's capacity; ``under_way`` is told
+    what is. When it stops, what has finished is committed and what has not is cancelled, to be asked again on resume.
     """
-    waiting = store.pending(conditions)
-    again: deque[Pending] = deque()  # instances whose protocol has another step
+    waiting = adjacent(_requests(store.pending(conditions, only=only), protocol))
+    again: deque[Asked] = deque()  # instances whose protocol has another step
     asked: dict[str, tuple[Pending, Request]] = {}
     finished = Group(store.commit)
     exhausted = False
     try:
         while not stop():
-            while len(asked) < backend.capacity and not exhausted:
-                pending = again.popleft() if again else next(waiting, None)
-                if pending is None:
+            new: list[Request] = []
+            while len(asked) < min(backend.capacity, width or backend.capacity) and not exhausted:
+                found = again.popleft() if again else next(waiting, None)
+                if found is None:
                     exhausted = True
                     break
-                request = protocol.next(pending.instance, pending.generations)
-                if request is None:
-                    raise RuntimeError(f"{pending.instance.id} is pending, but its protocol asks nothing of it")
-                asked[request.id] = (pending, request)
+                pending, request = found
+                if request.step:  # what it rests on is durable first, so that a kill between two steps repeats neither
+                    finished.commit()
+                asked[request.id] = found
+                new.append(request)
+            if new and under_way is not None:
+                under_way.note(asked.values())
+            for request in new:
                 backend.submit(request)
             if not asked:
                 break
             for generation in backend.step():
                 pending, request = asked.pop(generation.request_id)
                 so_far = (*pending.generations, generation)
-                more = generation.finish_reason != "error" and protocol.next(pending.instance, so_far) is not None
-                finished.add(_answer(pending, request, generation, not more, judges, benchmark))
-                if more:
-                    again.append(Pending(pending.ordinal, pending.instance, so_far))
+                more = None if generation.finish_reason == "error" else protocol.next(pending.instance, so_far)
+                finished.add(_answer(store, pending, request, generation, more is None, judges, benchmark))
+                if more is not None:
+                    again.append((Pending(pending.ordinal, pending.instance, so_far), more))
                     exhausted = False
-            finished.commit_if_due()
+            if only is None:
+                finished.commit_if_due()
+            else:
+                finished.commit()  # the next one may be what this process dies of
     except (BudgetError, ModelError):  # nothing more can be asked; what was answered is kept
         finished.commit()
         raise
@@ -65,6 +80,22 @@ def answer_pending(
         for request_id in asked:
             backend.cancel(request_id)
     finished.commit()
+    if any(benchmark.basis(condition) for condition in benchmark.conditions):
+        for judge in judges:  # some answers came before the one they are judged by
+            judge_pending(store, judge, benchmark, stop=stop)
+
+
+def first_requests(store: RunStore, protocol: Protocol, conditions: Sequence[str], count: int) -> list[Asked]:
+    """The first ``count`` requests that :func:`answer_pending` would make now."""
+    return list(islice(adjacent(_requests(store.pending(conditions), protocol)), count))
+
+
+def _requests(waiting: Iterable[Pending], protocol: Protocol) -> Iterator[Asked]:
+    for pending in waiting:
+        request = protocol.next(pending.instance, pending.generations)
+        if request is None:
+            raise RuntimeError(f"{pending.instance.id} is pending, but its protocol asks nothing of it")
+        yield pending, request
 
 
 def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *, stop: Stop = lambda: False) -> int:
@@ -95,6 +126,7 @@ def verdict_of(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Ve
 
 
 def _answer(
+    store: RunStore,
     pending: Pending,
     request: Request,
     generation: Generation,
@@ -103,10 +135,11 @@ def _answer(
     benchmark: Benchmark,
 ) -> Answer:
     verdicts: tuple[Verdict, ...] = ()
-    if last and generation.finish_reason != "error":
-        record = Record(pending.instance, (*pending.generations, generation))
-        verdicts = tuple(verdict_of(judge, record, benchmark) for judge in judges)
     condition = pending.instance.condition
+    if last and generation.finish_reason != "error":
+        ready, basis = store.basis_of(pending.ordinal) if benchmark.basis(condition) else (True, None)
+        record = Record(pending.instance, (*pending.generations, generation), basis=basis)
+        verdicts = tuple(verdict_of(judge, record, benchmark) for judge in judges) if ready else ()
     return Answer(
         ordinal=pending.ordinal,
         condition=condition,

@@ -49,17 +49,17 @@ class Planned:
 
 @dataclass(frozen=True)
 class Checked:
-    """A spec that was found right: what it is about, and what it would ask."""
+    """A spec that was found right: what it is about, and what it would ask.
+
+    ``instances`` are those of a run that is still to be made; one that was found holds its own.
+    """
 
     spec: RunSpec
     folder: Path
     build: Build
     identity: Mapping[str, Any]
     instances: Sequence[Instance]
-
-    @property
-    def found(self) -> bool:
-        return (self.folder / DATABASE).is_file()
+    found: bool
 
 
 def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> Checked:
@@ -71,6 +71,12 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
     build = open_build(workspace, spec)
     info = describe(spec.model)
     identity = identity_of(spec, build, info)
+    folder = workspace.runs_folder / spec.run_name(build.digest)
+    if (folder / DATABASE).is_file():
+        # Equal data and an equal spec choose equal instances: making 100,000 of them again would only take seconds.
+        with RunStore.read(folder) as store:
+            check_identity(store, identity, accept_engine=accept_engine, folder=folder)
+        return Checked(spec, folder, build, identity, (), found=True)
     chosen = chosen_instances(spec, get_benchmark(spec.benchmark), build)
     if info.engine == _TEXT_ENGINE and any(isinstance(part, Media) for each in chosen for part in each.parts):
         raise SpecError(f"{info.model} is a text-only model and would be shown images; name one that sees.")
@@ -78,22 +84,17 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
         raise SpecError(
             f"{spec.model} has nothing to say in {spec.benchmark}; `rashomon models` lists the other policies."
         )
-    checked = Checked(spec, workspace.runs_folder / spec.run_name(build.digest), build, identity, chosen)
-    if checked.found:
-        with RunStore.read(checked.folder) as store:
-            check_identity(store, identity, accept_engine=accept_engine, folder=checked.folder)
-    elif checked.folder.exists():
-        raise StoreError(f"{checked.folder} is in the way and is not a run; move it, or give the run another --name.")
-    return checked
+    if folder.exists():
+        raise StoreError(f"{folder} is in the way and is not a run; move it, or give the run another --name.")
+    return Checked(spec, folder, build, identity, chosen, found=False)
 
 
 def plan(workspace: Workspace, checked: Checked) -> Planned:
     """The run of a checked spec: the one that is there, else a new one. Raises StoreError."""
-    found = checked.found
-    if not found:
+    if not checked.found:
         workspace.make()
         create(workspace, checked.spec, checked.folder, checked.identity, checked.instances, data=checked.build.path)
-    return Planned(checked.folder, checked.spec, found)
+    return Planned(checked.folder, checked.spec, checked.found)
 
 
 def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False) -> Planned:
@@ -222,9 +223,9 @@ def create(
     try:
         hidden = Path(tempfile.mkdtemp(prefix=f".planning-{os.getpid()}-", dir=workspace.runs_folder))
         hidden.chmod(0o755)
-        with RunStore.create(hidden, meta, instances) as store:
+        with RunStore.create(hidden, meta, instances, benchmark.basis) as store:
             fill(store)
-        (hidden / "spec.toml").write_text(tomli_w.dumps(_without_none(spec.model_dump(mode="json"))), "utf-8")
+        (hidden / "spec.toml").write_text(tomli_w.dumps(without_none(spec.model_dump(mode="json"))), "utf-8")
         os.rename(hidden, folder)
     except StoreFullError as error:
         raise StoreFullError(f"there is no room for a new run in {workspace.runs_folder}; free some space.") from error
@@ -241,9 +242,9 @@ def create(
             shutil.rmtree(hidden, ignore_errors=True)
 
 
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """``values`` without what is not said, in its tables too: TOML has no null."""
-    whole = {key: _without_none(value) if isinstance(value, dict) else value for key, value in values.items()}
+    whole = {key: without_none(value) if isinstance(value, dict) else value for key, value in values.items()}
     return {key: value for key, value in whole.items() if value not in (None, [], {})}
 
 

@@ -1,6 +1,7 @@
 """Runs worker processes, one model after the other, and shows how far they are by watching the stores.
 
-What a worker does to itself (a Metal abort, an out-of-memory kill) ends that worker; the others still run.
+What a worker does to itself ends that worker; the others still run. One that died for want of memory is started again, with
+fewer requests under way (see :mod:`app.engine.recovery`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -17,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 
 from app.display import Display
+from app.engine.awake import awake
+from app.engine.recovery import Death, recover, want_of_memory
 from app.store.run import RunStore
 from app.store.workspace import summary
 from benchmarks.errors import StoreError
@@ -40,6 +44,10 @@ class Job:
     accept_engine: bool = False
     retry_failed: bool = False
     """Whether the judges judge again what they have failed on."""
+    width: int | None = None
+    """How many requests may be under way; None: as many as the backend takes."""
+    restarts: int = 0
+    """How often, without an answer in between, a worker that died for want of memory is started again."""
 
     def command(self) -> list[str]:
         """What starts the worker; the order is its one argument."""
@@ -61,6 +69,14 @@ class Job:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a worker ended: the exit code it stands for, and its death where that was for want of memory."""
+
+    code: int
+    death: Death | None = None
+
+
 class Supervisor:
     """Works off jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; the second time they kill."""
 
@@ -74,18 +90,40 @@ class Supervisor:
         before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
         worst = 0
         try:
-            with self.display:
+            with awake(), self.display:
                 for job in jobs:
                     if not self.interrupted:
-                        worst = max(worst, self._run(job))
+                        worst = max(worst, self._work_off(job))
         finally:
             self._end_worker()
             for number, handler in before.items():
                 signal.signal(number, handler)
         return INTERRUPTED if self.interrupted else worst
 
-    def _run(self, job: Job) -> int:
-        log = job.runs[0] / "worker.log"
+    def _work_off(self, job: Job) -> int:
+        """Run workers until one ends otherwise than for want of memory, or that came too often; the exit code."""
+        restarts = 0
+        while True:
+            before = _made(job)
+            end = self._run(job)
+            if end.death is None or self.interrupted:
+                return INTERRUPTED if self.interrupted else end.code
+            restarts = 1 if _made(job) > before else restarts + 1
+            told = end.death.sentence()
+            log = _log(job)
+            if restarts > job.restarts:
+                _write(log, f"{told}; it is not started again.")
+                often = f" (after {job.restarts} restarts without an answer)" if job.restarts else ""
+                self.display.problem(
+                    f"{job.runs[0].name}: {told}{often}; every answer reported done is safe, and {log} says more."
+                )
+                return end.code
+            _write(log, f"{told}; it is started again ({restarts} of {job.restarts}).")
+            self.display.problem(f"{job.runs[0].name}: {told}; it is started again ({restarts} of {job.restarts}).")
+            job = replace(job, width=end.death.narrower or job.width)
+
+    def _run(self, job: Job) -> _End:
+        log = _log(job)
         try:
             stderr = log.open("ab")
         except OSError as error:
@@ -116,7 +154,7 @@ class Supervisor:
         for stream in (worker.stdin, worker.stdout):
             if stream is not None:
                 stream.close()
-        return self._outcome(worker.returncode, report, log)
+        return self._outcome(job, worker, report, log)
 
     def _show(self, job: Job) -> None:
         """Show the runs of a job, and of those only the conditions that it asks."""
@@ -138,24 +176,40 @@ class Supervisor:
         except subprocess.TimeoutExpired:
             return
 
-    def _outcome(self, code: int, report: bytes, log: Path) -> int:
-        if report:
-            told = json.loads(report)
-            if told["message"]:
-                self.display.problem(told["message"])
-            return int(told["code"])
+    def _outcome(self, job: Job, worker: subprocess.Popen[bytes], report: bytes, log: Path) -> _End:
+        told = json.loads(report) if report else {}
+        if told.get("message"):
+            self.display.problem(told["message"])
+        if told and not told["short"]:
+            return _End(int(told["code"]))
         if self.interrupted:
-            return INTERRUPTED
+            return _End(INTERRUPTED)
+        code = worker.returncode
+        if cause := want_of_memory(code, told.get("short")):
+            return _End(1, recover(job.runs, worker.pid, cause))
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        hint = (
-            " (an abort while a model answers is most often the GPU out of memory)" if code == -signal.SIGABRT else ""
-        )
         self.display.problem(
-            f"the worker of {log.parent.name} {how}{hint}; every answer reported done is safe, and {log} says more."
+            f"the worker of {log.parent.name} {how}; every answer reported done is safe, and {log} says more."
         )
-        return 1
+        return _End(1)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         again, self.interrupted = self.interrupted, True
         if self._worker is not None and self._worker.poll() is None:
             self._worker.send_signal(signal.SIGKILL if again else signal.SIGTERM)
+
+
+def _log(job: Job) -> Path:
+    return job.runs[0] / "worker.log"
+
+
+def _write(log: Path, line: str) -> None:
+    with suppress(OSError), log.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} rashomon: {line}\n")
+
+
+def _made(job: Job) -> int:
+    """How many answers and verdicts the runs of a job hold; an error is neither."""
+    progress = [p for folder in job.runs for p in summary(folder).progress]
+    judged = [count for p in progress for count in p.judged.values()]
+    return sum(p.done - p.errors for p in progress) + sum(count.labelled + count.unparsed for count in judged)

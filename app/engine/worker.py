@@ -13,29 +13,40 @@ import os
 import signal
 import sys
 import threading
+import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from app.config import RunSpec, parse
-from app.engine.judging import Beside, enter, judge_answers, remark
+from app.engine.judging import Beside, enter, first_judgements, judge_answers, remark
 from app.engine.lease import acquire_device
-from app.engine.loop import answer_pending, judge_pending
+from app.engine.loop import answer_pending, first_requests, judge_pending
+from app.engine.recovery import suspects
 from app.engine.supervise import Job
+from app.engine.underway import UnderWay, forget
 from app.locks import FileLock
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, get_benchmark
+from benchmarks.base import Benchmark, Request, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, StoreError
-from benchmarks.protocols import Direct
 from judges.base import FunctionJudge, Judge, find_judge, judge_names
 from judges.rubric import RubricJudge
+from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
+from mlx_backends.canary import chosen
+from mlx_backends.machine import machine
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.terms import Terms
 
 INTERRUPTED = 130
+FIRST_REQUESTS = 32
+"""So many of a run's requests a backend is shown, to try some of them."""
+ENOUGH_REQUESTS = 24
+"""For fewer, finding out whether they can be answered together costs what it gains (``docs/performance.md``)."""
 
 
 class Worker:
@@ -101,20 +112,21 @@ class Worker:
         judges = [find_judge(name, benchmark) for name in self.job.judges]
         functions = [judge for judge in judges if isinstance(judge, FunctionJudge)]
         stop = self.stopped.is_set
+        forget(store.folder)
         self._note(store, "judging")
         for function in functions:
             self._forget_failures(store, function)
             judge_pending(store, function, benchmark, stop=stop)
-        elsewhere: list[tuple[RubricJudge, Backend]] = []
+        elsewhere: list[tuple[RubricJudge, Callable[[], Backend]]] = []
         for judge in judges:
             if isinstance(judge, RubricJudge) and not judge.info.needs_device:
                 enter(store, judge, accept_engine=self.job.accept_engine)
                 terms = self._terms(store, store.judge_usage(judge.id))
                 if self.job.retry_failed:  # the replies that could not be read are kept too
                     terms = replace(terms, replies=None)
-                elsewhere.append((judge, load_backend(judge.model, no_media, terms=terms)))
-                self._forget_failures(store, judge)
-        with Beside(store.folder, elsewhere, benchmark, stop):
+                remote.ready(judge.model, terms)
+                elsewhere.append((judge, partial(load_backend, judge.model, no_media, terms=terms)))
+        with Beside(store.folder, elsewhere, benchmark, stop, retry_failed=self.job.retry_failed):
             self._answer(store, spec, functions, benchmark)
             if elsewhere and not stop():
                 self._note(store, "judging")
@@ -128,20 +140,51 @@ class Worker:
         backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
         if backend is None:
             return
-        self._note(store, "running")
-        store.use_engine(asdict(backend.info))
+        protocol = benchmark.protocol(spec.to_decoding())
+        engine = {**asdict(backend.info), "machine": asdict(machine())}
+        store.use_engine(engine)
+        backend.exact()
+        widest = backend.capacity if spec.exact else backend.widest
+        width = min(widest, self.job.width or widest)
+
+        def answer(only: Sequence[int] | None, at_once: int) -> None:
+            with UnderWay(store.folder, width, engine) as under_way:
+                answer_pending(
+                    store,
+                    backend,
+                    protocol,
+                    functions,
+                    benchmark,
+                    conditions=self.job.conditions,
+                    only=only,
+                    width=at_once,
+                    under_way=under_way,
+                    stop=self.stopped.is_set,
+                )
+
         try:
-            answer_pending(
-                store,
-                backend,
-                Direct(spec.to_decoding()),
-                functions,
-                benchmark,
-                conditions=self.job.conditions,
-                stop=self.stopped.is_set,
-            )
+            self._note(store, "running")
+            if alone := suspects(store):
+                answer(alone, 1)
+            if not spec.exact:
+                first = first_requests(store, protocol, self.job.conditions, FIRST_REQUESTS)
+                with UnderWay(store.folder, width, engine) as under_way:
+                    tried = {request.id for request in chosen([request for _, request in first])}
+                    under_way.note([one for one in first if one[1].id in tried])
+                    self._prove(store, backend, [request for _, request in first])
+                self._note(store, "running")
+            answer(None, width)
         finally:
             remark(store, backend)
+
+    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> None:
+        """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers."""
+        if len(first) < ENOUGH_REQUESTS or not backend.info.needs_device:
+            return
+        self._note(store, "loading", "seeing whether it answers the same together as alone")
+        if proof := backend.prove(first, self.stopped.is_set):
+            found = {"at": time.time(), "model": backend.info.model, **asdict(proof)}
+            store.change_meta("canary", lambda known: [*(known or []), found])
 
     def _judge_locally(self, name: str) -> None:
         for folder in self.job.runs:
@@ -160,8 +203,15 @@ class Worker:
         backend = self._backend(store, judge.model, no_media, self.job.terms) if some else None
         if backend is not None:
             self._forget_failures(store, judge)
-            self._note(store, "judging", f"by {judge.id}")
-            judge_answers(store, judge, backend, benchmark, stop=self.stopped.is_set)
+            exact = store.meta("spec").get("exact", False)
+            backend.exact()
+            widest = backend.capacity if exact else backend.widest
+            width = min(widest, self.job.width or widest)
+            with UnderWay(store.folder, width, asdict(backend.info)):  # for the width: no verdict is an error
+                if not exact:
+                    self._prove(store, backend, first_judgements(store, judge, FIRST_REQUESTS))
+                self._note(store, "judging", f"by {judge.id}")
+                judge_answers(store, judge, backend, benchmark, width=width, stop=self.stopped.is_set)
 
     def _forget_failures(self, store: RunStore, judge: Judge) -> None:
         """Set aside what ``judge`` failed on, if that is to be tried again; only now that it can be."""
@@ -180,7 +230,7 @@ class Worker:
                 if self.lease is None:
                     return None
             self._note(store, "loading")
-            self.backend = load_backend(model, media, force=self.job.force, terms=terms)
+            self.backend = load_backend(model, media, force=self.job.force, terms=terms, under_way=self.job.width)
         return self.backend
 
     def _terms(self, store: RunStore, usage: tuple[int, int, int]) -> Terms:
@@ -217,11 +267,20 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())
     threading.Thread(target=_watch_parent, args=(worker,), daemon=True).start()
+    code, message, short = 1, "", ""
     try:
-        code, message = worker.work(), ""
+        code = worker.work()
     except RashomonError as error:
         code, message = error.exit_code, str(error)
-    print(json.dumps({"code": code, "message": message}), file=report, flush=True)
+    except Exception as error:
+        from mlx_backends.limits import out_of_memory
+        from mlx_backends.loading import one_line
+
+        if not out_of_memory(error):
+            raise
+        traceback.print_exc()
+        short = one_line(error)
+    print(json.dumps({"code": code, "message": message, "short": short}), file=report, flush=True)
     # Skipping the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
     sys.stderr.flush()
     os._exit(code)

@@ -10,7 +10,7 @@ import json
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,22 +26,36 @@ class RunStore(Verdicts):
     """One run's store. Open it through :meth:`create`, :meth:`open` or :meth:`read`."""
 
     @classmethod
-    def create(cls, folder: Path, meta: Mapping[str, Any], instances: Iterable[Instance]) -> Self:
+    def create(
+        cls,
+        folder: Path,
+        meta: Mapping[str, Any],
+        instances: Iterable[Instance],
+        basis: Callable[[str], str | None] = lambda condition: None,
+    ) -> Self:
         """A new run in ``folder``, which is there and empty, planned whole in one transaction.
 
-        Raises StoreFullError, and StoreError where the folder cannot be written.
+        ``basis`` is ``Benchmark.basis``. Raises StoreFullError, and StoreError where the folder cannot be written.
         """
         store = cls._connect(folder)
         with store._transaction():
             for key, value in meta.items():
                 store._db.execute("INSERT INTO meta VALUES (?, ?)", (key, storable(canonical_json(value))))
             totals: dict[str, int] = defaultdict(int)
+            places: dict[tuple[str, str], int] = {}
             for ordinal, instance in enumerate(instances):
                 totals[instance.condition] += 1
+                places[instance.group, instance.condition] = ordinal
                 body = storable(canonical_json(instance_to_json(instance)))
                 row = (ordinal, storable(instance.id), instance.condition, body)
                 store._db.execute("INSERT INTO instance (ordinal, id, condition, body) VALUES (?, ?, ?, ?)", row)
             store._db.executemany("INSERT INTO progress (condition, total) VALUES (?, ?)", totals.items())
+            found = (
+                (places[group, needed], ordinal)
+                for (group, condition), ordinal in places.items()
+                if (needed := basis(condition)) is not None and (group, needed) in places
+            )
+            store._db.executemany("UPDATE instance SET basis = ? WHERE ordinal = ?", found)
         return store
 
     def progress(self) -> list[Progress]:
@@ -58,15 +72,18 @@ class RunStore(Verdicts):
 
     # --- answering -------------------------------------------------------------------------------
 
-    def pending(self, conditions: Sequence[str] = ()) -> Iterator[Pending]:
-        """The instances that are not done, in order, a page in memory at a time."""
-        last, wanted = -1, ""
+    def pending(self, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None) -> Iterator[Pending]:
+        """The instances that are not done, in order, a page in memory at a time; ``only`` those of these ordinals."""
+        last, wanted, values = -1, "", list[Any](conditions)
         if conditions:
             wanted = f" AND condition IN ({', '.join('?' * len(conditions))})"
+        if only is not None:
+            wanted += " AND ordinal IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(list(only)))
         while True:
             rows = self._rows(
                 f"SELECT ordinal, body FROM instance WHERE NOT done AND ordinal > ?{wanted} ORDER BY ordinal LIMIT {PAGE}",
-                (last, *conditions),
+                (last, *values),
             )
             if not rows:
                 return
@@ -93,8 +110,8 @@ class RunStore(Verdicts):
                 generation = answer.generation
                 cursor = self._db.execute(
                     "INSERT INTO generation (instance, step, request, text, finish_reason, tokens, prompt_tokens,"
-                    " completion_tokens, prefill_s, decode_s, peak_memory, error, calls, engine, finished_at)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " completion_tokens, prefill_s, decode_s, peak_memory, error, calls, active_memory, cache_memory, engine,"
+                    " finished_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         answer.ordinal,
                         answer.step,
@@ -109,6 +126,8 @@ class RunStore(Verdicts):
                         generation.peak_memory,
                         None if generation.error is None else storable(generation.error),
                         generation.calls,
+                        generation.active_memory,
+                        generation.cache_memory,
                         self._engine_id,
                         now,
                     ),
@@ -148,7 +167,8 @@ class RunStore(Verdicts):
     def repeat(self, conditions: Sequence[str] = (), *, errors_only: bool = False) -> int:
         """Set the answers of ``conditions`` (all if empty) aside, kept but not accepted, to be asked again.
 
-        With ``errors_only`` only those that failed. Returns how many instances are to be asked again.
+        With ``errors_only`` only those that failed. Returns how many instances are to be asked again. What was said of
+        answers that are judged by one of these is set aside too.
         """
         answered = "EXISTS (SELECT 1 FROM generation g WHERE g.instance = i.ordinal AND g.accepted)"
         where, values = answered, list(conditions)
@@ -163,6 +183,10 @@ class RunStore(Verdicts):
             chosen = [row[0] for row in self._db.execute(f"SELECT ordinal FROM instance i WHERE {where}", values)]
             self._db.execute("CREATE TEMP TABLE chosen (ordinal INTEGER PRIMARY KEY)")
             self._db.executemany("INSERT INTO chosen VALUES (?)", ((ordinal,) for ordinal in chosen))
+            self._db.execute(
+                "UPDATE verdict SET accepted = 0 WHERE accepted AND generation IN (SELECT g.id FROM generation g"
+                " JOIN instance i ON i.ordinal = g.instance WHERE i.basis IN chosen)"
+            )
             self._db.execute("UPDATE generation SET accepted = 0 WHERE instance IN chosen")
             self._db.execute("UPDATE instance SET done = 0 WHERE ordinal IN chosen")
             self._db.execute("DROP TABLE chosen")
@@ -204,7 +228,7 @@ class RunStore(Verdicts):
         last = -1
         while True:
             rows = self._rows(
-                f"SELECT ordinal, body FROM instance WHERE {where} AND ordinal > ? ORDER BY ordinal LIMIT {PAGE}",
+                f"SELECT ordinal, body, basis FROM instance WHERE {where} AND ordinal > ? ORDER BY ordinal LIMIT {PAGE}",
                 (*values, last),
             )
             if not rows:
@@ -220,9 +244,11 @@ class RunStore(Verdicts):
             ):
                 verdict = Verdict(judge, status, label, reason, raw, tuple(json.loads(flags)), *usage)
                 verdicts[ordinal][judge] = verdict
-            for ordinal, body in rows:
+            bases = self._answers([basis for _, _, basis in rows if basis is not None])
+            for ordinal, body, basis in rows:
                 instance = instance_from_json(json.loads(body))
-                yield Record(instance, tuple(generations.get(ordinal, ())), verdicts.get(ordinal, {}))
+                answers = tuple(generations.get(ordinal, ()))
+                yield Record(instance, answers, verdicts.get(ordinal, {}), bases.get(basis))
 
     def engines(self) -> list[dict[str, Any]]:
         """Every engine that answered in this run."""

@@ -90,6 +90,14 @@ MIGRATIONS: tuple[str, ...] = (
     DROP TABLE verdict_before;
     CREATE UNIQUE INDEX accepted_verdict ON verdict (generation, judge) WHERE accepted;
     """,
+    """
+    ALTER TABLE instance ADD COLUMN basis INTEGER REFERENCES instance (ordinal);
+    CREATE INDEX instance_by_basis ON instance (basis) WHERE basis IS NOT NULL
+    """,
+    """
+    ALTER TABLE generation ADD COLUMN active_memory INTEGER;
+    ALTER TABLE generation ADD COLUMN cache_memory INTEGER;
+    """,
 )
 
 

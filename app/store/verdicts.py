@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from app.store.database import PAGE, Database, storable
-from benchmarks.base import Record, Verdict, canonical_json, instance_from_json
+from benchmarks.base import Generation, Record, Verdict, canonical_json, instance_from_json
 
 
 class Verdicts(Database):
@@ -18,13 +18,14 @@ class Verdicts(Database):
         """The answers of ``conditions`` (all if empty) without a verdict of ``judge``: (generation id, record).
 
         In order of generation id, from the first one greater than ``after``; a page in memory at a time. An answer that
-        is an error is not judged.
+        is an error is not judged, and one that is judged by a sibling's answer is judged only when that one is there.
         """
         wanted = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
         while True:
             rows = self._rows(
-                "SELECT g.id, i.ordinal, i.body FROM generation g JOIN instance i ON i.ordinal = g.instance"
+                "SELECT g.id, i.ordinal, i.body, i.basis FROM generation g JOIN instance i ON i.ordinal = g.instance"
                 " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
+                " AND (i.basis IS NULL OR (SELECT b.done FROM instance b WHERE b.ordinal = i.basis))"
                 " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
                 " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
                 f"{wanted} ORDER BY g.id LIMIT {PAGE}",
@@ -35,8 +36,32 @@ class Verdicts(Database):
             after = rows[-1][0]
             marks = ", ".join("?" * len(rows))
             generations = self._generations(f"instance IN ({marks})", [row[1] for row in rows])
-            for generation, ordinal, body in rows:
-                yield generation, Record(instance_from_json(json.loads(body)), tuple(generations[ordinal]))
+            bases = self._answers([row[3] for row in rows if row[3] is not None])
+            for generation, ordinal, body, basis in rows:
+                instance = instance_from_json(json.loads(body))
+                yield generation, Record(instance, tuple(generations[ordinal]), basis=bases.get(basis))
+
+    def basis_of(self, ordinal: int) -> tuple[bool, Generation | None]:
+        """Whether an instance's answer can be judged as far as its sibling's goes, and that sibling's answer.
+
+        (True, None) where it has no such sibling.
+        """
+        rows = self._rows(
+            "SELECT b.ordinal, b.done FROM instance i JOIN instance b ON b.ordinal = i.basis WHERE i.ordinal = ?",
+            (ordinal,),
+        )
+        if not rows:
+            return True, None
+        ((basis, done),) = rows
+        return bool(done), self._answers([basis])[basis] if done else None
+
+    def _answers(self, ordinals: Sequence[int]) -> dict[int | None, Generation]:
+        """The answers of those of ``ordinals`` that are done."""
+        marks = ", ".join("?" * len(ordinals))
+        found = self._generations(
+            f"instance IN (SELECT ordinal FROM instance WHERE done AND ordinal IN ({marks}))", ordinals
+        )
+        return {ordinal: generations[-1] for ordinal, generations in found.items()}
 
     def answer_of(self, instance: str) -> tuple[int, str] | None:
         """(generation id, condition) of an instance's answer, if it has one that is no error."""

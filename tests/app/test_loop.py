@@ -15,7 +15,7 @@ from app.engine.groups import GROUP_SIZE
 from app.engine.loop import answer_pending
 from app.store.rows import Answer
 from app.store.run import RunStore
-from benchmarks.base import Record, Verdict
+from benchmarks.base import Record, Request, Verdict
 from judges.base import FunctionJudge
 from tests.app.test_store import META
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
@@ -84,11 +84,47 @@ def test_no_more_than_a_group_waits_for_its_commit(tmp_path: Path) -> None:
     assert 8 < max(waiting) <= GROUP_SIZE + backend.capacity
 
 
+def test_a_second_step_is_asked_only_when_the_first_is_durable(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, META, toy_instances(30))
+    store.use_engine({"engine": "scripted"})
+    kept: list[int] = []
+
+    class Looking(Scripted):
+        def submit(self, request: Request) -> None:
+            if request.step:
+                with RunStore.read(tmp_path) as read:
+                    kept.append(len([r for r in read.records(only=request.instance_id) if r.generations]))
+            super().submit(request)
+
+    answer_pending(store, Looking(capacity=3), TwoSteps(), [], Toy())
+    assert kept == [1] * 30
+
+
 def test_only_the_named_conditions_are_answered(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, META, toy_instances(20))
     store.use_engine({"engine": "scripted"})
     answer_pending(store, Scripted(), TwoSteps(), [], Toy(), conditions=["twisted"])
     assert [(p.condition, p.done) for p in store.progress()] == [("plain", 0), ("twisted", 10)]
+
+
+def test_only_the_named_instances_are_answered_and_no_more_at_once_than_told(tmp_path: Path) -> None:
+    class Crowded(Scripted):
+        most = 0
+
+        def submit(self, request: Request) -> None:
+            super().submit(request)
+            self.most = max(self.most, len(self._waiting))
+
+    store = RunStore.create(tmp_path, META, toy_instances(400))
+    store.use_engine({"engine": "scripted"})
+    backend = Crowded(capacity=8)
+    chosen = list(range(300, 20, -2))
+    answer_pending(store, backend, TwoSteps(), [], Toy(), only=chosen, width=3)
+    assert backend.most == 3
+    answered = {record.instance.id for record in store.records() if record.generations}
+    assert answered == {toy_instances(400)[ordinal].id for ordinal in chosen}
+    answer_pending(store, backend, TwoSteps(), [], Toy(), only=[], width=3)
+    assert sum(p.done for p in store.progress()) == len(chosen)
 
 
 class Inventive(FunctionJudge):

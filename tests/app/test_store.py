@@ -50,7 +50,17 @@ def test_a_record_comes_back_as_it_was_committed(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, META, [instance])
     store.use_engine({"engine": "x"})
     generation = Generation(
-        instance.id + "#0", "naïve \x1b]52;c;x\x07", "length", (1, 2**32 - 1), 5, 2, 0.1, 0.2, 2**40
+        instance.id + "#0",
+        "naïve \x1b]52;c;x\x07",
+        "length",
+        (1, 2**32 - 1),
+        5,
+        2,
+        0.1,
+        0.2,
+        2**40,
+        active_memory=2**39,
+        cache_memory=2**38,
     )
     verdict = Verdict("even@1", "labelled", "YES", "why", "raw")
     store.commit([Answer(0, "plain", 0, "digest", generation, True, (verdict,), (True,))])
@@ -285,8 +295,8 @@ def test_looking_at_a_lock_refuses_nobody(tmp_path: Path) -> None:
     assert FileLock(tmp_path / "lock").holder() is None
 
 
-def test_a_run_of_the_first_version_keeps_its_answers_and_verdicts(tmp_path: Path) -> None:
-    (instance,) = toy_instances(1)
+def test_a_run_of_the_first_version_keeps_its_answers_and_goes_on(tmp_path: Path) -> None:
+    instance, later = toy_instances(2)
     with sqlite3.connect(tmp_path / DATABASE) as connection:
         for statement in MIGRATIONS[0].split(";\n"):
             connection.execute(statement)
@@ -295,6 +305,9 @@ def test_a_run_of_the_first_version_keeps_its_answers_and_verdicts(tmp_path: Pat
             connection.execute("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(value)))
         body = json.dumps(instance_to_json(instance))
         connection.execute("INSERT INTO instance VALUES (0, ?, ?, ?, 1)", (instance.id, instance.condition, body))
+        body = json.dumps(instance_to_json(later))
+        connection.execute("INSERT INTO instance VALUES (1, ?, ?, ?, 0)", (later.id, later.condition, body))
+        connection.execute("INSERT INTO progress (condition, total) VALUES (?, 1)", (later.condition,))
         connection.execute("INSERT INTO engine VALUES (1, '{}')")
         connection.execute(
             "INSERT INTO generation VALUES (1, 0, 0, 1, 'r', 'answer 4', 'stop', x'', 3, 2, 0.1, 0.2, 9, NULL, 1, 0.0)"
@@ -304,9 +317,14 @@ def test_a_run_of_the_first_version_keeps_its_answers_and_verdicts(tmp_path: Pat
         connection.execute("INSERT INTO judged VALUES (?, 'even@1', 1, 1, 0, 0)", (instance.condition,))
     connection.close()
     with RunStore.read(tmp_path) as store:
-        (record,) = store.records()
+        record, _ = store.records()
         assert record.answer is not None
-        assert (record.answer.text, record.answer.calls) == ("answer 4", 1)
+        assert (record.answer.text, record.answer.calls, record.answer.peak_memory) == ("answer 4", 1, 9)
+        assert (record.answer.active_memory, record.answer.cache_memory) == (None, None), "nobody measured them"
         assert record.verdicts == {"even@1": Verdict("even@1", "labelled", "YES", "parity")}
-        (progress,) = store.progress()
-        assert progress.judged["even@1"].correct == 1
+        assert store.progress()[0].judged["even@1"].correct == 1
+    with RunStore.open(tmp_path) as store:
+        store.use_engine({"engine": "scripted"})
+        answer_pending(store, Scripted(), TwoSteps(), [EvenJudge()], Toy())
+        assert [len(record.generations) for record in store.records()] == [1, 2]
+        assert [progress.done for progress in store.progress()] == [1, 1]
