@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from typing import Any
 from app.config import load_spec
 from app.display import Display, make_display
 from app.engine.plan import Checked, Planned, check, open_build, plan, replan
+from app.engine.recovery import deaths
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
 from app.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace, summary
-from benchmarks.base import did_you_mean, get_benchmark
+from benchmarks.base import Generation, Instance, Protocol, Request, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.protocols import Direct
 from judges.base import find_judge, newest
 from mlx_backends.registry import IMPORTED
 
@@ -45,7 +45,8 @@ def batch(
             say(f"{run.folder.name}: {_estimate(run)}", display)
     if dry_run:
         for run in checked:
-            say(f"{run.folder.name}: the spec is right, {len(run.instances)} instances; nothing was run.", display)
+            count = summary(run.folder).total if run.found else len(run.instances)
+            say(f"{run.folder.name}: the spec is right, {count} instances; nothing was run.", display)
         return 0
     if warning := workspace.warning():
         shown.problem(warning)
@@ -62,6 +63,7 @@ def resume(
     retry_errors: bool,
     data: Path | None,
     display: str | None,
+    restarts: int | None,
     force: bool,
     accept_engine: bool,
 ) -> int:
@@ -90,6 +92,7 @@ def resume(
         shown,
         display=display,
         conditions=conditions,
+        restarts=restarts,
         force=force,
         accept_engine=accept_engine,
     )
@@ -102,6 +105,7 @@ def work(
     *,
     display: str | None,
     conditions: Sequence[str] = (),
+    restarts: int | None = None,
     force: bool = False,
     accept_engine: bool = False,
 ) -> int:
@@ -122,6 +126,7 @@ def work(
             runs[0].spec.api.terms(workspace.replies),
             force,
             accept_engine,
+            restarts=runs[0].spec.restarts if restarts is None else restarts,
         )
         for runs in (list(group) for _, group in groupby(waiting, key=lambda run: (run.spec.model, run.spec.data)))
     ]
@@ -152,10 +157,17 @@ def _estimate(run: Checked) -> str:
     """What asking a remote engine the instances of a run will take."""
     from mlx_backends.remote.budget import estimate
 
-    protocol = Direct(run.spec.to_decoding())
-    requests = (protocol.next(instance, ()) for instance in run.instances)
-    asked = (request for request in requests if request is not None)
+    protocol = get_benchmark(run.spec.benchmark).protocol(run.spec.to_decoding())
+    asked = (request for instance in run.instances for request in _requests(protocol, instance))
     return str(estimate(asked, run.spec.api.terms(None), run.build.media_path))
+
+
+def _requests(protocol: Protocol, instance: Instance) -> Iterator[Request]:
+    """What an instance will be asked, with earlier answers of the greatest length in what follows them."""
+    so_far: tuple[Generation, ...] = ()
+    while (request := protocol.next(instance, so_far)) is not None:
+        yield request
+        so_far = (*so_far, Generation(request.id, "..." * request.decoding.max_tokens, "length"))
 
 
 def _has_work(run: Planned, conditions: Sequence[str]) -> bool:
@@ -186,6 +198,8 @@ def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
                 calls, prompt, completion = store.answer_usage()
                 kept = f"; {store.kept_replies()} answers from replies kept earlier" if store.kept_replies() else ""
                 print(clean(f"{each.name}: {calls} calls, {prompt} + {completion} tokens{kept}"))
+            for death in deaths(store):
+                print(clean(f"{each.name}: {death.sentence()}"))
             for remark in store.meta("remarks", []):
                 print(clean(remark))
 

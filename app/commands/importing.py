@@ -69,7 +69,8 @@ def import_answers(
         "name": name,
     }
     spec = parse(RunSpec, said, "the command line")
-    digest_of_file = _sha256(path)
+    files = about.answer_files(path, kind) if kind != "jsonl" else (path,)
+    digest_of_file = _sha256(path) if files == (path,) else digest([_sha256(file) for file in files])
     left_out: Counter[str] = Counter()
     if kind != "jsonl":
         found = list(about.read_answers(path, kind, lambda row, reason: left_out.update([reason])))

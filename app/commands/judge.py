@@ -48,7 +48,15 @@ def judge(
             say(f"{each.id}: {_estimate(store, each, terms)}{again}", display)
     if dry_run:
         return 0
-    job = Job((folder,), tuple(names), terms=terms, force=force, accept_engine=accept_engine, retry_failed=retry_failed)
+    job = Job(
+        (folder,),
+        tuple(names),
+        terms=terms,
+        force=force,
+        accept_engine=accept_engine,
+        retry_failed=retry_failed,
+        restarts=spec.restarts,
+    )
     code = Supervisor(shown).run([job])
     if code == INTERRUPTED:
         shown.problem("interrupted; every verdict until now is safe: go on with the same command.")

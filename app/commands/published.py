@@ -38,7 +38,14 @@ def _table(name: str, cells: list[dict[str, object]], paper: str) -> Table:
         rows.setdefault(str(cell["row"]), {})[str(cell["column"])] = _cell(cell)
     notes = tuple(dict.fromkeys(str(cell["note"]) for cell in cells if cell.get("note")))
     whole = tuple((row, tuple(found.get(column) for column in columns)) for row, found in rows.items())
-    return Table(name, f"{name} of {paper}", columns, whole, notes, percent=any("sd" in cell for cell in cells))
+    return Table(
+        name,
+        f"{name} of {paper}",
+        columns,
+        whole,
+        notes,
+        percent=any("sd" in cell or "percent" in cell for cell in cells),
+    )
 
 
 def _cell(cell: dict[str, object]) -> Cell:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.engine.recovery import deaths
+from app.report.provenance import provenance, spec_of, spec_toml
 from app.report.render import print_table, to_json
 from app.report.samples import sample
 from app.report.tables import tables_of
 from app.report.text import clean
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
+from benchmarks.base import get_benchmark
 from benchmarks.errors import SpecError
 
 
@@ -22,11 +25,19 @@ def show(
     *,
     table: str | None,
     sample: str | None,
+    spec: bool,
     judge: str | None,
     as_json: bool,
 ) -> None:
-    """Print the tables of ``runs`` (only ``table`` if named), or the instance ``sample`` of each."""
+    """Print the tables of ``runs`` (only ``table`` if named), or the instance ``sample`` of each, or each one's ``spec``."""
     folders = [workspace.run_folder(run) for run in runs]
+    if spec:
+        if as_json:
+            told = [{"spec": spec_of(folder), "provenance": provenance(folder)} for folder in folders]
+            print(json.dumps(told, indent=2))
+        else:
+            print("\n".join(spec_toml(folder) for folder in folders), end="")
+        return
     if sample is not None:
         found = [_sample(folder, sample) for folder in folders]
         if as_json:
@@ -42,14 +53,33 @@ def show(
     for folder in folders:
         run = summary(folder)
         print(f"{clean(run.name)}: {run.state}, {run.done} of {run.total} answered")
+        for line in _ways(folder):
+            print(f"  {clean(line)}")
+        with RunStore.read(folder) as store:
+            for death in deaths(store):
+                print(clean(f"{folder.name}: {death.sentence()}"))
     for each in tables:
         print_table(each)
 
 
+def _ways(folder: Path) -> Iterator[str]:
+    """How the run's answers were given, each time that it was found out."""
+    with RunStore.read(folder) as store:
+        if store.meta("spec").get("exact"):
+            yield "each answer was computed by itself (--exact)"
+        for proof in store.meta("canary", []):
+            noise = f"padding moves a logit by {proof['noise']:.2g}"
+            compared = f"compared with one at a time on {proof['cases']} requests and {proof['tokens']} tokens"
+            yield f"{proof['model']} asked {proof['way']}: {compared}, where {noise}"
+            for way, reason in proof["failed"].items():
+                yield f"not {way}: {reason}"
+
+
 def _sample(folder: Path, instance: str) -> dict[str, Any]:
     with RunStore.read(folder) as store:
+        benchmark = get_benchmark(store.meta("spec")["benchmark"])
         for record in store.records(only=instance):
-            return sample(record)
+            return sample(record, remarks=benchmark.remarks(record))
         raise SpecError(
             f"{folder.name} has no instance {instance!r}; `rashomon export {folder.name} --format csv` lists them all."
         )
@@ -64,9 +94,13 @@ def _tell_sample(folder: Path, one: dict[str, Any]) -> None:
         line(key, one[key])
     for key, values in one["references"].items():
         line(f"{key} says", " | ".join(values))
+    if "own answer" in one:
+        line("own answer", one["own answer"])
     for step in one["steps"]:
         line("answer", step["error"] or step["text"])
         tokens = "" if step["completion_tokens"] is None else f", {step['completion_tokens']} tokens"
         line("finished", step["finish_reason"] + tokens)
+    for remark in one.get("remarks", ()):
+        line("remark", remark)
     for judge, verdict in one["verdicts"].items():
         line(judge, f"{verdict['label'] or verdict['status']} ({verdict['reason']})")

@@ -1,4 +1,4 @@
-"""Tables as text on a terminal, CSV, Markdown, LaTeX and JSON."""
+"""Tables as text on a terminal, CSV, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from app.report.text import clean, latex, markdown, spreadsheet_cell
+from app.report.text import clean, markdown, spreadsheet_cell
 from benchmarks.base import Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -165,35 +165,6 @@ def to_markdown(table: Table) -> str:
     for note in (*table.notes, *reasons(table)):
         lines += ["", markdown(note)]
     return "\n".join(lines) + "\n"
-
-
-def to_latex(table: Table) -> str:
-    """A table in LaTeX, with booktabs' rules, as a ``table`` environment."""
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{latex(table.title)}}}",
-        r"\begin{tabular}{l" + "r" * len(table.columns) + "}",
-        r"\toprule",
-        " & ".join(["", *(latex(column) for column in table.columns)]) + r" \\",
-        r"\midrule",
-    ]
-    lines += [
-        " & ".join([latex(label), *(_latex_cell(cell, table.percent) for cell in cells)]) + r" \\"
-        for label, cells in table.rows
-    ]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\smallskip{{\footnotesize {latex(note)}}}" for note in (*table.notes, *reasons(table))]
-    return "\n".join([*lines, r"\end{table}", ""])
-
-
-def _latex_cell(cell: Cell, percent: bool = False) -> str:
-    if isinstance(cell, Estimate) and cell.value is not None and cell.sd is not None:
-        return rf"${figure(cell.value, percent)}_{{\pm {figure(cell.sd, percent)}}}$"
-    if isinstance(cell, Estimate) and cell.value is not None and cell.low is not None and cell.high is not None:
-        low, high = figure(cell.low, percent), figure(cell.high, percent)
-        return rf"{figure(cell.value, percent)} {{\scriptsize [{low}, {high}]}}"
-    return latex(cell_text(cell, percent))
 
 
 def to_json(table: Table) -> dict[str, Any]:

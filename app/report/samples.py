@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.answers import visible_answer
 from benchmarks.base import Media, Record
 
-TIMES_AND_MEMORY = ("prefill_s", "decode_s", "peak_memory")
+TIMES_AND_MEMORY = ("prefill_s", "decode_s", "peak_memory", "active_memory", "cache_memory")
 """What differs between two runs that gave the same answers."""
 
 
@@ -19,8 +20,8 @@ def prompt_text(record: Record) -> str:
     )
 
 
-def sample(record: Record, *, canonical: bool = False) -> dict[str, Any]:
-    """A record as a JSON object; ``canonical`` leaves out times and memory."""
+def sample(record: Record, *, canonical: bool = False, remarks: Sequence[str] = ()) -> dict[str, Any]:
+    """A record as a JSON object; ``canonical`` leaves out times and memory. ``remarks``, if any, stand in it."""
     instance = record.instance
     steps = [
         {
@@ -33,11 +34,14 @@ def sample(record: Record, *, canonical: bool = False) -> dict[str, Any]:
             "prefill_s": g.prefill_s,
             "decode_s": g.decode_s,
             "peak_memory": g.peak_memory,
+            "active_memory": g.active_memory,
+            "cache_memory": g.cache_memory,
         }
         for g in record.generations
     ]
     if canonical:
         steps = [{key: value for key, value in step.items() if key not in TIMES_AND_MEMORY} for step in steps]
+    basis = {} if record.basis is None else {"own answer": visible_answer(record.basis.text)}
     return {
         "id": instance.id,
         "group": instance.group,
@@ -46,12 +50,14 @@ def sample(record: Record, *, canonical: bool = False) -> dict[str, Any]:
         "question": instance.question,
         "prompt": prompt_text(record),
         "references": {key: list(values) for key, values in instance.references.items()},
+        **basis,
         "answer": visible_answer(record.answer.text) if record.answer else None,
         "steps": steps,
         "verdicts": {
             judge: {"status": v.status, "label": v.label, "reason": v.reason, "raw": v.raw}
             for judge, v in record.verdicts.items()
         },
+        **({"remarks": list(remarks)} if remarks else {}),
     }
 
 
@@ -61,6 +67,8 @@ def flat(record: Record, judge: str, *, canonical: bool = False) -> dict[str, An
     last = whole["steps"][-1] if whole["steps"] else {}
     verdict = whole["verdicts"].get(judge, {})
     row = {key: whole[key] for key in ("id", "group", "condition", "question", "prompt", "answer")}
+    if record.basis is not None:
+        row["own answer"] = whole["own answer"]
     row |= {f"reference {key}": " | ".join(values) for key, values in whole["references"].items()}
     row |= {f"stratum {key}": value for key, value in whole["strata"].items()}
     row |= {key: value for key, value in last.items() if key not in ("text", "tokens")}

@@ -32,10 +32,16 @@ _LATEX = {
     "|": r"\textbar{}",
     "[": "{[}",  # after a line's end LaTeX would take it for an option
     "]": "{]}",
+    "`": r"\textasciigrave{}",
     "Δ": r"$\Delta$",
     "±": r"$\pm$",
     "\n": " ",
 }
+_T1_LACKS = "\u00ad\u0110\u0111\u0126\u0127\u0138\u013f\u0140\u0149\u0166\u0167\u017f"
+_LATEX_PRINTS = ({chr(code) for code in (*range(0x20, 0x7F), *range(0xA1, 0x180))} - set(_T1_LACKS)) | set(
+    "–—‘’‚“”„†‡•…‰‹›€™"
+)
+"""What pdfLaTeX prints with the encoding T1 and nothing else; any other character would end it with an error."""
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
@@ -68,8 +74,15 @@ def spreadsheet_cell(text: str) -> str:
 
 
 def latex(text: str) -> str:
-    """``text`` as LaTeX that prints it."""
-    return "".join(_LATEX.get(character, character) for character in clean(text, newlines=True))
+    """``text`` as LaTeX that prints it with any engine; what pdfLaTeX has no letter for is named, as ``U+4E2D``."""
+    told = "".join(_latex_character(character) for character in clean(text, newlines=True))
+    return re.sub("-(?=-)", "-{}", told)  # two would become a dash
+
+
+def _latex_character(character: str) -> str:
+    if character in _LATEX:
+        return _LATEX[character]
+    return character if character in _LATEX_PRINTS else rf"\texttt{{U+{ord(character):04X}}}"
 
 
 def markdown(text: str) -> str:

@@ -1,0 +1,61 @@
+"""``rashomon recommend``: which run to take, or what it takes to know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from app.compare.plan import plan as plan_runs
+from app.compare.recommend import recommend as decide
+from app.report.render import print_table, to_json
+from app.report.text import clean
+from app.store.workspace import Workspace
+
+
+def recommend(
+    workspace: Workspace,
+    runs: Sequence[str],
+    *,
+    judge: str | None,
+    margin: float,
+    metric: str | None,
+    lower_is_better: bool,
+    plan: bool,
+    width: float,
+    as_json: bool,
+) -> None:
+    """Print which of ``runs`` to take; with ``plan`` what an interval of ``width`` takes instead."""
+    folders = [workspace.run_folder(run) for run in runs]
+    if plan:
+        table = plan_runs(
+            folders, judge=judge, width=width, margin=margin, metric=metric, lower_is_better=lower_is_better
+        )
+        if as_json:
+            print(json.dumps(to_json(table), indent=2))
+        else:
+            print_table(table)
+        return
+    found = decide(folders, judge=judge, margin=margin, metric=metric, lower_is_better=lower_is_better)
+    told = {"take": found.take, "does": found.does, "unknown": found.unknown}
+    if as_json:
+        decision = found.decision
+        names = [side.name for side in decision.basis.sides.sides]
+        chosen = {
+            "margin": margin,
+            "best": names[decision.basis.best],
+            "holds": [names[i] for i in decision.holds],
+            "smallest": None if decision.smallest is None else names[decision.smallest],
+            "fastest": None if decision.fastest is None else names[decision.fastest],
+        }
+        print(json.dumps({**chosen, **told, "table": to_json(found.table)}, indent=2))
+        return
+    print_table(found.table)
+    for title, lines in (
+        ("", found.take),
+        ("What it does otherwise", found.does),
+        ("What cannot be said", found.unknown),
+    ):
+        if lines:
+            if title:
+                print(title)
+            print("\n".join(f"  {clean(line)}" for line in lines))

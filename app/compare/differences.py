@@ -1,0 +1,54 @@
+"""The table of differences: every figure, every run against its baseline, with what is sure about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.compare.pairs import Compared, Pair
+from benchmarks.base import Cell, Estimate, Table
+from benchmarks.paired import holm
+
+COLUMNS = ("baseline", "run", "difference", "n", "lost", "gained", "p", "p (Holm)")
+
+
+def differences_table(pairs: Sequence[Pair], names: Sequence[str]) -> Table:
+    """A row for each run and figure, over the instances that both runs have labelled."""
+    found = [(pair, name, pair.compare(pair.figures.of[name])) for pair in pairs for name in names]
+    corrected = holm([each.p for _, _, each in found])
+    rows = tuple(
+        (f"{pair.second.label} / {name}", _cells(each, p))
+        for (pair, name, each), p in zip(found, corrected, strict=True)
+    )
+    tests = sum(each.p is not None for _, _, each in found)
+    against = list(dict.fromkeys(pair.first.label for pair in pairs))
+    notes = [
+        f"difference: the run less the baseline ({', '.join(against)}), over the n answers that both have labelled, with its "
+        "95% percentile bootstrap interval, both runs of an example drawn together.",
+        "lost, gained: answers that the figure counts in the baseline alone, in the run alone. Where they stand, p is the exact "
+        "sign-flip test over examples, which with one answer an example is McNemar's exact test; elsewhere p is the "
+        "permutation test that exchanges the two runs' answers example by example, 9,999 draws.",
+        f"p (Holm): corrected for the {tests} tests of this table (Holm 1979); name fewer figures with --metric to correct for "
+        "fewer. A p of .000 is one below .0005.",
+    ]
+    if any(each.difference.low is not None and each.difference.low == each.difference.high for _, _, each in found):
+        notes.append("An interval of no width means that no answer differs, not that the difference is certain.")
+    return Table("differences", "Differences", COLUMNS, rows, tuple(notes))
+
+
+def _cells(found: Compared, corrected: float | None) -> tuple[Cell, ...]:
+    def bare(value: Estimate) -> Estimate:
+        return Estimate(value.value, n=value.n, reason=value.reason)
+
+    def chance(p: float | None) -> Estimate:
+        return Estimate(p, n=found.difference.n, reason=found.difference.reason)
+
+    counts = (found.lost, found.gained)
+    return (
+        bare(found.first),
+        bare(found.second),
+        found.difference,
+        found.difference.n,
+        *counts,
+        chance(found.p),
+        chance(corrected),
+    )

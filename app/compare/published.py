@@ -1,0 +1,110 @@
+"""A paper's rows beside ours: the difference, whether our interval holds the paper's figure, and how comparable they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from app.compare.sides import Side, Sides
+from app.report.tables import published_rows, tables_of
+from benchmarks.base import Cell, Estimate, Table, did_you_mean
+from benchmarks.errors import SpecError
+
+PUBLISHED = "published:"
+"""What a row of the paper's begins with where runs are named."""
+
+_COLUMNS = ("ours", "the paper's", "difference", "inside ours", "n, ours", "n, the paper's")
+_PART = " / "
+
+
+def published_table(
+    folders: Sequence[Path], sides: Sides, rows: Sequence[str], judge: str | None, columns: Sequence[str] = ()
+) -> Table:
+    """Each run beside each of the paper's ``rows`` (a model's name), in every table of the paper that both have.
+
+    ``columns`` are the only ones that are wanted; all if empty, or where the paper has none of them.
+    Raises SpecError where the paper has no such row.
+    """
+    ours = tables_of(folders, judge=judge, published=False)
+    theirs = {table.name: published_rows(table, sides.benchmark.name) for table in ours}
+    known = dict.fromkeys(_split(row)[0] for found in theirs.values() for row, _ in found)
+    if not known:
+        raise SpecError(f"the paper of {sides.benchmark.name} has no row to compare with.")
+    chosen = [_known(row, list(known)) for row in rows]
+    wanted = set(columns) & {column for table in ours for column in table.columns}
+    made: list[tuple[str, tuple[Cell, ...]]] = []
+    for table in ours:
+        for row in chosen:
+            for side in sides.sides:
+                made += _beside(table, side.label, row, theirs[table.name], wanted)
+    notes = (
+        "difference: ours less the paper's, of all answers of each; inside ours: whether our 95% interval holds the paper's "
+        "figure, which says nothing of the paper's own spread. n is empty where the paper does not tell it.",
+        *comparability(sides, chosen),
+    )
+    return Table("published", f"Beside {sides.benchmark.paper}", _COLUMNS, tuple(made), notes)
+
+
+def comparability(sides: Sides, rows: Sequence[str]) -> list[str]:
+    """How comparable runs and the paper's rows are: model, rows of data, prompt, judge and decoding, each named."""
+    about = sides.benchmark
+    models = ", ".join(
+        f"{side.label} ({side.quantisation})" if side.quantisation else side.label for side in sides.sides
+    )
+    prompts = Counter(str(side.spec["prompt_set"]) for side in sides.sides)
+    examples = "; ".join(f"{side.label}: {_examples(side)}" for side in sides.sides)
+    return [
+        f"Model: ours {models}; the paper's {', '.join(rows)}.",
+        f"Rows: ours {examples}; the paper's rest on {about.paper_rows}.",
+        f"Prompt: ours {', '.join(prompts)}; the paper's {about.paper_prompts}.",
+        f"Judge: ours {sides.judge}; the paper's {about.paper_judge}.",
+    ]
+
+
+def _examples(side: Side) -> str:
+    groups = len({said.group for said in side.said.values()})
+    return f"{groups} examples, {len(side.said)} instances"
+
+
+def _known(row: str, known: Sequence[str]) -> str:
+    by_name = {name.casefold(): name for name in known}
+    if row.casefold() not in by_name:
+        raise SpecError(f"the paper has no row {row!r}; {did_you_mean(row, known)}")
+    return by_name[row.casefold()]
+
+
+def _split(row: str) -> tuple[str, str]:
+    """A row of the paper's as its model and what stands behind it, a condition say."""
+    model, _, rest = row.removesuffix(" (paper)").partition(_PART)
+    return model, rest
+
+
+def _beside(
+    table: Table, run: str, row: str, theirs: Sequence[tuple[str, tuple[Estimate | None, ...]]], wanted: Collection[str]
+) -> list[tuple[str, tuple[Cell, ...]]]:
+    ours = dict(table.rows)
+    made: list[tuple[str, tuple[Cell, ...]]] = []
+    for name, cells in theirs:
+        model, rest = _split(name)
+        label = f"{run}{_PART}{rest}" if rest else run
+        if model != row or label not in ours:
+            continue
+        for column, cell, paper in zip(table.columns, ours[label], cells, strict=True):
+            if wanted and column not in wanted:
+                continue
+            if isinstance(cell, Estimate) and paper is not None and paper.value is not None:
+                where = _PART.join(part for part in (run, table.name, rest, column, row) if part)
+                made.append((where, _cells(cell, paper)))
+    return made
+
+
+def _cells(ours: Estimate, paper: Estimate) -> tuple[Cell, ...]:
+    assert paper.value is not None
+    n = paper.n or None
+    if ours.value is None:
+        return (ours, paper, Estimate(None, n=ours.n, reason=ours.reason), "n/a", ours.n, n)
+    inside: str = "no interval"
+    if ours.low is not None and ours.high is not None:
+        inside = "yes" if ours.low <= paper.value <= ours.high else "no"
+    return (ours, paper, Estimate(ours.value - paper.value, n=ours.n), inside, ours.n, n)

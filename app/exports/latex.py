@@ -1,0 +1,11 @@
+"""Tables as a LaTeX document."""
+
+from __future__ import annotations
+
+from app.exports.source import Export, Files
+from app.report.latex import document
+
+
+def to_latex_files(given: Export) -> Files:
+    """``tables.tex``: a document that compiles as it is, with every table and what was run."""
+    return {"tables.tex": document((*given.tables, given.runs_table()), given.benchmark.title)}

@@ -1,0 +1,153 @@
+"""The results layout of lm-evaluation-harness: one folder a model, ``results_TIME.json`` and ``samples_TASK_TIME.jsonl``.
+
+A condition is a task. An answer that is not labelled has ``acc`` null, so that no script takes it for wrong or right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from app.exports.plain import run_to_json
+from app.exports.source import Export, ExportedRun, Files, right
+from app.report.samples import prompt_text
+from benchmarks.answers import visible_answer
+from benchmarks.base import Benchmark, Estimate, Record
+
+_METRIC = "acc"
+
+
+def to_lm_eval_files(given: Export) -> Files:
+    """``lm-eval/MODEL/results_TIME.json`` and ``samples_TASK_TIME.jsonl`` for each run and condition."""
+    files: Files = {}
+    for run in given.runs:
+        stamp = datetime.fromtimestamp(0 if given.canonical else run.created, UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")
+        # Two runs of one model are two folders: a script takes a folder for a model.
+        alone = sum(other.slug == run.slug for other in given.runs) == 1
+        folder = f"lm-eval/{run.slug if alone else run.file_name}"
+        tasks = _tasks(given.benchmark, run)
+        files[f"{folder}/results_{stamp}.json"] = _dumps(_results(given, run, tasks), indent=2)
+        for task, records in tasks.items():
+            lines = (_dumps(_sample(given.benchmark, run, record)) for record in records)
+            files[f"{folder}/samples_{task}_{stamp}.jsonl"] = "".join(f"{line}\n" for line in lines)
+    return files
+
+
+def _tasks(benchmark: Benchmark, run: ExportedRun) -> dict[str, list[Record]]:
+    tasks: dict[str, list[Record]] = {}
+    for record in run.records:
+        tasks.setdefault(f"{benchmark.name}_{record.instance.condition}", []).append(record)
+    return tasks
+
+
+def _results(given: Export, run: ExportedRun, tasks: Mapping[str, list[Record]]) -> dict[str, Any]:
+    name = given.benchmark.name
+    results: dict[str, Any] = {name: {"alias": name, **_main(given, run)}}
+    for task, records in tasks.items():
+        found = [
+            1.0 if each else 0.0 for record in records if (each := right(given.benchmark, run, record)) is not None
+        ]
+        results[task] = {"alias": task.removeprefix(f"{name}_"), **_accuracy(found)}
+    effective = {task: sum(record.outcome(run.judge) == "labelled" for record in each) for task, each in tasks.items()}
+    decoding = dict(run.spec["decoding"])
+    return {
+        "results": results,
+        "group_subtasks": {name: list(tasks)},
+        "groups": {name: results[name]},
+        "configs": {task: _config(task, decoding) for task in tasks},
+        "versions": dict.fromkeys((name, *tasks), 1),
+        "n-shot": dict.fromkeys(tasks, 0),
+        "higher_is_better": {task: {_METRIC: True} for task in tasks},
+        "n-samples": {task: {"original": len(each), "effective": effective[task]} for task, each in tasks.items()},
+        "config": {
+            "model": run.identity.get("engine"),
+            "model_args": {"pretrained": run.spec["model"], "revision": run.identity.get("model revision")},
+            "batch_size": 1,
+            "device": run.identity.get("device"),
+            "limit": run.spec["limit"],
+            "gen_kwargs": decoding,
+            "random_seed": run.spec["seed"],
+        },
+        "date": 0.0 if given.canonical else run.created,
+        "model_source": run.identity.get("engine"),
+        "model_name": run.spec["model"],
+        "model_name_sanitized": run.slug,
+        "rashomon": run_to_json(run, canonical=given.canonical),
+    }
+
+
+def _main(given: Export, run: ExportedRun) -> dict[str, Any]:
+    """The run's row of the main table; half the 95% interval's width is 1.96 standard errors."""
+    told: dict[str, Any] = {}
+    for column, cell in zip(given.main.columns, dict(given.main.rows).get(run.label, ()), strict=False):
+        if isinstance(cell, Estimate) and cell.value is not None:
+            error: float | str = "N/A" if cell.sd is None else cell.sd
+            if cell.low is not None and cell.high is not None and cell.sd is None:
+                error = (cell.high - cell.low) / (2 * 1.96)
+            told |= {f"{column},none": cell.value, f"{column}_stderr,none": error}
+    return told
+
+
+def _accuracy(found: list[float]) -> dict[str, Any]:
+    if not found:
+        return {f"{_METRIC},none": "N/A", f"{_METRIC}_stderr,none": "N/A"}
+    mean = sum(found) / len(found)
+    error = math.sqrt(mean * (1 - mean) / (len(found) - 1)) if len(found) > 1 else "N/A"
+    return {f"{_METRIC},none": mean, f"{_METRIC}_stderr,none": error}
+
+
+def _config(task: str, decoding: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "task": task,
+        "output_type": "generate_until",
+        "metric_list": [{"metric": _METRIC, "aggregation": "mean", "higher_is_better": True}],
+        "generation_kwargs": {"until": [], **decoding},
+        "repeats": 1,
+        "num_fewshot": 0,
+    }
+
+
+def _sample(benchmark: Benchmark, run: ExportedRun, record: Record) -> dict[str, Any]:
+    instance, verdict = record.instance, record.verdicts.get(run.judge)
+    prompt = prompt_text(record)
+    target = " | ".join(f"{key}: {'; '.join(values)}" for key, values in instance.references.items())
+    doc = {
+        "id": instance.id,
+        "group": instance.group,
+        "condition": instance.condition,
+        "question": instance.question,
+        "references": {key: list(values) for key, values in instance.references.items()},
+        "strata": dict(instance.strata),
+    }
+    correct = right(benchmark, run, record)
+    return {
+        # The harness counts documents; an id is the same in runs of different subsets, so that pairs are pairs.
+        "doc_id": instance.id,
+        "doc": doc,
+        "target": target,
+        "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": dict(run.spec["decoding"])}},
+        "resps": [[record.answer.text if record.answer else ""]],
+        "filtered_resps": [visible_answer(record.answer.text) if record.answer else ""],
+        "filter": "none",
+        "metrics": [_METRIC],
+        "doc_hash": _hash(_dumps(doc)),
+        "prompt_hash": _hash(prompt),
+        "target_hash": _hash(target),
+        _METRIC: None if correct is None else float(correct),
+        "outcome": record.outcome(run.judge),
+        "label": verdict.label if verdict else None,
+        "reason": verdict.reason if verdict else None,
+    }
+
+
+def _dumps(value: Any, indent: int | None = None) -> str:
+    # In ASCII: many a reader of JSON lines takes more characters than a newline for the end of one.
+    return json.dumps(value, indent=indent)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()

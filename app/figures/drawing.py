@@ -1,0 +1,304 @@
+"""The kinds of figure: stacked bars, bars side by side, a heat map or matrix, and points. Each returns a matplotlib figure.
+
+Values are fractions or counts; None is n/a and is shown as such, never as 0. ``width`` is a name of ``style.WIDTHS``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.figures.style import MARKERS, Ink, inches, ink, label, styled
+from benchmarks.base import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Value = float | None
+
+_BAR = 0.19
+"""Inches that a horizontal bar takes, its gap included."""
+
+_WRITTEN = 0.07
+"""The smallest share of a bar that a figure is written in, for a column's width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One horizontal bar of shares: what it is called and its segments, which sum to 1 at most."""
+
+    name: str
+    shares: Sequence[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run in :func:`scatter`: ``x`` in the axis's unit, ``y`` with its interval."""
+
+    name: str
+    x: float
+    y: Estimate
+
+
+def stacked(groups: Sequence[tuple[str, Sequence[Bar]]], segments: Sequence[str], *, title: str, width: str) -> Figure:
+    """Horizontal bars of shares in groups, each group under its heading (CMC-Bench's Figure 3, CLASH's 6 and 7)."""
+    wide = inches(width)
+    headed = any(name for name, _ in groups)
+    lines = sum(len(bars) + headed for _, bars in groups)
+    with styled():
+        # Whatever is not the bars takes about 0.9 inches: title, scale and legend.
+        figure = _figure(wide, 0.9 + _BAR * lines)
+        axes = figure.subplots()
+        at, ticks, names = 0.0, list[float](), list[str]()
+        for heading, bars in groups:
+            if headed:
+                axes.text(0.0, at, label(heading, 60), va="center", ha="left", fontweight="bold", fontsize=6.5)
+                at += 1
+            for bar in bars:
+                _stack(axes, at, bar.shares, wide)
+                ticks.append(at)
+                names.append(label(bar.name, _room(wide)))
+                at += 1
+        axes.set_yticks(ticks, names, fontsize=6, linespacing=0.9)
+        axes.set_ylim(at - 0.4, -0.6)
+        axes.set_xlim(0, 1)
+        _percent(axes.xaxis)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        _legend(figure, _patches(segments), wide)
+        figure.suptitle(_title(title, wide))
+    return figure
+
+
+def bars(
+    series: Sequence[tuple[str, Sequence[Estimate]]], categories: Sequence[str], *, title: str, width: str
+) -> Figure:
+    """Vertical bars, a group for each category and in it one for each series, with their intervals (CLASH's Figure 5).
+
+    The whisker is the interval, or one deviation where only that is known.
+    """
+    wide = inches(width)
+    room = 0.84 / max(1, len(series))
+    with styled():
+        figure = _figure(wide, 2.0 + 0.12 * -(-len(series) // (2 if wide < 5 else 4)))
+        axes = figure.subplots()
+        for number, (_, values) in enumerate(series):
+            kind = ink(number)
+            places = [i + (number - (len(series) - 1) / 2) * room for i in range(len(values))]
+            known = [(x, value) for x, value in zip(places, values, strict=True) if value.value is not None]
+            axes.bar(
+                [x for x, _ in known],
+                [value.value or 0.0 for _, value in known],
+                room * 0.92,
+                color=kind.fill,
+                hatch=kind.hatch,
+                edgecolor=kind.on if kind.hatch else "black",
+                linewidth=0.4,
+            )
+            for x, value in known:
+                _whisker(axes, x, value)
+            for x in sorted(set(places) - {x for x, _ in known}):
+                axes.text(x, 0.01, "n/a", rotation=90, ha="center", va="bottom", fontsize=5.5)
+        _columns(axes, categories, wide)
+        axes.set_ylim(0, _top([value for _, values in series for value in values]))
+        _percent(axes.yaxis)
+        _legend(figure, _patches([name for name, _ in series]), wide)
+        figure.suptitle(_title(title, wide))
+    return figure
+
+
+def heat(
+    rows: Sequence[tuple[str, Sequence[Value]]],
+    columns: Sequence[str],
+    *,
+    title: str,
+    width: str,
+    star: bool = False,
+    counts: bool = False,
+    across: str = "",
+    down: str = "",
+) -> Figure:
+    """A cell for each row and column with its figure written in it (CrossCheck-Bench's Figure 5).
+
+    Dark is high. ``star`` marks each column's best; ``counts`` writes whole numbers instead of percent; ``across`` and
+    ``down`` name what the columns and the rows are.
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    wide = inches(width)
+    with styled():
+        figure = _figure(wide, 0.75 + 0.24 * len(rows) + (0.15 if across else 0))
+        axes = figure.subplots()
+        known = [value for _, values in rows for value in values if value is not None]
+        top = max([1, *known] if counts else [1.0])
+        shade = LinearSegmentedColormap.from_list("ink", ["#ffffff", "#4c96c8", "#14284b"])
+        best = [
+            max((v for _, values in rows if (v := values[i]) is not None), default=None) for i in range(len(columns))
+        ]
+        for y, (_, values) in enumerate(rows):
+            for x, value in enumerate(values):
+                share = 0.0 if value is None else value / top
+                fill, hatch = ("#ffffff", "////") if value is None else (shade(share), "")
+                axes.add_patch(_cell(x, y, fill, hatch))
+                told = "n/a" if value is None else f"{value:.0f}" if counts else f"{100 * value:.0f}"
+                told += "*" if star and value is not None and value == best[x] else ""
+                axes.text(
+                    x, y, told, ha="center", va="center", color="white" if share > 0.55 else "black", fontsize=6.5
+                )
+        axes.set_xlim(-0.5, len(columns) - 0.5)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        _columns(axes, columns, wide)
+        axes.set_yticks(range(len(rows)), [label(name, _room(wide)) for name, _ in rows], fontsize=6, linespacing=0.9)
+        axes.tick_params(length=0)
+        axes.set_xlabel(label(across, 60))
+        axes.set_ylabel(label(down, 40))
+        axes.spines[:].set_visible(False)
+        figure.suptitle(_title(title if counts else f"{title}, %", wide))
+    return figure
+
+
+def flips(
+    matrix: Sequence[Sequence[int]], labels: Sequence[str], *, before: str, after: str, title: str, width: str
+) -> Figure:
+    """How often a label of the run ``before`` (rows) became one of the run ``after`` (columns): counts of instances."""
+    rows = [(name, [float(count) for count in counts]) for name, counts in zip(labels, matrix, strict=True)]
+    return heat(rows, labels, title=title, width=width, counts=True, across=after, down=before)
+
+
+def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) -> Figure:
+    """Each run as a mark with its interval: ``y`` against ``x``, such as quality against memory. n/a is not drawn."""
+    wide = inches(width)
+    known = [(number, point) for number, point in enumerate(points) if point.y.value is not None]
+    with styled():
+        figure = _figure(wide, 2.1 + 0.12 * -(-len(known) // (2 if wide < 5 else 4)))
+        axes = figure.subplots()
+        for number, point in known:
+            assert point.y.value is not None
+            _whisker(axes, point.x, point.y)
+            axes.plot(
+                [point.x],
+                [point.y.value],
+                MARKERS[number % len(MARKERS)],
+                color=ink(number).fill,
+                markeredgecolor="black",
+                markeredgewidth=0.5,
+                markersize=5,
+                linestyle="none",
+                label=label(point.name, 26),
+            )
+        axes.set_xlim(0, 1.1 * max((point.x for _, point in known), default=1))
+        axes.margins(y=0.15)  # not from 0: what quantising costs is small
+        axes.grid(color="#dddddd", linewidth=0.4)
+        axes.set_axisbelow(True)
+        axes.set_xlabel(label(x, 50))
+        axes.set_ylabel(label(y, 40))
+        _percent(axes.yaxis)
+        _legend(figure, axes.get_legend_handles_labels()[0], wide)
+        figure.suptitle(_title(title, wide))
+    return figure
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height))
+
+
+def _stack(axes: Any, at: float, shares: Sequence[Value], wide: float) -> None:
+    if all(share is None for share in shares):
+        axes.text(0.01, at, "n/a", va="center", ha="left", fontsize=6)
+        return
+    left = 0.0
+    for number, share in enumerate(shares):
+        kind = ink(number)
+        if share:
+            _barh(axes, at, left, share, kind)
+            if share >= _WRITTEN * (3.3 / wide) ** 0.5:
+                box = (
+                    {"boxstyle": "square,pad=0.1", "facecolor": kind.fill, "edgecolor": "none"} if kind.hatch else None
+                )
+                axes.text(
+                    left + share / 2,
+                    at,
+                    f"{100 * share:.0f}",
+                    va="center",
+                    ha="center",
+                    color=kind.on,
+                    fontsize=6,
+                    bbox=box,
+                )
+            left += share
+
+
+def _barh(axes: Any, at: float, left: float, share: float, kind: Ink) -> None:
+    edge = kind.on if kind.hatch else "none"
+    axes.barh(at, share, 0.78, left=left, color=kind.fill, hatch=kind.hatch, edgecolor=edge, linewidth=0)
+    axes.barh(at, share, 0.78, left=left, color="none", edgecolor="black", linewidth=0.4)
+
+
+def _whisker(axes: Any, x: float, value: Estimate) -> None:
+    assert value.value is not None
+    low, high = value.low, value.high
+    if (low is None or high is None) and value.sd is not None:
+        low, high = value.value - value.sd, value.value + value.sd
+    if low is None or high is None:
+        return
+    # Light under dark, so that it is seen on any ink.
+    for colour, line in (("white", 1.6), ("black", 0.6)):
+        axes.plot([x, x], [low, high], color=colour, linewidth=line, solid_capstyle="butt", zorder=3)
+
+
+def _cell(x: int, y: int, fill: Any, hatch: str) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=fill, hatch=hatch, edgecolor="#bbbbbb", linewidth=0.4)
+
+
+def _percent(axis: Any) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def _patches(names: Sequence[str]) -> list[Any]:
+    """What stands in the legend for the inks, one for each of ``names``."""
+    from matplotlib.patches import Patch
+
+    return [
+        Patch(facecolor=kind.fill, hatch=kind.hatch, edgecolor="black", linewidth=0.4, label=label(name, 26))
+        for name, kind in ((name, ink(number)) for number, name in enumerate(names))
+    ]
+
+
+def _legend(figure: Figure, handles: Sequence[Any], wide: float) -> None:
+    if handles:
+        # A character is about 0.06 inches, a mark and its space five.
+        longest = max(len(line) for handle in handles for line in handle.get_label().splitlines() or [""])
+        lines = -(-len(handles) // max(1, int(wide / (0.06 * (longest + 5)))))
+        columns = -(-len(handles) // lines)
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=1.4, columnspacing=1.0)
+
+
+def _columns(axes: Any, names: Sequence[str], wide: float) -> None:
+    """The names under the columns, turned where a word is wider than its column."""
+    room = int(0.85 * wide / 0.05 / max(1, len(names)))
+    turned = any(len(word) > room for name in names for word in name.split())
+    told = [label(name, 24 if turned else max(1, room)) for name in names]
+    axes.set_xticks(range(len(names)), told, rotation=30 if turned else 0, ha="right" if turned else "center")
+    axes.tick_params(axis="x", length=0)
+
+
+def _top(values: Sequence[Estimate]) -> float:
+    """The next tenth above all of them, so that small shares can be told apart; 1 at most."""
+    highest = max((v for each in values for v in (each.value, each.high) if v is not None), default=1.0)
+    return min(1.0, max(1, math.ceil(highest * 10)) / 10)
+
+
+def _room(wide: float) -> int:
+    return 22 if wide < 5 else 40
+
+
+def _title(title: str, wide: float) -> str:
+    return label(title, 54 if wide < 5 else 110)
