@@ -10,7 +10,7 @@ demo: .venv/installed
 	$(BIN)/rashomon --workspace .venv demo
 
 test: .venv/installed-test lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

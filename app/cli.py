@@ -16,6 +16,12 @@ RUN_HELP = "RUN is a run's name, or the beginning of one."
 
 display = click.option("--display", metavar="KIND", help="full, plain, json or none; default: full on a terminal.")
 force = click.option("--force", is_flag=True, help="Load the model even if it does not seem to fit in memory.")
+restarts = click.option(
+    "--restarts",
+    type=click.IntRange(0, 100),
+    metavar="N",
+    help="Start a worker that died for want of memory again, so often in a row without an answer; default 2.",
+)
 accept_engine = click.option(
     "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
@@ -97,13 +103,17 @@ def cli(context: click.Context, workspace: Path | None) -> None:
 @click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances of these strata. Repeatable.")
 @click.option("--limit", type=int, help="This many examples, stratified, each with all its conditions.")
 @click.option("--seed", type=int, help="Of the subset and of sampling.")
-@click.option("--max-tokens", type=int, help="The longest answer.")
-@click.option("--temperature", type=float, help="0 is greedy, the default.")
-@click.option("--top-p", type=float, help="Nucleus sampling.")
+@click.option("--max-tokens", type=int, help="The longest answer; default: the benchmark's.")
+@click.option("--temperature", type=float, help="0 is greedy; default: the benchmark's.")
+@click.option("--top-p", type=float, help="Nucleus sampling; default: the benchmark's.")
 @click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")
 @click.option("--name", help="The run's name; default: one that the same spec always gives again.")
+@click.option(
+    "--exact", is_flag=True, default=None, help="Compute each answer by itself: none together, nothing reused."
+)
 @click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
 @api
+@restarts
 @display
 @force
 @accept_engine
@@ -134,6 +144,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
 @click.option("--repeat", is_flag=True, help="Ask --conditions (default: all) again; old answers are kept, set aside.")
 @click.option("--retry-errors", is_flag=True, help="Ask again what ended in an error.")
 @click.option("--data", type=PATH, help="Where the built benchmark lies now, if it moved.")
+@restarts
 @display
 @force
 @accept_engine
@@ -256,6 +267,7 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 @click.argument("run", nargs=-1, required=True)
 @click.option("--table", metavar="NAME", help="Only this table.")
 @click.option("--sample", metavar="ID", help="One instance instead: its prompt, answer and verdicts.")
+@click.option("--spec", is_flag=True, help="The spec that repeats it instead, and what it was made of.")
 @judge
 @as_json
 @click.pass_obj
@@ -266,15 +278,57 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     tell(workspace, run, **how)
 
 
+@cli.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's.")
+@click.argument("run", nargs=-1, required=True)
+@click.option("--baseline", metavar="RUN", help="What the others are compared to; default: the first.")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure. Repeatable.")
+@click.option("--group-by", metavar="WHAT", help="quantization: each model's quantisations, beside memory and speed.")
+@click.option("--flips", is_flag=True, help="Name the instances whose label is another.")
+@judge
+@as_json
+@click.pass_obj
+def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
+    """Compare runs. Differences, tests, flipped labels, memory, speed."""
+    from app.commands.compare import compare as tell
+
+    tell(workspace, run, **how)
+
+
 @cli.command(epilog=RUN_HELP)
 @click.argument("run", nargs=-1, required=True)
-@click.option("--format", "formats", default="csv,md,latex,json", show_default=True, metavar="F,F")
+@click.option("--margin", type=float, default=0.03, show_default=True, help="How much worse than the best may be.")
+@click.option("--metric", metavar="NAME", help="What decides; default: the share of right labels.")
+@click.option("--lower-is-better", is_flag=True, help="For a metric such as HR.")
+@click.option("--plan", is_flag=True, help="Say how many examples and hours an interval takes instead.")
+@click.option("--width", type=float, default=0.05, show_default=True, help="With --plan: how wide it may be.")
+@judge
+@as_json
+@click.pass_obj
+def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
+    """Say which run to take. The smallest and fastest that is as good, within a margin."""
+    from app.commands.recommend import recommend as tell
+
+    tell(workspace, run, **how)
+
+
+@cli.command(epilog=RUN_HELP)
+@click.argument("run", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "formats",
+    default="csv,md,latex,json",
+    show_default=True,
+    metavar="F,F",
+    help="Also parquet, html, png, svg, pdf, lm-eval, inspect.",
+)
 @click.option("--out", type=PATH, help="The folder to write; default: export/RUN here.")
 @judge
 @click.option("--canonical", is_flag=True, help="Without times, memory and places: equal runs give equal bytes.")
+@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@click.option("--metric", metavar="COLUMN", help="What of the main table is drawn against memory; default: its first.")
 @click.pass_obj
 def export(workspace: Any, /, run: Sequence[str], formats: str, **how: Any) -> None:
-    """Write the tables and samples of a run as files."""
+    """Write tables, figures and samples as files. Of several runs, tables and figures together."""
     from app.commands.export import export as write
 
     write(workspace, run, formats=_words(formats), **how)
@@ -330,13 +384,17 @@ def doctor(workspace: Any, /, as_json: bool) -> int:
 
 
 @cli.command()
+@click.argument("benchmark", default="cmc-bench")
 @display
 @click.pass_obj
-def demo(workspace: Any, /, display: str | None) -> int:
-    """Perform a complete small run without any download."""
+def demo(workspace: Any, /, benchmark: str, display: str | None) -> int:
+    """Perform a complete small run, no download.
+
+    BENCHMARK is cmc-bench (the default), clash, mmkc-bench or crosscheck-bench.
+    """
     from app.commands.demo import demo as perform
 
-    return perform(workspace, display=display)
+    return perform(workspace, benchmark, display=display)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -13,26 +13,11 @@ from pathlib import Path
 import pytest
 
 from app.store.workspace import summary
-from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
 
 ESCAPES = "\x1b]52;c;c3RvbGVu\x07\x1b[31m[red]2008[/red] [@click=app.bell]x[/] \u202e"
 FORMULA = '=HYPERLINK("http://example.invalid","2008")'
 LATEX = r"50% of $5 & a_b {x} \input{passwd} ~ ^ #"
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("built")
-    draw_sources(home / "sources")
-    Rashomon(home).run("build", "cmc-bench", "--source", home / "sources")
-    return home / "workspace" / "benchmarks"
-
-
-@pytest.fixture
-def rashomon(built: Path, tmp_path: Path) -> Rashomon:
-    shutil.copytree(built, tmp_path / "workspace" / "benchmarks")
-    return Rashomon(tmp_path)
 
 
 def run_of(rashomon: Rashomon, *arguments: str | Path, code: int = 0, model: str = "policy:uniform") -> str:
@@ -104,7 +89,8 @@ def test_a_worker_that_aborts_ends_neither_the_batch_nor_the_other_models(rashom
         "--batch", "--benchmark", "cmc-bench", "--model", "policy:always-image", "--model", "policy:always-text", code=1
     )
     assert "killed by SIGABRT" in done.stderr
-    assert "GPU out of memory" in done.stderr
+    assert "where GPU memory runs out" in done.stderr
+    assert "after 2 restarts without an answer" in done.stderr
     assert "go on with `rashomon resume cmc-bench-policy-always-image-paper-" in done.stderr
     found = states(rashomon)
     assert sorted(state for state, _, _ in found.values()) == ["done", "interrupted"]
@@ -303,6 +289,12 @@ def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) 
         name.split("-policy-uniform-")[1].rpartition("-")[0]: state for name, (state, _, _) in states(rashomon).items()
     }
     assert found == {"paper": "interrupted", "conflict-aware": "done"}
+
+
+def test_what_a_judge_lacks_is_said_before_anything_is_asked(rashomon: Rashomon) -> None:
+    told = run_of(rashomon, "--name", "x", "--limit", "2", "--judge", "openai:gpt-5", code=2)
+    assert "there is no key OPENAI_API_KEY" in told
+    assert states(rashomon)["x"][1] == 0
 
 
 def test_a_condition_that_the_run_does_not_have_is_refused(rashomon: Rashomon) -> None:

@@ -118,3 +118,16 @@ def test_a_vision_language_model_judges_as_well(tmp_path: Path) -> None:
     build_tiny_vlm(rashomon.home / "sees", TEXTS, quantise=True)
     rashomon.run("judge", "r", "--judge", rashomon.home / "sees")
     assert set(labels(rashomon, "sees@")) <= LABELS
+
+
+@pytest.mark.slow
+def test_a_judge_that_dies_for_want_of_memory_goes_on_narrower(rashomon: Rashomon) -> None:
+    make_run(Workspace(rashomon.workspace), 24, answer)
+    build_tiny_lm(rashomon.home / "judge", TEXTS, quantise=False)
+    wide = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 4})
+    told = wide.run("judge", "r", "--judge", rashomon.home / "judge").stderr
+    assert told.count("it is started again") == 1, told
+    assert len(labels(rashomon, "judge@")) == 24
+    with RunStore.read(rashomon.workspace / "runs" / "r") as store:
+        assert {record.answer.finish_reason for record in store.records() if record.answer} == {"stop"}
+        assert store.engines() == [{"engine": "imported"}], "a judge has answered nothing"

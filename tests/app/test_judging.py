@@ -234,7 +234,7 @@ def test_a_judge_elsewhere_works_while_answers_are_made(tmp_path: Path) -> None:
     judge = Speaker(right)
     with RunStore.open(tmp_path) as store:
         store.use_engine({})
-        with Beside(tmp_path, [(JUDGE, judge)], Toy(), lambda: False):
+        with Beside(tmp_path, [(JUDGE, lambda: judge)], Toy(), lambda: False):
             answer_pending(store, Slow(2), Direct(Decoding()), [], Toy())
     with RunStore.read(tmp_path) as store:
         assert all(record.verdicts[JUDGE.id].status == "labelled" for record in store.records())
@@ -253,7 +253,7 @@ def test_what_goes_wrong_with_a_judge_does_not_end_the_answering(tmp_path: Path)
     before = threading.active_count()
     with RunStore.open(tmp_path) as store:
         store.use_engine({})
-        with pytest.raises(BudgetError), Beside(tmp_path, [(JUDGE, Broke(right))], Toy(), lambda: False):
+        with pytest.raises(BudgetError), Beside(tmp_path, [(JUDGE, lambda: Broke(right))], Toy(), lambda: False):
             answer_pending(store, Scripted(2), Direct(Decoding()), [], Toy())
         assert sum(p.done for p in store.progress()) == 20
     assert threading.active_count() == before

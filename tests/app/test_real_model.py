@@ -41,7 +41,7 @@ def more_than(rashomon: Rashomon, count: int) -> bool:
 def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path) -> None:
     rashomon = Rashomon(home)
     model = ("--model", str(home / "tiny"), "--limit", "6")
-    rashomon.run("--batch", *OPTIONS, *model, "--name", "quiet")
+    rashomon.run("--batch", *OPTIONS, *model, "--name", "quiet", "--exact")
     for _ in range(2):
         process = rashomon.start("--batch", *OPTIONS, *model, "--name", "killed")
         wait_until(partial(more_than, rashomon, done(rashomon) + 5))
@@ -52,6 +52,8 @@ def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path)
         rashomon.run("export", name, "--canonical", "--format", "json", "--out", home / name)
         answers[name] = (home / name / "samples.jsonl").read_bytes()
     assert answers["quiet"] == answers["killed"]
+    assert "each answer was computed by itself" in rashomon.run("show", "quiet").stdout
+    assert "asked together, with common beginnings read once" in rashomon.run("show", "killed").stdout
     samples = [json.loads(line) for line in answers["quiet"].splitlines()]
     assert len(samples) == 48
     assert all(sample["steps"][0]["tokens"] for sample in samples)
@@ -130,3 +132,19 @@ def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int) -> Non
     )
     cells = main["rows"][0]["cells"]
     assert cells["Aligned"]["value"] >= 0.75, "it reads charts"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", ["clash", "mmkc-bench", "crosscheck-bench"])
+def test_other_benchmarks_have_demos(tmp_path: Path, benchmark: str) -> None:
+    began = time.monotonic()
+    told = Rashomon(tmp_path).run("demo", benchmark, "--display", "plain").stdout
+    print(f"demo {benchmark}: {time.monotonic() - began:.1f} s")
+    assert "model-4bit" in told
+    assert f"--benchmark {benchmark}" in told
+    demo = Workspace(tmp_path / "workspace" / "rashomon-demo")
+    assert {run.state for run in demo.summaries()} == {"done"}
+
+
+def test_a_demo_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    assert "did you mean 'clash'?" in Rashomon(tmp_path).run("demo", "clahs", code=2).stderr

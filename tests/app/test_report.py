@@ -15,7 +15,8 @@ from rich.console import Console
 
 from app.display import accuracy, progress_table
 from app.pace import Pace, duration
-from app.report.render import cell_text, print_table, to_csv, to_json, to_latex, to_markdown
+from app.report.latex import to_latex
+from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
 from app.report.text import clean, latex, markdown, spreadsheet_cell
 from app.store.rows import Judged, Progress
 from app.store.workspace import RunSummary
@@ -65,8 +66,11 @@ def test_no_cell_is_a_formula_and_csv_reads_back(text: str) -> None:
 def test_latex_has_no_live_special_characters(text: str) -> None:
     escaped = latex(text)
     without = re.sub(
-        r"\\(?:textbackslash|textasciitilde|textasciicircum|textless|textgreater|textbar)\{\}", "", escaped
+        r"\\(?:textbackslash|textasciitilde|textasciicircum|textasciigrave|textless|textgreater|textbar)\{\}|-\{\}(?=-)",
+        "",
+        escaped,
     )
+    without = re.sub(r"\\texttt\{U\+[0-9A-F]{4,6}\}", "", without)
     without = without.replace("{[}", "").replace("{]}", "")
     without = re.sub(r"\\[&%$#_{}]", "", without).replace(r"$\Delta$", "").replace(r"$\pm$", "")
     assert not set(without) & set("\\&%$#_{}~^[]")

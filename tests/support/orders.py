@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,13 +28,16 @@ class Watched(Backend):
 
     def __init__(self, inner: Backend, orders: dict[str, Any]) -> None:
         self.info = replace(inner.info, **orders.get("info", {}))
-        self.capacity = inner.capacity if inner.info.device == "remote" else 1
+        self.capacity = inner.capacity if inner.info.device == "remote" else orders.get("capacity", 1)
         self._inner = inner
         self._calls: str | None = orders.get("calls")
         self._seconds: Sequence[float] = orders.get("seconds", (0, 0))
         self._says: dict[str, tuple[str, FinishReason]] = orders.get("says", {})
+        self._dies: dict[str, Any] | None = orders.get("dies")
+        self._under_way: set[str] = set()
 
     def submit(self, request: Request) -> None:
+        self._under_way.add(request.id)
         if self._calls:
             # One write of one line to a file opened for appending survives a SIGKILL right after it.
             log = os.open(self._calls, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -42,8 +46,14 @@ class Watched(Backend):
         self._inner.submit(request)
 
     def step(self) -> Sequence[Generation]:
+        if self._dies is not None:
+            poisoned = any(each.endswith(f"{of}#0") for of in self._dies.get("of", ()) for each in self._under_way)
+            if poisoned or len(self._under_way) > self._dies.get("above", len(self._under_way)):
+                die(self._dies["how"])
         time.sleep(random.uniform(*self._seconds))
-        return [self._spoken(generation) for generation in self._inner.step()]
+        done = [self._spoken(generation) for generation in self._inner.step()]
+        self._under_way -= {generation.request_id for generation in done}
+        return done
 
     def _spoken(self, generation: Generation) -> Generation:
         for ending, (text, finish_reason) in self._says.items():
@@ -52,6 +62,7 @@ class Watched(Backend):
         return generation
 
     def cancel(self, request_id: str) -> None:
+        self._under_way.discard(request_id)
         self._inner.cancel(request_id)
 
     @property
@@ -62,18 +73,40 @@ class Watched(Backend):
         self._inner.close()
 
 
+def die(how: str) -> None:
+    """End this process as a signal's name says, as Python or MLX do without memory, by a bug, or with an exit code."""
+    if how.startswith("SIG"):
+        signal.signal(getattr(signal, how), signal.SIG_DFL) if how != "SIGKILL" else None
+        os.kill(os.getpid(), getattr(signal, how))
+    if how == "MemoryError":
+        raise MemoryError
+    if how == "MLX":
+        raise RuntimeError("[metal::malloc] Attempting to allocate 9663676416 bytes which is greater than the maximum")
+    if how == "bug":
+        raise ZeroDivisionError("a backend's own fault")
+    os._exit(int(how))
+
+
 def apply(orders: dict[str, Any]) -> None:
-    """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``,
+    """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``, ``capacity``,
+    ``dies`` (``how`` a worker does, ``of`` which requests, or ``above`` how many under way),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
     ``structured_without_metal``, ``text_width``, ``examples``."""
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe
 
-    def watched(model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None) -> Backend:
+    def watched(
+        model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None, **more: Any
+    ) -> Backend:
         if orders.get("abort") == model:
             os.abort()
-        return Watched(load(model, media, force=force, terms=terms), orders)
+        backend = load(model, media, force=force, terms=terms, **more)
+        return (
+            Watched(backend, orders)
+            if orders.keys() & {"calls", "seconds", "says", "info", "capacity", "dies"}
+            else backend
+        )
 
     def described(model: str) -> EngineInfo:
         info = describe(model)
@@ -103,7 +136,7 @@ def apply(orders: dict[str, Any]) -> None:
     if "examples" in orders:
         from app.commands import demo
 
-        demo.EXAMPLES = orders["examples"]
+        demo.DEMOS = {name: replace(each, examples=orders["examples"]) for name, each in demo.DEMOS.items()}
     if "text_width" in orders:
         from mlx_backends import lm
 

@@ -88,6 +88,8 @@ def fault_of(caption: str) -> str:
 
 def reply(prompt: str, temperature: float = 0.0) -> tuple[str, str]:
     """The reply to a prompt and its finish reason. Raises Refused."""
+    if "counterfactual knowledge generator" in prompt:
+        return _edits(re.findall(r"^Input: (.*)$", prompt, re.MULTILINE)[-1], temperature), "stop"
     if "expert image caption editor" in prompt:
         return _caption(json.loads(prompt.rsplit("\nUser: ", 1)[1].removesuffix("\nModel:")), temperature)
     inputs = {name: json.loads(text) for name, text in _INPUT.findall(prompt.rsplit("}\n", 1)[1])}
@@ -131,6 +133,16 @@ def _caption(caption: str, temperature: float) -> tuple[str, str]:
         case "fence":
             return f"```json\n{json.dumps(made, indent=2)}\n```", "stop"
     return json.dumps(made), "stop"
+
+
+def _edits(text: str, temperature: float) -> str:
+    """Two edits of "This is the NAME. ...", as MMKC-Bench's construction asks for; some are bad, some only at first."""
+    name = text.removeprefix("This is the ").partition(".")[0]
+    number = _hash(name) % 8
+    if number == 0 or (number == 1 and not temperature):
+        return "I would rather not."
+    first, second = (text.replace(name, f"{word} {name.split()[-1]}", -1) for word in ("Iron", "Glass"))
+    return f"1. {first}\n2. {second if number != 2 else first}"
 
 
 def _change(caption: str) -> dict[str, Any]:

@@ -1,0 +1,83 @@
+"""Runs for comparisons, made of labels alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.compare.decide import Basis, measure_of
+from app.compare.sides import Cost, Said, Side, Sides
+from app.config import BatchSpec
+from app.engine.loop import answer_pending
+from app.engine.plan import check, plan
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.base import get_benchmark
+from benchmarks.protocols import Direct
+from judges.base import FunctionJudge, get_judge
+from mlx_backends.machine import machine
+from mlx_backends.policy import Policy
+
+CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
+RIGHT = {"aligned": "BOTH", "image-correct": "IMAGE", "text-correct": "TEXT", "both-wrong": "ABSTAIN"}
+WRONG = {"aligned": "NEITHER", "image-correct": "TEXT", "text-correct": "IMAGE", "both-wrong": "IMAGE"}
+
+
+def answered(workspace: Workspace, name: str, model: str, limit: int) -> None:
+    """A run of a policy, answered and judged in this process."""
+    (spec,) = BatchSpec(benchmark="cmc-bench", model=(model,), name=name, limit=limit).runs()
+    judge, backend = get_judge("match"), Policy(model)
+    assert isinstance(judge, FunctionJudge)
+    with RunStore.open(plan(workspace, check(workspace, spec)).folder) as store:
+        store.use_engine({**asdict(backend.info), "machine": asdict(machine())})
+        answer_pending(store, backend, Direct(spec.to_decoding()), [judge], get_benchmark("cmc-bench"))
+        store.set_meta("state", {"state": "done"})
+
+
+def side(name: str, labels: Mapping[tuple[str, str], str], *, cost: Cost | None = None, **more: Any) -> Side:
+    """A run of CMC-Bench; ``labels`` maps (example, condition) to what came of it."""
+    said = {f"{e}/{c}": Said(e, c, outcome, "p", f"{outcome} says {e}") for (e, c), outcome in labels.items()}
+    identity = {"model": name, "quantisation": None, **more.pop("identity", {})}
+    spec = {"model": name, "prompt_set": "paper", "benchmark": "cmc-bench", "judge": ["match"], "seed": 0}
+    engines: tuple[dict[str, Any], ...] = more.pop("engines", ())
+    return Side(name, name, more.pop("state", "done"), spec, identity, engines, said, cost or Cost(), judged=True)
+
+
+def sides(*runs: Side) -> Sides:
+    """Those runs, compared by ``match``."""
+    return Sides(get_benchmark("cmc-bench"), "match@1", runs, seed=0)
+
+
+def basis_of(right: NDArray[np.bool_], costs: Sequence[Cost] | None = None) -> Basis:
+    """A basis of right and wrong answers, of shape (examples, conditions, runs)."""
+    examples, conditions, runs = right.shape
+    of = sides(*(side(f"run {i}", {}, cost=costs[i] if costs else None) for i in range(runs)))
+    code = {label: i for i, label in enumerate(of.figures.labels)}
+    kinds = np.array([[code[WRONG[c]], code[RIGHT[c]]] for c in CONDITIONS[:conditions]])
+    condition = np.tile(np.arange(conditions), examples)
+    label = kinds[condition[:, None], right.reshape(-1, runs).astype(int)]
+    return Basis(of, measure_of(of, None), np.repeat(np.arange(examples), conditions), condition, label)
+
+
+def simulated(
+    random: np.random.Generator, examples: int, conditions: int, worse_by: Sequence[float], *, noise: float = 0.1
+) -> NDArray[np.bool_]:
+    """Right and wrong answers, shape (examples, conditions, 1 + len(worse_by)): a first run that is right on 70% of answers, and
+    others whose accuracy is in truth lower by so much. An example's answers hang together, and so do the changes in it.
+
+    Of a run's changes, ``noise`` of the wrong answers become right; as many right ones become wrong as the truth demands.
+    """
+    mean = 0.7
+    ability = random.beta(mean * 3, (1 - mean) * 3, size=(examples, 1))
+    first = random.random((examples, conditions)) < ability
+    runs = [first]
+    for less in worse_by:
+        unstable = random.gamma(4, 1 / 4, size=(examples, 1))  # some examples change more than others
+        lost, gained = ((1 - mean) * noise + less) / mean, noise
+        change = random.random((examples, conditions)) < np.minimum(1, np.where(first, lost, gained) * unstable)
+        runs.append(first ^ change)
+    return np.stack(runs, -1)

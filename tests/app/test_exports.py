@@ -1,0 +1,222 @@
+"""Exports as their readers open them: each carries what was run, failures stay failures, hostile text stays text."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from app.commands.export import FORMATS, export
+from app.report.latex import document
+from app.store.workspace import Workspace
+from benchmarks.base import Generation, Instance, Table
+from benchmarks.errors import SpecError
+from tests.support.runs import instances, make_run, says
+
+HOSTILE = (
+    "</script><script>alert(1)</script> </td> <img src=x onerror=alert(2)> javascript:alert(3) "
+    "\"'`&amp; \u2028 \x1b[31m \\input{x}"
+)
+MODEL = "policy:always-image"
+
+
+def write(workspace: Workspace, out: Path, *runs: str, form: str, canonical: bool = False) -> Path:
+    export(
+        workspace, runs, formats=form.split(","), out=out, judge=None, canonical=canonical, width="column", metric=None
+    )
+    return out
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path / "workspace")
+
+
+def mixed(instance: Instance) -> Generation:
+    """An error, an empty answer, a hostile one, one that is cut, and otherwise the image's value."""
+    number = int(instance.group[-4:])
+    if number == 0:
+        return Generation(f"{instance.id}#0", "", "error", error=HOSTILE)
+    if number == 3:
+        return Generation(f"{instance.id}#0", "12 " * 9, "length", (1, 2), 30, 27, 0.1, 0.5, 10**9)
+    return says({1: "", 2: HOSTILE}.get(number, "12"))(instance)
+
+
+@pytest.fixture
+def failing(workspace: Workspace) -> str:
+    make_run(workspace, "mixed", instances(6), mixed, failing=lambda instance: instance.group.endswith("4"))
+    return "mixed"
+
+
+def test_each_export_says_what_was_run_and_how_much_of_it_failed(
+    workspace: Workspace, failing: str, tmp_path: Path
+) -> None:
+    out = write(workspace, tmp_path / "out", failing, form="csv,md,latex,json,parquet,html,lm-eval,inspect")
+    with (out / "runs.csv").open(newline="") as lines:
+        facts = {row["row"]: row["value"] for row in csv.DictReader(lines)}
+    assert facts["asked"] == "36"
+    assert [facts[key] for key in ("error", "unparsed", "judge-failed", "labelled", "pending")] == [
+        "6 (16.67%)", "6 (16.67%)", "6 (16.67%)", "18 (50.00%)", "0 (0.00%)",
+    ]  # fmt: skip
+    assert facts["judge"].startswith("match@")
+    assert (facts["data digest"], facts["weights digest"], facts["quantisation"]) == ("d" * 64, "e" * 64, "4-bit")
+    (run,) = json.loads((out / "results.json").read_text())["runs"]
+    assert run["outcomes"] == {"error": 6, "judge-failed": 6, "labelled": 18, "unparsed": 6}
+    assert run["versions"]["mlx-vlm"] == "0.7.10"
+    assert run["spec"]["model"] == MODEL
+    (log,) = [read_zip(path) for path in out.glob("*.eval")]
+    assert log["header.json"]["eval"]["metadata"] == run
+    (results,) = out.glob("lm-eval/*/results_*.json")
+    assert json.loads(results.read_text())["rashomon"] == run
+    for name in ("tables.parquet", "samples.parquet"):
+        assert json.loads(parquet.read_schema(out / name).metadata[b"rashomon"]) == [run]
+    for name in ("tables.md", "tables.tex", "report.html"):
+        told = (out / name).read_text().replace("\\hspace{0pt}", "")
+        assert all(fact in told for fact in ("d" * 64, "e" * 64, "4-bit", "16.67", "match"))
+
+
+def read_zip(path: Path) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as whole:
+        return {name: json.loads(whole.read(name)) for name in whole.namelist()}
+
+
+def test_parquet_holds_every_cell_and_every_answer(workspace: Workspace, failing: str, tmp_path: Path) -> None:
+    out = write(workspace, tmp_path / "out", failing, form="parquet,csv")
+    cells = parquet.read_table(out / "tables.parquet").to_pylist()
+    main = {cell["column"]: cell for cell in cells if cell["table"] == "main" and cell["row"] == MODEL}
+    with (out / "main.csv").open(newline="") as lines:
+        row = next(csv.DictReader(lines))
+    assert main["Aligned"]["value"] == float(row["Aligned"])
+    assert main["Aligned"]["n"] == int(row["Aligned n"])
+    paper = next(cell for cell in cells if cell["row"] == "Qwen3-VL-4B (paper)" and cell["column"] == "CDR")
+    assert (paper["value"], paper["n"]) == (0.317, 2826)
+    rows = parquet.read_table(out / "samples.parquet").to_pylist()
+    assert len(rows) == 36
+    hostile = next(row for row in rows if row["id"] == "factual-0002/aligned")
+    assert hostile["answer"] == HOSTILE
+    assert hostile["references"] == [{"name": "image", "value": ["12"]}, {"name": "text", "value": ["12"]}]
+    assert {row["status"] for row in rows} == {None, "unparsed", "labelled", "judge-failed"}
+    assert {row["label"] for row in rows if row["status"] != "labelled"} == {None}
+
+
+def test_lm_eval_has_a_task_for_each_condition_and_counts_only_what_is_labelled(
+    workspace: Workspace, failing: str, tmp_path: Path
+) -> None:
+    out = write(workspace, tmp_path / "out", failing, form="lm-eval")
+    (folder,) = (out / "lm-eval").iterdir()
+    (path,) = folder.glob("results_*.json")
+    results = json.loads(path.read_text())
+    stamp = path.name.removeprefix("results_").removesuffix(".json")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}", stamp)
+    for task, counts in results["n-samples"].items():
+        rows = [json.loads(line) for line in (folder / f"samples_{task}_{stamp}.jsonl").read_text().splitlines()]
+        assert counts == {"original": 6, "effective": 3}
+        assert [row["outcome"] for row in rows].count("labelled") == 3
+        found = [row["acc"] for row in rows if row["acc"] is not None]
+        assert results["results"][task]["acc,none"] == pytest.approx(sum(found) / 3)
+        assert {row["acc"] for row in rows if row["outcome"] != "labelled"} == {None}, "neither wrong nor right"
+        assert results["configs"][task]["metric_list"][0]["metric"] == "acc"
+        assert len({row["doc_id"] for row in rows}) == 6
+    assert results["results"]["cmc-bench"]["Aligned,none"] == results["results"]["cmc-bench_aligned"]["acc,none"]
+    assert results["config"]["model_args"]["pretrained"] == MODEL
+
+
+def test_an_inspect_log_scores_what_is_labelled_and_keeps_errors_apart(
+    workspace: Workspace, failing: str, tmp_path: Path
+) -> None:
+    out = write(workspace, tmp_path / "out", failing, form="inspect")
+    log = read_zip(out / "mixed.eval")
+    header = log["header.json"]
+    assert {"_journal/start.json", "_journal/summaries/1.json", "summaries.json", "header.json"} < set(log)
+    assert (header["version"], header["status"], header["eval"]["dataset"]["samples"]) == (2, "success", 36)
+    assert (header["results"]["total_samples"], header["results"]["completed_samples"]) == (36, 30)
+    (score,) = header["results"]["scores"]
+    assert (score["scored_samples"], score["unscored_samples"]) == (18, 18)
+    values = {number: log[f"samples/factual-{number:04d}/aligned_epoch_1.json"]["scores"] for number in range(6)}
+    assert values[0] == values[4] == {}, "an error and a judge's failure have no score"
+    assert [next(iter(values[number].values()))["value"] for number in (1, 2, 5)] == ["N", "I", "C"]
+    hostile = log["samples/factual-0002/aligned_epoch_1.json"]
+    assert hostile["messages"][-1]["content"] == HOSTILE
+    assert log["samples/factual-0000/aligned_epoch_1.json"]["error"]["message"] == HOSTILE
+    assert log["samples/factual-0003/aligned_epoch_1.json"]["output"]["choices"][0]["stop_reason"] == "max_tokens"
+    assert [part["type"] for part in hostile["input"][0]["content"]] == ["text", "text", "text"], "the picture is gone"
+
+
+def test_canonical_exports_of_equal_runs_are_equal_bytes(workspace: Workspace, tmp_path: Path) -> None:
+    asked = instances(4)
+    for place, seconds, peak in (("a", 0.5, 10**9), ("b", 3.0, 7 * 10**9)):
+        make_run(Workspace(tmp_path / place), "same", asked, says("12", peak, seconds))
+    forms = ",".join(FORMATS)
+    one, two = (
+        write(Workspace(tmp_path / place), tmp_path / f"out-{place}", "same", form=forms, canonical=True)
+        for place in ("a", "b")
+    )
+    files = {str(path.relative_to(one)): path.read_bytes() for path in one.rglob("*") if path.is_file()}
+    assert len(files) > 20
+    assert files == {str(path.relative_to(two)): path.read_bytes() for path in two.rglob("*") if path.is_file()}
+
+
+def test_several_runs_share_tables_and_figures_and_keep_their_samples_apart(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    for name, text, peak in (("big", "12", 9 * 10**9), ("small", "15", 3 * 10**9)):
+        make_run(workspace, name, instances(4), says(text, peak))
+    out = write(workspace, tmp_path / "out", "big", "small", form="svg,json,lm-eval,inspect,csv")
+    names = {path.name for path in out.iterdir()}
+    assert {"labels.svg", "memory.svg", "big.samples.jsonl", "small.samples.jsonl", "big.eval", "small.eval"} <= names
+    assert {path.name for path in (out / "lm-eval").iterdir()} == {"big", "small"}, "one model, two runs"
+    rows = list(csv.reader((out / "runs.csv").open(newline="")))
+    assert ["asked", "24"] in rows, "what is true of all stands once"
+    assert ["big / run", "big"] in rows
+
+
+def test_an_export_that_would_be_empty_or_is_mistyped_is_refused(workspace: Workspace, tmp_path: Path) -> None:
+    make_run(workspace, "one", instances(2), says("12"))
+    with pytest.raises(SpecError, match="did you mean 'parquet'"):
+        write(workspace, tmp_path / "out", "one", form="parket")
+    with pytest.raises(SpecError, match="did you mean 'MFR'"):
+        export(
+            workspace, ["one"], formats=["svg"], out=tmp_path, judge=None, canonical=False, width="page", metric="MRF"
+        )
+    with pytest.raises(SpecError, match="no width 'wide'"):
+        export(
+            workspace, ["one"], formats=["svg"], out=tmp_path, judge=None, canonical=False, width="wide", metric=None
+        )
+
+
+EVERY = "".join(
+    chr(code) for code in (*range(0x20, 0x250), *range(0x370, 0x400), *range(0x2010, 0x2070), 0x4E2D, 0x1F600)
+)
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX here")
+def test_the_latex_compiles_whatever_the_answers_say(workspace: Workspace, tmp_path: Path) -> None:
+    make_run(
+        workspace, "tex", instances(60), lambda i: says(HOSTILE + " 12 and 15, " + EVERY[: 5 * int(i.group[-4:])])(i)
+    )
+    out = write(workspace, tmp_path / "out", "tex", form="latex")
+    compile_latex(out / "tables.tex")
+    words = [EVERY[i : i + 12] for i in range(0, len(EVERY), 12)]
+    rows = tuple((word, (word, word)) for word in words)
+    (tmp_path / "every.tex").write_text(document([Table("t", EVERY[:99], ("a", "b"), rows, (EVERY,))], "Title"))
+    compile_latex(tmp_path / "every.tex")
+
+
+def compile_latex(path: Path) -> None:
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", path.name],
+        cwd=path.parent,
+        capture_output=True,
+        check=False,
+    )
+    told = done.stdout.decode("utf-8", "replace")
+    assert done.returncode == 0, told[told.find("\n!") :][:1000]
+    assert path.with_suffix(".pdf").stat().st_size > 5000

@@ -1,0 +1,178 @@
+"""Figures: what is drawn is what the table says, and it stays readable in greyscale and in a paper's column."""
+
+from __future__ import annotations
+
+import io
+import re
+import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from app.figures.drawing import Bar, Point, bars, flips, heat, scatter, stacked
+from app.figures.style import INKS, inches, ink, to_bytes
+from app.figures.tables import draw, quality_and_memory
+from benchmarks.base import Estimate, Table
+from benchmarks.errors import SpecError
+
+LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
+QWEN = (372, 350, 13, 107, 100)
+"""Labels of 942 image-correct answers: section 5.3 gives the first three, and 0.106 for ABSTAIN; the rest is NEITHER."""
+
+TABLE = Table(
+    "labels",
+    "Label proportions",
+    LABELS,
+    (
+        ("Qwen3-VL-4B / image-correct", tuple(Estimate(count / 942, n=942) for count in QWEN)),
+        ("Qwen3-VL-4B / both-wrong", tuple(Estimate(None, reason="nothing") for _ in LABELS)),
+    ),
+    chart="stacked",
+)
+
+
+def lightness(colour: str) -> float:
+    """L* of CIE Lab."""
+    linear = [
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    ]
+    luminance = sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return float(116 * luminance ** (1 / 3) - 16)
+
+
+def axes_of(figure: Any) -> Any:
+    """The axes of a figure, whose own types do not know what was drawn."""
+    return figure.axes[0]
+
+
+def texts(figure: Any) -> list[str]:
+    return [text.get_text() for text in axes_of(figure).texts]
+
+
+def test_inks_differ_without_colour() -> None:
+    steps = [after - before for before, after in pairwise(lightness(each.fill) for each in INKS)]
+    assert min(steps) > 14, "neighbours in a stacked bar must be told apart in greyscale"
+    assert all(bool(a.hatch) != bool(b.hatch) for a, b in pairwise(INKS))
+    assert all(abs(lightness(each.fill) - lightness(each.on)) > 40 for each in INKS), "figures on a bar can be read"
+    assert len({(ink(number).fill, ink(number).hatch) for number in range(10)}) == 10
+
+
+@pytest.mark.parametrize(("width", "pixels"), [("column", 990), ("page", 2070)])
+def test_a_figure_is_as_wide_as_a_column_or_a_page(width: str, pixels: int) -> None:
+    figure = draw(TABLE, width=width)
+    assert figure is not None
+    picture = Image.open(io.BytesIO(to_bytes(figure, "png")))
+    assert picture.width == pixels, "at 300 dpi"
+    assert inches(width) * 300 == pytest.approx(pixels)
+
+
+def test_a_bar_is_as_long_as_its_share_and_a_bar_of_nothing_is_not_there() -> None:
+    figure = draw(TABLE, width="column")
+    assert figure is not None
+    axes = axes_of(figure)
+    drawn = [each for each in axes.patches if each.get_facecolor()[3]]
+    assert [round(each.get_width() * 942) for each in drawn] == list(QWEN)
+    assert [each.get_x() for each in drawn] == pytest.approx([sum(QWEN[:i]) / 942 for i in range(5)])
+    assert [each.get_text() for each in axes.get_yticklabels()] == ["image-correct", "both-wrong"]
+    assert texts(figure) == ["39", "37", "11", "11", "n/a"], "1% is too short to be written in"
+
+
+def test_several_runs_stand_together_under_each_condition() -> None:
+    shares = tuple(Estimate(0.2) for _ in LABELS)
+    rows = tuple((f"{run} / {where}", shares) for run in ("A", "B") for where in ("aligned", "both-wrong"))
+    figure = draw(Table("labels", "t", LABELS, rows, chart="stacked"), width="page")
+    assert figure is not None
+    assert [each.get_text() for each in axes_of(figure).get_yticklabels()] == ["A", "B", "A", "B"]
+    assert [text for text in texts(figure) if not text.isdigit()] == ["aligned", "both-wrong"]
+
+
+def test_bars_have_their_interval_or_one_deviation_and_na_is_said() -> None:
+    series = [("m", [Estimate(0.5, 0.4, 0.6), Estimate(0.3, sd=0.05), Estimate(None, reason="none asked")])]
+    figure = bars(series, ["Animals", "Food", "Sports"], title="t", width="column")
+    axes = axes_of(figure)
+    whiskers = {tuple(round(float(y), 3) for y in line.get_ydata()) for line in axes.lines}
+    assert whiskers == {(0.4, 0.6), (0.25, 0.35)}
+    assert [round(float(each.get_height()), 3) for each in axes.patches] == [0.5, 0.3]
+    assert texts(figure) == ["n/a"]
+    assert axes.get_ylim()[0] == 0, "a bar begins at 0"
+
+
+def test_a_heat_map_stars_the_best_of_each_column_and_hatches_what_is_unknown() -> None:
+    figure = heat([("a", [0.5, None]), ("b", [0.25, 0.75])], ["A1", "A2"], title="t", width="column", star=True)
+    assert texts(figure) == ["50*", "n/a", "25", "75*"]
+    assert [bool(each.get_hatch()) for each in axes_of(figure).patches] == [False, True, False, False]
+
+
+def test_flips_show_the_counts_from_row_to_column() -> None:
+    figure = flips([[5, 2], [0, 7]], ["IMAGE", "TEXT"], before="bf16", after="4bit", title="Flips", width="column")
+    axes = axes_of(figure)
+    assert texts(figure) == ["5", "2", "0", "7"]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("bf16", "4bit")
+
+
+def test_quality_against_memory_leaves_out_what_has_no_memory_or_no_figure() -> None:
+    rows = (
+        ("bf16", (Estimate(0.6, 0.5, 0.7),)),
+        ("4bit", (Estimate(0.5, 0.4, 0.6),)),
+        ("remote", (Estimate(0.9, 0.8, 1.0),)),
+        ("broken", (Estimate(None, reason="nothing"),)),
+    )
+    main = Table("main", "t", ("MFR",), rows)
+    figure = quality_and_memory(main, "MFR", {"bf16": 9 * 10**9, "4bit": 3 * 10**9, "broken": 10**9}, width="column")
+    assert figure is not None
+    marks = {
+        line.get_label(): float(line.get_xdata()[0]) for line in axes_of(figure).lines if line.get_marker() != "None"
+    }
+    assert marks == {"bf16": 9.0, "4bit": 3.0}
+    assert quality_and_memory(main, "MFR", {"bf16": 9 * 10**9}, width="column") is None
+
+
+@pytest.mark.parametrize(
+    ("form", "hostile"),
+    [
+        ("svg", "$\\frac{1}{0}$ $"),
+        ("svg", "<script>alert(1)</script>"),
+        ("svg", "\x1b[31m\u202e\ud800"),
+        ("svg", ""),
+        ("png", "日本語" * 40),
+        ("pdf", "$\\frac{1}{0}$ \ud800"),
+    ],
+)
+def test_hostile_names_are_drawn_as_text_in_every_format(form: str, hostile: str) -> None:
+    drawn = [
+        stacked([(hostile, [Bar(hostile, [0.5, None])])], [hostile, "b"], title=hostile, width="column"),
+        scatter([Point(hostile, 1.0, Estimate(0.5, 0.4, 0.6))], x=hostile, y=hostile, title=hostile, width="page"),
+    ]
+    for figure in drawn:
+        whole = to_bytes(figure, form)
+        assert len(whole) > 1000
+        if form == "svg":
+            names = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(whole).iter()}
+            assert not names & {"script", "image", "foreignObject", "a"}
+            assert not re.search(rb'href="(?!#)', whole), "nothing is loaded from elsewhere"
+
+
+def test_the_same_figure_gives_the_same_bytes() -> None:
+    def once(form: str) -> bytes:
+        figure = draw(TABLE, width="column")
+        assert figure is not None
+        return to_bytes(figure, form)
+
+    assert all(once(form) == once(form) for form in ("png", "svg", "pdf"))
+
+
+def test_drawing_leaves_matplotlib_as_it_was() -> None:
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    to_bytes(flips([[1]], ["A"], before="a", after="b", title="t", width="column"), "png")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_an_unknown_width_is_told_with_the_nearest() -> None:
+    with pytest.raises(SpecError, match="did you mean 'column'"):
+        inches("columm")
+    assert draw(Table("t", "t", ("a",), (("r", (Estimate(0.1),)),)), width="column") is None, "the paper draws none"

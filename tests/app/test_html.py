@@ -1,0 +1,167 @@
+"""The HTML report: one file that loads nothing, and in which nothing a model says becomes markup or runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from app.commands.export import export
+from app.exports.html import _json, _table
+from app.report.text import clean
+from app.store.workspace import Workspace
+from benchmarks.base import Estimate, Media, Table
+from tests.support.runs import instances, make_run, says
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "</td></tr></table><img src=x onerror=alert(2)>",
+    "javascript:alert(3)",
+    "<!--<script>",
+    "]]>&lt;b&gt; \" ' `",
+    "x\u2028\u202e\x00\x1b[31m",
+    "http://example.invalid/x.png <a href='http://example.invalid'>x</a>",
+)
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: its elements with their attributes, and the text of each."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "img", "input"):
+            self._open.append(tag)
+            self.texts.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts[self._open[-1]][-1] += data
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    home = tmp_path_factory.mktemp("html")
+    workspace = Workspace(home / "workspace")
+    build = home / "build"
+    (build / "media").mkdir(parents=True)
+    picture = build / "media" / "picture.png"
+    Image.new("RGB", (900, 600), "#c1440e").save(picture)
+    media = Media(hashlib.sha256(picture.read_bytes()).hexdigest(), ".png")
+    picture.rename(build / "media" / media.name)
+    asked = instances(len(HOSTILE), picture=media)
+    for name in ("one", "two"):
+        make_run(
+            workspace, name, asked, lambda i: says(HOSTILE[int(i.group[-4:])] + " 12")(i),
+            model="policy:always-image" if name == "one" else "policy:always-text", data=build,
+        )  # fmt: skip
+    export(
+        workspace,
+        ["one", "two"],
+        formats=["html"],
+        out=home / "out",
+        judge=None,
+        canonical=False,
+        width="page",
+        metric=None,
+    )
+    return (home / "out" / "report.html").read_text("utf-8")
+
+
+def data_of(page: Page) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page.texts["script"][0])
+    return found
+
+
+def test_no_request_can_leave_the_page(report: str) -> None:
+    page = Page(report)
+    for tag, attributes in page.elements:
+        for name, value in attributes.items():
+            assert not re.match(r"(?i)\s*(https?:|//|javascript:|file:|ftp:)", value or ""), (tag, name)
+            assert not name.startswith("on"), "no handler in the markup"
+            if name in ("src", "href", "action", "srcset", "poster"):
+                assert (value or "").startswith("data:image/")
+    assert not {"link", "iframe", "object", "embed", "base", "a"} & {tag for tag, _ in page.elements}
+    assert "url(" not in page.texts["style"][0]
+    assert "@import" not in page.texts["style"][0]
+    assert not re.search(r"fetch|XMLHttpRequest|WebSocket|innerHTML|eval\(|import\(", page.texts["script"][1])
+
+
+def test_the_policy_allows_the_pages_own_script_and_style_and_nothing_else(report: str) -> None:
+    page = Page(report)
+    (policy,) = [a["content"] for tag, a in page.elements if tag == "meta" and a.get("http-equiv")]
+    assert policy is not None
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["img-src"] == "data:"
+    assert "unsafe" not in policy
+    for rule, text in (("script-src", page.texts["script"][1]), ("style-src", page.texts["style"][0])):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert report.index("Content-Security-Policy") < report.index("<script")
+
+
+def test_hostile_answers_stay_text(report: str) -> None:
+    page = Page(report)
+    assert [tag for tag, _ in page.elements].count("script") == 2
+    assert not [
+        a for tag, a in page.elements if tag == "img" and not str(a["src"]).startswith("data:image/svg+xml;base64,")
+    ]
+    said = {answer["text"] for each in data_of(page)["instances"] for answer in each["answers"]}
+    assert said == {clean(f"{text} 12", newlines=True) for text in HOSTILE}
+
+
+def test_each_instance_stands_once_with_every_runs_answer_and_one_small_picture(report: str) -> None:
+    data = data_of(Page(report))
+    assert data["runs"] == ["policy:always-image", "policy:always-text"]
+    assert len(data["instances"]) == 6 * len(HOSTILE)
+    assert all([answer["run"] for answer in each["answers"]] == [0, 1] for each in data["instances"])
+    (picture,) = data["media"].values()
+    assert picture.startswith("data:image/webp;base64,")
+    assert len(picture) < 2000
+    shown = {part["media"] for each in data["instances"] for part in each["parts"] if "media" in part}
+    assert shown == set(data["media"])
+
+
+def test_the_tables_and_the_figure_are_there(report: str) -> None:
+    page = Page(report)
+    assert "Main results (Table 3)" in page.texts["h2"]
+    assert "What was run" in page.texts["h2"]
+    pictures = [a["alt"] for tag, a in page.elements if tag == "img"]
+    assert pictures == ["Label proportions by condition", "Aligned against peak memory"]
+    assert "Qwen3-VL-4B (paper)" in page.texts["th"]
+
+
+@settings(max_examples=50)
+@given(st.text() | st.sampled_from(HOSTILE))
+def test_any_text_in_a_table_or_in_the_data_comes_back_as_it_was(text: str) -> None:
+    cells = (text, Estimate(None, reason=text), 3)
+    page = Page(_table(Table("t", text, (text, "b", "c"), ((text, cells),), (text,)), opened=True))
+    told = clean(text, newlines=True)
+    parsed = {"details", "summary", "h2", "div", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"}
+    assert {tag for tag, _ in page.elements} == parsed
+    assert page.texts["h2"] == [told]
+    assert page.texts["td"][1:] == [told, "n/a", "3"]
+    assert [a["title"] for tag, a in page.elements if tag == "td" and "title" in a] == [told]
+    whole = _json([told])
+    assert not set(whole) & set("<>&")
+    assert json.loads(whole) == [told]

@@ -1,0 +1,92 @@
+"""Finished runs of CMC-Bench with answers that a test makes up, without any process or model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from app.config import BatchSpec
+from app.engine.plan import create
+from app.store.rows import Answer
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict, get_benchmark
+from judges.match.judge import Match
+
+Answering = Callable[[Instance], Generation]
+
+_SHOWN = {
+    "aligned": (("image", "12"), ("text", "12")),
+    "image-correct": (("image", "12"), ("text", "15")),
+    "text-correct": (("image", "15"), ("text", "12")),
+    "both-wrong": (("image", "15"), ("text", "18")),
+    "image-only": (("image", "12"),),
+    "text-only": (("text", "12"),),
+}
+
+
+def instances(examples: int, question: str = "How many trams run?", picture: Media | None = None) -> list[Instance]:
+    """``examples`` under every condition, the image or the passage as each shows them."""
+    shown = picture or Media("0" * 64, ".png")
+    return [
+        Instance(
+            id=f"factual-{number:04d}/{condition}",
+            group=f"factual-{number:04d}",
+            condition=condition,
+            question=question,
+            parts=(Text(question), *((shown,) if "image" in dict(references) else ()), Text("Answer.")),
+            references={source: (value,) for source, value in references},
+            strata={"type": "factual", "correct": "both" if condition.endswith("only") else "none", "source": "rows"},
+        )
+        for number in range(examples)
+        for condition, references in _SHOWN.items()
+    ]
+
+
+def says(text: str, peak: int | None = 2 * 10**9, seconds: float = 0.5) -> Answering:
+    """Answers everything with ``text``; empty text is an answer with nothing to label."""
+    return lambda instance: Generation(f"{instance.id}#0", text, "stop", (1, 2), 30, 2, seconds / 5, seconds, peak)
+
+
+def make_run(
+    workspace: Workspace,
+    name: str,
+    asked: Sequence[Instance],
+    answering: Answering,
+    *,
+    model: str = "policy:always-image",
+    failing: Callable[[Instance], bool] = lambda _: False,
+    data: Path | None = None,
+) -> Path:
+    """A finished run: ``answering`` gives the answers, ``match`` labels them; it fails on those that are ``failing``."""
+    benchmark, match = get_benchmark("cmc-bench"), Match()
+    (spec,) = BatchSpec(benchmark="cmc-bench", model=(model,), name=name).runs()
+
+    def fill(store: RunStore) -> None:
+        store.use_engine({"engine": "policy", "model": model, "versions": {"mlx-vlm": "0.7.10"}})
+        answers = []
+        for ordinal, instance in enumerate(asked):
+            made = answering(instance)
+            verdicts: tuple[Verdict, ...] = ()
+            if failing(instance):
+                verdicts = (Verdict(match.id, "judge-failed", reason="no label in its reply"),)
+            elif made.finish_reason != "error":
+                verdicts = (match.judge(Record(instance, (made,))),)
+            correct = tuple(
+                each.label is not None and benchmark.correct(instance.condition, each.label) for each in verdicts
+            )
+            answers.append(Answer(ordinal, instance.condition, 0, "digest", made, True, verdicts, correct))
+        store.commit(answers)
+
+    folder = workspace.runs_folder / name
+    workspace.make()
+    identity = {
+        **spec.what_decides(),
+        "data digest": "d" * 64,
+        "weights digest": "e" * 64,
+        "quantisation": "4-bit",
+        "engine": "policy",
+        "device": "cpu",
+    }
+    create(workspace, spec, folder, identity, asked, data=data, fill=fill)
+    return folder
