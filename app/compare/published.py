@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from app.compare.sides import Side, Sides
-from app.report.tables import published_rows, tables_of
+from app.report.published import published_rows
+from app.report.tables import tables_of
 from benchmarks.base import Cell, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
 

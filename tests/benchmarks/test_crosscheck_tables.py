@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from app.report.tables import published_cells, with_published
+from app.report.published import published_cells
+from app.report.tables import with_published
 from benchmarks.base import Estimate, Generation, Record, Table, get_benchmark
 from benchmarks.crosscheck_bench.metrics import BY_CAPABILITY, BY_LEVEL, COMPOSITION, KEYS, MAIN
 from benchmarks.crosscheck_bench.rubric import SameAnswer
@@ -352,13 +351,6 @@ def test_published_rows_stand_under_ours_in_its_columns(name: str) -> None:
     if name == "main":
         assert cell(table, "Human (paper)", "Avg.").value == 0.952
         assert any("14,690 questions, which are not published" in note for note in table.notes)
-
-
-def test_the_file_of_published_cells_has_every_cell_once() -> None:
-    path = Path(__file__).resolve().parents[2] / "assets" / "published" / "crosscheck-bench.json"
-    cells = json.loads(path.read_text("utf-8"))
-    keys = [(each["table"], each["row"], each["column"]) for each in cells]
-    assert len(set(keys)) == len(keys) == 14 * 16 + 6 * 13 + 6 * 3 + 16 + 2
 
 
 def test_figures_for_corrections_are_accuracy_under_each_strategy() -> None:

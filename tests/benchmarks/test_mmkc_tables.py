@@ -318,7 +318,7 @@ def test_published_rates_that_do_not_sum_to_one() -> None:
 
 
 def test_a_table_has_the_papers_rows_under_ours(tmp_path: Path) -> None:
-    from app.report.tables import published_rows
+    from app.report.published import published_rows
 
     found = dict(published_rows(tables(joined(pairs("ER", [("A", "A", "A")])))["main"], "mmkc-bench"))
     row = found["GPT-4o mini / Inter-Context / IAR (paper)"]
