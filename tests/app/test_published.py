@@ -16,7 +16,6 @@ from benchmarks.errors import SourceError
 from tests.support.command import Rashomon
 
 COUNTS: dict[str, dict[str, int]] = {
-    # fmt: off
     "clash": {
         "Section 3.1": 2,
         "Appendix C.1": 4,
@@ -58,7 +57,6 @@ COUNTS: dict[str, dict[str, int]] = {
     },
     "mmkc-bench": {"Table 1": 9, "Table 2": 72, "Table 3": 72, "Table 4": 39, "Table 5": 108, "Table 6": 108},
     "pope": {"Table 14": 12, "Table 15": 8},
-    # fmt: on
 }
 CELL = {"paper": "P", "table": "Table 1", "row": "m", "column": "Acc", "value": 0.5}
 
