@@ -187,4 +187,8 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
     sources = Counter(source for _, source in examples if source)
     of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""
     note = f"Rows marked (paper) rest on {benchmark.paper_rows}; the rows above on {len(examples)} examples{of}."
-    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note))
+    more = (
+        f"Their prompts: {benchmark.paper_prompts}. Their judge: {benchmark.paper_judge}. `rashomon compare RUN published:ROW` "
+        "tells the difference to each."
+    )
+    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, more))
