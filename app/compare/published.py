@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from app.compare.sides import Side, Sides
-from app.report.published import published_rows
+from app.report.published import published_cells, published_rows
 from app.report.tables import tables_of
 from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
@@ -31,7 +31,8 @@ def published_table(
     """
     ours = tables_of(folders, judge=judge, published=False)
     theirs = {table.name: published_rows(table, sides.benchmark.name) for table in ours}
-    known = dict.fromkeys(_split(row)[0] for found in theirs.values() for row, _ in found)
+    cells = published_cells(sides.benchmark.name)
+    known = dict.fromkeys(_split(cell["row"])[0] for cell in cells if "ours" in cell)
     if not known:
         raise SpecError(f"the paper of {sides.benchmark.name} has no row to compare with.")
     chosen = [_known(row, list(known)) for row in rows]
