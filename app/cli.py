@@ -345,11 +345,11 @@ def benchmarks(workspace: Any, /, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("benchmark")
+@click.argument("benchmark", required=False)
 @click.option("--table", metavar="NAME", help="Only this one, as the paper numbers it.")
 @as_json
-def published(benchmark: str, **how: Any) -> None:
-    """Show the tables of a benchmark's paper."""
+def published(benchmark: str | None, **how: Any) -> None:
+    """Show the tables of a benchmark's paper. Without one, which there are."""
     from app.commands.published import published as tell
 
     tell(benchmark, **how)

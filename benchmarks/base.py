@@ -331,6 +331,8 @@ class Benchmark(ABC):
     """Whose labels the paper's rows rest on."""
     paper_prompts: str = "not told"
     """Which of the prompt sets the paper's rows were asked with."""
+    paper_decoding: str = "not told"
+    """How the paper's rows were decoded."""
     counts_flags: bool = False
     """Whether its tables count every label of an answer that fits (``Verdict.flags``), not one an answer."""
     default_conditions: tuple[str, ...] = ()

@@ -7,9 +7,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from app.compare.sides import Side, Sides
-from app.report.tables import published_rows, tables_of
-from benchmarks.base import Cell, Estimate, Table, did_you_mean
+from app.report.published import published_cells, published_rows
+from app.report.tables import tables_of
+from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
+from mlx_backends.registry import IMPORTED
 
 PUBLISHED = "published:"
 """What a row of the paper's begins with where runs are named."""
@@ -23,12 +25,14 @@ def published_table(
 ) -> Table:
     """Each run beside each of the paper's ``rows`` (a model's name), in every table of the paper that both have.
 
-    ``columns`` are the only ones that are wanted; all if empty, or where the paper has none of them.
-    Raises SpecError where the paper has no such row.
+    A model is the same however its name is spelled (``plain``): CLASH's tables have InternVL 1.5 and InternVL1.5. ``columns``
+    are the only ones that are wanted; all if empty, or where the paper has none of them. Raises SpecError where the paper
+    has no such row.
     """
     ours = tables_of(folders, judge=judge, published=False)
     theirs = {table.name: published_rows(table, sides.benchmark.name) for table in ours}
-    known = dict.fromkeys(_split(row)[0] for found in theirs.values() for row, _ in found)
+    cells = published_cells(sides.benchmark.name)
+    known = dict.fromkeys(_split(cell["row"])[0] for cell in cells if "ours" in cell)
     if not known:
         raise SpecError(f"the paper of {sides.benchmark.name} has no row to compare with.")
     chosen = [_known(row, list(known)) for row in rows]
@@ -38,7 +42,9 @@ def published_table(
         for row in chosen:
             for side in sides.sides:
                 made += _beside(table, side.label, row, theirs[table.name], wanted)
+    told = [] if made else [f"Nothing here stands in a table where the paper has {', '.join(chosen)}."]
     notes = (
+        *told,
         "difference: ours less the paper's, of all answers of each; inside ours: whether our 95% interval holds the paper's "
         "figure, which says nothing of the paper's own spread. n is empty where the paper does not tell it.",
         *comparability(sides, chosen),
@@ -47,7 +53,7 @@ def published_table(
 
 
 def comparability(sides: Sides, rows: Sequence[str]) -> list[str]:
-    """How comparable runs and the paper's rows are: model, rows of data, prompt, judge and decoding, each named."""
+    """How comparable runs and the paper's rows are: model, rows of data, prompt, judge and decoding, each named for both."""
     about = sides.benchmark
     models = ", ".join(
         f"{side.label} ({side.quantisation})" if side.quantisation else side.label for side in sides.sides
@@ -59,6 +65,8 @@ def comparability(sides: Sides, rows: Sequence[str]) -> list[str]:
         f"Rows: ours {examples}; the paper's rest on {about.paper_rows}.",
         f"Prompt: ours {', '.join(prompts)}; the paper's {about.paper_prompts}.",
         f"Judge: ours {sides.judge}; the paper's {about.paper_judge}.",
+        f"Decoding: ours {', '.join(dict.fromkeys(_decoding(side) for side in sides.sides))}; the paper's "
+        f"{about.paper_decoding}.",
     ]
 
 
@@ -67,11 +75,24 @@ def _examples(side: Side) -> str:
     return f"{groups} examples, {len(side.said)} instances"
 
 
+def _decoding(side: Side) -> str:
+    if str(side.spec["model"]).startswith(IMPORTED):
+        return "not told (imported)"
+    decoding = Decoding(**side.spec["decoding"])
+    way = f"temperature {decoding.temperature:g}, top_p {decoding.top_p:g}" if decoding.temperature else "greedy"
+    return f"{way}, {decoding.max_tokens} tokens"
+
+
+def plain(name: str) -> str:
+    """A name without what papers spell differently: capitals, spaces, hyphens."""
+    return "".join(c for c in name.casefold() if c.isalnum() or c in ".*")
+
+
 def _known(row: str, known: Sequence[str]) -> str:
-    by_name = {name.casefold(): name for name in known}
-    if row.casefold() not in by_name:
-        raise SpecError(f"the paper has no row {row!r}; {did_you_mean(row, known)}")
-    return by_name[row.casefold()]
+    for name in known:
+        if plain(name) == plain(row):
+            return name
+    raise SpecError(f"the paper has no row {row!r}; {did_you_mean(row, known)}")
 
 
 def _split(row: str) -> tuple[str, str]:
@@ -83,19 +104,22 @@ def _split(row: str) -> tuple[str, str]:
 def _beside(
     table: Table, run: str, row: str, theirs: Sequence[tuple[str, tuple[Estimate | None, ...]]], wanted: Collection[str]
 ) -> list[tuple[str, tuple[Cell, ...]]]:
-    ours = dict(table.rows)
+    ours = {plain(label): (label, cells) for label, cells in table.rows}
     made: list[tuple[str, tuple[Cell, ...]]] = []
     for name, cells in theirs:
         model, rest = _split(name)
-        label = f"{run}{_PART}{rest}" if rest else run
-        if model != row or label not in ours:
+        if plain(model) != plain(row):
             continue
-        for column, cell, paper in zip(table.columns, ours[label], cells, strict=True):
-            if wanted and column not in wanted:
-                continue
-            if isinstance(cell, Estimate) and paper is not None and paper.value is not None:
-                where = _PART.join(part for part in (run, table.name, rest, column, row) if part)
-                made.append((where, _cells(cell, paper)))
+        beside = [found] if (found := ours.get(plain(f"{run}{_PART}{rest}" if rest else run))) else []
+        if not rest and not beside:  # a row a condition: each of the run's
+            beside = [each for each in table.rows if each[0].startswith(run + _PART)]
+        for label, own in beside:
+            for column, cell, paper in zip(table.columns, own, cells, strict=True):
+                if wanted and column not in wanted:
+                    continue
+                if isinstance(cell, Estimate) and paper is not None and paper.value is not None:
+                    parts = (run, table.name, label.removeprefix(run).removeprefix(_PART), column, model)
+                    made.append((_PART.join(part for part in parts if part), _cells(cell, paper)))
     return made
 
 

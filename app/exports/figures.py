@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from app.exports.source import Export, ExportedRun, Files
 from app.figures.style import to_bytes
 from app.figures.tables import draw, quality_and_memory
-from app.report.tables import published_rows
+from app.report.published import published_rows
 from benchmarks.base import Table
 
 if TYPE_CHECKING:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from app.report.people import on_the_sample, samples
+from app.report.published import published_rows
 from app.report.whose import caveat, judge_of, panel_of, present, references
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, Estimate, Record, Table, did_you_mean, get_benchmark
+from benchmarks.base import Benchmark, Record, Table, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
 from judges.agreement import agreement_sentence, agreement_tables
 from judges.base import HUMAN
@@ -189,22 +187,8 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
     sources = Counter(source for _, source in examples if source)
     of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""
     note = f"Rows marked (paper) rest on {benchmark.paper_rows}; the rows above on {len(examples)} examples{of}."
-    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note))
-
-
-def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estimate | None, ...]]]:
-    """The paper's rows for ``table``, in its columns; a cell that the paper lacks is None."""
-    found: dict[str, dict[str, Estimate]] = {}
-    for cell in published_cells(benchmark):
-        if cell.get("ours") == table.name:
-            found.setdefault(cell["row"], {})[cell["column"]] = Estimate(
-                cell["value"], n=cell.get("n", 0), sd=cell.get("sd")
-            )
-    return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in found.items()]
-
-
-@cache
-def published_cells(benchmark: str) -> tuple[dict[str, Any], ...]:
-    """Every published figure of a benchmark's paper, in the paper's order; none where they are not here."""
-    path = ASSETS / "published" / f"{benchmark}.json"
-    return tuple(json.loads(path.read_text("utf-8"))) if path.is_file() else ()
+    more = (
+        f"Their prompts: {benchmark.paper_prompts}. Their judge: {benchmark.paper_judge}. `rashomon compare RUN published:ROW` "
+        "tells the difference to each."
+    )
+    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, more))

@@ -32,7 +32,7 @@ class Clash(Benchmark):
     )
     stratum = "change"
     judges = ("strict", "relaxed")
-    paper_rows = "its 1,289 published samples (multiple choice: about 1,500 in some rows, see docs/clash.md)"
+    paper_rows = "its 1,289 published samples (multiple choice: about 1,500 in some rows, see docs/published.md)"
     paper_judge = "strict or relaxed string matching, as each table says; in Table 11 Gemini 2.5 Pro and GPT-5"
     paper_prompts = "official, with which the published predictions were made"
     counts_flags = True

@@ -33,6 +33,7 @@ class MMKCBench(Benchmark):
     judges = ("own-answer",)
     paper_judge = "the published code for letters (official); for open answers the paper does not say"
     paper_prompts = "official, which the published code has; the paper prints none"
+    paper_decoding = "not told; the published code stops at 512 tokens"
     conflicts = CONFLICT
     behaviours: Mapping[str, str] = {
         "ORIGINAL": "keeps to its own answer",

@@ -106,6 +106,7 @@ def test_every_row_of_every_published_table_is_there_once() -> None:
     assert {n: len(_published(f"Table {n}")) for n in ROWS} == ROWS
     assert Counter(cell["table"] for cell in _cells("clash")) == {
         **{f"Table {n}": ROWS[n] * COLUMNS[n] for n in ROWS},
+        "Table 4": 16,
         "Section 3.1": 2,
         "Appendix C.1": 4,
     }
@@ -116,8 +117,9 @@ def test_every_row_of_every_published_table_is_there_once() -> None:
 def test_published_figures_are_fractions_with_a_deviation_unless_they_are_nought() -> None:
     for cell in (*_cells("clash"), *_cells("pope")):
         assert cell["paper"] == "CLASH"
-        if cell["column"] == "Samples":
+        if cell["column"] == "Samples" or cell["table"] == "Table 4":
             continue
+        assert cell["percent"]
         assert 0 <= cell["value"] <= 1
         assert ("sd" in cell) == (cell["value"] > 0)
         assert 0 < cell.get("sd", 0.01) < 0.16
@@ -148,42 +150,6 @@ KNOWN = [
 def test_known_cells(table: str, row: str, column: str, value: float, sd: float | None) -> None:
     cell = _published(table)[row][column]
     assert (cell["value"], cell.get("sd")) == (value, sd)
-
-
-def test_published_rows_that_are_distributions_sum_to_one() -> None:
-    for row in (*_published("Table 1").values(), *_published("Table 7").values()):
-        assert sum(cell["value"] for cell in row.values()) == pytest.approx(1, abs=0.0025)
-
-
-def test_published_tables_of_matches_do_not_sum_to_one() -> None:
-    """Tables 5, 10 and 16 count an answer in every column that it matches."""
-    sums = {
-        (n, model): sum(cell["value"] for cell in row.values())
-        for n in (5, 10, 16)
-        for model, row in _published(f"Table {n}").items()
-    }
-    assert min(sums.values()) > 0.995
-    assert sums[5, "LRV-MiniGPT4-7b"] == pytest.approx(1.1013)
-    assert sums[10, "GPT 4.1 Mini"] == pytest.approx(1.0554)
-    assert sums[16, "InstructBlip-T5xxl"] == pytest.approx(1.1116)
-
-
-def test_published_overall_is_the_mean_over_both_captions() -> None:
-    for row in (*_published("Table 3").values(), *_published("Table 6").values()):
-        mean = (row["Conflict"]["value"] + row["No conflict"]["value"]) / 2
-        assert row["Overall"]["value"] == pytest.approx(mean, abs=0.0015)
-
-
-def test_table_11_obeys_the_union_and_the_intersection_of_two_judges() -> None:
-    rows = _published("Table 11")
-    for model in ("InternVL1.5", "mPLUG-Owl-1", "mPLUG-Owl-2", "LLaVa-1.5-7b"):
-        for column in ("Conflict", "Image", "Text", "Incorrect"):
-            gemini, gpt, union, both = (
-                rows[f"{model} / {judge}"][column]["value"]
-                for judge in ("Gemini 2.5 Pro", "GPT-5", "at least one", "both")
-            )
-            # Each figure is a mean of its own 1,000 resamples.
-            assert union + both == pytest.approx(gemini + gpt, abs=0.012)
 
 
 def test_the_published_samples_are_the_paper_s() -> None:

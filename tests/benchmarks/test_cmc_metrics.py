@@ -84,17 +84,6 @@ def _values(table: Table, label: str) -> dict[str, float | None]:
 # --- the paper's numbers -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", TABLE_3)
-def test_each_published_row_obeys_the_equations(model: str) -> None:
-    """With n the same in every condition, equations 2, 4 and 5 follow from the row's own cells within rounding."""
-    cells = TABLE_3[model]
-    conflict = [cells[name] for name in ("Img-Cor", "Txt-Cor", "Both-Wr")]
-    assert sum(conflict) / 3 == pytest.approx(cells["MFR"], abs=0.0011)
-    assert cells["ConfabR"] + cells["CDR"] == pytest.approx(cells["HR"], abs=0.0016)
-    assert cells["Aligned"] - sum(conflict) / 3 == pytest.approx(cells["ΔAcc"], abs=0.0016)
-    assert cells["MPB Img"] + cells["MPB Txt"] == pytest.approx(1, abs=1e-9)
-
-
 def test_the_counts_of_section_5_3_give_the_published_accuracies() -> None:
     counted = _published("Section 5.3")
     for model in ("Qwen3-VL-4B", "LFM2.5-VL-1.6B"):
@@ -137,7 +126,7 @@ def test_published_cells_are_complete_and_fit_our_tables() -> None:
     assert [list(row) for row in TABLE_3.values()] == [list(MAIN)] * 4
     assert _published("Table 1")["Total"] == {"Examples": 942, "Instances": 3768}
     assert sum(row["Examples"] for name, row in _published("Table 1").items() if "(" in name) == 942
-    assert {cell.get("deviation") for cell in cells} == {None, 5.6}
+    assert {(cell["row"], cell.get("sd")) for cell in cells if "sd" in cell} == {("Passage length", 5.6)}
     ours = {table.name: table for table in CMCBench().tables({}, JUDGE, resamples=10, seed=0)}
     for cell in cells:
         if "ours" in cell:

@@ -1,0 +1,50 @@
+"""The blocks of docs/published.md that are made from the cells, and putting them there."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from app.report.published import published_cells, published_names
+from tests.assets.identities import clash, cmc_bench, contra4, crosscheck_bench, mmkc_bench
+from tests.assets.identities.base import rendered
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "published.md"
+_BLOCK = re.compile(r"(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def blocks() -> dict[str, str]:
+    """Each block's Markdown, by its name."""
+    papers = {
+        "cmc-bench": cmc_bench,
+        "clash": clash,
+        "crosscheck-bench": crosscheck_bench,
+        "mmkc-bench": mmkc_bench,
+        "contra4": contra4,
+    }
+    made = {name: rendered(module.identities(), module.claims()) for name, module in papers.items()}
+    return {"counts": counts(), "mpb": cmc_bench.bounds_table(), **made}
+
+
+def counts() -> str:
+    """How many cells each paper's tables have, in Markdown."""
+    lines = ["| paper | cells | of them in |", "|---|---|---|"]
+    whole = 0
+    for name in published_names():
+        cells = published_cells(name)
+        whole += len(cells)
+        of = ", ".join(f"{table} ({n})" for table, n in Counter(cell["table"] for cell in cells).items())
+        lines.append(f"| {cells[0]['paper']} (`rashomon published {name}`) | {len(cells)} | {of} |")
+    return "\n".join([*lines, f"| all | {whole:,} | |"]) + "\n"
+
+
+def with_blocks(page: str, made: Mapping[str, str]) -> str:
+    """``page`` with its blocks as they are ``made``. Raises KeyError where it has one that is not."""
+    return _BLOCK.sub(lambda found: f"{found[1]}\n{made[found[2]]}\n{found[3]}", page)
+
+
+def named(page: str) -> list[str]:
+    """The blocks a page has."""
+    return [found[2] for found in _BLOCK.finditer(page)]

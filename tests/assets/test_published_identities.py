@@ -1,0 +1,113 @@
+"""What docs/published.md says of the papers' results is what follows from their cells."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from types import ModuleType
+
+import pytest
+
+from tests.assets.identities import clash, cmc_bench, contra4, crosscheck_bench, mmkc_bench
+from tests.assets.identities.base import Check, Claim, Identity, Results, rendered
+from tests.assets.identities.page import PAGE, blocks, named, with_blocks
+from tests.support.command import ROOT
+
+CONTRA4 = ROOT.parent / "shared" / "data" / "contra4" / "test.json"
+
+
+def test_the_page_has_every_block_as_it_follows_from_the_cells() -> None:
+    page = PAGE.read_text("utf-8")
+    made = blocks()
+    assert sorted(named(page)) == sorted(made)
+    assert with_blocks(page, made) == page, "python -m tests.assets.identities writes it anew"
+
+
+@pytest.mark.parametrize(
+    ("module", "cell"),
+    [
+        (cmc_bench, ("Table 3", "Gemma-3n-E2B", "HR")),
+        (cmc_bench, ("Table 1", "Entity (MMMU)", "Instances")),
+        (clash, ("Table 7", "GPT 5", "Text")),
+        (clash, ("Table 11", "mPLUG-Owl-2 / both", "Incorrect")),
+        (crosscheck_bench, ("Table 1", "Ovis2-8B", "PI")),
+        (crosscheck_bench, ("Table 2", "Overall-A", "SKU drop")),
+        (mmkc_bench, ("Table 2", "GPT-4o mini / Inter-Context / OAR", "Avg.")),
+        (mmkc_bench, ("Table 6", "InternVL3-8B / Context-Memory / OAR", "LO")),
+        (contra4, ("Table 5", "PUF", "3 Modalities / Rand.")),
+        (contra4, ("Table 7", "None-Applies / UF", "4 Modalities / Sim.")),
+    ],
+)
+def test_a_cell_that_is_wrong_by_a_tenth_is_found(
+    module: ModuleType, cell: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results: Results = module.R
+    before = rendered(module.identities(), module.claims())
+    wrong = {**results.cells[cell], "value": round(results.cells[cell]["value"] * 1.1 + 0.02, 4)}
+    monkeypatch.setitem(results.cells, cell, wrong)
+    after = rendered(module.identities(), module.claims())
+    assert _holding(after) < _holding(before)
+
+
+def _holding(block: str) -> int:
+    return int(block.split(" identities; ")[1].split(" ")[0])
+
+
+def test_the_bound_on_mpb_is_the_pages_arithmetic() -> None:
+    lfm = cmc_bench.Bound(cmc_bench.LFM)
+    assert lfm.most(0) == 880 / 2278
+    assert lfm.most(23) == 880 / (2278 - 23)
+    assert (lfm.needed(), lfm.accurate) == (392, 820)
+
+
+def test_a_bound_on_mpb_holds_for_every_count_of_a_small_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever labels a model gave, its figures printed to the third decimal never exclude its own MPB."""
+    monkeypatch.setattr(cmc_bench, "N", 12)
+    told = "m / image-correct"
+    for image, text, both, wrong, right, shared in ((5, 4, 1, 7, 6, 2), (1, 9, 0, 3, 10, 0), (4, 2, 3, 0, 5, 5)):
+        rest = 12 - right - 1  # text-correct: one IMAGE
+        first = 12 - image - text - both
+        committed = 12 - wrong
+        images, texts = image + 1 + committed, text + right - shared
+        small = Results("none", half=0.0005)
+        small.cells.update(
+            {
+                ("Section 5.3", told, "IMAGE"): {"value": image},
+                ("Section 5.3", told, "TEXT"): {"value": text},
+                ("Section 5.3", told, "BOTH"): {"value": both},
+                ("Table 3", "m", "Both-Wr"): {"value": round(wrong / 12, 3)},
+                ("Table 3", "m", "HR"): {"value": round((first + wrong + rest) / 36, 3)},
+                ("Table 3", "m", "Txt-Cor"): {"value": round(right / 12, 3)},
+            }
+        )
+        monkeypatch.setattr(cmc_bench, "R", small)
+        assert cmc_bench.Bound("m").most(shared) == pytest.approx(images / (images + texts))
+
+
+def test_weights_of_sub_types_that_are_not_the_papers() -> None:
+    assert mmkc_bench.weighted_by_people_and_logos() == 13
+    assert "would come out in 13 of 36 cells" in PAGE.read_text("utf-8")
+
+
+@pytest.mark.skipif(not CONTRA4.is_file(), reason="the published test split is not beside the project")
+def test_table_2_is_weighted_by_the_published_test_split() -> None:
+    rows = json.loads(CONTRA4.read_text("utf-8"))
+    groups = {"mc_2": "2 Modalities", "mc_3": "3 Modalities", "mc_4": "4 Modalities"}
+    kinds = {"random": "Rand.", "similarity": "Sim."}
+    every = Counter((groups[row["q_type"]], kinds[row["selection_type"]]) for row in rows)
+    flat = Counter((groups[r["q_type"]], kinds[r["selection_type"]]) for r in rows if "pc" not in r["modalities"])
+    assert dict(every) == contra4.SPLIT
+    assert {key: flat[key] for key in every} == contra4.WITHOUT_3D
+    assert (sum(every.values()), sum(flat.values())) == (2335, 358)
+
+
+def test_what_holds_and_what_does_not_are_told_apart() -> None:
+    near, far = Check("a", 0.5, 0.504, 0.005, 0.0005), Check("b", 0.5, 0.52, 0.005, 0.0005, 100, 1)
+    block = rendered([Identity("T", "x", [near, far])], [Claim("said", True), Claim("also", False, "not so")])
+    assert "2 figures follow from others by 1 identities; 1 do so within rounding." in block
+    assert "| T | x | 2 | 1 | 0 |" in block
+    assert "| b | 50.0 | 52.00 |" in block
+    assert "| a |" not in block
+    assert "Of 2 statements of the text about its tables 1 hold." in block
+    assert "| also | not so |" in block
+    assert Check("c", 0.5, 0.5, 0).exact
