@@ -1,4 +1,4 @@
-"""The held-out sets of the demo model, built once."""
+"""What holds for all tests, and the held-out sets of the demo model, built once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ import os
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.demo import Held
+
+# How long an example takes says something of the machine, nothing of what is tested.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
