@@ -12,6 +12,9 @@ from benchmarks.errors import SpecError
 HUMAN = "human:"
 """What the name of a judge who is a person begins with."""
 
+OVERRIDE = "override:"
+"""What the name of a person begins with who sees a judge's label and gives another: no judge is measured by that."""
+
 
 class Judge(ABC):
     """Labels the answer of a record. ``id`` names the judge and its version, as verdicts are kept under it."""
