@@ -30,7 +30,7 @@ conditions = click.option("--conditions", metavar="C,C", help="Only these condit
 judge = click.option(
     "--judge",
     metavar="NAME",
-    help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C).",
+    help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C), first(A,B).",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
@@ -201,6 +201,24 @@ def label(workspace: Any, /, run: str, **how: Any) -> int:
     from app.commands.label import label as take_labels
 
     return take_labels(workspace, run, **how)
+
+
+@cli.command(epilog=RUN_HELP)
+@click.argument("run")
+@click.argument("sample", metavar="ID")
+@click.argument("label", required=False)
+@click.option("--as", "person", required=True, metavar="NAME", help="Who says so.")
+@click.option("--reason", metavar="TEXT", help="Why; kept with the label.")
+@click.option("--undo", is_flag=True, help="Take it back.")
+@click.pass_obj
+def override(workspace: Any, /, run: str, sample: str, label: str | None, **how: Any) -> int:
+    """Give one answer another label than its judge gave. The judge's stays.
+
+    Tables use yours with `--judge "first(override:NAME, JUDGE)"`.
+    """
+    from app.commands.override import override as give
+
+    return give(workspace, run, sample, label, **how)
 
 
 @cli.command("import")

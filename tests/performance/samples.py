@@ -133,7 +133,9 @@ def main(count: int) -> None:
                 middle, most = timed(lambda wanted=wanted: store.sample_ordinals(wanted))  # type: ignore[misc]
                 print(f"{name:38} {found:7} {middle:8.1f} ms (at most {most:.1f})")
             page = list(range(count // 2, count // 2 + 60))
-            print("a page of 60 rows: {:.1f} ms (at most {:.1f})".format(*timed(lambda: store.sample_rows(page, JUDGES))))
+            print(
+                "a page of 60 rows: {:.1f} ms (at most {:.1f})".format(*timed(lambda: store.sample_rows(page, JUDGES)))
+            )
             print("siblings: {:.1f} ms (at most {:.1f})".format(*timed(lambda: store.siblings(count // 2, JUDGES))))
             print("strata: {:.1f} ms (at most {:.1f})".format(*timed(store.strata)))
 
