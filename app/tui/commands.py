@@ -47,6 +47,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.leave", "ctrl+q", "Quit", "Leave; runs that go on are asked about.", priority=True),
     Command("everywhere.back", "escape", "Back", "Back to where you came from.", palette=False),
     Command("everywhere.go.runs", "1", "Runs", "All runs of the workspace."),
+    Command("everywhere.go.samples", "3", "Samples", "The samples of the chosen run."),
+    Command("everywhere.go.label", "L", "Label", "Label a blind sample of the chosen run by hand."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The row before.", palette=False),
@@ -61,7 +63,29 @@ COMMANDS: tuple[Command, ...] = (
     Command("runs.filter", "slash", "Filter", "Show only runs that hold these words.", footer=True),
     # live
     # samples
+    Command(
+        "samples.filter", "slash", "Filter", "Choose samples: is:wrong label:TEXT condition:NAME words.", footer=True
+    ),
+    Command(
+        "samples.next", "n", "Next wrong", "The next answer that is wrong or that judges disagree on.", footer=True
+    ),
+    Command("samples.previous", "N", "Previous wrong", "The one before that is wrong or that judges disagree on."),
+    Command("samples.override", "o", "Override", "Give the answer another label, with a reason.", footer=True),
+    Command("samples.undo", "u", "Undo", "Take the last override back."),
+    Command("samples.outside", "v", "Open media", "Open the sample's media outside, one after the other.", footer=True),
+    Command("samples.copy", "y", "Copy", "Copy the answer.", footer=True),
+    Command("samples.copy_record", "Y", "Copy all", "Copy the whole record as JSON."),
+    Command("samples.more", "t", "Everything", "Show reasoning, raw replies and long texts in full, or not."),
+    Command("samples.sibling.next", "right_square_bracket", "Next sibling", "The example's next condition."),
+    Command("samples.sibling.previous", "left_square_bracket", "Sibling before", "The example's condition before."),
+    Command("samples.back", "escape", "Back", "To the list, or to where you came from.", palette=False),
     # label
+    *(
+        Command(f"label.give.{n}", str(n), f"Label {n}", "Give the answer this label.", palette=False)
+        for n in range(1, 10)
+    ),
+    Command("label.skip", "s", "Skip", "You cannot label this one.", footer=True),
+    Command("label.undo", "u", "Undo", "Take the last label back.", footer=True),
     # new
     # settings
     # doctor

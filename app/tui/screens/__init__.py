@@ -28,4 +28,11 @@ class Entry(NamedTuple):
         return found
 
 
-SCREENS: dict[str, Entry] = {entry.name: entry for entry in (Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),)}
+SCREENS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),
+        Entry("samples", "Samples", "app.tui.screens.samples:SamplesScreen", "run"),
+        Entry("label", "Label", "app.tui.screens.label:LabelScreen", "run"),
+    )
+}

@@ -37,11 +37,10 @@ class SampleView(VerticalScroll):
         super().__init__(id=id)
         self.detail: Detail | None = None
         self.whole = False
+        self._facts, self._picture, self._told = Static(id="facts"), Picture(id="picture"), Static(id="told")
 
     def compose(self) -> ComposeResult:
-        yield Static(id="facts")
-        yield Picture(id="picture")
-        yield Static(id="told")
+        yield from (self._facts, self._picture, self._told)
 
     def show(self, detail: Detail | None) -> None:
         """Show a sample, or nothing."""
@@ -49,9 +48,9 @@ class SampleView(VerticalScroll):
         self.detail = detail
         told = [] if detail is None else list(_told(detail, self.whole))
         picture = next((path for media, path in detail.media if media.modality == "image"), None) if detail else None
-        self.query_one("#facts", Static).update(_facts(detail) if detail else Content("no sample is chosen"))
-        self.query_one(Picture).show(picture)
-        self.query_one("#told", Static).update(Content("\n").join(told))
+        self._facts.update(_facts(detail) if detail else Content("no sample is chosen"))
+        self._picture.show(picture)
+        self._told.update(Content("\n").join(told))
         if not again:
             self.scroll_home(animate=False)
 
