@@ -26,6 +26,11 @@ ORDERS: dict[Order, str] = {
     "longest": "g.completion_tokens DESC, s.ordinal",
     "slowest": "coalesce(g.prefill_s, 0) + coalesce(g.decode_s, 0) DESC, s.ordinal",
 }
+_NO_OVERRIDE = f"substr({{}}judge, 1, {len(OVERRIDE)}) != '{OVERRIDE}'"
+_LABELS_DIFFER = (
+    "(SELECT min(d.label) != max(d.label) FROM verdict d WHERE d.generation = g.id AND d.accepted"
+    f" AND d.status = 'labelled' AND {_NO_OVERRIDE.format('d.')})"
+)
 HEAD = 400
 """Characters of an answer that a row is made from."""
 
@@ -57,7 +62,10 @@ class SampleFilter:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One sample as a list shows it; ``answer`` is how the visible answer begins, on one line, or the error."""
+    """One sample as a list shows it; ``answer`` is how the visible answer begins, on one line, or the error.
+
+    ``overridden``: a person gave it another label; ``disputed``: two judges label it differently.
+    """
 
     ordinal: int
     id: str
@@ -65,6 +73,7 @@ class SampleRow:
     fate: Fate
     label: str | None
     overridden: bool
+    disputed: bool
     answer: str
 
 
@@ -84,11 +93,11 @@ class Samples(Verdicts):
         joined = self._joined(wanted, values, rows=True)
         values["ordinals"] = json.dumps(list(ordinals))
         found = {
-            row[0]: SampleRow(row[0], row[1], row[2], row[3], row[4], bool(row[5]), _begin(row[6]))
+            row[0]: SampleRow(row[0], row[1], row[2], row[3], row[4], bool(row[5]), bool(row[6]), _begin(row[7]))
             for row in self._rows(
                 f"SELECT s.ordinal, s.id, s.condition, {self._fate(wanted, values)}, {_said(wanted, 'label')},"
-                f" {_overridden('g.id')}, substr(CASE WHEN g.finish_reason = 'error' THEN coalesce(g.error, '')"
-                f" ELSE coalesce(g.text, '') END, 1, 20000)"
+                f" {_overridden('g.id')}, {_LABELS_DIFFER},"
+                " substr(CASE WHEN g.finish_reason = 'error' THEN coalesce(g.error, '') ELSE coalesce(g.text, '') END, 1, 20000)"
                 f" FROM {joined} WHERE s.ordinal IN (SELECT value FROM json_each(:ordinals))",
                 values,
             )
@@ -189,7 +198,7 @@ def _said(wanted: SampleFilter, what: str) -> str:
 
 
 def _disputed(wanted: SampleFilter, values: dict[str, Any]) -> str:
-    whose = f"substr(judge, 1, {len(OVERRIDE)}) != '{OVERRIDE}'"
+    whose = _NO_OVERRIDE.format("")
     if wanted.disputing:
         whose = f"judge IN {_list(wanted.disputing, 'disputing', values)}"
     return (

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from app.tui.app import RashomonApp
 from tests.support.runs import instances, says
@@ -30,8 +31,37 @@ async def _runs(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     await until(pilot, lambda: "[@click" in screen_text(app))
 
 
+async def _samples(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.go("samples", [folder])
+    await until(pilot, lambda: "[@click" in screen_text(app))
+    await pilot.press("enter", "t")
+
+
+async def _samples_filter(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    await _samples(pilot, app, folder)
+    await pilot.press("escape", "slash")
+    app.screen.query_one("#filter", Input).value = f"colour:{PAYLOAD}"
+
+
+async def _samples_override(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    await _samples(pilot, app, folder)
+    await pilot.press("o", "1", "enter", *"[@click=app.bell]x[/", "enter", "enter")
+    await until(pilot, lambda: "IMAGE *" in screen_text(app))
+
+
+async def _label(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.go("label", [folder])
+    await until(pilot, lambda: "Who labels?" in screen_text(app))
+    await pilot.press("enter")
+    await until(pilot, lambda: "[@click" in screen_text(app))
+
+
 CASES = [
     Case("runs", _runs, "[@click"),
+    Case("samples", _samples, "[@click"),
+    Case("samples-filter", _samples_filter, "[@click"),
+    Case("samples-override", _samples_override, "[@click"),
+    Case("label", _label, "[@click"),
 ]
 
 

@@ -266,9 +266,9 @@ def test_labelling_by_keys(size: tuple[int, int], stage: Stage, snapshot: Snapsh
         assert "policy:" not in screen_text(app)
         for number, key in enumerate(("1", "2", "s"), start=1):
             await pilot.press(key)
-            await until(pilot, lambda number=number: f"{number} of 17 labelled" in screen_text(app))  # type: ignore[misc]
+            await until(pilot, lambda number=number: f"{number} of 18 labelled" in screen_text(app))  # type: ignore[misc]
         await pilot.press("u")
-        await until(pilot, lambda: "2 of 17 labelled" in screen_text(app))
+        await until(pilot, lambda: "2 of 18 labelled" in screen_text(app))
         with RunStore.read(folder) as store:
             labels = [r.verdicts["human:ann@1"].label for r in store.records() if "human:ann@1" in r.verdicts]
         assert sorted(map(str, labels)) == ["IMAGE", "TEXT"]

@@ -60,7 +60,7 @@ class SamplesScreen(RashomonScreen):
     DEFAULT_CSS = """
     SamplesScreen #filter, SamplesScreen #hint { display: none; }
     SamplesScreen.-filtering #filter, SamplesScreen.-filtering #hint { display: block; }
-    SamplesScreen #hint { color: #909090; padding: 0 1; height: auto; max-height: 4; }
+    SamplesScreen #hint { color: #909090; padding: 0 1; height: auto; max-height: 7; }
     SamplesScreen #hint.-wrong { color: $error; }
     SamplesScreen VirtualTable { width: 2fr; }
     SamplesScreen SampleView { width: 3fr; border-left: solid #3a3a3a; }
@@ -92,7 +92,9 @@ class SamplesScreen(RashomonScreen):
         return shown + (literal(f"  {self.query_text}", "#f0e442", limit=120) if self.query_text else Content(""))
 
     def body(self) -> ComposeResult:
-        yield Input(self.query_text, placeholder='is:wrong condition:NAME label:LABEL "words"', id="filter")
+        yield Input(
+            self.query_text, placeholder='is:wrong condition:NAME label:LABEL "words"', id="filter", compact=True
+        )
         yield Static(id="hint")
         with Horizontal():
             yield self.table

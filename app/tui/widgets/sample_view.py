@@ -61,9 +61,13 @@ class SampleView(VerticalScroll):
 
 
 def look_of(row: SampleRow) -> Look:
-    """How a sample's state is shown: its label where it has one, with the glyph of right or wrong."""
+    """How a sample's state is shown: its label where it has one, with the glyph of right or wrong.
+
+    A star is an override, an unequal sign a label that judges disagree on.
+    """
     look = OUTCOMES[row.fate]
-    return Look(look.glyph, (row.label or look.word) + (" *" if row.overridden else ""), look.colour)
+    marks = (" *" if row.overridden else "") + (" ≠" if row.disputed else "")
+    return Look(look.glyph, (row.label or look.word) + marks, look.colour)
 
 
 def _facts(detail: Detail) -> Content:
@@ -97,11 +101,12 @@ def _told(detail: Detail, whole: bool) -> Iterator[Content]:
             yield literal(f"{source}: ", "bold", limit=100) + literal(" | ".join(values), limit=limit)
     if len(detail.siblings) > 1:
         yield _heading("The same example ([ and ] go there)")
+        width = max(len(row.condition) for row in detail.siblings)
         for row in detail.siblings:
             look, here = look_of(row), row.ordinal == detail.row.ordinal
             yield (
                 Content("> " if here else "  ")
-                + literal(f"{row.condition}  ", "bold" if here else "", limit=60)
+                + literal(f"{row.condition:{min(width, 40)}}  ", "bold" if here else "", limit=60)
                 + literal(look, look.colour, limit=60)
                 + literal(f"  {row.answer}", "#909090", limit=120)
             )
