@@ -50,7 +50,7 @@ def runs(draw: st.DrawFn) -> list[tuple[Instance, list[Generation], dict[str, Ve
             Generation(
                 f"{instance.id}#{step}",
                 " ".join(draw(st.lists(WORDS, max_size=3))),
-                draw(st.sampled_from(["stop", "length", "error"])) if step else "stop",  # type: ignore[arg-type]
+                draw(st.sampled_from(["stop", "length", "error"])) if step else "stop",
                 completion_tokens=draw(st.none() | st.integers(0, 3)),
             )
             for step in range(draw(st.integers(0, 2)))

@@ -10,7 +10,6 @@ import pytest
 from textual.pilot import Pilot
 
 from app.store.run import RunStore
-from app.tui import outside
 from app.tui.app import RashomonApp
 from app.tui.screens.label import LabelScreen
 from app.tui.screens.samples import SamplesScreen
@@ -185,8 +184,8 @@ def test_copying_and_opening_outside(stage: Stage, tmp_path: Path, monkeypatch: 
     (build / "media" / media.name).write_bytes(b"no picture")
     folder = make(stage, asked=instances(4, picture=media), data=build)
     begun: list[list[str]] = []
-    monkeypatch.setattr(outside.shutil, "which", lambda program: f"/usr/bin/{program}")
-    monkeypatch.setattr(outside.subprocess, "Popen", lambda command, **_: begun.append(command))
+    monkeypatch.setattr("shutil.which", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr("subprocess.Popen", lambda command, **_: begun.append(command))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await opened(pilot, app, folder)

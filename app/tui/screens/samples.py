@@ -26,7 +26,7 @@ from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.tui.commands import bindings
 from app.tui.outside import open_outside, person
-from app.tui.safe import literal
+from app.tui.safe import harmless, literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.watch import Snapshot
 from app.tui.widgets.override import OverrideDialog, Said
@@ -64,6 +64,7 @@ class SamplesScreen(RashomonScreen):
     SamplesScreen #hint.-wrong { color: $error; }
     SamplesScreen VirtualTable { width: 2fr; }
     SamplesScreen SampleView { width: 3fr; border-left: solid #3a3a3a; }
+    SamplesScreen.-short Picture { display: none; }
     SamplesScreen.-narrow SampleView { display: none; border-left: none; }
     SamplesScreen.-narrow.-detail SampleView { display: block; }
     SamplesScreen.-narrow.-detail VirtualTable { display: none; }
@@ -168,7 +169,10 @@ class SamplesScreen(RashomonScreen):
         self.query_one("#filter", Input).focus()
 
     @on(Input.Changed, "#filter")
-    def _typed(self) -> None:
+    def _typed(self, event: Input.Changed) -> None:
+        typed = harmless(event.value)
+        if typed != event.value:  # what is pasted can hold anything, and an Input shows it as it is
+            event.input.value = typed
         self._tell_hint()
 
     def _tell_hint(self) -> bool:

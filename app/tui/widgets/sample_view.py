@@ -30,7 +30,6 @@ class SampleView(VerticalScroll):
     SampleView { padding: 0 1; width: 1fr; height: 1fr; scrollbar-size: 1 1; }
     SampleView Picture { height: 14; margin-bottom: 1; }
     SampleView Static { height: auto; }
-    .-short SampleView Picture { display: none; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -108,7 +107,7 @@ def _told(detail: Detail, whole: bool) -> Iterator[Content]:
                 Content("> " if here else "  ")
                 + literal(f"{row.condition:{min(width, 40)}}  ", "bold" if here else "", limit=60)
                 + literal(look, look.colour, limit=60)
-                + literal(f"  {row.answer}", "#909090", limit=120)
+                + literal(f"  {row.answer[:40]}", "#909090")
             )
     for number, messages in enumerate(detail.steps, start=1):
         yield _heading("The prompt as sent" + (f", step {number}" if len(detail.steps) > 1 else ""))
