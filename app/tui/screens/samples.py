@@ -110,24 +110,24 @@ class SamplesScreen(RashomonScreen):
             self._seen = seen or ()
             self.reload()
 
-    def reload(self) -> None:
-        """Read the list again; while it is being read, once more afterwards."""
-        if self._loading:
+    def reload(self, *, at_once: bool = False) -> None:
+        """Read the list again; while it is being read, once more afterwards, or ``at_once`` in its place."""
+        if self._loading and not at_once:
             self._stale = True
             return
         self._loading, self._stale = True, False
         query = self.query_text
         self.in_thread(lambda: self._try_to_list(query), self._take, group="list")
 
-    def _try_to_list(self, query: str) -> _Listed | RashomonError:
+    def _try_to_list(self, query: str) -> _Listed | Exception:
         try:
             return _listed(self.folder, query)
-        except RashomonError as error:
+        except (RashomonError, sqlite3.Error) as error:
             return error
 
-    def _take(self, listed: _Listed | RashomonError) -> None:
+    def _take(self, listed: _Listed | Exception) -> None:
         self._loading = False
-        if isinstance(listed, RashomonError):
+        if isinstance(listed, Exception):
             self.rashomon.failed(listed)
             return
         self.listed = listed
@@ -194,7 +194,7 @@ class SamplesScreen(RashomonScreen):
             self.query_text = event.value.strip()
             self.remove_class("-filtering")
             self.table.focus()
-            self.reload()
+            self.reload(at_once=True)
 
     async def action_back(self) -> None:
         if self.has_class("-filtering"):
@@ -279,7 +279,7 @@ class SamplesScreen(RashomonScreen):
         def done(before: Verdict | None) -> None:
             self._overridden.append((shown.row.ordinal, instance, said.person, before))
             self.rashomon.tell(f"{said.label} by {said.person}; u takes it back")
-            self.reload()
+            self.reload(at_once=True)
 
         self.in_thread(lambda: override(folder, said.person, instance, said.label, said.reason), done, group="override")
 
@@ -302,7 +302,7 @@ class SamplesScreen(RashomonScreen):
             if found:
                 if ordinal in self.listed.ordinals:
                     self.table.cursor = self.listed.ordinals.index(ordinal)
-                self.reload()
+                self.reload(at_once=True)
 
         self.in_thread(lambda: take_back(folder, who, instance, before), done, group="override")
 
