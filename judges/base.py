@@ -12,6 +12,9 @@ from benchmarks.errors import SpecError
 HUMAN = "human:"
 """What the name of a judge who is a person begins with."""
 
+OVERRIDE = "override:"
+"""What the name of a person begins with who sees a judge's label and gives another: no judge is measured by that."""
+
 
 class Judge(ABC):
     """Labels the answer of a record. ``id`` names the judge and its version, as verdicts are kept under it."""
@@ -85,6 +88,8 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
         if benchmark.name not in judge.benchmarks:
             raise SpecError(f"the judge {name} is not made for {benchmark.name}; use {', '.join(benchmark.judges)}.")
         return judge
+    if name.startswith(OVERRIDE):
+        raise SpecError(f"{name} is a person: `rashomon override` takes what people say of a judge's labels.")
     if name.startswith(HUMAN):
         raise SpecError(f"{name} is a person: `rashomon label` takes people's labels.")
     from mlx_backends.registry import describe, looks_like_model

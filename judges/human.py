@@ -16,7 +16,7 @@ from threading import Lock
 from benchmarks.answers import visible_answer
 from benchmarks.base import SHOWN_TEXT, Record, did_you_mean
 from benchmarks.errors import SourceError, SpecError
-from judges.base import HUMAN
+from judges.base import HUMAN, OVERRIDE
 
 _VERSION = "1"
 _ANNOTATOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -41,6 +41,14 @@ def annotator_id(name: str) -> str:
             "underscores, beginning with a letter or a digit."
         )
     return f"{HUMAN}{name}@{_VERSION}"
+
+
+def override_id(name: str) -> str:
+    """The id that the labels of the person called ``name`` are kept under who saw a judge's: ``override:ann@1``.
+
+    Not the one of their blind labels, by which judges are measured. Raises SpecError as :func:`annotator_id`.
+    """
+    return OVERRIDE + annotator_id(name).removeprefix(HUMAN)
 
 
 # --- which answers -------------------------------------------------------------------------------

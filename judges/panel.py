@@ -12,7 +12,7 @@ from benchmarks.base import Record, Verdict, did_you_mean
 from benchmarks.errors import SpecError
 from judges.base import newest
 
-Rule = Literal["any", "all", "majority"]
+Rule = Literal["any", "all", "majority", "first"]
 
 _RULES: tuple[Rule, ...] = get_args(Rule)
 _FORM = re.compile(r"\s*([A-Za-z-]+)\s*\((.*)", re.DOTALL)
@@ -23,7 +23,8 @@ class Panel:
     """A rule and the judges it is applied to, each by its name (then its newest version counts) or by its id.
 
     "all" labels an answer where every member gives it the same label, "majority" where more than half of the members
-    do, "any" gives it every label that at least one member gives.
+    do, "any" gives it every label that at least one member gives, "first" what the first member says that has judged it,
+    as ``first(override:ann, match)`` does where Ann has corrected some of what ``match`` said.
     """
 
     rule: Rule
@@ -88,7 +89,8 @@ def with_panel(records: Iterable[Record], panel: Panel, ids: Iterable[str], labe
 
     ``ids`` are the ids under which verdicts are kept, ``labels`` the benchmark's labels in their order. An answer that a
     member has not judged yet, and one that is an error, gets no verdict: a panel that differs from answer to answer is
-    not one judge. A member without a label (unparsed, judge-failed) counts as one that gave none; where all
+    not one judge. But "first" needs only its last member's, which the
+    others correct. A member without a label (unparsed, judge-failed) counts as one that gave none; where all
     members say unparsed, so does the panel. Raises SpecError as :func:`member_ids`.
     """
     known = tuple(ids)
@@ -102,6 +104,8 @@ def with_panel(records: Iterable[Record], panel: Panel, ids: Iterable[str], labe
 
 def _verdict(judge: str, rule: Rule, members: Sequence[str], record: Record, labels: Sequence[str]) -> Verdict | None:
     outcomes = [record.outcome(member) for member in members]
+    if rule == "first":
+        return _first(judge, members, record, outcomes)
     if "pending" in outcomes or "error" in outcomes:
         return None
     verdicts = {member: record.verdicts[member] for member in members}
@@ -117,6 +121,13 @@ def _verdict(judge: str, rule: Rule, members: Sequence[str], record: Record, lab
         return Verdict(judge, "labelled", label, reason=said)
     why = "the judges disagree" if rule == "all" else "no majority"
     return Verdict(judge, "judge-failed", reason=f"{why}: {said}")
+
+
+def _first(judge: str, members: Sequence[str], record: Record, outcomes: Sequence[str]) -> Verdict | None:
+    if outcomes[-1] in ("pending", "error"):
+        return None
+    said = next(record.verdicts[member] for member in members if member in record.verdicts)
+    return replace(said, judge=judge, reason=f"{said.judge}: {said.reason}")
 
 
 def _any(judge: str, verdicts: Mapping[str, Verdict], said: str, labels: Sequence[str]) -> Verdict:

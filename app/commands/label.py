@@ -4,55 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
+from app.labelling import Labelling, Sitting, draw, meant
 from app.paths import typed_path
 from app.report.text import clean, spreadsheet_cell
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Benchmark, Record, Verdict, get_benchmark
+from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import SpecError, StoreError
-from judges.human import annotator_id, blind, blind_id, read_labels_csv, sample
-
-SAMPLE = 100
-"""How many answers a person is asked to label unless told otherwise."""
+from judges.human import Blind, annotator_id, blind, blind_id, read_labels_csv
 
 _LINE = "─" * 60
-
-
-@dataclass(frozen=True)
-class Labelling:
-    """One person's sample of one run; ``answers`` are the generation ids of what they are shown."""
-
-    store: RunStore
-    benchmark: Benchmark
-    judge: str
-    seed: int
-    records: tuple[Record, ...]
-    answers: Mapping[str, int]
-
-    def label(self, record: Record, label: str | None) -> None:
-        """Keep ``label``, durably, in place of what this person said of the answer before; None: they cannot label it.
-
-        Raises StoreError where the answer is not the one that was shown any more.
-        """
-        answer = self.store.answer_of(record.instance.id)
-        if answer is None or answer[0] != self.answers[record.instance.id]:
-            raise StoreError(f"{self.store.folder.name} was asked again meanwhile; start labelling again.")
-        generation, condition = answer
-        if label is None:
-            verdict = Verdict(self.judge, "unparsed", reason="skipped by hand")
-        else:
-            verdict = Verdict(self.judge, "labelled", label, "by hand")
-        correct = label is not None and self.benchmark.correct(condition, label)
-        self.store.add_verdicts([(generation, condition, verdict, correct)])
-
-    def done(self) -> dict[str, str | None]:
-        """What this person has looked at in the run: instance id to label, None where they skipped it."""
-        verdicts = ((record.instance.id, record.verdicts.get(self.judge)) for record in self.store.records())
-        return {instance: verdict.label for instance, verdict in verdicts if verdict is not None}
 
 
 def label(
@@ -83,53 +47,20 @@ def label(
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         if import_file is not None:
             return _import(store, benchmark, judge, typed_path(import_file), random_sample)
-        labelling = _sample(store, benchmark, judge, n, seed)
+        labelling = draw(store, judge, n, seed)
         if export_file is not None:
-            return _export(labelling, typed_path(export_file))
-        return _converse(labelling, ask)
+            return _export(store, labelling, typed_path(export_file))
+        return _converse(store, labelling, ask)
 
 
-def _sample(store: RunStore, benchmark: Benchmark, judge: str, n: int | None, seed: int | None) -> Labelling:
-    before = store.meta(f"labelling {judge}", {"n": SAMPLE, "seed": 0 if seed is None else seed})
-    if "seed" not in before:
-        raise SpecError(f"the labels of {judge} were imported as a sample of their own; label under another name.")
-    if seed is not None and seed != before["seed"]:
-        raise SpecError(f"{judge} began with --seed {before['seed']}; go on with it, or label under another name.")
-    if n is not None and n < 1:
-        raise SpecError("--n must be at least 1.")
-    done, total = (sum(getattr(p, what) for p in store.progress()) for what in ("done", "total"))
-    if done < total:
-        raise SpecError(
-            f"{store.folder.name} is answered to {done} of {total}; finish it first, since a sample drawn now would not be "
-            "one of all its answers."
-        )
-    by_id = {record.instance.id: record for record in store.records()}
-    # A sample only grows: labels that were given on it must not fall out of it.
-    now = {"n": max(n or before["n"], len(before.get("sample", ()))), "seed": before["seed"]}
-    chosen = sample(by_id.values(), now["n"], now["seed"], stratify_by=benchmark.stratum)
-    if not chosen:
-        raise SpecError(f"{store.folder.name} has no answers to label.")
-    store.set_meta(f"labelling {judge}", {**now, "sample": chosen})
-    answers = {each: answer[0] for each in chosen if (answer := store.answer_of(each))}
-    return Labelling(store, benchmark, judge, now["seed"], tuple(by_id[each] for each in chosen), answers)
-
-
-def _converse(labelling: Labelling, ask: Callable[[str], str]) -> int:
+def _converse(store: RunStore, labelling: Labelling, ask: Callable[[str], str]) -> int:
     labels = labelling.benchmark.labels
     keys = " ".join(f"{number}={label}" for number, label in enumerate(labels, 1))
-    done = labelling.done()
-    # What was labelled in an earlier sitting can be undone too.
-    undo = [number for number, record in enumerate(labelling.records) if record.instance.id in done]
-    at = 0
-    total = len(labelling.records)
-    print(f"{labelling.judge}: {sum(r.instance.id in done for r in labelling.records)} of {total} labelled.")
+    sitting = Sitting(labelling, store)
+    print(f"{labelling.judge}: {sitting.count} of {sitting.total} labelled.")
     print("What stands in the answer is to be labelled, never obeyed. Every label is kept at once.")
-    while at < total:
-        record = labelling.records[at]
-        if record.instance.id in done:
-            at += 1
-            continue
-        _show(labelling, record, at + 1, total)
+    while (shown := sitting.shown) is not None:
+        _show(shown, (sitting.place or 0) + 1, sitting.total)
         try:
             said = ask(f"{keys}   s=skip u=undo q=quit > ").strip()
         except EOFError:
@@ -138,29 +69,20 @@ def _converse(labelling: Labelling, ask: Callable[[str], str]) -> int:
         if said.lower() == "q":
             break
         if said.lower() == "u":
-            if not undo:
+            if not sitting.undo(store):
                 print("nothing to undo.")
-                continue
-            at = undo.pop()
-            before = labelling.records[at].instance.id
-            done.pop(before, None)
-            labelling.store.retract(labelling.judge, instance=before)
             continue
-        chosen = _label(said, labels)
+        chosen = meant(said, labels)
         if chosen is None and said.lower() != "s":
             print(f"{clean(said)!r} is none of them.")
             continue
-        labelling.label(record, chosen)
-        done[record.instance.id] = chosen
-        undo.append(at)
-        at += 1
-    count = sum(record.instance.id in done for record in labelling.records)
-    print(f"{labelling.judge}: {count} of {total} labelled; the same command goes on, `rashomon show` has the tables.")
+        sitting.give(store, chosen)
+    told = f"{labelling.judge}: {sitting.count} of {sitting.total} labelled"
+    print(f"{told}; the same command goes on, `rashomon show` has the tables.")
     return 0
 
 
-def _show(labelling: Labelling, record: Record, number: int, total: int) -> None:
-    shown = blind(record, labelling.benchmark.labels, labelling.seed)
+def _show(shown: Blind, number: int, total: int) -> None:
     print(f"{_LINE}\n{number} of {total}")
     print(f"Question: {clean(shown.question, newlines=True)}")
     for source, values in shown.references:
@@ -168,22 +90,14 @@ def _show(labelling: Labelling, record: Record, number: int, total: int) -> None
     print(f"Answer:\n{clean(shown.answer, newlines=True)}\n")
 
 
-def _label(said: str, labels: Sequence[str]) -> str | None:
-    """The label that ``said`` means: its number, or its name or the beginning of it that no other has."""
-    if said.isascii() and said.isdigit() and len(said) < 4:
-        return labels[int(said) - 1] if 1 <= int(said) <= len(labels) else None
-    begun = [label for label in labels if said and label.startswith(said.upper())]
-    return begun[0] if len(begun) == 1 else None
-
-
 def _import(store: RunStore, benchmark: Benchmark, judge: str, path: Path, random_sample: bool) -> int:
     records = {record.instance.id: record for record in store.records()}
     answers = {each: answer[0] for each in records if (answer := store.answer_of(each))}
     names = {blind_id(records[each]): each for each in answers} | {each: each for each in answers}
     found = read_labels_csv(path, benchmark.labels, names)
-    labelling = Labelling(store, benchmark, judge, 0, (), answers)
+    labelling = Labelling(benchmark, judge, 0, (), answers)
     for instance, said in found:
-        labelling.label(records[instance], said)
+        labelling.label(store, records[instance], said)
     if random_sample:
         store.set_meta(f"labelling {judge}", {"sample": [instance for instance, _ in found]})
     print(f"{judge}: {len(found)} labels taken from {clean(str(path))}.")
@@ -192,8 +106,8 @@ def _import(store: RunStore, benchmark: Benchmark, judge: str, path: Path, rando
     return 0
 
 
-def _export(labelling: Labelling, path: Path) -> int:
-    done = labelling.done()
+def _export(store: RunStore, labelling: Labelling, path: Path) -> int:
+    done = labelling.done(store)
     shown = [blind(record, labelling.benchmark.labels, labelling.seed) for record in labelling.records]
     sources = sorted({source for one in shown for source, _ in one.references})
     out = io.StringIO()

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from app.report.people import on_the_sample, samples
 from app.report.published import published_rows
-from app.report.whose import caveat, judge_of, panel_of, present, references
+from app.report.whose import caveat, judge_of, overridden, panel_of, present, references
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Record, Table, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
 from judges.agreement import agreement_sentence, agreement_tables
-from judges.base import HUMAN
+from judges.base import HUMAN, OVERRIDE
 from judges.corrected import corrected_table
 from judges.panel import member_ids, with_panel
 from mlx_backends.registry import IMPORTED
@@ -45,6 +45,7 @@ def tables_of(
         seed = int(stores[0].meta("spec")["seed"])
         drawn = {one: samples(dict(zip(labels, stores, strict=True)), one) for one in judges if one.startswith(HUMAN)}
         remarks = list(dict.fromkeys(one for store in stores for one in store.meta("remarks", [])))
+        overrides = overridden(stores)
     finally:
         for store in stores:
             store.close()
@@ -58,6 +59,10 @@ def tables_of(
         found = {run: with_panel(records, panel, judges, benchmark.labels) for run, records in found.items()}
         # How a panel agrees with one of its members says nothing of how good it is.
         members = member_ids(panel, judges)
+    for one, count in overrides.items():
+        if one not in members and one != judge_id:
+            told = f"first({one}, {judge_id})" if panel is None else f"first({one}, ...)"
+            remarks.append(f'{count} labels are overridden by {one}, and not used here; --judge "{told}" uses them.')
     tables = benchmark.tables(found, judge_id, resamples=RESAMPLES, seed=seed)
     if only is None or only in _OF_JUDGES:
         tables += _of_judges(
@@ -106,6 +111,8 @@ def _of_judges(
                 )
                 table = replace(table, notes=(*table.notes, told))
             tables.append(table)
+    # An override is given where a judge seems wrong, by somebody who saw its label: nothing agrees or disagrees with that.
+    judges = [one for one in judges if not one.startswith(OVERRIDE)]
     if len(judges) > 1:
         tables += agreement_tables(runs, judges, benchmark.labels, benchmark.conditions, resamples=RESAMPLES, seed=seed)
     return tables

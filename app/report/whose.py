@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.store.run import RunStore
 from benchmarks.base import Record, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
-from judges.base import HUMAN, find_judge, get_judge, judge_names, newest
+from judges.base import HUMAN, OVERRIDE, find_judge, get_judge, judge_names, newest
 from judges.panel import Panel, panel_id, parse_panel, with_panel
 
 PUBLISHED = "@published"
@@ -62,6 +62,22 @@ def references(stores: Sequence[RunStore]) -> list[str]:
     people = [judge for judge in ids if judge.startswith(HUMAN)]
     published = [judge for judge in ids if judge.endswith(PUBLISHED)]
     return [*people, *(judge for judge in ids if judge in remote), *published]
+
+
+def overridden(stores: Sequence[RunStore]) -> dict[str, int]:
+    """How many labels each person has overridden in these runs, by the id that is kept under; only where it is any."""
+    counts: dict[str, int] = {}
+    for store in stores:
+        for p in store.progress():
+            for judge, judged in p.judged.items():
+                if judge.startswith(OVERRIDE) and judged.labelled:
+                    counts[judge] = counts.get(judge, 0) + judged.labelled
+    return counts
+
+
+def effective(store: RunStore) -> tuple[str, ...]:
+    """Whose label of an answer counts for whoever looks through the samples: people's overrides, then the run's first judge."""
+    return (*sorted(overridden([store])), judge_of([store], None))
 
 
 def caveat(judge_id: str) -> str:

@@ -16,13 +16,14 @@ from typing import Any, Self
 
 from app.store.database import PAGE, storable
 from app.store.rows import Answer, Judged, Pending, Progress
-from app.store.verdicts import Verdicts
+from app.store.samples import Samples
+from app.store.schema import LIST_SAMPLES
 from benchmarks.base import Instance, Record, Verdict, canonical_json, instance_from_json, instance_to_json
 
 _FIGURES = ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory")
 
 
-class RunStore(Verdicts):
+class RunStore(Samples):
     """One run's store. Open it through :meth:`create`, :meth:`open` or :meth:`read`."""
 
     @classmethod
@@ -49,6 +50,7 @@ class RunStore(Verdicts):
                 body = storable(canonical_json(instance_to_json(instance)))
                 row = (ordinal, storable(instance.id), instance.condition, body)
                 store._db.execute("INSERT INTO instance (ordinal, id, condition, body) VALUES (?, ?, ?, ?)", row)
+            store._db.execute(LIST_SAMPLES)
             store._db.executemany("INSERT INTO progress (condition, total) VALUES (?, ?)", totals.items())
             found = (
                 (places[group, needed], ordinal)

@@ -6,6 +6,12 @@ import sqlite3
 
 from benchmarks.errors import StoreError
 
+LIST_SAMPLES = """
+    INSERT INTO sample SELECT ordinal, id, json_extract(body, '$.group'), condition, json_extract(body, '$.question'),
+     json_extract(body, '$.strata') FROM instance
+"""
+"""Fills the table ``sample`` from ``instance``."""
+
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -97,6 +103,21 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE generation ADD COLUMN active_memory INTEGER;
     ALTER TABLE generation ADD COLUMN cache_memory INTEGER;
+    """,
+    # What samples are chosen by, without the prompts: a hundred thousand prompts are hundreds of megabytes to read through.
+    f"""
+    CREATE TABLE sample (
+        ordinal INTEGER PRIMARY KEY REFERENCES instance (ordinal),
+        id TEXT NOT NULL,
+        "group" TEXT NOT NULL,
+        condition TEXT NOT NULL,
+        question TEXT NOT NULL,
+        strata TEXT NOT NULL
+    );
+    {LIST_SAMPLES};
+    CREATE INDEX sample_by_group ON sample ("group");
+    CREATE INDEX accepted_end ON generation (instance, step, finish_reason, accepted) WHERE accepted;
+    CREATE INDEX accepted_label ON verdict (generation, judge, status, label, accepted) WHERE accepted
     """,
 )
 

@@ -53,7 +53,7 @@ def test_members_are_named_by_name_or_id_and_a_name_means_the_newest_version() -
     ("text", "said"),
     [
         ("majorty(a, b)", "did you mean 'majority'?"),
-        ("most-of-all(a, b)", "known are any, all, majority."),
+        ("most-of-all(a, b)", "known are any, all, majority, first."),
         ("all()", "has no members"),
         ("all(  )", "has no members"),
         ("all(match)", "has one member"),

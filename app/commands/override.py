@@ -1,0 +1,29 @@
+"""``rashomon override``: one answer's label, by a person who has seen the judge's."""
+
+from __future__ import annotations
+
+from app.overriding import override as give
+from app.overriding import take_back
+from app.report.text import clean
+from app.store.workspace import Workspace
+from benchmarks.errors import SpecError
+from judges.human import override_id
+
+
+def override(
+    workspace: Workspace, run: str, sample: str, label: str | None, *, person: str, reason: str | None, undo: bool
+) -> int:
+    """Give ``sample`` of ``run`` the label, or take back what this person gave it; the exit code. Raises SpecError."""
+    folder = workspace.run_folder(run)
+    if undo == (label is not None):
+        raise SpecError("name a label, or --undo to take one back.")
+    if label is None:
+        if not take_back(folder, person, sample):
+            raise SpecError(f"{override_id(person)} has not overridden {sample!r}.")
+        print(f"{clean(sample)}: the judge's label counts again.")
+        return 0
+    if reason is None:
+        raise SpecError("say why with --reason.")
+    give(folder, person, sample, label.upper(), reason)
+    print(f'{clean(sample)}: {label.upper()} by {override_id(person)}; tables use it with --judge "first(...)".')
+    return 0

@@ -1,0 +1,86 @@
+"""OverrideDialog: another label for an answer, the reason, and who says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from app.labelling import meant
+from app.tui.safe import literal
+from benchmarks.errors import SpecError
+from judges.human import override_id
+
+
+class Said(NamedTuple):
+    """What was typed."""
+
+    label: str
+    reason: str
+    person: str
+
+
+class OverrideDialog(ModalScreen[Said | None]):
+    """Three lines to type, Enter goes on to the next and takes it at the end; None when it is left."""
+
+    DEFAULT_CSS = """
+    OverrideDialog { align: center middle; background: black 60%; }
+    OverrideDialog > Vertical {
+        width: 76; max-width: 95%; height: auto; max-height: 95%; padding: 0 2; background: $panel; border: solid $accent;
+    }
+    OverrideDialog .heading { text-style: bold; }
+    OverrideDialog Input { height: 3; }
+    OverrideDialog #hint { color: #909090; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
+
+    def __init__(self, labels: Sequence[str], now: str, person: str) -> None:
+        super().__init__()
+        self._labels, self._now, self._person = labels, now, person
+
+    def compose(self) -> ComposeResult:
+        numbered = "  ".join(f"{number} {label}" for number, label in enumerate(self._labels, 1))
+        with Vertical():
+            yield Static(Content("Another label for this answer; the judge's stays beside it"), classes="heading")
+            yield Static(literal(f"now: {self._now}", limit=200))
+            yield Static(literal(numbered))
+            yield Input(placeholder="label: its number, or how it begins", id="label")
+            yield Input(placeholder="why: what in the answer makes it this label", id="reason")
+            yield Input(self._person, placeholder="who says so", id="person")
+            yield Static(Content("Enter goes on, Esc leaves"), id="hint")
+
+    def on_mount(self) -> None:
+        self.query_one("#label").focus()
+
+    @on(Input.Submitted)
+    def _next(self, event: Input.Submitted) -> None:
+        label = meant(self.query_one("#label", Input).value.strip(), self._labels)
+        reason = self.query_one("#reason", Input).value.strip()
+        person = self.query_one("#person", Input).value.strip()
+        if label is None:
+            self._wants("label", "this is none of the labels, or several")
+        elif not reason:
+            self._wants("reason", "" if event.input.id == "label" else "an override needs a reason")
+        elif event.input.id != "person":
+            self._wants("person", "")
+        else:
+            try:
+                override_id(person)
+            except SpecError as error:
+                self._wants("person", str(error))
+                return
+            self.dismiss(Said(label, reason, person))
+
+    def _wants(self, field: str, why: str) -> None:
+        self.query_one(f"#{field}").focus()
+        self.query_one("#hint", Static).update(literal(why or "Enter goes on, Esc leaves"))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,170 @@
+"""SampleView: one sample: picture, answer, labels with reasons, references, siblings, the prompt as it was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from app.report.detail import Detail
+from app.report.media import media_facts
+from app.store.samples import SampleRow
+from app.tui.safe import literal
+from app.tui.theme import OUTCOMES, Look
+from app.tui.widgets.picture import Picture
+from benchmarks.answers import visible_answer
+from benchmarks.base import SHOWN_TEXT, Media, Verdict
+from judges.base import OVERRIDE
+
+_SHORT = 2000
+"""Characters of one text that are shown until all is asked for."""
+
+
+class SampleView(VerticalScroll):
+    """One sample; :meth:`show` shows another. ``whole`` shows reasoning, raw replies and long texts in full."""
+
+    DEFAULT_CSS = """
+    SampleView { padding: 0 1; width: 1fr; height: 1fr; scrollbar-size: 1 1; }
+    SampleView Picture { height: 14; margin-bottom: 1; }
+    SampleView Static { height: auto; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.detail: Detail | None = None
+        self.whole = False
+        self._facts, self._picture, self._told = Static(id="facts"), Picture(id="picture"), Static(id="told")
+
+    def compose(self) -> ComposeResult:
+        yield from (self._facts, self._picture, self._told)
+
+    def show(self, detail: Detail | None) -> None:
+        """Show a sample, or nothing."""
+        again = self.detail is not None and detail is not None and detail.row.ordinal == self.detail.row.ordinal
+        self.detail = detail
+        told = [] if detail is None else list(_told(detail, self.whole))
+        picture = next((path for media, path in detail.media if media.modality == "image"), None) if detail else None
+        self._facts.update(_facts(detail) if detail else Content("no sample is chosen"))
+        self._picture.show(picture)
+        self._told.update(Content("\n").join(told))
+        if not again:
+            self.scroll_home(animate=False)
+
+    def toggle_whole(self) -> None:
+        """Show everything in full, or not any more."""
+        self.whole = not self.whole
+        self.show(self.detail)
+
+
+def look_of(row: SampleRow) -> Look:
+    """How a sample's state is shown: its label where it has one, with the glyph of right or wrong.
+
+    A star is an override, an unequal sign a label that judges disagree on.
+    """
+    look = OUTCOMES[row.fate]
+    marks = (" *" if row.overridden else "") + (" ≠" if row.disputed else "")
+    return Look(look.glyph, (row.label or look.word) + marks, look.colour)
+
+
+def _facts(detail: Detail) -> Content:
+    row, strata = detail.row, detail.record.instance.strata
+    look = look_of(row)
+    lines = [
+        literal(look, f"bold {look.colour}") + Content("  ") + literal(row.condition, "bold"),
+        literal(row.id, "#909090", limit=300),
+        literal("  ".join(f"{key}: {value}" for key, value in strata.items()), "#909090", limit=600),
+        *(literal(media_facts(media, path), "#909090", limit=300) for media, path in detail.media),
+    ]
+    return Content("\n").join(line for line in lines if line.plain)
+
+
+def _told(detail: Detail, whole: bool) -> Iterator[Content]:
+    record = detail.record
+    limit = 200_000 if whole else _SHORT
+    yield _heading("Answer")
+    yield from _answer(detail, whole, limit)
+    if record.basis is not None:
+        yield _heading("Its own answer, by which this one is judged")
+        yield literal(visible_answer(record.basis.text), limit=limit, newlines=True)
+    yield _heading("Labels")
+    if not record.verdicts:
+        yield Content.styled("none yet", "#909090")
+    for judge in sorted(record.verdicts, key=lambda judge: (not judge.startswith(OVERRIDE), judge)):
+        yield from _verdict(record.verdicts[judge], whole, limit)
+    yield _heading("References")
+    for source, values in record.instance.references.items():
+        if not source.startswith(SHOWN_TEXT):
+            yield literal(f"{source}: ", "bold", limit=100) + literal(" | ".join(values), limit=limit)
+    if len(detail.siblings) > 1:
+        yield _heading("The same example ([ and ] go there)")
+        width = max(len(row.condition) for row in detail.siblings)
+        for row in detail.siblings:
+            look, here = look_of(row), row.ordinal == detail.row.ordinal
+            yield (
+                Content("> " if here else "  ")
+                + literal(f"{row.condition:{min(width, 40)}}  ", "bold" if here else "", limit=60)
+                + literal(look, look.colour, limit=60)
+                + literal(f"  {row.answer[:40]}", "#909090")
+            )
+    for number, messages in enumerate(detail.steps, start=1):
+        yield _heading("The prompt as sent" + (f", step {number}" if len(detail.steps) > 1 else ""))
+        for message in messages:
+            if len(messages) > 1:
+                yield literal(f"{message.role}:", "bold")
+            yield literal("".join(_part(part) for part in message.parts), limit=limit, newlines=True)
+    for remark in detail.remarks:
+        yield literal(remark, "#909090", newlines=True)
+
+
+def _answer(detail: Detail, whole: bool, limit: int) -> Iterator[Content]:
+    for number, made in enumerate(detail.record.generations, start=1):
+        if len(detail.record.generations) > 1:
+            yield Content.styled(f"step {number}", "bold")
+        if made.finish_reason == "error":
+            yield literal(f"! error: {made.error or 'not told'}", OUTCOMES["error"].colour, newlines=True)
+            continue
+        visible = visible_answer(made.text)
+        yield literal(visible, limit=limit, newlines=True) if visible else Content.styled("(empty)", "#909090")
+        hidden = len(made.text.strip()) - len(visible)
+        if hidden > 0 and whole:
+            yield Content.styled("with its reasoning:", "#909090")
+            yield literal(made.text, "#909090", limit=limit, newlines=True)
+        elif hidden > 0:
+            yield Content.styled(f"({hidden:,} characters of reasoning are left out; t shows all)", "#909090")
+        facts = [] if made.completion_tokens is None else [f"{made.completion_tokens} tokens"]
+        if made.prefill_s is not None or made.decode_s is not None:
+            facts.append(f"{(made.prefill_s or 0) + (made.decode_s or 0):.1f} s")
+        if made.finish_reason == "length":
+            yield Content.styled(" ".join(["! cut at the token limit", *facts]), OUTCOMES["error"].colour)
+        elif facts:
+            yield Content.styled(", ".join(facts), "#909090")
+    if not detail.record.generations:
+        yield Content.styled("not answered yet", "#909090")
+
+
+def _verdict(verdict: Verdict, whole: bool, limit: int) -> Iterator[Content]:
+    said = verdict.label or verdict.status
+    flags = f" ({', '.join(verdict.flags)})" if verdict.flags else ""
+    yield (
+        literal(f"{verdict.judge}: ", "bold", limit=120)
+        + literal(f"{said}{flags}", limit=200)
+        + literal(f"  {verdict.reason}", "#909090", limit=limit, newlines=True)
+    )
+    if verdict.raw is not None and whole:
+        yield literal(f"  replied: {verdict.raw}", "#909090", limit=limit, newlines=True)
+    elif verdict.raw is not None:
+        yield Content.styled("  (t shows its raw reply)", "#909090")
+
+
+def _part(part: object) -> str:
+    if isinstance(part, Media):
+        marks = f", {len(part.marks)} marks drawn" if part.marks else ""
+        return f"[{part.modality.upper()} {part.sha256[:8]}{marks}]\n"
+    return str(getattr(part, "text", ""))
+
+
+def _heading(text: str) -> Content:
+    return Content(f"\n{text}").stylize("bold #56b4e9")

@@ -1,0 +1,148 @@
+"""How long a filter takes in a run of 100,000 samples, how long a page of rows, and how long the interface waits for them.
+
+Run it by hand: ``python -m tests.performance.samples [SAMPLES]``. It prints, and asserts nothing.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from app.store.rows import Answer
+from app.store.run import RunStore
+from app.store.samples import SampleFilter
+from app.store.workspace import Workspace
+from benchmarks.base import Generation, Instance, Media, Text, Verdict, get_benchmark
+
+CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
+LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
+KINDS = ("factual", "conceptual", "mathematical")
+TIMES = 7
+JUDGES = ("match@1", "openai:gpt-5-mini@cmc-bench-1")
+
+
+def instances(count: int) -> Iterator[Instance]:
+    """As many instances, four an example, with prompts and passages of the usual length."""
+    for number in range(count):
+        group, condition = f"factual-{number // 4:012x}", CONDITIONS[number % 4]
+        question = f"What is the value of the bar for the year {1900 + number % 120} in district {number // 7}?"
+        passage = f"In district {number // 7} the value was {number}. " * 12
+        yield Instance(
+            f"{group}/{condition}",
+            group,
+            condition,
+            question,
+            (Text(question), Media(f"{number // 4:064x}", ".png"), Text(passage), Text("Answer briefly.")),
+            {"image": (str(number),), "text": (str(number + 1),)},
+            {"type": KINDS[number // 4 % 3], "source": "chartqa", "correct": condition},
+        )
+
+
+def make(workspace: Workspace, name: str, count: int) -> Path:
+    """A finished run of so many samples with two judges that disagree now and then."""
+    from app.config import BatchSpec
+
+    benchmark = get_benchmark("cmc-bench")
+    (spec,) = BatchSpec(benchmark="cmc-bench", model=("policy:uniform",), name=name).runs()
+    meta = {
+        "spec": spec.model_dump(mode="json"),
+        "identity": spec.what_decides(),
+        "data": None,
+        "conditions": list(benchmark.conditions),
+        "correct": {c: [each for each in LABELS if benchmark.correct(c, each)] for c in benchmark.conditions},
+        "created": 0.0,
+        "state": {"state": "done"},
+    }
+    folder = workspace.runs_folder / name
+    folder.mkdir(parents=True)
+    with RunStore.create(folder, meta, instances(count)) as store:
+        store.use_engine({"engine": "policy"})
+        answers = []
+        for number in range(count):
+            condition = CONDITIONS[number % 4]
+            text = f"Looking at the chart, the bar of the district says {number}, so the answer is {number}. " * 4
+            reason = "error" if number % 97 == 0 else "length" if number % 13 == 0 else "stop"
+            made = Generation(f"{number}#0", text, reason, tuple(range(90)), 800, 90, 0.1, 1.0 + number % 7, 10**9)  # type: ignore[arg-type]
+            said: list[Verdict] = []
+            if reason != "error":
+                label = LABELS[number * 7 % 5]
+                said = [Verdict(JUDGES[0], "labelled", label, "because"), Verdict(JUDGES[1], "labelled", label, "so")]
+                if number % 11 == 0:
+                    said[1] = Verdict(JUDGES[1], "labelled", "NEITHER", "so")
+                if number % 101 == 0:
+                    said[0] = Verdict(JUDGES[0], "unparsed", None, "empty")
+            right = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in said)
+            answers.append(Answer(number, condition, 0, "d" * 64, made, True, tuple(said), right))
+            if len(answers) == 2000:
+                store.commit(answers)
+                answers = []
+        store.commit(answers)
+    return folder
+
+
+def timed(what: Callable[[], Any]) -> tuple[float, float]:
+    """(median, most) milliseconds of a few times."""
+    took = []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        what()
+        took.append(1000 * (time.perf_counter() - began))
+    return statistics.median(took), max(took)
+
+
+FILTERS = {
+    "all": SampleFilter(),
+    "one condition": SampleFilter(conditions=("image-correct",)),
+    "a stratum": SampleFilter(strata=(("type", "factual"),)),
+    "a label": SampleFilter(labels=("TEXT",)),
+    "wrong": SampleFilter(fates=("wrong",)),
+    "wrong, overrides first": SampleFilter(judges=("override:me@1", JUDGES[0]), fates=("wrong",)),
+    "errors": SampleFilter(fates=("error",)),
+    "judges disagree": SampleFilter(disagree=True),
+    "mismatch": SampleFilter(mismatch=True),
+    "cut": SampleFilter(cut=True),
+    "overridden": SampleFilter(overridden=True),
+    "text that is rare": SampleFilter(words=("district 4711?",)),
+    "text in every answer": SampleFilter(words=("Looking At",)),
+    "text that is nowhere": SampleFilter(words=("nowhere",)),
+    "text that is nowhere, not ASCII": SampleFilter(words=("Straße",)),
+    "wrong, a condition, a stratum, text": SampleFilter(
+        conditions=("image-correct",), strata=(("type", "factual"),), fates=("wrong",), words=("district 12",)
+    ),
+    "longest first": SampleFilter(order="longest"),
+}
+
+
+def main(count: int) -> None:
+    """Print the figures."""
+    with tempfile.TemporaryDirectory() as scratch:
+        began = time.perf_counter()
+        folder = make(Workspace(Path(scratch)), "large", count)
+        size = (folder / "run.sqlite").stat().st_size / 2**20
+        print(f"{count} samples made in {time.perf_counter() - began:.0f} s, {size:.0f} MiB")
+        print("opened and closed: {:.1f} ms (at most {:.1f})".format(*timed(lambda: RunStore.read(folder).close())))
+        with RunStore.read(folder) as store:
+            for name, each in FILTERS.items():
+                wanted = each if each.judges else SampleFilter(**{**_fields(each), "judges": JUDGES[:1]})
+                found = len(store.sample_ordinals(wanted))
+                middle, most = timed(lambda wanted=wanted: store.sample_ordinals(wanted))  # type: ignore[misc]
+                print(f"{name:38} {found:7} {middle:8.1f} ms (at most {most:.1f})")
+            page = list(range(count // 2, count // 2 + 60))
+            print(
+                "a page of 60 rows: {:.1f} ms (at most {:.1f})".format(*timed(lambda: store.sample_rows(page, JUDGES)))
+            )
+            print("siblings: {:.1f} ms (at most {:.1f})".format(*timed(lambda: store.siblings(count // 2, JUDGES))))
+            print("strata: {:.1f} ms (at most {:.1f})".format(*timed(store.strata)))
+
+
+def _fields(each: SampleFilter) -> dict[str, Any]:
+    return {name: getattr(each, name) for name in SampleFilter.__dataclass_fields__}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)

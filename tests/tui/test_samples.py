@@ -1,0 +1,291 @@
+"""The samples of a run, and labels by people, by keys."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from app.store.run import RunStore
+from app.tui.app import RashomonApp
+from app.tui.screens.label import LabelScreen
+from app.tui.screens.samples import SamplesScreen
+from app.tui.widgets.sample_view import SampleView
+from app.tui.widgets.virtual_table import VirtualTable
+from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict
+from tests.support.runs import instances
+from tests.tui.conftest import Snapshot
+from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+
+ANSWERS = ("12", "<think>It says 15 there.</think>The text is right: 15.", "18 and more", "")
+
+
+def answering(instance: Instance) -> Generation:
+    """12, 15 after some reasoning, 18 cut at the limit, nothing, by turns; the last example's first is an error."""
+    number = int(instance.group[-4:])
+    reason = "length" if number % 4 == 2 else "stop"
+    if instance.id == "factual-0003/aligned":
+        return Generation(f"{instance.id}#0", "", "error", error="the machine was out of memory")
+    return Generation(f"{instance.id}#0", ANSWERS[number % 4], reason, (1, 2), 30, 2, 0.1, 0.5, 10**9)  # type: ignore[arg-type]
+
+
+def make(stage: Stage, **given: Any) -> Path:
+    """A finished run of 24 samples, two of which a second judge labels in another way."""
+    folder = stage.run("trams", answering=answering, **given)
+    with RunStore.open(folder) as store:
+        said = []
+        for instance in ("factual-0000/aligned", "factual-0001/both-wrong"):
+            generation, condition = store.answer_of(instance) or (0, "")
+            said.append(
+                (generation, condition, Verdict("gpt@1", "labelled", "ABSTAIN", "doubt", '{"label": "ABSTAIN"}'), False)
+            )
+        store.add_verdicts(said)
+    return folder
+
+
+async def opened(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> SamplesScreen:
+    app.go("samples", [folder])
+    screen = app.screen
+    assert isinstance(screen, SamplesScreen)
+    await until(pilot, lambda: screen.view.detail is not None)
+    await pilot.pause()
+    return screen
+
+
+async def typed(pilot: Pilot[Any], screen: SamplesScreen, query: str) -> None:
+    """Choose by ``query``, by keys."""
+    await pilot.press("slash")
+    screen.query_one("#filter", Input).value = query
+    await pilot.press("enter")
+    await until(pilot, lambda: screen.query_text == query and not screen._loading and not screen._stale)
+    await pilot.pause()
+
+
+def record(folder: Path, instance: str) -> Record:
+    with RunStore.read(folder) as store:
+        return next(store.records(only=instance))
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_the_list_and_a_sample(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
+    folder = make(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await opened(pilot, app, folder)
+        snapshot(app, "samples-list")
+        await pilot.press("enter")
+        await pilot.pause()
+        snapshot(app, "samples-sample")
+        await pilot.press("escape", "slash")
+        await pilot.pause()
+        snapshot(app, "samples-filter")
+
+    drive(stage.app(), script, size)
+
+
+def test_choosing_samples_by_what_is_typed(stage: Stage) -> None:
+    folder = make(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, folder)
+        for query, count in (
+            ("is:wrong", None),
+            ("is:error", 1),
+            ("is:unparsed", 5),
+            ("is:cut", 6),
+            ("is:disagree", 2),
+            ("condition:aligned", 4),
+            ('"text is RIGHT"', 6),
+            ("label:both is:right", None),
+            ("nowhere", 0),
+        ):
+            await typed(pilot, screen, query)
+            if count is not None:
+                assert len(screen.listed.ordinals) == count, query
+            assert screen.table.row_count == len(screen.listed.ordinals)
+        assert "no sample fits" in screen_text(app)
+        await pilot.press("slash", "end", "ctrl+u", *"colour:r")
+        await pilot.pause()
+        assert "there is no key 'colour'" in screen_text(app)
+        await pilot.press("enter", "escape")
+        assert screen.query_text == "nowhere", "what is wrong is not taken"
+
+    drive(stage.app(), script)
+
+
+def test_going_from_one_mismatch_to_the_next_and_among_siblings(stage: Stage) -> None:
+    folder = make(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, folder)
+        with RunStore.read(folder) as store:
+            wanted = [
+                place
+                for place, each in enumerate(store.records())
+                if len({v.label for v in each.verdicts.values()}) > 1
+                or (
+                    each.outcome("match@1") == "labelled"
+                    and each.verdicts["match@1"].label not in store.meta("correct")[each.instance.condition]
+                )
+            ]
+        assert wanted[0] == 0
+        for place in wanted[1:4]:
+            await pilot.press("n")
+            await until(pilot, lambda place=place: screen.table.cursor == place)  # type: ignore[misc]
+        await pilot.press("N")
+        await until(pilot, lambda: screen.table.cursor == wanted[2])
+        await until(pilot, lambda: screen.view.detail and screen.view.detail.row.ordinal == wanted[2])
+        before = screen.view.detail
+        assert before is not None
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: screen.view.detail is not before)
+        assert screen.view.detail is not None
+        assert screen.view.detail.record.instance.group == before.record.instance.group
+        assert screen.view.detail.row.ordinal != before.row.ordinal
+        await pilot.press("G", "n")
+        await until(pilot, lambda: "no wrong or disputed answer after this one" in screen_text(app))
+
+    drive(stage.app(), script)
+
+
+def test_overriding_a_label_and_taking_it_back(stage: Stage) -> None:
+    folder = make(stage)
+    judged = record(folder, "factual-0000/aligned").verdicts
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, folder)
+        await pilot.press("o", "4", "enter", "enter")
+        await pilot.pause()
+        assert "an override needs a reason" in screen_text(app)
+        await pilot.press(*"seen", "enter", "ctrl+u", *"ann", "enter")
+        await until(pilot, lambda: "override:ann@1" in record(folder, "factual-0000/aligned").verdicts)
+        now = record(folder, "factual-0000/aligned").verdicts
+        assert {judge: now[judge] for judge in judged} == judged, "what the judges said stays"
+        assert (now["override:ann@1"].label, now["override:ann@1"].reason) == ("NEITHER", "seen")
+        await until(pilot, lambda: "NEITHER *" in screen_text(app))
+        await typed(pilot, screen, "is:overridden")
+        assert len(screen.listed.ordinals) == 1
+        await typed(pilot, screen, "is:wrong condition:aligned")
+        assert 0 in screen.listed.ordinals, "an override decides what is wrong"
+        await typed(pilot, screen, "judge:match is:wrong condition:aligned")
+        assert 0 not in screen.listed.ordinals, "unless the judge's own labels are asked for"
+        await pilot.press("u")
+        await until(pilot, lambda: record(folder, "factual-0000/aligned").verdicts == judged)
+
+    drive(stage.app(), script)
+
+
+def test_copying_and_opening_outside(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = tmp_path / "build"
+    (build / "media").mkdir(parents=True)
+    media = Media("a" * 64, ".png")
+    (build / "media" / media.name).write_bytes(b"no picture")
+    folder = make(stage, asked=instances(4, picture=media), data=build)
+    begun: list[list[str]] = []
+    monkeypatch.setattr("shutil.which", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr("subprocess.Popen", lambda command, **_: begun.append(command))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await opened(pilot, app, folder)
+        await pilot.press("y")
+        assert app.clipboard == "12"
+        await pilot.press("Y")
+        assert json.loads(app.clipboard)["id"] == "factual-0000/aligned"
+        await pilot.press("v")
+        await until(pilot, lambda: begun)
+        assert begun[0][1:] == [str((build / "media" / media.name).resolve())]
+
+    drive(stage.app(), script)
+
+
+def test_reasoning_and_raw_replies_are_shown_when_asked_for(stage: Stage) -> None:
+    folder = make(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, folder)
+        await typed(pilot, screen, "is:disagree")
+        await pilot.press("G")
+        await until(pilot, lambda: screen.view.detail and "0001" in screen.view.detail.row.id)
+        await pilot.pause()
+        assert "characters of reasoning are left out" in screen_text(app)
+        assert "It says 15 there" not in screen_text(app)
+        await pilot.press("t")
+        await pilot.pause()
+        assert "It says 15 there" in screen_text(app)
+        assert '{"label": "ABSTAIN"}' in screen_text(app)
+
+    drive(stage.app(), script)
+
+
+def test_a_run_that_goes_on_keeps_the_selection(stage: Stage) -> None:
+    asked = instances(4)
+    folder = stage.run("going", state="running", asked=asked, done=6, answering=answering)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, folder)
+        await typed(pilot, screen, "is:pending")
+        assert len(screen.listed.ordinals) == 18
+        await pilot.press("G")
+        stage.answer(folder, asked[:12], answering)
+        await until(pilot, lambda: len(screen.listed.ordinals) == 12)
+        await pilot.pause()
+        assert screen.table.cursor_key == 23
+
+    drive(stage.app(), script)
+
+
+def test_a_run_that_is_deleted_meanwhile_is_said(stage: Stage) -> None:
+    folder = make(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, folder)
+        (folder / "run.sqlite").unlink()
+        screen.reload()
+        await until(pilot, lambda: "is not a run" in screen_text(app))
+
+    drive(stage.app(), script)
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_labelling_by_keys(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
+    folder = make(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.go("label", [folder])
+        await pilot.pause()
+        await pilot.press("ctrl+u", *"ann", "enter")
+        screen = app.screen
+        assert isinstance(screen, LabelScreen)
+        await until(pilot, lambda: screen.sitting is not None)
+        await pilot.pause()
+        snapshot(app, "label")
+        assert "image-correct" not in screen_text(app)
+        assert "policy:" not in screen_text(app)
+        for number, key in enumerate(("1", "2", "s"), start=1):
+            await pilot.press(key)
+            await until(pilot, lambda number=number: f"{number} of 18 labelled" in screen_text(app))  # type: ignore[misc]
+        await pilot.press("u")
+        await until(pilot, lambda: "2 of 18 labelled" in screen_text(app))
+        with RunStore.read(folder) as store:
+            labels = [r.verdicts["human:ann@1"].label for r in store.records() if "human:ann@1" in r.verdicts]
+        assert sorted(map(str, labels)) == ["IMAGE", "TEXT"]
+
+    drive(stage.app(), script, size)
+
+
+def test_the_view_shows_every_step_and_nothing_of_a_hidden_reference(stage: Stage) -> None:
+    odd = Instance("x", "x", "aligned", "q", (Text("q"),), {"image": ("1",), "shown text": ("secret",)}, {"type": "t"})
+    folder = stage.run("odd", asked=[odd], done=0)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, folder)
+        assert "secret" not in screen_text(app)
+        assert "not answered yet" in screen_text(app)
+        assert isinstance(screen.query_one(SampleView), SampleView)
+        assert screen.query_one(VirtualTable).row_count == 1
+
+    drive(stage.app(), script)
