@@ -1,7 +1,7 @@
 """What others can do to a run that a process works on: pause it, let it go on, stop it.
 
 A pause is a file in the run's folder, so that it needs no channel to the worker and outlives whoever asked for it: the worker
-looks at it between answers (see :mod:`app.engine.pausing`), `touch` makes it and `rm` lifts it.
+looks at it between answers, `touch` makes it and `rm` lifts it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import signal
 from pathlib import Path
 
 from app.locks import FileLock
+from app.store.workspace import PAUSE
 from benchmarks.errors import StoreError
-
-PAUSE = "pause"
-"""The file in a run's folder that pauses it while it is there."""
 
 
 def worker_of(folder: Path) -> int | None:
@@ -49,6 +47,12 @@ def unpause(folder: Path) -> bool:
     except OSError as error:
         raise StoreError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
     return worker_of(folder) is not None
+
+
+def forget_pause(folder: Path) -> None:
+    """Lift a pause that nobody waits at any more: whoever starts a run wants it to go on. Raises StoreError."""
+    if worker_of(folder) is None:
+        unpause(folder)
 
 
 def stop_run(folder: Path) -> None:
