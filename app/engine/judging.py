@@ -46,7 +46,8 @@ def judge_answers(
     """Ask ``judge`` about every answer it has not judged, ``width`` at a time; while ``more()``, wait for further answers.
 
     Verdicts are committed as they come. When ``stop`` says so, what was asked and not answered is dropped, to be asked again
-    another time. While ``paused()`` no further answer is asked about. Raises BudgetError where the ceiling is reached; all verdicts until then are kept.
+    another time. While ``paused()`` no further answer is asked about. Raises BudgetError where the ceiling is reached; all
+    verdicts until then are kept.
     """
     waiting = _cases(store, judge, more)
     capacity = min(backend.capacity, width or backend.capacity)

@@ -214,9 +214,7 @@ class Worker:
                     self._prove(store, backend, first_judgements(store, judge, FIRST_REQUESTS))
                 self._note(store, "judging", f"by {judge.id}")
                 paused = partial(is_paused, store.folder)
-                judge_answers(
-                    store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused
-                )
+                judge_answers(store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused)
 
     def _forget_failures(self, store: RunStore, judge: Judge) -> None:
         """Set aside what ``judge`` failed on, if that is to be tried again; only now that it can be."""

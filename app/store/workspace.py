@@ -188,7 +188,10 @@ def _as_it_is(folder: Path, noted: RunSummary) -> RunSummary:
     if noted.problem is not None:
         return noted
     state = run_state(folder, noted.state, noted.progress)
-    return replace(noted, state=state, note="" if state == "done" else noted.note)
+    note = "" if state == "done" else noted.note
+    if state == "interrupted" != noted.state:
+        note = "the process that worked on it is gone without a word; every answer reported done is safe"
+    return replace(noted, state=state, note=note)
 
 
 def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:

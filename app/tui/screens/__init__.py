@@ -28,4 +28,10 @@ class Entry(NamedTuple):
         return found
 
 
-SCREENS: dict[str, Entry] = {entry.name: entry for entry in (Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),)}
+SCREENS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),
+        Entry("live", "Live run", "app.tui.screens.live:LiveScreen", "run"),
+    )
+}
