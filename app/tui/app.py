@@ -78,9 +78,8 @@ class RashomonApp(App[int]):
 
     def on_rashomon_app_looked(self, message: Looked) -> None:
         self.snapshot = message.snapshot
-        screen = self.screen
-        if isinstance(screen, RashomonScreen) and screen.is_mounted:
-            screen.changed(self.snapshot)
+        if self.screen_stack and isinstance(self.screen, RashomonScreen):
+            self.screen.look()
 
     def _ended_jobs(self) -> None:
         for job in self.jobs.ended():

@@ -67,7 +67,7 @@ def test_every_state_with_glyph_and_word(size: tuple[int, int], stage: Stage, sn
         snapshot(app, "runs-states")
         await pilot.press("k", "g", "j")
         snapshot(app, "runs-states-failed")
-        await pilot.press("g", "enter")
+        await pilot.press("G", "enter")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
         assert "damaged" in screen_text(app)
 

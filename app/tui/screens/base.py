@@ -45,6 +45,8 @@ class RashomonScreen(Screen[Any]):
     def __init__(self) -> None:
         super().__init__()
         self._then: dict[Worker[Any], Callable[[Any], None]] = {}
+        self.ready = False
+        """Whether its widgets are there."""
 
     @property
     def rashomon(self) -> RashomonApp:
@@ -78,10 +80,16 @@ class RashomonScreen(Screen[Any]):
         self.query_one("#title", Static).update(self.heading())
 
     def on_mount(self) -> None:
+        # Textual calls the on_mount of a subclass before this one by itself: no super().
+        self.ready = True
         self.changed(self.rashomon.snapshot)
 
     def on_screen_resume(self) -> None:
-        if self.is_mounted:
+        self.look()
+
+    def look(self) -> None:
+        """Hand over the workspace as it is now, if there is something to show it in."""
+        if self.ready:
             self.changed(self.rashomon.snapshot)
 
     def in_thread(self, work: Callable[[], T], then: Callable[[T], None], *, group: str = "work") -> None:

@@ -105,7 +105,6 @@ class LiveScreen(RashomonScreen):
             yield Static(id="log-text")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(VirtualTable).focus()
 
     # --- what is shown ---------------------------------------------------------------------------
@@ -125,7 +124,7 @@ class LiveScreen(RashomonScreen):
             self._look()
 
     def on_resize(self) -> None:
-        if self.is_mounted and self._run is not None:
+        if self.ready:
             self._show()
 
     def _look(self) -> None:
@@ -219,9 +218,9 @@ class LiveScreen(RashomonScreen):
         limit, now = self._seen.memory_limit, self._seen.newest.memory
         told = f" peak {peak / 1e9:.2f} of {limit / 1e9:.1f} GB"
         if now.active is not None:
-            told += f", in use {now.active / 1e9:.2f}"
+            told += f", now {now.active / 1e9:.2f}"
         if now.cache is not None:
-            told += f", kept for use again {now.cache / 1e9:.2f}"
+            told += f" and {now.cache / 1e9:.2f} kept"
         return [("memory ", ""), *gauge(peak, limit, 16), (told, "")]
 
     def _remarks(self, newest: Newest) -> list[str]:

@@ -80,7 +80,6 @@ class RunsScreen(RashomonScreen):
         yield Static(id="about")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(VirtualTable).focus()
 
     # --- what is shown ---------------------------------------------------------------------------
@@ -112,8 +111,7 @@ class RunsScreen(RashomonScreen):
         return _NARROW if width < 100 else _WIDE if width < 150 else _VERY_WIDE
 
     def on_resize(self, event: events.Resize) -> None:
-        if self.is_mounted:
-            self.changed(self.rashomon.snapshot)
+        self.look()
 
     def _offer(self, runs: Sequence[RunNow]) -> None:
         if len(runs) == 1:
