@@ -84,6 +84,7 @@ class LiveScreen(RashomonScreen):
         self._seen: _Seen | None = None
         self._looking = False
         self._again = False
+        self._height = 0
 
     @cached_property
     def _benchmark(self) -> Benchmark:
@@ -113,12 +114,13 @@ class LiveScreen(RashomonScreen):
         run = snapshot.run(self.folder.name)
         if run is None and snapshot.looked:
             self._run = None
-            self.query_one("#state", Static).update(Content("this run is gone; Esc goes back"))
+            self.put("#state", Content("this run is gone; Esc goes back"))
             return
         if run == self._run or run is None:
             return
+        if self._run is None or self._run.summary.state != run.summary.state:
+            self.refresh_bindings()
         self._run = run
-        self.refresh_bindings()
         self._show()
         if run.summary.problem is None:
             self._look()
@@ -157,14 +159,16 @@ class LiveScreen(RashomonScreen):
         if run is None:
             return
         self.retitle()
-        self.query_one("#state", Static).update(Content("\n").join(self._state(run)))
+        self.put("#state", Content("\n").join(self._state(run)))
         if run.summary.problem is not None:
             return
         columns = _NARROW if self.size.width < 100 else _WIDE
         rows = [self._row(p, run.summary, columns) for p in run.summary.progress]
         table = self.query_one(VirtualTable)
         table.show(len(rows), lambda first, count: rows[first : first + count], columns=columns)
-        table.styles.height = min(len(rows) + 1, max(4, self.size.height // 2 - 5))
+        height = min(len(rows) + 1, max(4, self.size.height // 2 - 5))
+        if self._height != height:
+            self._height = table.styles.height = height
         seen = self._seen
         if seen is None:
             return
@@ -172,9 +176,10 @@ class LiveScreen(RashomonScreen):
         for labels in seen.newest.labels.values():
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
-        self.query_one("#legend", Static).update(_content(legend(counts, self._benchmark.labels)))
+        self.put("#legend", _content(legend(counts, self._benchmark.labels)))
         self.query_one(NewestAnswer).show(seen.newest, self._benchmark)
-        self.query_one("#log-text", Static).update(literal(seen.log or "the log is empty", limit=10**6, newlines=True))
+        if self.has_class("-log"):
+            self.put("#log-text", literal(seen.log or "the log is empty", limit=10**6, newlines=True))
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
         """The labels of each condition, and how often each was given."""
@@ -259,6 +264,7 @@ class LiveScreen(RashomonScreen):
     def action_log(self) -> None:
         self.toggle_class("-log")
         if self.has_class("-log"):
+            self._show()
             self.query_one("#log").focus()
             self.query_one("#log", VerticalScroll).scroll_end(animate=False)
         else:

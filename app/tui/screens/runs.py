@@ -122,7 +122,7 @@ class RunsScreen(RashomonScreen):
     def _choose(self) -> None:
         self.rashomon.current = tuple(run.folder for run in self.marked() or self.under_cursor())
         found = self.under_cursor()
-        self.query_one("#about", Static).update(_about(found[0]) if found else "")
+        self.put("#about", _about(found[0]) if found else Content(""))
 
     @on(VirtualTable.Moved)
     def _moved(self) -> None:

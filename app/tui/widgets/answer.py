@@ -13,7 +13,7 @@ from app.store.tail import Newest
 from app.tui.safe import literal
 from app.tui.theme import DIM, outcome_look
 from app.tui.widgets.picture import Picture
-from benchmarks.base import Benchmark, Media
+from benchmarks.base import Benchmark, Media, Record
 from benchmarks.build import Build
 
 _QUESTION, _ANSWER = 600, 3000  # characters
@@ -29,6 +29,10 @@ class NewestAnswer(Horizontal):
     .-narrow NewestAnswer Picture, .-short NewestAnswer Picture { display: none; }
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: Record | None = None
+
     def compose(self) -> ComposeResult:
         with VerticalScroll(can_focus=True):
             yield Static(id="newest-text")
@@ -37,6 +41,9 @@ class NewestAnswer(Horizontal):
     def show(self, newest: Newest, benchmark: Benchmark) -> None:
         """Show the newest answer; nothing where there is none."""
         record = newest.record
+        if record is not None and record == self._shown:
+            return
+        self._shown = record
         text = self.query_one("#newest-text", Static)
         picture = self.query_one(Picture)
         if record is None or record.answer is None:
