@@ -114,7 +114,7 @@ OPEN = (
 )
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_the_run_goes_on_when_the_interface_and_its_terminal_are_killed(
     how: signal.Signals, rashomon: Rashomon, built: Path
 ) -> None:

@@ -26,7 +26,7 @@ from app.tui.widgets.bars import progress_bar
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 
-_BAR = 10
+_BAR = 8
 _NARROW = (
     Column("state", 13),
     Column("run", 0),
@@ -39,10 +39,10 @@ _WIDE = (
     Column("run", 0, least=16),
     Column("", _BAR),
     *_NARROW[2:],
-    Column("/min", 7, right=True),
-    Column("tok/s", 6, right=True),
+    Column("/min", 6, right=True),
+    Column("tok/s", 5, right=True),
     Column("peak GB", 7, right=True),
-    Column("model", 16),
+    Column("model", 0, least=16),
 )
 _VERY_WIDE = (*_WIDE, Column("benchmark", 16), Column("prompts", 14))
 
@@ -259,7 +259,7 @@ def _row(run: RunNow, columns: Sequence[Column]) -> Row:
         "/min": "-" if run.answers_per_second is None else f"{60 * run.answers_per_second:.4g}",
         "tok/s": "-" if run.tokens_per_second is None else f"{run.tokens_per_second:.0f}",
         "peak GB": f"{peak / 1e9:.2f}" if peak else "-",
-        "model": str(summary.spec.get("model", "")),
+        "model": str(summary.spec.get("model", "")).rpartition("/")[2],
         "benchmark": str(summary.spec.get("benchmark", "")),
         "prompts": str(summary.spec.get("prompt_set", "")),
     }
