@@ -97,7 +97,7 @@ def test_a_stopped_run_says_so_and_a_wrong_command_is_told(rashomon: Rashomon, b
         app.jobs.start([*SPEC, "--data", str(built)])
         await until(pilot, lambda: "● running" in screen_text(app))
         await pilot.press("x")
-        await until(pilot, lambda: "◇ interrupted" in screen_text(app))
+        await until(pilot, lambda: "¦ interrupted" in screen_text(app))
         await until(pilot, lambda: not app.jobs.going_on())
         assert "without a word" not in screen_text(app)
 

@@ -283,7 +283,7 @@ class VirtualTable(ScrollView, can_focus=True):
             if row is not None:
                 self._strips[number, width] = known
         if number == self.cursor:
-            known = known.apply_style(self._component("table--cursor"))
+            known = Strip(Segment.apply_style(known, None, self._component("table--cursor")))
         return self._across(known, width, known_style(known, base))
 
     def _component(self, name: str) -> Style:
