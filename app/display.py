@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Self
 from app.pace import Pace, duration
 from app.report.render import cell_text, terminal_cell
 from app.report.text import clean
-from app.store.rows import Judged, Progress, progress_to_json
+from app.sofar import accuracy, judging
+from app.store.rows import progress_to_json
 from app.store.workspace import RunSummary
-from benchmarks.base import Estimate
 from benchmarks.errors import SpecError
-from judges.base import HUMAN, newest
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -172,30 +171,6 @@ def progress_table(run: RunSummary, pace: Pace) -> Table:
         facts = (terminal_cell(share).replace("\n", " "), str(share.n), str(p.errors), str(p.truncated))
         table.add_row(Text(clean(p.condition)), f"{p.done}/{p.total}", bar, *facts)
     return table
-
-
-def judging(run: RunSummary) -> list[str]:
-    """How far each judge is that is behind the answers."""
-    counts: dict[str, int] = {}
-    answered: dict[str, int] = {}
-    for p in run.progress:
-        for judge, judged in p.judged.items():
-            counts[judge] = counts.get(judge, 0) + judged.labelled + judged.unparsed + judged.failed
-            answered[judge] = answered.get(judge, 0) + p.done - p.errors
-    return [
-        f"{count}/{answered[judge]} judged by {clean(judge)}"
-        for judge, count in counts.items()
-        if count < answered[judge] and not judge.startswith(HUMAN)
-    ]
-
-
-def accuracy(progress: Progress, run: RunSummary) -> Estimate:
-    """The accuracy so far by the run's first judge, with its 95% Wilson interval; n/a while nothing is labelled."""
-    from benchmarks.statistics import wilson
-
-    judge = newest(run.spec["judge"][0], progress.judged)
-    judged = Judged() if judge is None else progress.judged[judge]
-    return wilson(judged.correct, judged.labelled)
 
 
 def make_display(kind: str | None) -> Display:

@@ -11,6 +11,7 @@ from typing import Any
 
 from app.config import load_spec
 from app.display import Display, make_display
+from app.engine.control import forget_pause, is_paused, unpause, worker_of
 from app.engine.plan import Checked, Planned, check, open_build, plan, replan
 from app.engine.recovery import deaths
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
@@ -70,6 +71,9 @@ def resume(
     """Go on with the run called ``name``; the exit code."""
     shown = make_display(display)
     folder = workspace.run_folder(name)
+    if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
+        say(f"{folder.name}: its pause is lifted; process {worker_of(folder)} goes on with it.", display)
+        return 0
     planned = replan(workspace, folder, data=data, accept_engine=accept_engine)
     known = [p.condition for p in summary(folder).progress]
     for word in conditions:
@@ -116,6 +120,7 @@ def work(
             say(f"{run.name}: all {before.total} are answered already.", display)
         elif run.found and before.done:
             say(f"{run.name}: going on after {before.done} of {before.total}.", display)
+        forget_pause(run.folder)
     waiting = [run for run in planned if _has_work(run, conditions)]
     jobs = [
         Job(

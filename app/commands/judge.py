@@ -8,6 +8,7 @@ from typing import Any
 from app.commands.batch import say
 from app.config import ApiSpec, RunSpec, load_judges, parse
 from app.display import make_display
+from app.engine.control import forget_pause
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
@@ -57,6 +58,7 @@ def judge(
         retry_failed=retry_failed,
         restarts=spec.restarts,
     )
+    forget_pause(folder)
     code = Supervisor(shown).run([job])
     if code == INTERRUPTED:
         shown.problem("interrupted; every verdict until now is safe: go on with the same command.")

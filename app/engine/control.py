@@ -1,21 +1,21 @@
-"""What others can do to a run that a process works on: pause it, let it go on, stop it.
+"""What others can do to a run: pause it, let it go on, stop it, delete it.
 
 A pause is a file in the run's folder, so that it needs no channel to the worker and outlives whoever asked for it: the worker
-looks at it between answers (see :mod:`app.engine.pausing`), `touch` makes it and `rm` lifts it.
+looks at it between answers, `touch` makes it and `rm` lifts it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 
 from app.locks import FileLock
+from app.store.database import DATABASE
+from app.store.workspace import PAUSE
 from benchmarks.errors import StoreError
-
-PAUSE = "pause"
-"""The file in a run's folder that pauses it while it is there."""
 
 
 def worker_of(folder: Path) -> int | None:
@@ -49,6 +49,30 @@ def unpause(folder: Path) -> bool:
     except OSError as error:
         raise StoreError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
     return worker_of(folder) is not None
+
+
+def forget_pause(folder: Path) -> None:
+    """Lift a pause that nobody waits at any more: whoever starts a run wants it to go on. Raises StoreError."""
+    if worker_of(folder) is None:
+        unpause(folder)
+
+
+def delete_run(folder: Path) -> None:
+    """Delete a run's folder with all that was asked and answered. Raises StoreError while a process works on it.
+
+    It goes by one rename first, so that no half of a run is ever listed.
+    """
+    if folder.is_symlink() or not (folder / DATABASE).is_file():
+        raise StoreError(f"{folder} is not a run's own folder; delete it by hand.")
+    with FileLock(folder / "lock") as lock:
+        if not lock.acquire("rashomon, deleting"):
+            raise StoreError(f"{lock.holder() or 'another process'} works on {folder.name}; stop it first.")
+        gone = folder.with_name(f".{folder.name}.deleted-{os.getpid()}")
+        try:
+            folder.rename(gone)
+            shutil.rmtree(gone)
+        except OSError as error:
+            raise StoreError(f"cannot delete {error.filename or folder}: {error.strerror}.") from error
 
 
 def stop_run(folder: Path) -> None:

@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from app.engine.control import is_paused
 from app.engine.groups import Group
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Record, Request, Verdict
@@ -39,11 +41,13 @@ def judge_answers(
     width: int | None = None,
     more: Callable[[], bool] = lambda: False,
     stop: Callable[[], bool] = lambda: False,
+    paused: Callable[[], bool] = lambda: False,
 ) -> None:
     """Ask ``judge`` about every answer it has not judged, ``width`` at a time; while ``more()``, wait for further answers.
 
     Verdicts are committed as they come. When ``stop`` says so, what was asked and not answered is dropped, to be asked again
-    another time. Raises BudgetError where the ceiling is reached; all verdicts until then are kept.
+    another time. While ``paused()`` no further answer is asked about. Raises BudgetError where the ceiling is reached; all
+    verdicts until then are kept.
     """
     waiting = _cases(store, judge, more)
     capacity = min(backend.capacity, width or backend.capacity)
@@ -63,7 +67,7 @@ def judge_answers(
 
     try:
         while not stop() and not (exhausted and not asked):
-            while not exhausted and len(asked) < capacity:
+            while not exhausted and len(asked) < capacity and not paused():
                 try:
                     case = next(waiting)
                 except StopIteration:
@@ -197,7 +201,8 @@ class Beside:
                 if self._stop():
                     return
                 backend = load()
-                judge_answers(store, judge, backend, benchmark, more=self._more, stop=self._stop)
+                paused = partial(is_paused, folder)
+                judge_answers(store, judge, backend, benchmark, more=self._more, stop=self._stop, paused=paused)
         except BaseException as error:
             self._errors.append(error)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,6 +18,7 @@ from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 
 Stop = Callable[[], bool]
+PAUSE_POLL_SECONDS = 0.2
 
 
 def answer_pending(
@@ -31,8 +33,11 @@ def answer_pending(
     width: int | None = None,
     under_way: UnderWay | None = None,
     stop: Stop = lambda: False,
+    paused: Stop = lambda: False,
 ) -> None:
     """Answer every pending instance of ``conditions`` (all if empty), until there is none or ``stop`` says so.
+
+    While ``paused()`` nothing more is asked; what is under way then is answered and committed first.
 
     ``only`` those of these ordinals; ``width`` at a time, if that is less than the backend's capacity; ``under_way`` is told
     what is. When it stops, what has finished is committed and what has not is cancelled, to be asked again on resume.
@@ -45,7 +50,12 @@ def answer_pending(
     try:
         while not stop():
             new: list[Request] = []
-            while len(asked) < min(backend.capacity, width or backend.capacity) and not exhausted:
+            holding = paused()
+            if holding and not asked:
+                finished.commit()
+                time.sleep(PAUSE_POLL_SECONDS)
+                continue
+            while not holding and len(asked) < min(backend.capacity, width or backend.capacity) and not exhausted:
                 found = again.popleft() if again else next(waiting, None)
                 if found is None:
                     exhausted = True

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from app.config import RunSpec, parse
+from app.engine.control import is_paused
 from app.engine.judging import Beside, enter, first_judgements, judge_answers, remark
 from app.engine.lease import acquire_device
 from app.engine.loop import answer_pending, first_requests, judge_pending
@@ -160,6 +161,7 @@ class Worker:
                     width=at_once,
                     under_way=under_way,
                     stop=self.stopped.is_set,
+                    paused=partial(is_paused, store.folder),
                 )
 
         try:
@@ -211,7 +213,8 @@ class Worker:
                 if not exact:
                     self._prove(store, backend, first_judgements(store, judge, FIRST_REQUESTS))
                 self._note(store, "judging", f"by {judge.id}")
-                judge_answers(store, judge, backend, benchmark, width=width, stop=self.stopped.is_set)
+                paused = partial(is_paused, store.folder)
+                judge_answers(store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused)
 
     def _forget_failures(self, store: RunStore, judge: Judge) -> None:
         """Set aside what ``judge`` failed on, if that is to be tried again; only now that it can be."""

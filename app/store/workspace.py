@@ -18,6 +18,9 @@ from app.store.run import RunStore
 from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError, StoreError
 
+PAUSE = "pause"
+"""The file in a run's folder that pauses the worker at it while it is there."""
+
 _SYNCHRONISED = ("Mobile Documents", "CloudStorage", "Dropbox", "OneDrive", "Google Drive", "iCloud")
 
 
@@ -185,7 +188,10 @@ def _as_it_is(folder: Path, noted: RunSummary) -> RunSummary:
     if noted.problem is not None:
         return noted
     state = run_state(folder, noted.state, noted.progress)
-    return replace(noted, state=state, note="" if state == "done" else noted.note)
+    note = "" if state == "done" else noted.note
+    if state == "interrupted" != noted.state:
+        note = "the process that worked on it is gone without a word; every answer reported done is safe"
+    return replace(noted, state=state, note=note)
 
 
 def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
@@ -194,6 +200,8 @@ def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
     complete = all(p.done == p.total for p in progress)
     if complete and not alive:  # whatever became of a judge: what it lacks is asked when it is asked again
         return "done" if noted != "planned" else noted
-    if noted in ("queued", "loading", "running", "judging", "paused") and not alive:
+    if noted in ("queued", "loading", "running", "judging") and not alive:
         return "interrupted"
+    if noted in ("running", "judging") and (folder / PAUSE).exists():
+        return "paused"
     return "partial" if noted == "done" and not complete else noted

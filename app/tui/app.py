@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from app.tui.safe import harmless
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import THEME
-from app.tui.watch import Snapshot, Watch
+from app.tui.watch import RunNow, Snapshot, Watch
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.picture import best_mode
 from benchmarks.errors import RashomonError
@@ -78,9 +78,8 @@ class RashomonApp(App[int]):
 
     def on_rashomon_app_looked(self, message: Looked) -> None:
         self.snapshot = message.snapshot
-        screen = self.screen
-        if isinstance(screen, RashomonScreen) and screen.is_mounted:
-            screen.changed(self.snapshot)
+        if self.screen_stack and isinstance(self.screen, RashomonScreen):
+            self.screen.look()
 
     def _ended_jobs(self) -> None:
         for job in self.jobs.ended():
@@ -125,6 +124,39 @@ class RashomonApp(App[int]):
             Confirm("Leave?", f"{runs} without this window; `rashomon` shows them again.", yes="Leave", no="Stay"),
             lambda leave: self.exit(0) if leave else None,
         )
+
+    # --- what can be done to a run ---------------------------------------------------------------
+
+    def resume(self, run: RunNow) -> None:
+        """Go on with a run that is paused or unfinished."""
+        if run.summary.state == "paused" or run.resumable:
+            self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
+        else:
+            self.tell(f"{run.name} is {run.summary.state}; there is nothing to go on with")
+
+    def pause_or_go_on(self, run: RunNow) -> None:
+        """Pause a run that goes on; let one that is paused go on."""
+        if run.summary.state == "paused":
+            self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
+        elif run.active:
+            self._do(lambda: self.jobs.pause(run.folder), f"{run.name} waits after the answers under way")
+        else:
+            self.tell(f"{run.name} is {run.summary.state}; there is nothing to pause")
+
+    def stop_run(self, run: RunNow) -> None:
+        """Stop a run at the next answer."""
+        if run.active:
+            self._do(lambda: self.jobs.stop(run.folder), f"{run.name} stops at the next answer")
+        else:
+            self.tell(f"{run.name} is {run.summary.state}; there is nothing to stop")
+
+    def _do(self, work: Callable[[], None], told: str) -> None:
+        try:
+            work()
+        except RashomonError as error:
+            self.failed(error)
+        else:
+            self.tell(told)
 
     def failed(self, error: BaseException | str) -> None:
         """Show what went wrong, so that it can be copied; the app goes on."""

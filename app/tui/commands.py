@@ -49,6 +49,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.runs", "1", "Runs", "All runs of the workspace."),
     Command("everywhere.go.samples", "3", "Samples", "The samples of the chosen run."),
     Command("everywhere.go.label", "L", "Label", "Label a blind sample of the chosen run by hand."),
+    Command("everywhere.go.live", "2", "Live run", "One run as it goes on."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The row before.", palette=False),
@@ -61,7 +62,22 @@ COMMANDS: tuple[Command, ...] = (
     Command("table.select", "enter", "Open", "Open the row.", palette=False),
     # runs
     Command("runs.filter", "slash", "Filter", "Show only runs that hold these words.", footer=True),
+    Command("runs.all", "escape", "All", "Leave the filter and show all runs.", palette=False),
+    Command("runs.mark", "space", "Mark", "Mark the run, to compare, export or delete it with others.", footer=True),
+    Command("runs.compare", "c", "Compare", "The marked runs side by side.", footer=True),
+    Command("runs.export", "e", "Export", "Write the marked runs', or this run's, tables and samples as files."),
+    Command("runs.samples", "s", "Samples", "The answers of this run, one by one."),
+    Command("runs.watch", "l", "Watch", "This run as it goes on."),
+    Command("runs.resume", "R", "Resume", "Go on with an unfinished or paused run."),
+    Command("runs.pause", "p", "Pause", "Have a run wait, or go on."),
+    Command("runs.stop", "x", "Stop", "Stop a run at the next answer; it can go on later."),
+    Command("runs.delete", "d,delete", "Delete", "Delete the marked runs, or this one, for good."),
     # live
+    Command("live.pause", "p", "Pause", "Have the run wait, or go on.", footer=True),
+    Command("live.stop", "x", "Stop", "Stop the run at the next answer; it can go on later.", footer=True),
+    Command("live.resume", "R", "Resume", "Go on with the run.", footer=True),
+    Command("live.log", "L", "Log", "The worker's log, or the answers.", footer=True),
+    Command("live.samples", "s", "Samples", "The answers of this run, one by one."),
     # samples
     Command(
         "samples.filter", "slash", "Filter", "Choose samples: is:wrong label:TEXT condition:NAME words.", footer=True

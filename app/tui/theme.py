@@ -49,7 +49,7 @@ STATES = {
     "running": Look("●", "running", RIGHT),
     "judging": Look("◑", "judging", RIGHT),
     "paused": Look("‖", "paused", PARTIAL),
-    "interrupted": Look("◇", "interrupted", WRONG),
+    "interrupted": Look("¦", "interrupted", WRONG),
     "partial": Look("◒", "partial", PARTIAL),
     "done": Look("✓", "done", RIGHT),
     "failed": Look("✗", "failed", WRONG),

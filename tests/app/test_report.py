@@ -13,11 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from app.display import accuracy, progress_table
+from app.display import progress_table
 from app.pace import Pace, duration
 from app.report.latex import to_latex
 from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
 from app.report.text import clean, latex, markdown, spreadsheet_cell
+from app.sofar import accuracy
 from app.store.rows import Judged, Progress
 from app.store.workspace import RunSummary
 from benchmarks.base import Estimate, Table

@@ -11,12 +11,17 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from app.tui.app import RashomonApp
+from app.tui.safe import harmless
+from app.tui.widgets.dialogs import AskText, Confirm
 from tests.support.runs import instances, says
 from tests.tui.stage import SIZES, Stage, drive, screen_text, strips, until
 
 PAYLOAD = "[@click=app.bell]x[/] [/nope] [red]r \x1b]52;c;c3RvbGVu\x07\x1b[31m\x9b31m \u202edrow\u200b \udc80 a\tb"
 STORED = PAYLOAD.replace("\udc80", "")
 """As it can stand in a spec."""
+
+
+LITERAL = r"[@click=app.bell]x[/] [/nope] [red]r \x1b]52;c;"
 
 
 class Case(NamedTuple):
@@ -56,12 +61,50 @@ async def _label(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     await until(pilot, lambda: "[@click" in screen_text(app))
 
 
+async def _live(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    (folder / "worker.log").write_text(PAYLOAD, "utf-8", "surrogateescape")
+    app.go("live", [folder])
+    await until(pilot, lambda: "newest" in screen_text(app))
+
+
+async def _log(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    await _live(pilot, app, folder)
+    await pilot.press("L")
+    await until(pilot, lambda: LITERAL in screen_text(app))
+
+
+async def _error(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.failed(ValueError(PAYLOAD))
+    await pilot.pause()
+
+
+async def _toast(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.tell(PAYLOAD)
+    await until(pilot, lambda: len(app.screen.query("Toast")) > 0)
+
+
+async def _question(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.push_screen(Confirm("Sure?", PAYLOAD))
+    await pilot.pause()
+
+
+async def _typed(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    app.push_screen(AskText("A name", PAYLOAD, value=harmless(PAYLOAD), check=lambda text: PAYLOAD))
+    await pilot.pause()
+
+
 CASES = [
     Case("runs", _runs, "[@click"),
     Case("samples", _samples, "[@click"),
     Case("samples-filter", _samples_filter, "[@click"),
     Case("samples-override", _samples_override, "[@click"),
     Case("label", _label, "[@click"),
+    Case("live", _live, "[/nope]"),
+    Case("live-log", _log, LITERAL),
+    Case("error", _error, "[/nope]"),
+    Case("toast", _toast, "[@click"),
+    Case("confirm", _question, "[/nope]"),
+    Case("ask", _typed, "[/nope]"),
 ]
 
 

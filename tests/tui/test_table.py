@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from textual.app import App, ComposeResult
+from textual.strip import Strip
 
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from tests.tui.stage import screen_text, strips, until
@@ -38,12 +39,18 @@ class Shown(App[None]):
         self.said.append(f"selected {event.key}")
 
 
+def grounds(strip: Strip) -> set[str]:
+    """The colours that stand behind a line."""
+    return {str(segment.style.bgcolor) for segment in strip if segment.style is not None and segment.text.strip()}
+
+
 def test_a_million_rows_of_which_only_pages_are_asked() -> None:
     async def perform() -> None:
         app = Shown(MILLION)
         async with app.run_test(size=(60, 20)) as pilot:
             table = app.query_one(VirtualTable)
             assert r"row 0 [b]\x1b" in screen_text(app)
+            assert grounds(strips(app)[1]) != grounds(strips(app)[2]), "the row under the cursor looks different"
             await pilot.press("j", "j", "k", "pagedown", "enter")
             await pilot.pause()
             assert app.said == ["selected 20"]

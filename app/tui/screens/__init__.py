@@ -34,5 +34,6 @@ SCREENS: dict[str, Entry] = {
         Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),
         Entry("samples", "Samples", "app.tui.screens.samples:SamplesScreen", "run"),
         Entry("label", "Label", "app.tui.screens.label:LabelScreen", "run"),
+        Entry("live", "Live run", "app.tui.screens.live:LiveScreen", "run"),
     )
 }

@@ -45,6 +45,9 @@ class RashomonScreen(Screen[Any]):
     def __init__(self) -> None:
         super().__init__()
         self._then: dict[Worker[Any], Callable[[Any], None]] = {}
+        self._written: dict[str, Content] = {}
+        self.ready = False
+        """Whether its widgets are there."""
 
     @property
     def rashomon(self) -> RashomonApp:
@@ -75,14 +78,26 @@ class RashomonScreen(Screen[Any]):
 
     def retitle(self) -> None:
         """Write the title line again."""
-        self.query_one("#title", Static).update(self.heading())
+        self.put("#title", self.heading())
 
     def on_mount(self) -> None:
+        # Textual calls the on_mount of a subclass before this one by itself: no super().
+        self.ready = True
         self.changed(self.rashomon.snapshot)
 
     def on_screen_resume(self) -> None:
-        if self.is_mounted:
+        self.look()
+
+    def look(self) -> None:
+        """Hand over the workspace as it is now, if there is something to show it in."""
+        if self.ready and self.is_running and self.query("#title"):  # as the app closes, they are gone again
             self.changed(self.rashomon.snapshot)
+
+    def put(self, where: str, content: Content) -> None:
+        """Write a Static's text, if it is another than the one that stands there: writing costs a layout."""
+        if self._written.get(where) != content:
+            self._written[where] = content
+            self.query_one(where, Static).update(content)
 
     def in_thread(self, work: Callable[[], T], then: Callable[[T], None], *, group: str = "work") -> None:
         """Do ``work`` in a thread, then call ``then`` with what it returned on the event loop.

@@ -2,71 +2,214 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
+from app.engine.control import delete_run
+from app.pace import duration
+from app.report.render import cell_text
+from app.sofar import judging, overall
 from app.tui.commands import bindings
 from app.tui.safe import literal
+from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import state_look
+from app.tui.theme import WRONG, state_look
 from app.tui.watch import RunNow, Snapshot
-from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.widgets.bars import progress_bar
+from app.tui.widgets.dialogs import Confirm
+from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 
-_COLUMNS = (Column("state", 13), Column("run", 0), Column("done", 13, right=True), Column("model", 24))
+_BAR = 8
+_NARROW = (
+    Column("state", 13),
+    Column("run", 0),
+    Column("done", 11, right=True),
+    Column("right so far [95%]", 20, right=True),
+    Column("n", 6, right=True),
+)
+_WIDE = (
+    Column("state", 13),
+    Column("run", 0, least=16),
+    Column("", _BAR),
+    *_NARROW[2:],
+    Column("/min", 6, right=True),
+    Column("tok/s", 5, right=True),
+    Column("peak GB", 7, right=True),
+    Column("model", 0, least=16),
+)
+_VERY_WIDE = (*_WIDE, Column("benchmark", 16), Column("prompts", 14))
 
 
 class RunsScreen(RashomonScreen):
-    """All runs of the workspace."""
+    """All runs of the workspace, the newest first; under them all about the one under the cursor."""
 
     name_ = "runs"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
     DEFAULT_CSS = """
-    RunsScreen #filter { display: none; }
+    RunsScreen #filter { display: none; border: none; height: 1; padding: 0 1; background: $panel; }
     RunsScreen #filter.-shown { display: block; }
+    RunsScreen #about { height: 4; padding: 0 1; background: $surface; color: $foreground; }
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.runs: list[RunNow] = []
+        self._offered = False
 
     def heading(self) -> Content:
-        return Content("Runs  ") + literal(self.rashomon.workspace.path, "$text-muted")
+        snapshot = self.rashomon.snapshot
+        active = sum(run.active for run in snapshot.runs)
+        count = len(snapshot.runs)
+        told = f"Runs  {count} in {self.rashomon.workspace.path.name}"
+        if active:
+            told += f", {active} going on"
+        if snapshot.device:
+            told += f"; the device: {snapshot.device}"
+        return literal(told)
 
     def body(self) -> ComposeResult:
-        yield Input(placeholder="words of a run's name, state, model, benchmark", id="filter")
-        yield VirtualTable(_COLUMNS, empty="no runs yet", id="runs")
+        yield Input(placeholder="words of a run's name, state, model, benchmark, prompts; Esc: all", id="filter")
+        yield VirtualTable(_NARROW, empty="no runs yet: ctrl+n makes one, `rashomon demo` several", id="runs")
+        yield Static(id="about")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(VirtualTable).focus()
+
+    # --- what is shown ---------------------------------------------------------------------------
 
     def changed(self, snapshot: Snapshot) -> None:
         words = self.query_one("#filter", Input).value.lower().split()
         self.runs = [run for run in reversed(snapshot.runs) if all(word in _words(run) for word in words)]
-        rows = [self._row(run) for run in self.runs]
+        columns = self._columns()
+        rows: dict[int, Row] = {}
+
+        def page(first: int, count: int) -> Sequence[Row]:
+            for number in range(first, first + count):
+                if number not in rows:
+                    rows[number] = _row(self.runs[number], columns)
+            return [rows[number] for number in range(first, first + count)]
+
         table = self.query_one(VirtualTable)
-        table.show(len(rows), lambda first, count: rows[first : first + count], keys=[run.name for run in self.runs])
+        table.marks &= {run.name for run in snapshot.runs}
+        table.empty = "no run has these words" if words and snapshot.runs else "no runs yet: ctrl+n, or `rashomon demo`"
+        table.show(len(self.runs), page, keys=[run.name for run in self.runs], columns=columns)
+        self.retitle()
+        self._choose()
+        if snapshot.looked and not self._offered:
+            self._offered = True
+            self._offer([run for run in self.runs if run.resumable])
 
-    def _row(self, run: RunNow) -> Row:
-        look = state_look(run.summary.state)
-        done = f"{run.summary.done}/{run.summary.total}"
-        return [[(str(look), look.colour)], run.name, done, str(run.summary.spec.get("model", ""))]
+    def _columns(self) -> tuple[Column, ...]:
+        width = self.size.width
+        return _NARROW if width < 100 else _WIDE if width < 150 else _VERY_WIDE
 
-    @property
-    def chosen(self) -> Path | None:
-        """The folder of the run under the cursor."""
-        place = self.query_one(VirtualTable).cursor
-        return self.runs[place].folder if place < len(self.runs) else None
+    def on_resize(self, event: events.Resize) -> None:
+        self.look()
+
+    def _offer(self, runs: Sequence[RunNow]) -> None:
+        if len(runs) == 1:
+            self.rashomon.tell(f"{runs[0].name} is unfinished; R goes on with it")
+        elif runs:
+            self.rashomon.tell(f"{len(runs)} runs are unfinished; R goes on with the one under the cursor")
+
+    def _choose(self) -> None:
+        self.rashomon.current = tuple(run.folder for run in self.marked() or self.under_cursor())
+        found = self.under_cursor()
+        self.put("#about", _about(found[0]) if found else Content(""))
 
     @on(VirtualTable.Moved)
     def _moved(self) -> None:
-        self.rashomon.current = (self.chosen,) if self.chosen else ()
+        self._choose()
+
+    def under_cursor(self) -> list[RunNow]:
+        """The run under the cursor, if there is one."""
+        place = self.query_one(VirtualTable).cursor
+        return self.runs[place : place + 1]
+
+    def marked(self) -> list[RunNow]:
+        """The marked runs, from the first that was made."""
+        marks = self.query_one(VirtualTable).marks
+        return [run for run in self.rashomon.snapshot.runs if run.name in marks]
+
+    # --- what can be done ------------------------------------------------------------------------
+
+    @on(VirtualTable.Selected)
+    def _open(self) -> None:
+        for run in self.under_cursor():
+            if run.summary.problem is not None:
+                self.rashomon.failed(run.summary.problem)
+            else:
+                self.go_to("live" if run.active or run.summary.done < run.summary.total else "tables", [run])
+
+    def go_to(self, name: str, runs: Sequence[RunNow]) -> None:
+        """Go to a screen of these runs."""
+        readable = [run.folder for run in runs if run.summary.problem is None]
+        if not readable:
+            self.rashomon.tell("choose a run that can be read first")
+        elif name in SCREENS:
+            self.rashomon.go(name, readable)
+
+    def action_mark(self) -> None:
+        self.query_one(VirtualTable).toggle_mark()
+        self._choose()
+
+    def action_compare(self) -> None:
+        if len(self.marked()) < 2:
+            self.rashomon.tell("mark two runs or more with space to compare them")
+        else:
+            self.go_to("compare", self.marked())
+
+    def action_export(self) -> None:
+        self.go_to("export", self.marked() or self.under_cursor())
+
+    def action_samples(self) -> None:
+        self.go_to("samples", self.under_cursor())
+
+    def action_watch(self) -> None:
+        self.go_to("live", self.under_cursor())
+
+    def action_pause(self) -> None:
+        for run in self.under_cursor():
+            self.rashomon.pause_or_go_on(run)
+
+    def action_resume(self) -> None:
+        for run in self.under_cursor():
+            self.rashomon.resume(run)
+
+    def action_stop(self) -> None:
+        for run in self.under_cursor():
+            self.rashomon.stop_run(run)
+
+    def action_delete(self) -> None:
+        runs = self.marked() or self.under_cursor()
+        if not runs:
+            return
+        busy = [run.name for run in runs if run.active]
+        if busy:
+            self.rashomon.failed(f"{', '.join(busy)}: a process works on it; stop it with x first.")
+            return
+        what = f"the run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs: " + ", ".join(r.name for r in runs)
+        answers = sum(run.summary.done for run in runs)
+        text = f"{what}\n\n{answers:,} answers and their labels are deleted with it; builds and exports stay."
+
+        def delete(sure: bool | None) -> None:
+            if sure:
+                self.in_thread(lambda: [_delete(run.folder) for run in runs], self._deleted, group="delete")
+
+        self.app.push_screen(Confirm("Delete for good?", text, yes="Delete", no="Keep"), delete)
+
+    def _deleted(self, names: list[str]) -> None:
+        self.query_one(VirtualTable).marks -= set(names)
+        self.rashomon.tell(f"deleted: {', '.join(names)}")
+
+    # --- the filter ------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
         typed = self.query_one("#filter", Input)
@@ -77,7 +220,66 @@ class RunsScreen(RashomonScreen):
     def _filtered(self) -> None:
         self.changed(self.rashomon.snapshot)
 
+    @on(Input.Submitted, "#filter")
+    def _filter_taken(self) -> None:
+        self.query_one(VirtualTable).focus()
+
+    def action_all(self) -> None:
+        typed = self.query_one("#filter", Input)
+        typed.value = ""
+        typed.remove_class("-shown")
+        self.query_one(VirtualTable).focus()
+
+
+def _delete(folder: Path) -> str:
+    delete_run(folder)
+    return folder.name
+
 
 def _words(run: RunNow) -> str:
     spec = run.summary.spec
-    return " ".join([run.name, run.summary.state, *(str(spec.get(key, "")) for key in ("benchmark", "model"))]).lower()
+    told = (str(spec.get(key, "")) for key in ("benchmark", "model", "prompt_set"))
+    return " ".join([run.name, run.summary.state, *told]).lower()
+
+
+def _row(run: RunNow, columns: Sequence[Column]) -> Row:
+    summary = run.summary
+    look = state_look(summary.state)
+    if summary.problem is not None:
+        return [[(str(look), look.colour)], run.name, *[""] * (len(columns) - 2)]
+    share = overall(summary)
+    peak = max((p.peak_memory for p in summary.progress), default=0)
+    cells: dict[str, Cell] = {
+        "state": [(str(look), look.colour)],
+        "run": run.name,
+        "": progress_bar(summary.done, summary.total, _BAR),
+        "done": f"{summary.done}/{summary.total}",
+        "right so far [95%]": cell_text(share),
+        "n": str(share.n),
+        "/min": "-" if run.answers_per_second is None else f"{60 * run.answers_per_second:.4g}",
+        "tok/s": "-" if run.tokens_per_second is None else f"{run.tokens_per_second:.0f}",
+        "peak GB": f"{peak / 1e9:.2f}" if peak else "-",
+        "model": str(summary.spec.get("model", "")).rpartition("/")[2],
+        "benchmark": str(summary.spec.get("benchmark", "")),
+        "prompts": str(summary.spec.get("prompt_set", "")),
+    }
+    return [cells[column.title] for column in columns]
+
+
+def _about(run: RunNow) -> Content:
+    """Four lines about a run."""
+    summary, look = run.summary, state_look(run.summary.state)
+    first = literal(f"{look} ", look.colour) + literal(run.name, "bold")
+    if summary.problem is not None:
+        return first + "\n" + literal(summary.problem, WRONG, limit=400)
+    spec = summary.spec
+    what = f"{spec['benchmark']}, {spec['model']}, prompts {spec['prompt_set']}, judged by {', '.join(spec['judge'])}"
+    errors = sum(p.errors for p in summary.progress)
+    cut = sum(p.truncated for p in summary.progress)
+    facts = [f"{errors} errors"] * bool(errors) + [f"{cut} cut at the limit"] * bool(cut) + judging(summary)
+    if run.seconds_left is not None:
+        facts.insert(0, f"{duration(run.seconds_left)} left")
+    if run.resumable:
+        facts.append("R goes on with it")
+    lines = [first, literal(what), literal(", ".join(facts)), literal(summary.note, limit=300)]
+    return Content("\n").join(lines)

@@ -5,7 +5,7 @@ Every string in a cell is made harmless here, so rows may hold hostile text as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -133,25 +133,53 @@ class VirtualTable(ScrollView, can_focus=True):
         come yet is dots; else it must be quick.
         """
         before = self.cursor_key
+        drawn = self._drawn() if (count, columns or self.columns) == (self._count, self.columns) else None
         if columns is not None:
             self.columns = tuple(columns)
         self._count, self._page, self._keys, self._threaded = count, page, keys, threaded
         self._generation += 1
         self._pages.clear()
-        self._strips.clear()
+        if drawn is not None and not threaded:
+            self._redraw(drawn)
+        else:
+            self._strips.clear()
+            self.refresh()
+        if self.virtual_size.height != count + self._header or columns is not None:
+            self.virtual_size = Size(self._full_width(), count + self._header)
         place = self.cursor
         if keys is not None and before is not None:
             try:
                 place = keys.index(before)
             except ValueError:
                 place = self.cursor
-        self.virtual_size = Size(self._full_width(), count + self._header)
         place = max(0, min(place, count - 1))
         if place != self.cursor:
             self.cursor = place
         elif self.cursor_key != before:
             self._tell_moved()
-        self.refresh()
+
+    def _drawn(self) -> dict[int, tuple[Hashable, Row | None]]:
+        """The rows that are on the screen, by number."""
+        top = round(self.scroll_offset.y)
+        numbers = range(top, min(top + self._visible + 1, self._count))
+        found: dict[int, tuple[Hashable, Row | None]] = {}
+        for number in numbers:
+            page = self._pages.get(number // PAGE * PAGE)
+            place = number % PAGE
+            found[number] = (self.key(number), page[place] if page and place < len(page) else None)
+        return found
+
+    def _redraw(self, drawn: Mapping[int, tuple[Hashable, Row | None]]) -> None:
+        """Draw those rows again that are no longer as they were drawn."""
+        width = self._width
+        kept = {n: self._strips.get((n, width)) for n, was in drawn.items() if was == (self.key(n), self._row(n))}
+        self._strips.clear()
+        for number in drawn:
+            strip = kept.get(number)
+            if strip is None:
+                self.refresh_line(number + self._header)
+            else:
+                self._strips[number, width] = strip
 
     @property
     def row_count(self) -> int:
@@ -255,7 +283,7 @@ class VirtualTable(ScrollView, can_focus=True):
             if row is not None:
                 self._strips[number, width] = known
         if number == self.cursor:
-            known = known.apply_style(self._component("table--cursor"))
+            known = Strip(Segment.apply_style(known, None, self._component("table--cursor")))
         return self._across(known, width, known_style(known, base))
 
     def _component(self, name: str) -> Style:

@@ -1,0 +1,119 @@
+"""Tail: what is newest in a run that goes on, read again and again without reading the run again."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.store.run import RunStore
+from benchmarks.base import Record
+from judges.base import newest
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNow:
+    """Memory in bytes as the newest answer that says anything recorded it; None where it does not."""
+
+    active: int | None = None
+    cache: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """What is newest in a run.
+
+    ``judge`` is the id of the run's first judge, None before it has judged anything; ``labels`` has for each condition how
+    often it gave each label, and how often "unparsed" and "judge-failed" stand in the place of one.
+    """
+
+    judge: str | None = None
+    labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    record: Record | None = None
+    """The instance that was answered last."""
+    memory: MemoryNow = MemoryNow()
+    remarks: tuple[str, ...] = ()
+    canary: Mapping[str, Any] | None = None
+    """What the canary found when the run was last begun."""
+    data: str | None = None
+    """The build that the instances are of, where their media lie."""
+
+
+class _Store(RunStore):
+    def verdicts_after(self, last: int, judge: str) -> tuple[int, list[tuple[str, str, int]]]:
+        """The highest row number of a verdict, and since ``last``: condition, label or status, count."""
+        ((highest,),) = self._rows("SELECT coalesce(max(id), 0) FROM verdict")
+        rows = self._rows(
+            "SELECT i.condition, coalesce(v.label, v.status), count(*) FROM verdict v"
+            " JOIN generation g ON g.id = v.generation AND g.accepted JOIN instance i ON i.ordinal = g.instance"
+            " WHERE v.id > ? AND v.id <= ? AND v.accepted AND v.judge = ? GROUP BY 1, 2",
+            (last, highest, judge),
+        )
+        return highest, rows
+
+    def newest_instance(self) -> str | None:
+        rows = self._rows(
+            "SELECT i.id FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE g.accepted"
+            " ORDER BY g.id DESC LIMIT 1"
+        )
+        return rows[0][0] if rows else None
+
+    def newest_memory(self) -> MemoryNow:
+        rows = self._rows("SELECT active_memory, cache_memory FROM generation ORDER BY id DESC LIMIT 1")
+        return MemoryNow(*rows[0]) if rows else MemoryNow()
+
+    def snapshot(self) -> None:
+        """See the database from now on as it is now."""
+        self._db.execute("BEGIN")
+
+
+class Tail:
+    """The newest of one run. Not for two threads at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._judge: str | None = None
+        self._last = 0
+        self._labels: dict[str, Counter[str]] = defaultdict(Counter)
+
+    def look(self) -> Newest:
+        """What is newest now. Raises StoreError."""
+        with _Store.read(self.folder) as store:
+            store.snapshot()
+            self._count(store)
+            name = store.newest_instance()
+            record = next(store.records(only=name), None) if name is not None else None
+            canary = store.meta("canary", [])
+            return Newest(
+                self._judge,
+                {condition: dict(counts) for condition, counts in self._labels.items()},
+                record,
+                store.newest_memory(),
+                tuple(store.meta("remarks", [])),
+                canary[-1] if canary else None,
+                store.meta("data"),
+            )
+
+    def _count(self, store: _Store) -> None:
+        progress = store.progress()
+        judge = newest(store.meta("spec")["judge"][0], {judge for p in progress for judge in p.judged})
+        if judge != self._judge:
+            self._judge, self._last = judge, 0
+            self._labels.clear()
+        if judge is None:
+            return
+        counts = [p.judged[judge] for p in progress if judge in p.judged]
+        total = sum(count.labelled + count.unparsed + count.failed for count in counts)
+        self._add(store, judge)
+        if sum(sum(counted.values()) for counted in self._labels.values()) != total:
+            # Some were set aside since: count all again.
+            self._last = 0
+            self._labels.clear()
+            self._add(store, judge)
+
+    def _add(self, store: _Store, judge: str) -> None:
+        self._last, rows = store.verdicts_after(self._last, judge)
+        for condition, label, count in rows:
+            self._labels[condition][label] += count

@@ -1,0 +1,94 @@
+"""Runs that are looked at again and again, and deleted: one run's changes are seen, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.engine.control import delete_run, pause, stop_run, unpause
+from app.locks import FileLock
+from app.store.run import RunStore
+from app.store.workspace import Summaries, Workspace
+from benchmarks.errors import StoreError
+from tests.support.runs import instances, make_run, says
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    made = Workspace(tmp_path / "workspace")
+    for name in ("one", "two"):
+        make_run(made, name, instances(2), says("12"))
+    return made
+
+
+def settle(folder: Path) -> None:
+    """The database changed long ago."""
+    for path in folder.glob("run.sqlite*"):
+        os.utime(path, (1, 1))
+
+
+def test_summaries_follow_every_change_and_read_only_what_changed(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    real = RunStore.read.__func__  # type: ignore[attr-defined]
+
+    def counted(cls: type[RunStore], folder: Path) -> RunStore:
+        read.append(folder.name)
+        store: RunStore = real(cls, folder)
+        return store
+
+    monkeypatch.setattr(RunStore, "read", classmethod(counted))
+    for name in ("one", "two"):
+        settle(workspace.runs_folder / name)
+    summaries = Summaries(workspace)
+    first = summaries.now()
+    assert first == workspace.summaries()
+    read.clear()
+    assert summaries.now() == first
+    assert read == []
+    folder = workspace.runs_folder / "two"
+    with RunStore.open(folder) as store:
+        store.repeat(["aligned"])
+        assert summaries.now()[1].done == 10, "while it is still in the log of the database"
+        store.set_meta("state", {"state": "running"})
+    assert summaries.now()[1].state == "interrupted"
+    with FileLock(folder / "lock") as lock:
+        assert lock.acquire("process 1")
+        assert summaries.now()[1].state == "running"
+        pause(folder)
+        assert summaries.now()[1].state == "paused"
+        unpause(folder)
+    (folder / "run.sqlite").write_bytes(b"no database")
+    assert summaries.now()[0].state == "unreadable"
+    assert set(read) == {"two"}
+
+
+def test_a_run_is_deleted_whole_and_alone(workspace: Workspace, tmp_path: Path) -> None:
+    one, two = (workspace.runs_folder / name for name in ("one", "two"))
+    with FileLock(one / "lock") as lock:
+        assert lock.acquire("process 17")
+        with pytest.raises(StoreError, match="process 17 works on one"):
+            delete_run(one)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").touch()
+    (one / "link").symlink_to(tmp_path / "elsewhere")
+    delete_run(one)
+    assert workspace.run_names() == ["two"]
+    assert (tmp_path / "elsewhere" / "kept").exists(), "links are not followed"
+    link = workspace.runs_folder / "link"
+    link.symlink_to(two)
+    for wrong in (link, tmp_path / "elsewhere", workspace.runs_folder / "nothing"):
+        with pytest.raises(StoreError):
+            delete_run(wrong)
+    assert two.exists()
+
+
+def test_where_nobody_works_there_is_nothing_to_pause_or_stop(workspace: Workspace) -> None:
+    folder = workspace.runs_folder / "one"
+    for what in (pause, stop_run):
+        with pytest.raises(StoreError, match="nobody works on one"):
+            what(folder)
+    assert not unpause(folder)

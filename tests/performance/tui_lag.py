@@ -1,0 +1,170 @@
+"""The interface while a run of 100,000 instances answers 100 a second: how late its event loop is, and when it first paints.
+
+Run it by hand: ``python -m tests.performance.tui_lag [INSTANCES] [SECONDS]``. It prints, and asserts nothing. A process of its
+own commits the answers, one commit each, and holds the run's lock as a worker does; half of the instances are answered before.
+The lag is how much later than asked a sleep of 10 ms ends in the interface's loop; the same without the interface tells what
+the machine itself adds. The time that the thread
+computed in between is what a busy machine adds nothing to. The workspace holds 200 more runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from app.config import BatchSpec
+from app.engine.plan import create
+from app.locks import FileLock
+from app.store.rows import Answer
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from app.tui.app import RashomonApp
+from benchmarks.base import Instance, Record, get_benchmark
+from judges.match.judge import Match
+from tests.support.runs import instances, says
+from tests.tui.stage import screen_text
+
+RUN = "large"
+RATE = 100  # answers a second
+EXAMPLES_AT_ONCE = 1000
+
+
+def many(count: int) -> Iterator[Instance]:
+    """So many instances, made as they are asked for."""
+    six = instances(1)
+    for number in range(count):
+        base = six[number % 6]
+        group = f"factual-{number // 6:06d}"
+        yield Instance(
+            id=f"{group}/{base.condition}",
+            group=group,
+            condition=base.condition,
+            question=base.question,
+            parts=base.parts,
+            references=base.references,
+            strata=base.strata,
+        )
+
+
+def answer(store: RunStore, count: int, at_once: int) -> Iterator[int]:
+    """Answer ``count`` pending instances, ``at_once`` in a commit; yields after each commit."""
+    benchmark, match, said = get_benchmark("cmc-bench"), Match(), itertools.cycle(["12", "15", "neither", "18"])
+    waiting = itertools.islice(store.pending(), count)
+    done = 0
+    while some := list(itertools.islice(waiting, at_once)):
+        answers = []
+        for pending in some:
+            made = says(f"The answer is {next(said)}.")(pending.instance)
+            verdict = match.judge(Record(pending.instance, (made,)))
+            condition = pending.instance.condition
+            correct = (verdict.label is not None and benchmark.correct(condition, verdict.label),)
+            answers.append(Answer(pending.ordinal, condition, 0, "digest", made, True, (verdict,), correct))
+        store.commit(answers)
+        done += len(some)
+        yield done
+
+
+def plan(workspace: Workspace, name: str, count: int) -> Path:
+    """A run of so many instances, nothing answered."""
+    (spec,) = BatchSpec(benchmark="cmc-bench", model=("policy:uniform",), name=name).runs()
+    workspace.make()
+    create(
+        workspace, spec, workspace.runs_folder / name, {**spec.what_decides(), "device": "cpu"}, many(count), data=None
+    )
+    return workspace.runs_folder / name
+
+
+def stream(folder: Path, seconds: float) -> None:
+    """Commit answers at the rate, as a worker does, holding the run's lock."""
+    with FileLock(folder / "lock") as lock, RunStore.open(folder) as store:
+        assert lock.acquire("process 1")
+        store.use_engine({"engine": "policy"})
+        store.set_meta("state", {"state": "running", "note": "", "pid": 1})
+        print("ready", flush=True)
+        began = time.monotonic()
+        for done in answer(store, int(seconds * RATE), 1):
+            time.sleep(max(0.0, began + done / RATE - time.monotonic()))
+        took = time.monotonic() - began
+        print(f"{done / took:.0f} answers a second for {took:.0f} s")
+
+
+async def lags(seconds: float) -> list[tuple[float, float]]:
+    """How much later than asked sleeps of 10 ms end, and how long this thread computed during each, in ms."""
+    found, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        began, computed = time.perf_counter(), time.thread_time()
+        await asyncio.sleep(0.01)
+        found.append((1000 * (time.perf_counter() - began) - 10, 1000 * (time.thread_time() - computed)))
+    return found
+
+
+def told(what: str, found: list[tuple[float, float]]) -> None:
+    print(what)
+    for kind, values in zip(("late", "computing"), zip(*found, strict=True), strict=True):
+        cuts = statistics.quantiles(values, n=100)
+        print(f"  {kind:<10} p50 {cuts[49]:.1f} ms, p95 {cuts[94]:.1f}, p99 {cuts[98]:.1f}, at most {max(values):.1f}")
+
+
+async def watch(workspace: Workspace, seconds: float) -> None:
+    """Open the interface, look at the list and at the run, scroll; print the lags."""
+    began = time.perf_counter()
+    app = RashomonApp(workspace)
+    async with app.run_test(size=(120, 40)) as pilot:
+        print(f"first paint: {time.perf_counter() - began:.2f} s")
+        while f"{RUN}" not in screen_text(app):
+            await pilot.pause(0.01)
+        print(f"first paint with the runs: {time.perf_counter() - began:.2f} s")
+        told("the list of runs", await lags(seconds / 3))
+        await pilot.press("slash", *RUN, "enter", "enter")
+        while "newest" not in screen_text(app):
+            await pilot.pause(0.01)
+        told("the run", await lags(seconds / 3))
+
+        async def keys() -> None:
+            for key in itertools.cycle("jjjkkk"):
+                await pilot.press(key)
+
+        pressing: asyncio.Task[Any] = asyncio.create_task(keys())
+        await pilot.press("escape", "escape")
+        told("the list, with keys pressed all the time", await lags(seconds / 3))
+        pressing.cancel()
+
+
+def main(count: int, seconds: float) -> None:
+    """Print the figures."""
+    with tempfile.TemporaryDirectory() as scratch:
+        workspace = Workspace(Path(scratch))
+        for number in range(200):
+            plan(workspace, f"small-{number:03d}", 6)
+        folder = plan(workspace, RUN, count)
+        with RunStore.open(folder) as store:
+            store.use_engine({"engine": "policy"})
+            for _ in answer(store, count // 2, EXAMPLES_AT_ONCE):
+                pass
+        print(f"{count} instances, half of them answered, and 200 other runs")
+        told("no interface", asyncio.run(lags(seconds / 3)))
+        writer = subprocess.Popen(
+            [sys.executable, "-m", "tests.performance.tui_lag", "stream", str(folder), str(seconds * 1.5)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        told("no interface, but the run", asyncio.run(lags(seconds / 3)))
+        asyncio.run(watch(workspace, seconds))
+        print(writer.communicate()[0].strip())
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["stream"]:
+        stream(Path(sys.argv[2]), float(sys.argv[3]))
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, float(sys.argv[2]) if len(sys.argv) > 2 else 30)

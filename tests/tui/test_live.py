@@ -1,0 +1,116 @@
+"""The screen of one run, in every state it can be in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from textual.pilot import Pilot
+
+from app.store.run import RunStore
+from app.tui.app import RashomonApp
+from app.tui.screens.live import LiveScreen
+from app.tui.widgets.picture import HalfCells
+from benchmarks.base import Generation, Instance, Media
+from tests.support.runs import instances, says
+from tests.tui.conftest import Snapshot
+from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+
+
+def answers(instance: Instance) -> Generation:
+    """Some right, some wrong, some empty, some errors, some cut."""
+    number = int(instance.group[-4:])
+    if number == 2 and "text-only" in instance.id:
+        return Generation(f"{instance.id}#0", "", "error", error="the image cannot be decoded")
+    said = ("It is 12.", "It is 15.", "", "They disagree: the picture says 12, the text 15.")[number % 4]
+    made = says(said, peak=3 * 10**9)(instance)
+    return Generation(
+        made.request_id, made.text, "length" if number == 3 else "stop", (1, 2), 30, 2, 0.1, 0.5, 3 * 10**9,
+        active_memory=2 * 10**9, cache_memory=10**8,
+    )  # fmt: skip
+
+
+async def to_live(pilot: Pilot[Any], app: RashomonApp) -> None:
+    app.clear_notifications()
+    await pilot.press("2")
+    await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    await until(pilot, lambda: "newest" in screen_text(app) or "no answer yet" in screen_text(app))
+
+
+@pytest.fixture(autouse=True)
+def _same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlx_backends.memory._total", lambda: 24 * 2**30)
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("state", ["planned", "running", "paused", "interrupted", "failed", "done"])
+def test_a_run_in_every_state(state: str, size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
+    done = {"planned": 0, "done": None}.get(state, 17)
+    noted = "running" if state in ("paused", "interrupted") else state
+    note = "the key OPENAI_API_KEY is refused; set another." if state == "failed" else ""
+    folder = stage.run("a-run", state=noted, note=note, done=done, answering=answers)
+    if state == "paused":
+        (folder / "pause").touch()
+    if state == "interrupted":
+        stage.die(folder)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_live(pilot, app)
+        snapshot(app, f"live-{state}")
+
+    drive(stage.app(), script, size)
+
+
+def test_the_newest_answer_comes_with_its_picture(stage: Stage, tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    (build / "media").mkdir(parents=True)
+    media = Media("a" * 64, ".png")
+    Image.new("RGB", (300, 200), "#56b4e9").save(build / "media" / media.name)
+    asked = instances(2, picture=media)
+    folder = stage.run("seen", state="running", asked=asked, done=5, data=build)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_live(pilot, app)
+        await until(pilot, lambda: app.screen.query(HalfCells))
+        await until(pilot, lambda: "▀▀▀" in screen_text(app))
+        (build / "media" / media.name).write_bytes(b"\x89PNG\r\n\x1a\n broken")
+        stage.answer(folder, asked[5:8], says("something new"))
+        await until(pilot, lambda: "something new" in screen_text(app))
+
+    drive(stage.app(), script)
+
+
+def test_labels_are_counted_again_when_some_are_set_aside(stage: Stage) -> None:
+    asked = instances(4)
+    folder = stage.run("counted", state="running", asked=asked, done=12)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_live(pilot, app)
+        await until(pilot, lambda: "match@1: 12 labelled" in screen_text(app).replace("match@2", "match@1"))
+        with RunStore.open(folder) as store:
+            store.repeat(["aligned"], errors_only=False)
+        await until(pilot, lambda: "10/24" in screen_text(app))
+        stage.answer(folder, asked, says("15"))
+        await until(pilot, lambda: "24/24" in screen_text(app))
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(pilot, lambda: sum(map(sum, (c.values() for c in screen.counts().values()))) == 24)
+
+    drive(stage.app(), script)
+
+
+def test_the_log_on_a_key(stage: Stage) -> None:
+    folder = stage.run("logged", state="running", done=2)
+    (folder / "worker.log").write_text("a line [red]\x1b[31m\nthe last line\n")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await to_live(pilot, app)
+        await pilot.press("L")
+        await until(pilot, lambda: "the last line" in screen_text(app))
+        assert r"[red]\x1b[31m" in screen_text(app)
+        await pilot.press("L")
+        await until(pilot, lambda: "the last line" not in screen_text(app))
+
+    drive(stage.app(), script)

@@ -1,0 +1,146 @@
+"""Real processes: a run started from the interface outlives it; a worker that is killed is told of and can go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from app.engine.control import worker_of
+from app.store.workspace import Workspace, summary
+from app.tui.app import RashomonApp
+from app.tui.screens.live import LiveScreen
+from tests.support.charts import draw_sources
+from tests.support.command import ROOT, Rashomon
+from tests.tui.stage import PATIENCE, drive, screen_text, until
+
+RUN = "watched"
+SPEC = ["batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN]
+SLOW = {"seconds": (0.03, 0.03)}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("built")
+    draw_sources(home / "sources")
+    Rashomon(home).run("build", "cmc-bench", "--source", home / "sources")
+    return home / "workspace" / "benchmarks" / "cmc-bench"
+
+
+@pytest.fixture
+def rashomon(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rashomon]:
+    """A home of its own, whose environment what the interface starts will have; its workers are ended afterwards."""
+    made = Rashomon(tmp_path, SLOW)
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    yield made
+    with suppress(ProcessLookupError):
+        if pid := worker_of(made.workspace / "runs" / RUN):
+            os.kill(pid, signal.SIGTERM)
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+
+
+def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: Path) -> None:
+    app = RashomonApp(Workspace(rashomon.workspace))
+    folder = rashomon.workspace / "runs" / RUN
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.jobs.start([*SPEC, "--data", str(built), "--restarts", "0"])
+        await until(pilot, lambda: "● running" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "newest" in screen_text(app))
+        await until(pilot, lambda: "answers/min" in screen_text(app))
+        pid = worker_of(folder)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await until(pilot, lambda: "gone without a word" in screen_text(app) and "R Resume" in screen_text(app))
+        await until(pilot, lambda: "is not started again" in screen_text(app) or not app.jobs.going_on())
+        await until(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
+        assert "SIGKILL" in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
+        await pilot.press("escape", "R")
+        await until(pilot, lambda: "● running" in screen_text(app) and worker_of(folder) not in (None, pid))
+        await pilot.press("p")
+        await until(pilot, lambda: "‖ paused" in screen_text(app))
+        await pilot.press("R")
+        await until(pilot, lambda: "✓ done" in screen_text(app))
+
+    drive(app, script)
+    run = summary(folder)
+    assert (run.state, run.done) == ("done", run.total)
+
+
+def test_a_stopped_run_says_so_and_a_wrong_command_is_told(rashomon: Rashomon, built: Path) -> None:
+    app = RashomonApp(Workspace(rashomon.workspace))
+    folder = rashomon.workspace / "runs" / RUN
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.jobs.start(["batch", "--benchmark", "cmc-bnch", "--model", "policy:uniform"])
+        await until(pilot, lambda: "did you mean 'cmc-bench'" in screen_text(app).replace("\n", " "))
+        await pilot.press("escape")
+        app.jobs.start([*SPEC, "--data", str(built)])
+        await until(pilot, lambda: "● running" in screen_text(app))
+        await pilot.press("x")
+        await until(pilot, lambda: "¦ interrupted" in screen_text(app))
+        await until(pilot, lambda: not app.jobs.going_on())
+        assert "without a word" not in screen_text(app)
+
+    drive(app, script)
+    assert summary(folder).state == "interrupted"
+
+
+OPEN = (
+    "import sys; sys.path.insert(0, sys.argv[1])\n"
+    "from app.tui.app import RashomonApp\nfrom app.store.workspace import Workspace\nimport json\n"
+    "class Opened(RashomonApp):\n"
+    "    def on_mount(self):\n        self.jobs.start(json.loads(sys.argv[2]))\n"
+    "Opened(Workspace.find()).run()\n"
+)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
+def test_the_run_goes_on_when_the_interface_and_its_terminal_are_killed(
+    how: signal.Signals, rashomon: Rashomon, built: Path
+) -> None:
+    folder = rashomon.workspace / "runs" / RUN
+    spec = json.dumps([*SPEC, "--data", str(built)])
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", OPEN, str(ROOT), spec],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        env={**os.environ, "TERM": "xterm-256color"},
+    )
+    os.close(slave)
+    os.set_blocking(master, False)
+
+    def running() -> bool:
+        with suppress(BlockingIOError, OSError):
+            os.read(master, 1 << 16)
+        return folder.exists() and summary(folder).state == "running" and summary(folder).done > 2
+
+    wait_for(running)
+    os.killpg(process.pid, how)
+    os.close(master)  # the terminal is gone, too
+    process.wait()
+    seen = summary(folder).done
+    wait_for(lambda: summary(folder).done > seen)
+    wait_for(lambda: summary(folder).state == "done")
