@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from app.compare.sides import Side, Sides
-from app.report.tables import published_rows, tables_of
+from app.report.tables import published_rows
 from benchmarks.base import Cell, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
 
@@ -18,20 +17,19 @@ _COLUMNS = ("ours", "the paper's", "difference", "inside ours", "n, ours", "n, t
 _PART = " / "
 
 
-def published_table(
-    folders: Sequence[Path], sides: Sides, rows: Sequence[str], judge: str | None, columns: Sequence[str] = ()
-) -> Table:
+def published_table(ours: Sequence[Table], sides: Sides, rows: Sequence[str], columns: Sequence[str] = ()) -> Table:
     """Each run beside each of the paper's ``rows`` (a model's name), in every table of the paper that both have.
+
+    ``ours`` are the runs' own tables.
 
     ``columns`` are the only ones that are wanted; all if empty, or where the paper has none of them.
     Raises SpecError where the paper has no such row.
     """
-    ours = tables_of(folders, judge=judge, published=False)
     theirs = {table.name: published_rows(table, sides.benchmark.name) for table in ours}
-    known = dict.fromkeys(_split(row)[0] for found in theirs.values() for row, _ in found)
+    known = paper_models(ours, sides.benchmark.name)
     if not known:
         raise SpecError(f"the paper of {sides.benchmark.name} has no row to compare with.")
-    chosen = [_known(row, list(known)) for row in rows]
+    chosen = [_known(row, known) for row in rows]
     wanted = set(columns) & {column for table in ours for column in table.columns}
     made: list[tuple[str, tuple[Cell, ...]]] = []
     for table in ours:
@@ -44,6 +42,39 @@ def published_table(
         *comparability(sides, chosen),
     )
     return Table("published", f"Beside {sides.benchmark.paper}", _COLUMNS, tuple(made), notes)
+
+
+def paper_models(ours: Sequence[Table], benchmark: str) -> list[str]:
+    """The models of the paper's rows in those of its tables that are among ``ours``."""
+    found = (row for table in ours for row, _ in published_rows(table, benchmark))
+    return list(dict.fromkeys(_split(row)[0] for row in found))
+
+
+def paper_columns(ours: Sequence[Table], sides: Sides, rows: Sequence[str]) -> Table:
+    """The same as :func:`published_table`, turned: a column for each run and for each of the paper's ``rows``.
+
+    In percent where the tables are, without the differences.
+    """
+    chosen = [_known(row, paper_models(ours, sides.benchmark.name)) for row in rows]
+    runs = [side.label for side in sides.sides]
+    made: dict[str, dict[str, Cell]] = {}
+    for table in ours:
+        own = dict(table.rows)
+        for name, cells in published_rows(table, sides.benchmark.name):
+            model, rest = _split(name)
+            for i, column in enumerate(table.columns):
+                if model in chosen and cells[i] is not None:
+                    row = made.setdefault(_PART.join(part for part in (table.name, rest, column) if part), {})
+                    row[model] = cells[i]
+                    for run in runs:
+                        label = f"{run}{_PART}{rest}" if rest else run
+                        row[run] = own[label][i] if label in own else None
+    columns = (*runs, *(f"{row} (paper)" for row in chosen))
+    filled = tuple((label, tuple(row.get(each) for each in (*runs, *chosen))) for label, row in made.items())
+    percent = bool(ours) and all(table.percent for table in ours if published_rows(table, sides.benchmark.name))
+    return Table(
+        "paper", f"Beside {sides.benchmark.paper}", columns, filled, tuple(comparability(sides, chosen)), percent
+    )
 
 
 def comparability(sides: Sides, rows: Sequence[str]) -> list[str]:

@@ -203,6 +203,12 @@ def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estima
     return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in found.items()]
 
 
+def own_rows(table: Table, benchmark: str) -> Table:
+    """``table`` without the paper's rows, which stand under the runs', and without the note on them."""
+    count = len(published_rows(table, benchmark))
+    return replace(table, rows=table.rows[:-count], notes=table.notes[:-1]) if count else table
+
+
 @cache
 def published_cells(benchmark: str) -> tuple[dict[str, Any], ...]:
     """Every published figure of a benchmark's paper, in the paper's order; none where they are not here."""
