@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import RLock
@@ -28,7 +27,7 @@ class Results:
     """
 
     def __init__(self) -> None:
-        self._made: OrderedDict[Any, Any] = OrderedDict()
+        self._made: dict[Any, Any] = {}
         self._lock = RLock()
 
     def judges(self, folders: Sequence[Path]) -> list[str]:
@@ -66,13 +65,13 @@ class Results:
 
     def _once(self, what: str, folders: Sequence[Path], more: tuple[Any, ...], make: Callable[[], Made]) -> Made:
         with self._lock:
-            key = (what, tuple(folders), more, version(folders))
-            if key not in self._made:
-                self._made[key] = make()
-            self._made.move_to_end(key)
+            key, now = (what, tuple(folders), more), version(folders)
+            before = self._made.pop(key, None)
+            made = before if before is not None and before[0] == now else (now, make())
+            self._made[key] = made
             while len(self._made) > _KEPT:
-                self._made.popitem(last=False)
-            return cast(Made, self._made[key])
+                del self._made[next(iter(self._made))]
+            return cast(Made, made[1])
 
 
 def version(folders: Sequence[Path]) -> tuple[tuple[int, ...], ...]:

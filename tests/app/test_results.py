@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.compare.beside import beside
+from app.compare.pairs import Pair
+from app.compare.samples import beside_each_other, flips
 from app.compare.tables import compare
 from app.exports.write import ABOUT, FORMATS, USUAL, write
 from app.report.tables import own_rows, tables_of
@@ -134,3 +136,28 @@ def test_what_cannot_be_written_is_refused_in_a_sentence(
         write(workspace, runs, formats=["md"], out=tmp_path / "a\0b")
     with pytest.raises(SpecError, match="names no format"):
         write(workspace, runs, formats=[], out=tmp_path)
+
+
+def test_flips_name_what_changed_and_both_answers_are_read_with_their_labels(
+    workspace: Workspace, runs: list[Path]
+) -> None:
+    found = Results().comparison(runs)
+    pair = found.pairs[0]
+    changed = flips(pair)
+    assert {flip.instance for flip in changed} == {i for i in pair.shared if i not in same(pair)}
+    counts = pair.flips()
+    for (was, now), count in counts.items():
+        assert len(flips(pair, was, now)) == count
+        assert len(flips(pair, was)) == sum(n for (one, other), n in counts.items() if one == was != other)
+    one = next(flip for flip in changed if flip.condition == "image-correct")
+    read = beside_each_other(workspace, runs, one.instance, None, found.sides.judge)
+    assert [told.answer for told in read.told if told] == ["12", "15", "I cannot say."]
+    assert [told.label for told in read.told if told] == [one.was, one.now, "ABSTAIN"]
+    assert read.instance.id == one.instance
+    assert read.media[0].name == "0" * 64 + ".png"
+    with pytest.raises(SpecError, match="none of these runs"):
+        beside_each_other(workspace, runs, "no-such", None, found.sides.judge)
+
+
+def same(pair: Pair) -> set[str]:
+    return {i for i in pair.shared if pair.first.said[i].outcome == pair.second.said[i].outcome}
