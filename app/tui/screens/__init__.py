@@ -28,4 +28,12 @@ class Entry(NamedTuple):
         return found
 
 
-SCREENS: dict[str, Entry] = {entry.name: entry for entry in (Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),)}
+SCREENS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),
+        Entry("tables", "Tables", "app.tui.screens.tables:TablesScreen", "runs"),
+        Entry("compare", "Compare", "app.tui.screens.compare:CompareScreen", "runs"),
+        Entry("export", "Export", "app.tui.screens.export:ExportScreen", "runs"),
+    )
+}
