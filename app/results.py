@@ -15,6 +15,7 @@ from app.report.tables import own_rows, tables_of
 from app.report.whose import present
 from app.store.run import RunStore
 from benchmarks.base import Table
+from benchmarks.errors import SpecError
 
 Made = TypeVar("Made")
 _KEPT = 24
@@ -39,7 +40,9 @@ class Results:
         return self._once("tables", folders, (judge,), lambda: tables_of(folders, judge=judge))
 
     def comparison(self, folders: Sequence[Path], judge: str | None = None) -> Comparison:
-        """Two runs or more beside each other, the first of them the baseline."""
+        """Two runs or more beside each other, the first of them the baseline. Raises SpecError for one alone."""
+        if len(set(folders)) < 2:
+            raise SpecError("one run cannot be compared; mark another beside it.")
         made = lambda: compare_sides(self._sides(folders, judge), keep_first=True, instances=True)  # noqa: E731
         return self._once("comparison", folders, (judge,), made)
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from app.compare.pairs import Pair
 from app.exports.source import build_of
-from app.report.samples import prompt_text
 from app.report.whose import judged_records
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.answers import visible_answer
-from benchmarks.base import Instance, Media, Outcome
+from benchmarks.base import Instance, Media, Outcome, Text
 from benchmarks.errors import SpecError
 
 
@@ -43,11 +42,11 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class BesideEachOther:
-    """An instance and what each run said of it; None for a run that was not asked it. ``media`` are where its files should be."""
+    """An instance and what each run said of it; None for a run that was not asked it. ``pictures`` are those that are there."""
 
     instance: Instance
     prompt: str
-    media: tuple[Path, ...]
+    pictures: tuple[Path, ...]
     told: tuple[Told | None, ...]
 
 
@@ -73,15 +72,16 @@ def beside_each_other(
     Raises SpecError where none of them was asked it.
     """
     asked: Instance | None = None
-    prompt, media = "", tuple[Path, ...]()
+    prompt, pictures = "", tuple[Path, ...]()
     told: list[Told | None] = []
     for folder in folders:
         with RunStore.read(folder) as store:
             records = judged_records(store, judge, only=instance)
             if records and asked is None:
-                asked, prompt = records[0].instance, prompt_text(records[0])
+                asked, prompt = records[0].instance, _prompt(records[0].instance)
                 where = build_of(workspace, store) / "media"
-                media = tuple(where / part.name for part in asked.parts if isinstance(part, Media))
+                shown = (part for part in asked.parts if isinstance(part, Media) and part.modality == "image")
+                pictures = tuple(path for part in shown if (path := where / part.name).is_file())
             told.append(None)
             for record in records:
                 verdict, answer = record.verdicts.get(judge_id), record.answer
@@ -92,4 +92,16 @@ def beside_each_other(
                 told[-1] = Told(said, outcome, label, verdict.reason if verdict else "", cut)
     if asked is None:
         raise SpecError(f"none of these runs has an instance {instance!r}.")
-    return BesideEachOther(asked, prompt, media, tuple(told))
+    return BesideEachOther(asked, prompt, pictures, tuple(told))
+
+
+def _prompt(instance: Instance) -> str:
+    """The prompt with every medium as ``[image 1]``, numbered in order."""
+    told, media = [], 0
+    for part in instance.parts:
+        if isinstance(part, Text):
+            told.append(part.text)
+        else:
+            media += 1
+            told.append(f"[{part.modality.replace('_', ' ')} {media}]")
+    return "".join(told)

@@ -90,6 +90,7 @@ COMMANDS: tuple[Command, ...] = (
     # answers (one instance in several runs)
     Command("answers.next", "n", "Next", "The next instance of the list.", footer=True),
     Command("answers.previous", "N", "Previous", "The instance before.", footer=True),
+    Command("answers.picture", "m", "Picture", "The next of several pictures."),
     # tables
     Command("tables.next", "t,right_square_bracket", "Next", "The next table.", footer=True),
     Command("tables.previous", "T,left_square_bracket", "Previous", "The table before."),

@@ -10,8 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Button, Checkbox, Input, SelectionList, Static
-from textual.widgets.selection_list import Selection
+from textual.widgets import Button, Input, Static
 
 from app.exports.write import ABOUT, FORMATS, USUAL, Written, usual_folder, write
 from app.paths import typed_path
@@ -19,7 +18,10 @@ from app.tui.commands import bindings
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import RIGHT, WRONG
+from app.tui.widgets.ticks import Ticks
 from benchmarks.errors import RashomonError
+
+_HOW = (("canonical", "no times, memory, places"), ("page", "figures as wide as a page"))
 
 
 class ExportScreen(RashomonScreen):
@@ -29,12 +31,10 @@ class ExportScreen(RashomonScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
     DEFAULT_CSS = """
     ExportScreen #form { height: 1fr; }
-    ExportScreen SelectionList { width: 44; height: 1fr; border: none; background: $surface; }
-    ExportScreen.-narrow SelectionList { width: 36; }
+    ExportScreen #what { width: 40; height: 1fr; background: $surface; }
+    ExportScreen #what Ticks { height: 1fr; }
     ExportScreen #how { width: 1fr; height: 1fr; padding: 0 1; }
-    ExportScreen #how Input { height: 3; }
-    ExportScreen Checkbox { border: none; padding: 0; background: $background; }
-    ExportScreen Button { margin-top: 1; }
+    ExportScreen .over { color: #909090; padding: 0 1; }
     ExportScreen #told { height: 1fr; min-height: 4; margin-top: 1; }
     """
 
@@ -50,14 +50,13 @@ class ExportScreen(RashomonScreen):
 
     def body(self) -> ComposeResult:
         with Horizontal(id="form"):
-            yield SelectionList[str](
-                *(Selection(Content(f"{form:<8} {ABOUT[form]}"), form, form in USUAL) for form in FORMATS), id="formats"
-            )
+            with Vertical(id="what"):
+                yield Static(Content("Formats"), classes="over")
+                yield Ticks([(form, f"{form:<8}{ABOUT[form]}") for form in FORMATS], USUAL, id="formats")
             with Vertical(id="how"):
-                yield Static(Content("Folder"))
+                yield Static(Content("Folder"), classes="over")
                 yield Input(str(typed_path(usual_folder(self.folders))), id="folder")
-                yield Checkbox("canonical: no times, memory, places", id="canonical")
-                yield Checkbox("figures as wide as a page, not a column", id="page")
+                yield Ticks(_HOW, id="options")
                 yield Button("Write (w)", id="write", variant="primary")
                 with VerticalScroll(id="told"):
                     yield Static(id="said")
@@ -73,15 +72,14 @@ class ExportScreen(RashomonScreen):
 
     def action_write(self) -> None:
         """Write the chosen formats."""
-        chosen = set(self.query_one("#formats", SelectionList).selected)
-        formats = [form for form in FORMATS if form in chosen]
+        formats = self.query_one("#formats", Ticks).ticked
         if not formats:
             self._say("! mark a format first, with space", WRONG)
             return
         folders, workspace, judge = self.folders, self.rashomon.workspace, self.judge
         out = Path(self.query_one("#folder", Input).value)
-        canonical = self.query_one("#canonical", Checkbox).value
-        width = "page" if self.query_one("#page", Checkbox).value else "column"
+        options = self.query_one("#options", Ticks).ticked
+        canonical, width = "canonical" in options, "page" if "page" in options else "column"
         self.query_one("#write", Button).disabled = True
 
         def step(what: str, done: int, total: int) -> None:
@@ -121,8 +119,4 @@ class ExportScreen(RashomonScreen):
 
 
 def _size(count: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000  # type: ignore[assignment]
-    return f"{count:.1f} GB"
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"

@@ -32,8 +32,6 @@ _COLUMNS = (
     Column("the run's answer", 0, least=20),
     Column("instance", 30),
 )
-_EDGE = 12
-"""Cells of a condition's, a label's beginning that a narrow column shows."""
 
 
 class FlippedScreen(RashomonScreen):
@@ -88,20 +86,21 @@ class BesideScreen(RashomonScreen):
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
     DEFAULT_CSS = """
     BesideScreen #answers { height: 1fr; }
+    BesideScreen #shown, BesideScreen #across { height: auto; }
+    BesideScreen #picture { width: 52; height: 18; padding: 0 1; }
+    BesideScreen #asked { width: 1fr; height: auto; padding: 0 1; margin-bottom: 1; }
     BesideScreen .answer { width: 1fr; height: auto; padding: 0 1; border-left: outer $panel; margin-bottom: 1; }
-    BesideScreen #answers.-many { layout: vertical; }
-    BesideScreen #across { height: auto; }
-    BesideScreen.-narrow #across { layout: vertical; }
-    BesideScreen.-narrow .answer { width: 100%; }
-    BesideScreen #asked { height: auto; padding: 0 1; margin-bottom: 1; }
-    BesideScreen Picture { height: 16; }
-    BesideScreen.-short Picture { display: none; }
+    BesideScreen.-narrow #shown, BesideScreen.-narrow #across { layout: vertical; }
+    BesideScreen.-narrow .answer, BesideScreen.-narrow #picture, BesideScreen.-narrow #asked { width: 100%; }
+    BesideScreen #picture.-none, BesideScreen.-short #picture { display: none; }
     """
 
     def __init__(self, listed: FlippedScreen, place: int) -> None:
         super().__init__()
         self.listed, self.place = listed, place
         self.read: BesideEachOther | None = None
+        self.picture = 0
+        """The number of the picture that is shown."""
 
     def heading(self) -> Content:
         flip = self.listed.flips[self.place]
@@ -113,9 +112,10 @@ class BesideScreen(RashomonScreen):
 
     def body(self) -> ComposeResult:
         with VerticalScroll(id="answers"):
-            with Vertical(id="picture"):
-                yield Picture()
-            yield Static(id="asked")
+            with Horizontal(id="shown"):
+                with Vertical(id="picture"):
+                    yield Picture()
+                yield Static(id="asked")
             with Horizontal(id="across"):
                 for number in range(len(self.listed.found.sides.sides)):
                     yield Static(classes="answer", id=f"answer-{number}")
@@ -133,14 +133,26 @@ class BesideScreen(RashomonScreen):
 
     def _show(self, read: BesideEachOther) -> None:
         self.read = read
-        self.query_one(Picture).show(read.media[0] if read.media else None)
-        self.query_one("#picture").display = bool(read.media)
-        self.query_one("#asked", Static).update(_asked(read))
+        self._show_picture(0)
         sides = self.listed.found.sides
         for number, (side, told) in enumerate(zip(sides.sides, read.told, strict=True)):
             answer = _answer(side.label, told, sides.benchmark, read.instance.condition)
             self.query_one(f"#answer-{number}", Static).update(answer)
         self.query_one("#answers").scroll_home(animate=False)
+
+    def _show_picture(self, number: int) -> None:
+        assert self.read is not None
+        pictures = self.read.pictures
+        self.picture = number % len(pictures) if pictures else 0
+        self.query_one(Picture).show(pictures[self.picture] if pictures else None)
+        # A style set here would win over the one that hides pictures on a short screen.
+        self.query_one("#picture").set_class(not pictures, "-none")
+        self.query_one("#asked", Static).update(_asked(self.read, self.picture))
+
+    def action_picture(self) -> None:
+        """Show the next of several pictures."""
+        if self.read is not None:
+            self._show_picture(self.picture + 1)
 
     def _go_to(self, place: int) -> None:
         if 0 <= place < len(self.listed.flips):
@@ -154,9 +166,10 @@ class BesideScreen(RashomonScreen):
         self._go_to(self.place - 1)
 
 
-def _asked(read: BesideEachOther) -> Content:
-    instance = read.instance
-    lines = [literal(f"{instance.condition}   {_pairs(instance.strata)}", "#909090")]
+def _asked(read: BesideEachOther, picture: int) -> Content:
+    instance, pictures = read.instance, len(read.pictures)
+    which = f"   picture {picture + 1} of {pictures}, m shows the next" if pictures > 1 else ""
+    lines = [literal(f"{instance.condition}   {_pairs(instance.strata)}{which}", "#909090")]
     lines.append(literal(read.prompt, newlines=True, limit=4000))
     lines += [literal(f"{source} says {' | '.join(values)}", PARTIAL) for source, values in instance.references.items()]
     return Content("\n").join(lines)

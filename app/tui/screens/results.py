@@ -47,21 +47,29 @@ class ResultsScreen(RashomonScreen):
         raise NotImplementedError
 
     def work(self, make: Callable[[], T], then: Callable[[T | str], None], *, group: str = "results") -> None:
-        """Compute ``make`` in a thread, then show it by ``then``; a RashomonError becomes its sentence."""
+        """Compute ``make`` in a thread, then show it by ``then``; a RashomonError becomes its sentence.
+
+        Any other error is shown over the screen.
+        """
         self._since = time.monotonic()
         self._computed = self._progress(self.rashomon.snapshot)
         self._tell_state()
 
-        def made() -> T | str:
+        def made() -> T | str | Exception:
             try:
                 return make()
             except RashomonError as error:
                 return str(error)
+            except Exception as error:
+                return error
 
-        def shown(found: T | str) -> None:
+        def shown(found: T | str | Exception) -> None:
             self._since = None
             self._tell_state()
-            then(found)
+            if isinstance(found, Exception):
+                self.rashomon.failed(found)
+            else:
+                then(found)
 
         self.in_thread(made, shown, group=group)
 

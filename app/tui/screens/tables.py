@@ -28,7 +28,8 @@ class TablesScreen(ResultsScreen):
     name_ = "tables"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
     DEFAULT_CSS = """
-    TablesScreen #names { width: 26; border: none; background: $surface; }
+    TablesScreen #names { width: 26; background: $surface; }
+    TablesScreen #names, TablesScreen #names:focus { border: none; }
     TablesScreen.-narrow #names { display: none; }
     """
 

@@ -10,11 +10,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import OptionList, SelectionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
-from textual.widgets.selection_list import Selection
 
 from app.tui.safe import literal
+from app.tui.widgets.ticks import Ticks
 
 _BOX = """
     {name} {{ align: center middle; background: black 60%; }}
@@ -22,7 +22,8 @@ _BOX = """
         width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 1 2; background: $panel; border: solid $primary;
     }}
     {name} .heading {{ text-style: bold; margin-bottom: 1; }}
-    {name} OptionList, {name} SelectionList {{ height: auto; max-height: 14; background: $surface; border: none; }}
+    {name} OptionList {{ height: auto; max-height: 14; background: $surface; }}
+    {name} OptionList, {name} OptionList:focus {{ border: none; }}
     {name} .hint {{ color: #909090; margin-top: 1; }}
 """
 
@@ -64,7 +65,7 @@ class Choose(ModalScreen[str | None]):
 
 
 class ChooseSome(ModalScreen[list[str] | None]):
-    """Any of ``words``, in their order; None when it is left."""
+    """Any of ``words``, which differ from each other, in their order; None when it is left."""
 
     DEFAULT_CSS = _BOX.format(name="ChooseSome")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -79,14 +80,11 @@ class ChooseSome(ModalScreen[list[str] | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(Content(self._heading), classes="heading")
-            yield SelectionList[int](
-                *(Selection(literal(word, limit=200), i, word in self._chosen) for i, word in enumerate(self._words))
-            )
+            yield Ticks([(word, word) for word in self._words], self._chosen)
             yield Static(Content("Space marks, Enter takes them, Esc leaves"), classes="hint")
 
     def action_take(self) -> None:
-        chosen = set(self.query_one(SelectionList).selected)
-        self.dismiss([word for i, word in enumerate(self._words) if i in chosen])
+        self.dismiss(self.query_one(Ticks).ticked)
 
     def action_leave(self) -> None:
         self.dismiss(None)
