@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import ScrollableContainer, Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Static, TabbedContent, TabPane
+from textual.widgets import ContentSwitcher, Static
 
 from app.compare.beside import beside
 from app.compare.recommend import Recommendation, points
@@ -59,8 +59,8 @@ class CompareScreen(ResultsScreen):
     DEFAULT_CSS = """
     CompareScreen #warnings { height: auto; max-height: 8; padding: 0 1; color: $warning; }
     CompareScreen.-short #warnings { max-height: 2; }
-    CompareScreen TabbedContent { height: 1fr; }
-    CompareScreen TabPane { padding: 0; }
+    CompareScreen #names { height: 1; margin-bottom: 1; }
+    CompareScreen.-short #names { margin-bottom: 0; }
     CompareScreen ContentSwitcher { height: 1fr; }
     CompareScreen #pair { height: auto; padding: 0 1; }
     CompareScreen #scroll { height: 1fr; }
@@ -75,25 +75,26 @@ class CompareScreen(ResultsScreen):
         self.pair = 0
         self.made: _Made | None = None
 
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._go_to("figures")
+
     def body(self) -> ComposeResult:
         with Vertical(id="body"):
             yield Static(id="state")
             with VerticalScroll(id="warnings"):
                 yield Static(id="warned")
-            with TabbedContent(id="panes"):
-                with TabPane(PANES["figures"], id="figures"):
-                    yield ResultTable(id="figures-table")
-                with TabPane(PANES["flips"], id="flips"):
+            yield Static(id="names")
+            with ContentSwitcher(initial="figures", id="panes"):
+                yield ResultTable(id="figures")
+                with Vertical(id="flips"):
                     yield Static(id="pair")
                     with ScrollableContainer(id="scroll", can_focus=False):
                         yield Matrix(id="matrix")
-                with TabPane(PANES["agreement"], id="agreement"):
-                    yield ResultTable(id="agreement-table")
-                with TabPane(PANES["paper"], id="paper"):
-                    yield ResultTable(id="paper-table")
-                with TabPane(PANES["cost"], id="cost"):
-                    yield ResultTable(id="cost-table")
-                with TabPane(PANES["take"], id="take"):
+                yield ResultTable(id="agreement")
+                yield ResultTable(id="paper")
+                yield ResultTable(id="cost")
+                with Vertical(id="take"):
                     with VerticalScroll(id="words"):
                         yield Static(id="worded")
                     yield ResultTable(id="take-table")
@@ -114,16 +115,14 @@ class CompareScreen(ResultsScreen):
         self.work(make, self._show)
 
     def _show(self, made: _Made | str) -> None:
-        first = self.made is None
         if isinstance(made, str):
             self.made = None
-            self.query_one("#figures-table", ResultTable).say(made)
+            for table in self.query(ResultTable):
+                table.say(made)
             return
         self.made = made
         self.rows = tuple(row for row in self.rows if row in made.models) if self.rows else self.rows
         self.redraw()
-        if first:
-            self._focus_pane()
 
     def redraw(self) -> None:
         made = self.made
@@ -141,7 +140,7 @@ class CompareScreen(ResultsScreen):
             "take": made.take if isinstance(made.take, str) else made.take.table,
         }
         for pane, table in shown.items():
-            widget = self.query_one(f"#{pane}-table", ResultTable)
+            widget = self.query_one("#take-table" if pane == "take" else f"#{pane}", ResultTable)
             if isinstance(table, str):
                 widget.say(table)
             else:
@@ -168,24 +167,27 @@ class CompareScreen(ResultsScreen):
     @property
     def pane(self) -> str:
         """The pane that is shown."""
-        return self.query_one("#panes", TabbedContent).active
+        return str(self.query_one("#panes", ContentSwitcher).current)
 
-    def _focus_pane(self) -> None:
-        place = (
-            self.query_one(Matrix) if self.pane == "flips" else self.query_one(f"#{self.pane}-table", ResultTable).rows
-        )
-        place.focus()
+    def _go_to(self, pane: str) -> None:
+        self.query_one("#panes", ContentSwitcher).current = pane
+        names = (f" {title} " for title in PANES.values())
+        styles = ("bold reverse" if name == pane else "$text-muted" for name in PANES)
+        told = (Content.styled(name, style) for name, style in zip(names, styles, strict=True))
+        self.query_one("#names", Static).update(Content(" ").join(told))
+        # On the last one it is the words that are longer than the screen.
+        places = {"flips": self.query_one(Matrix), "take": self.query_one("#words")}
+        (places.get(pane) or self.query_one(f"#{pane}", ResultTable).rows).focus()
 
-    def _go_to(self, by: int) -> None:
+    def _go_by(self, by: int) -> None:
         names = list(PANES)
-        self.query_one("#panes", TabbedContent).active = names[(names.index(self.pane) + by) % len(names)]
-        self.call_after_refresh(self._focus_pane)
+        self._go_to(names[(names.index(self.pane) + by) % len(names)])
 
     def action_next(self) -> None:
-        self._go_to(1)
+        self._go_by(1)
 
     def action_previous(self) -> None:
-        self._go_to(-1)
+        self._go_by(-1)
 
     def action_beside(self) -> None:
         """On Flips the next run; else which of the paper's rows stand beside."""
@@ -204,7 +206,7 @@ class CompareScreen(ResultsScreen):
     def _take_rows(self, rows: list[str] | None) -> None:
         if rows is not None:
             self.rows = tuple(rows)
-            self.query_one("#panes", TabbedContent).active = "paper"
+            self._go_to("paper")
             self.compute()
 
     def action_wider(self) -> None:
@@ -225,7 +227,7 @@ class CompareScreen(ResultsScreen):
         self.app.push_screen(ask, typed)
 
     def _set_margin(self, margin: float) -> None:
-        self.query_one("#panes", TabbedContent).active = "take"
+        self._go_to("take")
         if margin != self.margin:
             self.margin = margin
             self.compute()

@@ -38,15 +38,15 @@ class ExportScreen(RashomonScreen):
     ExportScreen #told { height: 1fr; min-height: 4; margin-top: 1; }
     """
 
-    def __init__(self, folders: tuple[Path, ...]) -> None:
+    def __init__(self, folders: tuple[Path, ...], *, judge: str | None = None) -> None:
         super().__init__()
-        self.folders = folders
-        self.judge: str | None = None
+        self.folders, self.judge = folders, judge
         self.written: Written | None = None
 
     def heading(self) -> Content:
         names = literal(", ".join(folder.name for folder in self.folders), "bold", limit=200)
-        return Content("Export  ") + names
+        by = literal(f"  labels by {self.judge}", "$text-muted", limit=100) if self.judge else Content("")
+        return Content("Export  ") + names + by
 
     def body(self) -> ComposeResult:
         with Horizontal(id="form"):

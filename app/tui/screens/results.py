@@ -12,6 +12,7 @@ from textual.widgets import Static
 
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
+from app.tui.screens.export import ExportScreen
 from app.tui.theme import state_look
 from app.tui.watch import Snapshot
 from app.tui.widgets.choose import Choose
@@ -143,5 +144,5 @@ class ResultsScreen(RashomonScreen):
         self.work(lambda: self.rashomon.results.judges(self.folders), listed, group="judges")
 
     def action_export(self) -> None:
-        """Export these runs."""
-        self.rashomon.go("export", self.folders, over=True)
+        """Export these runs, by the same judge."""
+        self.app.push_screen(ExportScreen(self.folders, judge=self.judge))
