@@ -70,5 +70,4 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys one by one, each when what the one before began is done."""
     for key in keys:
         await pilot.press(key)
-        await pilot.pause()
         await computed(pilot)

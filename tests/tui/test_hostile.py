@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 from textual.pilot import Pilot
 
+from app.store.run import RunStore
 from app.tui.app import RashomonApp
+from benchmarks.base import Verdict
 from tests.support.runs import instances, says
+from tests.tui.computed import gone_to, press
 from tests.tui.stage import SIZES, Stage, drive, screen_text, strips, until
 
 PAYLOAD = "[@click=app.bell]x[/] [/nope] [red]r \x1b]52;c;c3RvbGVu\x07\x1b[31m\x9b31m \u202edrow\u200b \udc80 a\tb"
@@ -30,14 +33,34 @@ async def _runs(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     await until(pilot, lambda: "[@click" in screen_text(app))
 
 
+def _of(name: str, *keys: str) -> Callable[[Pilot[Any], RashomonApp, Path], Awaitable[object]]:
+    """To a screen of the hostile run and of a copy of it."""
+
+    async def go(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+        await gone_to(pilot, app, name, (folder, folder.with_name("hostile-2")))
+        await press(pilot, *keys)
+
+    return go
+
+
 CASES = [
     Case("runs", _runs, "[@click"),
+    Case("tables", _of("tables"), "[@click"),
+    Case("tables-choose", _of("tables", "w"), "[@click"),
+    Case("compare", _of("compare"), "[@click"),
+    Case("compare-flips", _of("compare", "t"), "[@click"),
+    Case("compare-take", _of("compare", "T"), "[@click"),
+    Case("compare-answers", _of("compare", "t", "right", "down", "enter", "enter"), "[@click"),
+    Case("export", _of("export", "w"), "files"),
 ]
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_hostile_text_is_only_text(case: Case, size: tuple[int, int], stage: Stage) -> None:
+def test_hostile_text_is_only_text(
+    case: Case, size: tuple[int, int], stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = hostile_run(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -55,6 +78,11 @@ def hostile_run(stage: Stage) -> Path:
         "hostile", asked=instances(3, question=PAYLOAD), answering=says(PAYLOAD), model=f"policy:uniform{STORED}"
     )
     stage.note(folder, "failed", PAYLOAD)
+    stage.run("hostile-2", asked=instances(3, question=PAYLOAD), answering=says(f"12 {PAYLOAD}"), model="policy:random")
+    with RunStore.open(folder) as store:
+        found = store.answer_of("factual-0000/aligned")
+        assert found is not None
+        store.add_verdicts([(*found, Verdict(f"human:{STORED}", "labelled", STORED, STORED), False)])
     return folder
 
 
