@@ -47,10 +47,10 @@ CASES = [
     Case("runs", _runs, "[@click"),
     Case("tables", _of("tables"), "[@click"),
     Case("tables-choose", _of("tables", "w"), "[@click"),
-    Case("compare", _of("compare"), "[@click"),
-    Case("compare-flips", _of("compare", "t"), "[@click"),
-    Case("compare-take", _of("compare", "T"), "[@click"),
-    Case("compare-answers", _of("compare", "t", "right", "down", "enter", "enter"), "[@click"),
+    Case("compare", _of("compare"), "[red]r"),
+    Case("compare-flips", _of("compare", "t"), "[red]r"),
+    Case("compare-take", _of("compare", "T"), "[red]r"),
+    Case("compare-answers", _of("compare", "t", "up", "left", "enter", "enter"), "[@click"),
     Case("export", _of("export", "w"), "files"),
 ]
 
