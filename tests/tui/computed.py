@@ -18,7 +18,7 @@ CHARTS = Path(__file__).resolve().parents[2] / "assets" / "demo" / "held_out" / 
 FIRST, SECOND, THIRD = "first-4bit", "second-8bit", "third-half-way"
 
 
-def mixed(shift: int) -> Answering:
+def mixed(shift: int, *, gigabytes: int = 2, seconds: float = 0.4) -> Answering:
     """Two thirds of the examples with the passage's value, the others with the picture's; one in seven with neither."""
 
     def answer(instance: Instance) -> Generation:
@@ -27,7 +27,7 @@ def mixed(shift: int) -> Answering:
             return says("I cannot tell from this.")(instance)
         source = "text" if number % 3 and "text" in instance.references else "image"
         found = instance.references.get(source) or instance.references["text"]
-        return says(found[0], peak=(2 + shift) * 10**9, seconds=0.3 + shift / 5)(instance)
+        return says(found[0], peak=gigabytes * 10**9, seconds=seconds)(instance)
 
     return answer
 

@@ -53,9 +53,27 @@ def workspace(folder: Path) -> tuple[Stage, tuple[Path, ...]]:
     data, picture = build(stage)
     asked = instances(24, picture=picture)
     runs = (
-        stage.run("charts-bf16", asked=asked, answering=mixed(0), data=data, model="org/Model-2B-bf16"),
-        stage.run("charts-8bit", asked=asked, answering=mixed(7), data=data, model="org/Model-2B-8bit"),
-        stage.run("charts-4bit", asked=asked, answering=mixed(1), data=data, model="org/Model-2B-4bit"),
+        stage.run(
+            "charts-bf16",
+            asked=asked,
+            answering=mixed(0, gigabytes=6, seconds=1.2),
+            data=data,
+            model="org/Model-2B-bf16",
+        ),
+        stage.run(
+            "charts-8bit",
+            asked=asked,
+            answering=mixed(7, gigabytes=4, seconds=0.8),
+            data=data,
+            model="org/Model-2B-8bit",
+        ),
+        stage.run(
+            "charts-4bit",
+            asked=asked,
+            answering=mixed(1, gigabytes=3, seconds=0.5),
+            data=data,
+            model="org/Model-2B-4bit",
+        ),
     )
     stage.run("broken-off", asked=asked, answering=mixed(2), state="running", done=60)
     stage.die(stage.workspace.runs_folder / "broken-off")

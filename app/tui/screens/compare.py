@@ -21,7 +21,7 @@ from app.tui.commands import bindings
 from app.tui.safe import literal
 from app.tui.screens.flipped import FlippedScreen
 from app.tui.screens.results import ResultsScreen
-from app.tui.theme import PARTIAL
+from app.tui.theme import DIM, PARTIAL
 from app.tui.widgets.choose import ChooseSome
 from app.tui.widgets.dialogs import AskText
 from app.tui.widgets.matrix import Matrix
@@ -172,7 +172,7 @@ class CompareScreen(ResultsScreen):
     def _go_to(self, pane: str) -> None:
         self.query_one("#panes", ContentSwitcher).current = pane
         names = (f" {title} " for title in PANES.values())
-        styles = ("bold reverse" if name == pane else "$text-muted" for name in PANES)
+        styles = ("bold reverse" if name == pane else DIM for name in PANES)
         told = (Content.styled(name, style) for name, style in zip(names, styles, strict=True))
         self.query_one("#names", Static).update(Content(" ").join(told))
         # On the last one it is the words that are longer than the screen.

@@ -28,6 +28,7 @@ class ResultsScreen(RashomonScreen):
 
     DEFAULT_CSS = """
     ResultsScreen #state { height: auto; max-height: 3; padding: 0 1; color: #909090; }
+    ResultsScreen.-short .notes { max-height: 3; }
     """
 
     def __init__(self, folders: tuple[Path, ...]) -> None:

@@ -31,7 +31,6 @@ class ResultTable(Vertical):
     ResultTable { height: 1fr; }
     ResultTable .caption { height: auto; max-height: 2; text-style: bold; padding: 0 1; }
     ResultTable .notes { height: auto; max-height: 40%; padding: 0 1; color: #909090; }
-    .-short ResultTable .notes { max-height: 3; }
     """
 
     def __init__(self, *, empty: str = "computing …", id: str | None = None) -> None:
