@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
 
-from app.exports.source import Export, Files, benchmark_of, load
-from app.figures.style import FIGURE_FORMATS, inches
-from app.paths import typed_path
-from app.report.tables import tables_of
+from app.exports.write import usual_folder, write
 from app.report.text import clean
 from app.store.workspace import Workspace
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError, StoreError
-
-_WRITERS = {
-    "csv": "app.exports.plain:to_csv_files",
-    "md": "app.exports.plain:to_markdown_files",
-    "latex": "app.exports.latex:to_latex_files",
-    "json": "app.exports.plain:to_json_files",
-    "parquet": "app.exports.plain:to_parquet_files",
-    "html": "app.exports.html:to_html_files",
-    "lm-eval": "app.exports.lm_eval:to_lm_eval_files",
-    "inspect": "app.exports.inspect_log:to_inspect_files",
-    **{form: f"app.exports.figures:to_{form}_files" for form in FIGURE_FORMATS},
-}
-FORMATS = tuple(_WRITERS)
 
 
 def export(
@@ -41,50 +21,17 @@ def export(
     width: str,
     metric: str | None,
 ) -> None:
-    """Write the tables of ``runs`` together, and each one's samples, in every one of ``formats``.
-
-    ``width`` and ``metric`` are for figures: how wide they are, and which column of the main table is shown against memory.
-    Raises SpecError for an unknown format, width or column.
-    """
-    if not formats:
-        raise SpecError(f"--format names no format; known are {', '.join(FORMATS)}.")
-    for word in formats:
-        if word not in FORMATS:
-            raise SpecError(f"there is no format {word!r}; {did_you_mean(word, FORMATS)}")
-    inches(width)
+    """Write the tables of ``runs`` together, and each one's samples, in every one of ``formats``; see ``write``."""
     folders = [workspace.run_folder(run) for run in runs]
-    folder = typed_path(out or Path("export") / folders[0].name)
-    tables = tables_of(folders, judge=judge)
-    found = load(workspace, folders, judge)
-    given = Export(benchmark_of(found), found, tables, canonical, width, metric)
-    if metric is not None and metric not in given.main.columns:
-        raise SpecError(f"the main table has no column {metric!r}; {did_you_mean(metric, given.main.columns)}")
-    files: Files = {}
-    for word in dict.fromkeys(formats):
-        files |= _writer(word)(given)
-    if not files:
-        raise SpecError(f"these runs have no figure to draw as {', '.join(formats)}; their tables are in --format md.")
-    _write(folder, files)
-    written = sorted({clean(name.partition("/")[0] + "/" * ("/" in name)) for name in files})
-    print(f"wrote {clean(str(folder))}: {', '.join(written)}")
-
-
-def _writer(form: str) -> Callable[[Export], Files]:
-    module, _, name = _WRITERS[form].partition(":")
-    made: Callable[[Export], Files] = getattr(import_module(module), name)
-    return made
-
-
-def _write(folder: Path, files: Files) -> None:
-    parts: list[Path] = []
-    try:
-        for name, whole in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            parts.append(path.with_name(f".{path.name}.part"))
-            parts[-1].write_bytes(whole if isinstance(whole, bytes) else whole.encode("utf-8", "backslashreplace"))
-            os.replace(parts[-1], path)
-    except OSError as error:
-        for part in parts:
-            part.unlink(missing_ok=True)
-        raise StoreError(f"cannot write in {folder}: {error.strerror}; name another folder with --out.") from error
+    made = write(
+        workspace,
+        folders,
+        formats=formats,
+        out=out or usual_folder(folders),
+        judge=judge,
+        canonical=canonical,
+        width=width,
+        metric=metric,
+    )
+    written = sorted({clean(name.partition("/")[0] + "/" * ("/" in name)) for name, _ in made.files})
+    print(f"wrote {clean(str(made.folder))}: {', '.join(written)}")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from app.compare.sides import Side, Sides
 from app.report.published import published_cells, published_rows
-from app.report.tables import tables_of
 from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
 from mlx_backends.registry import IMPORTED
@@ -20,16 +18,13 @@ _COLUMNS = ("ours", "the paper's", "difference", "inside ours", "n, ours", "n, t
 _PART = " / "
 
 
-def published_table(
-    folders: Sequence[Path], sides: Sides, rows: Sequence[str], judge: str | None, columns: Sequence[str] = ()
-) -> Table:
+def published_table(ours: Sequence[Table], sides: Sides, rows: Sequence[str], columns: Sequence[str] = ()) -> Table:
     """Each run beside each of the paper's ``rows`` (a model's name), in every table of the paper that both have.
 
-    A model is the same however its name is spelled (``plain``): CLASH's tables have InternVL 1.5 and InternVL1.5. ``columns``
-    are the only ones that are wanted; all if empty, or where the paper has none of them. Raises SpecError where the paper
-    has no such row.
+    ``ours`` are the runs' own tables. A model is the same however its name is spelled (``plain``): CLASH's tables have
+    InternVL 1.5 and InternVL1.5. ``columns`` are the only ones that are wanted; all if empty, or where the paper has none of
+    them. Raises SpecError where the paper has no such row.
     """
-    ours = tables_of(folders, judge=judge, published=False)
     theirs = {table.name: published_rows(table, sides.benchmark.name) for table in ours}
     cells = published_cells(sides.benchmark.name)
     known = dict.fromkeys(_split(cell["row"])[0] for cell in cells if "ours" in cell)
@@ -50,6 +45,40 @@ def published_table(
         *comparability(sides, chosen),
     )
     return Table("published", f"Beside {sides.benchmark.paper}", _COLUMNS, tuple(made), notes)
+
+
+def paper_models(ours: Sequence[Table], benchmark: str) -> list[str]:
+    """The models of the paper's rows in those of its tables that are among ``ours``."""
+    found = (row for table in ours for row, _ in published_rows(table, benchmark))
+    return list(dict.fromkeys(_split(row)[0] for row in found))
+
+
+def paper_columns(ours: Sequence[Table], sides: Sides, rows: Sequence[str]) -> Table:
+    """The same as :func:`published_table`, turned: a column for each run and for each of the paper's ``rows``.
+
+    In percent where the tables are, without the differences.
+    """
+    chosen = [_known(row, paper_models(ours, sides.benchmark.name)) for row in rows]
+    runs = [side.label for side in sides.sides]
+    made: dict[str, dict[str, Cell]] = {}
+    for table in ours:
+        own = dict(table.rows)
+        for name, cells in published_rows(table, sides.benchmark.name):
+            spelled, rest = _split(name)
+            model = next((each for each in chosen if plain(each) == plain(spelled)), None)
+            for i, column in enumerate(table.columns):
+                if model is not None and cells[i] is not None:
+                    row = made.setdefault(_PART.join(part for part in (table.name, rest, column) if part), {})
+                    row[model] = cells[i]
+                    for run in runs:
+                        label = f"{run}{_PART}{rest}" if rest else run
+                        row[run] = own[label][i] if label in own else None
+    columns = (*runs, *(f"{row} (paper)" for row in chosen))
+    filled = tuple((label, tuple(row.get(each) for each in (*runs, *chosen))) for label, row in made.items())
+    percent = bool(ours) and all(table.percent for table in ours if published_rows(table, sides.benchmark.name))
+    return Table(
+        "paper", f"Beside {sides.benchmark.paper}", columns, filled, tuple(comparability(sides, chosen)), percent
+    )
 
 
 def comparability(sides: Sides, rows: Sequence[str]) -> list[str]:

@@ -46,11 +46,17 @@ def recommend(
 
     Raises SpecError where nothing can be compared, or the metric is no share of all answers.
     """
-    if not 0 < margin < 1:
-        raise SpecError(f"--margin {margin} is no share between 0 and 1; 0.03 is three points in a hundred.")
     if len(set(folders)) < 2:
         raise SpecError("one run is not a choice; name two or more.")
-    sides = load(folders, judge=judge)
+    return recommend_of(load(folders, judge=judge), margin=margin, metric=metric, lower_is_better=lower_is_better)
+
+
+def recommend_of(
+    sides: Sides, *, margin: float = 0.03, metric: str | None = None, lower_is_better: bool = False
+) -> Recommendation:
+    """:func:`recommend` among runs that are read."""
+    if not 0 < margin < 1:
+        raise SpecError(f"--margin {margin} is no share between 0 and 1; 0.03 is three points in a hundred.")
     found = decide(basis(sides, measure_of(sides, metric, lower_is_better=lower_is_better)), margin)
     return Recommendation(found, _table(found), tuple(_take(found)), tuple(_does(found)), tuple(_unknown(found, sides)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from app.compare.pairs import Pair, own_figures
 from app.compare.published import PUBLISHED, published_table
 from app.compare.sides import Side, Sides, load, not_labelled
 from app.compare.specs import stem, warnings
-from app.report.tables import RESAMPLES
+from app.report.tables import RESAMPLES, tables_of
 from app.report.whose import caveat
 from benchmarks.base import Table, did_you_mean
 from benchmarks.errors import SpecError
@@ -58,8 +58,33 @@ def compare(
     if len(folders) + len(rows) < 2:
         raise SpecError("one run cannot be compared; name another, or published:ROW for a row of the paper's.")
     sides = load(folders, judge=judge)
+    found = compare_sides(
+        sides,
+        metrics=metrics,
+        group_by=group_by,
+        keep_first=baseline is not None,
+        instances=instances,
+        resamples=resamples,
+    )
+    if not rows:
+        return found
+    ours = tables_of(folders, judge=judge, published=False)
+    beside = published_table(ours, sides, rows, _metrics(sides, metrics) if metrics else ())
+    return replace(found, tables=(*found.tables, beside))
+
+
+def compare_sides(
+    sides: Sides,
+    *,
+    metrics: Sequence[str] = (),
+    group_by: str | None = None,
+    keep_first: bool = False,
+    instances: bool = False,
+    resamples: int = RESAMPLES,
+) -> Comparison:
+    """:func:`compare` of runs that are read; with ``keep_first`` the first run is the baseline of its group."""
     names = _metrics(sides, metrics)
-    grouped = _grouped(sides, group_by, keep_first=baseline is not None)
+    grouped = _grouped(sides, group_by, keep_first=keep_first)
     pairs = tuple(
         Pair(group[0], other, sides.figures, resamples, sides.seed) for group in grouped for other in group[1:]
     )
@@ -72,8 +97,6 @@ def compare(
         if instances:
             tables.append(flipped_table(pairs))
     tables.append(cost_table(sides.sides))
-    if rows:
-        tables.append(published_table(folders, sides, rows, judge, names if metrics else ()))
     return Comparison(sides, pairs, tuple(tables), tuple(told))
 
 

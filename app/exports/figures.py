@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.exports.source import Export, ExportedRun, Files
 from app.figures.style import to_bytes
 from app.figures.tables import draw, quality_and_memory
-from app.report.published import published_rows
-from benchmarks.base import Table
+from app.report.tables import own_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,21 +19,15 @@ def figures(given: Export) -> Iterator[tuple[str, str, Figure]]:
     for table in given.tables:
         if table.chart is None:
             continue
-        drawn = draw(own_rows(table, given), width=given.width)
+        drawn = draw(own_rows(table, given.benchmark.name), width=given.width)
         if drawn is not None:
             yield table.name, table.title, drawn
     column = given.metric or (given.main.columns[0] if given.main.columns else None)
     if column is not None and not given.canonical:
         peaks = {run.label: _peak(run) for run in given.runs}
-        drawn = quality_and_memory(own_rows(given.main, given), column, peaks, width=given.width)
+        drawn = quality_and_memory(own_rows(given.main, given.benchmark.name), column, peaks, width=given.width)
         if drawn is not None:
             yield "memory", f"{column} against peak memory", drawn
-
-
-def own_rows(table: Table, given: Export) -> Table:
-    """``table`` without the paper's rows, which stand under the runs'."""
-    count = len(table.rows) - len(published_rows(table, given.benchmark.name))
-    return replace(table, rows=table.rows[:count])
 
 
 def to_png_files(given: Export) -> Files:

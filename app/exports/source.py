@@ -145,7 +145,7 @@ def load(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> li
                 store.meta("created"),
                 judge_id,
                 judged_records(store, judge),
-                _build(workspace, store) / "media",
+                build_of(workspace, store) / "media",
             )
             for name, label, store in zip(names, labels, stores, strict=True)
         ]
@@ -171,7 +171,8 @@ def benchmark_of(runs: Sequence[ExportedRun]) -> Benchmark:
     return get_benchmark(runs[0].spec["benchmark"])
 
 
-def _build(workspace: Workspace, store: RunStore) -> Path:
+def build_of(workspace: Workspace, store: RunStore) -> Path:
+    """The folder of the build that a run was asked from, wherever that is now."""
     data = store.meta("data", None)
     return Path(data) if data else workspace.build_folder(store.meta("spec")["benchmark"])
 

@@ -199,3 +199,9 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
         "tells the difference to each."
     )
     return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, more))
+
+
+def own_rows(table: Table, benchmark: str) -> Table:
+    """``table`` without the paper's rows, which stand under the runs', and without the two notes on them."""
+    count = len(published_rows(table, benchmark))
+    return replace(table, rows=table.rows[:-count], notes=table.notes[:-2]) if count else table

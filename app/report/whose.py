@@ -45,9 +45,9 @@ def panel_of(judge: str | None, ids: Sequence[str]) -> Panel | None:
     return parse_panel(judge) if judge and judge not in ids else None
 
 
-def judged_records(store: RunStore, judge: str | None) -> list[Record]:
-    """A run's records, with the verdicts of the panel that ``judge`` names, if it names one."""
-    records, ids = list(store.records()), present([store])
+def judged_records(store: RunStore, judge: str | None, *, only: str | None = None) -> list[Record]:
+    """A run's records, with the verdicts of the panel that ``judge`` names, if it names one; ``only`` one instance's."""
+    records, ids = list(store.records(only=only)), present([store])
     panel = panel_of(judge, ids)
     labels = get_benchmark(store.meta("spec")["benchmark"]).labels
     return records if panel is None else with_panel(records, panel, ids, labels)

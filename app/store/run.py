@@ -72,6 +72,14 @@ class RunStore(Samples):
         rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
         return [Progress(**dict(zip(_FIGURES, row, strict=True)), judged=judged[row[0]]) for row in rows]
 
+    def version(self) -> tuple[int, ...]:
+        """Numbers that are others whenever an answer or a verdict was added or set aside since."""
+        counts = (
+            f"(SELECT coalesce(max(id), 0) FROM {table}), (SELECT count(*) FROM {table} WHERE accepted)"
+            for table in ("generation", "verdict")
+        )
+        return tuple(self._rows(f"SELECT {', '.join(counts)}")[0])
+
     # --- answering -------------------------------------------------------------------------------
 
     def pending(self, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None) -> Iterator[Pending]:

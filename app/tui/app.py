@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -28,13 +28,16 @@ from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.picture import best_mode
 from benchmarks.errors import RashomonError
 
+if TYPE_CHECKING:
+    from app.results import Results
+
 
 class RashomonApp(App[int]):
     """The interface to a workspace.
 
     ``workspace``, ``jobs`` (starts and stops runs), ``snapshot`` (the workspace as it is now), ``current`` (the runs that were
-    last chosen, for screens that need one), ``images`` (how pictures are drawn), :meth:`go`, :meth:`failed`, :meth:`tell`,
-    :meth:`copy` are what screens use.
+    last chosen, for screens that need one), ``images`` (how pictures are drawn), ``results`` (what was computed of runs),
+    :meth:`go`, :meth:`failed`, :meth:`tell`, :meth:`copy` are what screens use.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(EVERYWHERE)
@@ -84,6 +87,13 @@ class RashomonApp(App[int]):
     def _ended_jobs(self) -> None:
         for job in self.jobs.ended():
             self.failed(f"rashomon {job.command} ended with code {job.code}: {job.said}")
+
+    @cached_property
+    def results(self) -> Results:
+        """The tables and comparisons that were computed, for all screens."""
+        from app.results import Results
+
+        return Results()
 
     # --- what screens use ------------------------------------------------------------------------
 

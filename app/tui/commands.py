@@ -47,9 +47,11 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.leave", "ctrl+q", "Quit", "Leave; runs that go on are asked about.", priority=True),
     Command("everywhere.back", "escape", "Back", "Back to where you came from.", palette=False),
     Command("everywhere.go.runs", "1", "Runs", "All runs of the workspace."),
-    Command("everywhere.go.samples", "3", "Samples", "The samples of the chosen run."),
-    Command("everywhere.go.label", "L", "Label", "Label a blind sample of the chosen run by hand."),
     Command("everywhere.go.live", "2", "Live run", "One run as it goes on."),
+    Command("everywhere.go.samples", "3", "Samples", "The samples of the chosen run."),
+    Command("everywhere.go.tables", "4", "Tables", "The tables of the chosen run, or of those that are marked."),
+    Command("everywhere.go.compare", "5", "Compare", "The marked runs side by side."),
+    Command("everywhere.go.label", "6", "Label", "Label a blind sample of the chosen run by hand."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The row before.", palette=False),
@@ -105,9 +107,41 @@ COMMANDS: tuple[Command, ...] = (
     # new
     # settings
     # doctor
+    # matrix (a widget: the flips of Compare)
+    Command("matrix.move.up", "up,k", "Up", "The row above.", palette=False),
+    Command("matrix.move.down", "down,j", "Down", "The row below.", palette=False),
+    Command("matrix.move.left", "left,h", "Left", "The column to the left.", palette=False),
+    Command("matrix.move.right", "right,l", "Right", "The column to the right.", palette=False),
+    Command("matrix.select", "enter", "Open", "List the instances behind the cell.", palette=False),
     # compare
+    Command("compare.next", "t,right_square_bracket", "Next", "The next part of the comparison.", footer=True),
+    Command("compare.previous", "T,left_square_bracket", "Previous", "The part before."),
+    Command(
+        "compare.beside", "b", "Beside", "On Flips the next run; else the paper's rows that stand beside.", footer=True
+    ),
+    Command("compare.wider", "plus,equals_sign", "Margin +", "Recommend with a wider margin."),
+    Command("compare.narrower", "minus", "Margin -", "Recommend with a narrower margin."),
+    Command("compare.margin", "m", "Margin", "Type the margin of the recommendation.", footer=True),
+    Command("compare.intervals", "i", "Intervals", "Show intervals, or values alone."),
+    Command("compare.judge", "w", "Whose", "Choose whose labels count.", footer=True),
+    Command("compare.again", "r", "Again", "Compute again what has changed."),
+    Command("compare.export", "e", "Export", "Write these runs' tables, figures and samples.", footer=True),
+    # flipped (the instances behind a cell)
+    # answers (one instance in several runs)
+    Command("answers.next", "n", "Next", "The next instance of the list.", footer=True),
+    Command("answers.previous", "N", "Previous", "The instance before.", footer=True),
+    Command("answers.picture", "m", "Picture", "The next of several pictures."),
     # tables
+    Command("tables.next", "t,right_square_bracket", "Next", "The next table.", footer=True),
+    Command("tables.previous", "T,left_square_bracket", "Previous", "The table before."),
+    Command("tables.list", "l", "List", "Choose a table by its name.", footer=True),
+    Command("tables.published", "p", "Paper", "Show the paper's rows, or leave them out.", footer=True),
+    Command("tables.intervals", "i", "Intervals", "Show intervals, or values alone."),
+    Command("tables.judge", "w", "Whose", "Choose whose labels count.", footer=True),
+    Command("tables.again", "r", "Again", "Compute again what has changed."),
+    Command("tables.export", "e", "Export", "Write these runs' tables, figures and samples.", footer=True),
     # export
+    Command("export.write", "w", "Write", "Write the chosen formats.", footer=True),
 )
 
 

@@ -10,10 +10,13 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.safe import harmless
 from app.tui.widgets.dialogs import AskText, Confirm
+from benchmarks.base import Verdict
 from tests.support.runs import instances, says
+from tests.tui.computed import gone_to, press
 from tests.tui.stage import SIZES, Stage, drive, screen_text, strips, until
 
 PAYLOAD = "[@click=app.bell]x[/] [/nope] [red]r \x1b]52;c;c3RvbGVu\x07\x1b[31m\x9b31m \u202edrow\u200b \udc80 a\tb"
@@ -93,6 +96,16 @@ async def _typed(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     await pilot.pause()
 
 
+def _of(name: str, *keys: str) -> Callable[[Pilot[Any], RashomonApp, Path], Awaitable[object]]:
+    """To a screen of the hostile run and of a copy of it."""
+
+    async def go(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+        await gone_to(pilot, app, name, (folder, folder.with_name("hostile-2")))
+        await press(pilot, *keys)
+
+    return go
+
+
 CASES = [
     Case("runs", _runs, "[@click"),
     Case("samples", _samples, "[@click"),
@@ -105,12 +118,22 @@ CASES = [
     Case("toast", _toast, "[@click"),
     Case("confirm", _question, "[/nope]"),
     Case("ask", _typed, "[/nope]"),
+    Case("tables", _of("tables"), "[@click"),
+    Case("tables-choose", _of("tables", "w"), "[@click"),
+    Case("compare", _of("compare"), "[red]r"),
+    Case("compare-flips", _of("compare", "t"), "[red]r"),
+    Case("compare-take", _of("compare", "T"), "[red]r"),
+    Case("compare-answers", _of("compare", "t", "up", "left", "enter", "enter"), "[@click"),
+    Case("export", _of("export", "w"), "files"),
 ]
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_hostile_text_is_only_text(case: Case, size: tuple[int, int], stage: Stage) -> None:
+def test_hostile_text_is_only_text(
+    case: Case, size: tuple[int, int], stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = hostile_run(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -128,6 +151,11 @@ def hostile_run(stage: Stage) -> Path:
         "hostile", asked=instances(3, question=PAYLOAD), answering=says(PAYLOAD), model=f"policy:uniform{STORED}"
     )
     stage.note(folder, "failed", PAYLOAD)
+    stage.run("hostile-2", asked=instances(3, question=PAYLOAD), answering=says(f"12 {PAYLOAD}"), model="policy:random")
+    with RunStore.open(folder) as store:
+        found = store.answer_of("factual-0000/aligned")
+        assert found is not None
+        store.add_verdicts([(*found, Verdict(f"human:{STORED}", "labelled", STORED, STORED), False)])
     return folder
 
 

@@ -32,8 +32,11 @@ SCREENS: dict[str, Entry] = {
     entry.name: entry
     for entry in (
         Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),
+        Entry("live", "Live run", "app.tui.screens.live:LiveScreen", "run"),
         Entry("samples", "Samples", "app.tui.screens.samples:SamplesScreen", "run"),
         Entry("label", "Label", "app.tui.screens.label:LabelScreen", "run"),
-        Entry("live", "Live run", "app.tui.screens.live:LiveScreen", "run"),
+        Entry("tables", "Tables", "app.tui.screens.tables:TablesScreen", "runs"),
+        Entry("compare", "Compare", "app.tui.screens.compare:CompareScreen", "runs"),
+        Entry("export", "Export", "app.tui.screens.export:ExportScreen", "runs"),
     )
 }

@@ -1,0 +1,136 @@
+"""An export, from runs to files: which formats there are, and the writing of chosen ones into a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from app.exports.source import Export, Files, benchmark_of, load
+from app.figures.style import FIGURE_FORMATS, inches
+from app.paths import typed_path
+from app.report.tables import tables_of
+from app.store.workspace import Workspace
+from benchmarks.base import did_you_mean
+from benchmarks.errors import SpecError, StoreError
+
+_WRITERS = {
+    "csv": "app.exports.plain:to_csv_files",
+    "md": "app.exports.plain:to_markdown_files",
+    "latex": "app.exports.latex:to_latex_files",
+    "json": "app.exports.plain:to_json_files",
+    "parquet": "app.exports.plain:to_parquet_files",
+    "html": "app.exports.html:to_html_files",
+    "lm-eval": "app.exports.lm_eval:to_lm_eval_files",
+    "inspect": "app.exports.inspect_log:to_inspect_files",
+    **{form: f"app.exports.figures:to_{form}_files" for form in FIGURE_FORMATS},
+}
+FORMATS = tuple(_WRITERS)
+ABOUT = {
+    "csv": "a file a table; samples",
+    "md": "tables for GitHub",
+    "latex": "tables as a document",
+    "json": "tables; samples as stored",
+    "parquet": "tables; samples",
+    "html": "one page: all of it",
+    "lm-eval": "lm-evaluation-harness",
+    "inspect": "Inspect's log",
+    "png": "figures, 300 dpi",
+    "svg": "figures",
+    "pdf": "figures for a paper",
+}
+"""What each format is, in a few words."""
+USUAL = ("csv", "md", "latex", "json")
+"""The formats that are written unless others are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an export wrote: its folder, and its files below it with their sizes in bytes."""
+
+    folder: Path
+    files: tuple[tuple[str, int], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(size for _, size in self.files)
+
+
+def write(
+    workspace: Workspace,
+    folders: Sequence[Path],
+    *,
+    formats: Sequence[str],
+    out: Path,
+    judge: str | None = None,
+    canonical: bool = False,
+    width: str = "column",
+    metric: str | None = None,
+    step: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> Written:
+    """Write the tables of the runs in ``folders`` together, and each one's samples, in every one of ``formats``.
+
+    ``width`` and ``metric`` are for figures: how wide they are, and which column of the main table is shown against memory.
+    ``step`` is told what comes next, and how many of how many steps are done. Raises SpecError for an unknown format, width or
+    column, StoreError where ``out`` cannot be written; files that were whole by then stay.
+    """
+    if not formats:
+        raise SpecError(f"--format names no format; known are {', '.join(FORMATS)}.")
+    for word in formats:
+        if word not in FORMATS:
+            raise SpecError(f"there is no format {word!r}; {did_you_mean(word, FORMATS)}")
+    inches(width)
+    words = list(dict.fromkeys(formats))
+    total = len(words) + 2
+    step("reading the runs", 0, total)
+    tables = tables_of(folders, judge=judge)
+    found = load(workspace, folders, judge)
+    given = Export(benchmark_of(found), found, tables, canonical, width, metric)
+    if metric is not None and metric not in given.main.columns:
+        raise SpecError(f"the main table has no column {metric!r}; {did_you_mean(metric, given.main.columns)}")
+    files: Files = {}
+    for done, word in enumerate(words, 1):
+        step(f"making {word}", done, total)
+        files |= _writer(word)(given)
+    if not files:
+        raise SpecError(f"these runs have no figure to draw as {', '.join(formats)}; their tables are in --format md.")
+    step("writing", total - 1, total)
+    folder = typed_path(out)
+    sizes = _write(folder, files)
+    step("done", total, total)
+    return Written(folder, sizes)
+
+
+def usual_folder(folders: Sequence[Path]) -> Path:
+    """Where an export goes unless told otherwise: ``export/RUN`` here."""
+    return Path("export") / folders[0].name
+
+
+def _writer(form: str) -> Callable[[Export], Files]:
+    module, _, name = _WRITERS[form].partition(":")
+    made: Callable[[Export], Files] = getattr(import_module(module), name)
+    return made
+
+
+def _write(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
+    parts: list[Path] = []
+    sizes = []
+    try:
+        for name, whole in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            parts.append(path.with_name(f".{path.name}.part"))
+            encoded = whole if isinstance(whole, bytes) else whole.encode("utf-8", "backslashreplace")
+            parts[-1].write_bytes(encoded)
+            os.replace(parts[-1], path)
+            sizes.append((name, len(encoded)))
+    except (OSError, ValueError) as error:  # a folder's name may be no name at all
+        for part in parts:
+            with suppress(OSError, ValueError):
+                part.unlink(missing_ok=True)
+        why = error.strerror if isinstance(error, OSError) else "that is no folder's name"
+        raise StoreError(f"cannot write in {folder}: {why}; name another folder (--out).") from error
+    return tuple(sizes)

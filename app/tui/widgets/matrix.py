@@ -1,0 +1,125 @@
+"""Matrix: a small table of counts with a cursor on its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+from rich.text import Text
+from textual.binding import BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.widget import Widget
+
+from app.tui.commands import bindings
+from app.tui.safe import harmless
+from app.tui.theme import DIM, PARTIAL, WRONG
+
+ALL = "all"
+_WIDEST = 14
+_CURSOR = Style(reverse=True, bold=True)
+
+
+class Matrix(Widget, can_focus=True):
+    """Counts by two words, with sums; what stands on the diagonal is what is the same. Give it counts by :meth:`show`."""
+
+    name_ = "matrix"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("matrix")
+    DEFAULT_CSS = """
+    Matrix { width: auto; height: auto; padding: 0 1; }
+    """
+
+    class Selected(Message):
+        """A cell was opened: what it counts was ``was`` and is ``now``; None stands for all."""
+
+        def __init__(self, was: str | None, now: str | None, count: int) -> None:
+            self.was, self.now, self.count = was, now, count
+            super().__init__()
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._words: tuple[str, ...] = ()
+        self._counts: Mapping[tuple[str, str], int] = {}
+        self._place = (0, 0)
+
+    def show(self, words: Sequence[str], counts: Mapping[tuple[str, str], int]) -> None:
+        """Show how often each of ``words`` (rows) became each of them (columns); the cursor goes to the largest change."""
+        self._words, self._counts = tuple(words), counts
+        changes = {cell: n for cell, n in counts.items() if cell[0] != cell[1] and n}
+        if changes:
+            was, now = max(changes, key=lambda cell: changes[cell])
+            self._place = (self._words.index(was), self._words.index(now))
+        else:
+            self._place = (len(words), len(words))
+        self.refresh(layout=True)
+        self.call_after_refresh(self._into_view)
+
+    def count(self, was: str | None, now: str | None) -> int:
+        """How many there are; None stands for all."""
+        return sum(n for (one, other), n in self._counts.items() if was in (None, one) and now in (None, other))
+
+    def _widths(self) -> tuple[int, int]:
+        names = [harmless(word, limit=_WIDEST) for word in (*self._words, ALL)]
+        label = max(max(map(cell_len, names)), 10)
+        return min(label, _WIDEST), min(_WIDEST, max(6, *(cell_len(name) for name in names)))
+
+    def get_content_width(self, container: Size, viewport: Size) -> int:
+        label, wide = self._widths()
+        return label + (len(self._words) + 1) * (wide + 1)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._words) + 2
+
+    def render(self) -> Text:
+        label, wide = self._widths()
+        told = Text(no_wrap=True)
+        told.append(set_cell_size("from \\ to", label), DIM)
+        for word in (*self._words, ALL):
+            told.append(" " + _right(harmless(word, limit=wide), wide), DIM)
+        for i, was in enumerate((*self._words, None)):
+            told.append("\n" + set_cell_size(harmless(was or ALL, limit=label), label), DIM)
+            for j, now in enumerate((*self._words, None)):
+                count = self.count(was, now)
+                told.append(" ")
+                told.append(_right(str(count) if count else "·", wide), self._style(i, j, count))
+        return told
+
+    def _style(self, i: int, j: int, count: int) -> Style:
+        last = len(self._words)
+        colour = PARTIAL if i == j else f"bold {WRONG}"
+        style = Style.parse(DIM if not count or last in (i, j) else colour)
+        return style + _CURSOR if self.has_focus and self._place == (i, j) else style
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
+
+    def action_move(self, where: str) -> None:
+        i, j = self._place
+        di, dj = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}[where]
+        last = len(self._words)
+        self._place = (max(0, min(i + di, last)), max(0, min(j + dj, last)))
+        self.refresh()
+        self._into_view()
+
+    def _into_view(self) -> None:
+        label, wide = self._widths()
+        i, j = self._place
+        if isinstance(self.parent, Widget):
+            # With the row below and the cell to the right, so that what is next is seen.
+            cell = Region(label + j * (wide + 1), i, 2 * (wide + 1), 3)
+            self.parent.scroll_to_region(cell, animate=False, force=True)
+
+    def action_select(self) -> None:
+        i, j = self._place
+        words = (*self._words, None)
+        if self._words:
+            self.post_message(self.Selected(words[i], words[j], self.count(words[i], words[j])))
+
+
+def _right(text: str, width: int) -> str:
+    return " " * max(0, width - cell_len(text)) + set_cell_size(text, min(width, cell_len(text)))

@@ -1,0 +1,58 @@
+"""Ticks: a list of which any number is ticked, seen by a sign and not by colour alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from app.tui.safe import literal
+
+
+class Ticks(OptionList):
+    """``words`` are (key, text); the text may hold anything. Space and Enter tick the one under the cursor, or take it away."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "select", "Tick", show=False),
+        Binding("j", "cursor_down", "Down", show=False),
+        Binding("k", "cursor_up", "Up", show=False),
+    ]
+    DEFAULT_CSS = """
+    Ticks { background: $surface; height: auto; }
+    Ticks, Ticks:focus { border: none; }
+    """
+
+    class Changed(Message):
+        """Something was ticked, or is not any more."""
+
+        def __init__(self, ticks: Ticks) -> None:
+            self.ticks = ticks
+            super().__init__()
+
+    def __init__(
+        self, words: Sequence[tuple[str, str]], ticked: Collection[str] = (), *, id: str | None = None
+    ) -> None:
+        self._words = list(words)
+        self._ticked = {key for key, _ in words if key in ticked}
+        super().__init__(*(Option(self._prompt(i)) for i in range(len(self._words))), id=id)
+
+    @property
+    def ticked(self) -> list[str]:
+        """The keys that are ticked, in the order of the list."""
+        return [key for key, _ in self._words if key in self._ticked]
+
+    def _prompt(self, place: int) -> Content:
+        key, text = self._words[place]
+        sign = Content.styled("[x] ", "bold") if key in self._ticked else Content("[ ] ")
+        return sign + literal(text, limit=200)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._ticked ^= {self._words[event.option_index][0]}
+        self.replace_option_prompt_at_index(event.option_index, self._prompt(event.option_index))
+        self.post_message(self.Changed(self))

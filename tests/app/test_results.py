@@ -1,0 +1,163 @@
+"""Tables, comparisons and exports as screens ask for them: computed once, turned with every figure kept, written or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.compare.beside import beside
+from app.compare.pairs import Pair
+from app.compare.samples import beside_each_other, flips
+from app.compare.tables import compare
+from app.exports.write import ABOUT, FORMATS, USUAL, write
+from app.report.tables import own_rows, tables_of
+from app.results import Results
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.base import Generation, Instance, Table, Verdict
+from benchmarks.errors import SpecError, StoreError
+from tests.support.runs import instances, make_run, says
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path / "workspace")
+
+
+def mostly_text(instance: Instance) -> Generation:
+    """The passage's value for two thirds of the examples, the picture's for the others."""
+    number = int(instance.group[-4:])
+    source = "text" if number % 3 and "text" in instance.references else "image"
+    found = instance.references.get(source) or instance.references["text"]
+    return says(found[0])(instance)
+
+
+@pytest.fixture
+def runs(workspace: Workspace) -> list[Path]:
+    asked = instances(12)
+    return [
+        make_run(workspace, "pictures", asked, says("12"), model="policy:always-image"),
+        make_run(workspace, "passages", asked, mostly_text, model="policy:always-text"),
+        make_run(workspace, "silent", asked, says("I cannot say."), model="policy:always-abstain"),
+    ]
+
+
+def named(tables: tuple[Table, ...], name: str) -> Table:
+    return next(table for table in tables if table.name == name)
+
+
+def test_what_was_computed_is_kept_until_a_run_changes(runs: list[Path]) -> None:
+    results = Results()
+    first = results.tables(runs[:1])
+    assert results.tables(runs[:1]) is first
+    assert results.comparison(runs) is results.comparison(runs)
+    assert results.recommendation(runs, margin=0.03) is results.recommendation(runs, margin=0.03)
+    assert results.recommendation(runs, margin=0.5).decision.margin == 0.5
+    with RunStore.open(runs[0]) as store:
+        found = store.answer_of("factual-0000/aligned")
+        assert found is not None
+        store.add_verdicts([(found[0], found[1], Verdict("match@1", "labelled", "NEITHER"), False)])
+    changed = results.tables(runs[:1])
+    assert changed is not first
+    with RunStore.open(runs[0]) as store:
+        store.retract("match@1", instance="factual-0000/aligned")
+    again = results.tables(runs[:1])
+    assert again is not changed
+    with RunStore.open(runs[0]) as store:
+        store.repeat(["both-wrong"])
+    assert results.tables(runs[:1]) is not again
+
+
+def test_side_by_side_shows_the_figures_of_the_comparisons_own_tables(runs: list[Path]) -> None:
+    found = compare(runs)
+    turned = beside(found)
+    values, differences = named(found.tables, "values"), dict(named(found.tables, "differences").rows)
+    labels = [label for label, _ in values.rows]
+    assert turned.columns == (labels[0], labels[1], "difference", "p (Holm)", labels[2], "difference", "p (Holm)")
+    for i, (figure, cells) in enumerate(turned.rows):
+        assert figure == values.columns[i]
+        assert cells[0] == values.rows[0][1][i]
+        for number, (label, own) in enumerate(values.rows[1:]):
+            compared = differences[f"{label} / {figure}"]
+            assert cells[1 + 3 * number : 4 + 3 * number] == (own[i], compared[2], compared[7])
+
+
+def test_the_papers_rows_as_columns_are_its_published_figures(runs: list[Path]) -> None:
+    results = Results()
+    models = results.paper_models(runs)
+    assert "Qwen3-VL-4B" in models
+    table = results.paper(runs, None, ["Qwen3-VL-4B", "LFM2.5-VL-1.6B"])
+    assert table.columns[-2:] == ("Qwen3-VL-4B (paper)", "LFM2.5-VL-1.6B (paper)")
+    told = named(compare([runs[0], "published:Qwen3-VL-4B"]).tables, "published")
+    rows = dict(table.rows)
+    assert len(told.rows) > 5
+    for label, (ours, paper, *_) in told.rows:
+        where = label.removesuffix(" / Qwen3-VL-4B").partition(" / ")[2]
+        assert (rows[where][0], rows[where][3]) == (ours, paper)
+
+
+def test_tables_with_and_without_the_papers_rows_are_the_same_otherwise(runs: list[Path]) -> None:
+    benchmark = "cmc-bench"
+    assert [own_rows(table, benchmark) for table in tables_of(runs)] == tables_of(runs, published=False)
+
+
+def test_an_export_says_what_it_does_and_what_it_wrote(workspace: Workspace, runs: list[Path], tmp_path: Path) -> None:
+    steps: list[tuple[str, int, int]] = []
+    made = write(workspace, runs, formats=USUAL, out=tmp_path / "out", step=lambda *step: steps.append(step))
+    assert [what for what, _, _ in steps] == [
+        "reading the runs", *(f"making {each}" for each in USUAL), "writing", "done",
+    ]  # fmt: skip
+    assert steps[-1][1:] == (6, 6)
+    found = {str(p.relative_to(made.folder)): p.stat().st_size for p in made.folder.rglob("*") if p.is_file()}
+    assert dict(made.files) == found
+    assert made.size == sum(found.values())
+    assert set(ABOUT) == set(FORMATS)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_is_one_sentence_and_leaves_no_parts(
+    workspace: Workspace, runs: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".tables.md.part").symlink_to("/dev/full")
+    with pytest.raises(StoreError, match=r"^cannot write in .*: No space left on device; name another folder"):
+        write(workspace, runs, formats=["md"], out=out)
+    assert list(out.iterdir()) == []
+
+
+def test_what_cannot_be_written_is_refused_in_a_sentence(
+    workspace: Workspace, runs: list[Path], tmp_path: Path
+) -> None:
+    with pytest.raises(StoreError, match="Not a directory"):
+        write(workspace, runs, formats=["md"], out=Path("/dev/null/out"))
+    with pytest.raises(StoreError, match="no folder's name"):
+        write(workspace, runs, formats=["md"], out=tmp_path / "a\0b")
+    with pytest.raises(SpecError, match="names no format"):
+        write(workspace, runs, formats=[], out=tmp_path)
+
+
+def test_flips_name_what_changed_and_both_answers_are_read_with_their_labels(
+    workspace: Workspace, runs: list[Path]
+) -> None:
+    found = Results().comparison(runs)
+    pair = found.pairs[0]
+    changed = flips(pair)
+    assert {flip.instance for flip in changed} == {i for i in pair.shared if i not in same(pair)}
+    counts = pair.flips()
+    for (was, now), count in counts.items():
+        assert len(flips(pair, was, now)) == count
+        assert len(flips(pair, was)) == sum(n for (one, other), n in counts.items() if one == was != other)
+    one = next(flip for flip in changed if flip.condition == "image-correct")
+    read = beside_each_other(workspace, runs, one.instance, None, found.sides.judge)
+    assert [told.answer for told in read.told if told] == ["12", "15", "I cannot say."]
+    assert [told.label for told in read.told if told] == [one.was, one.now, "ABSTAIN"]
+    assert read.instance.id == one.instance
+    assert read.pictures == ()
+    with pytest.raises(SpecError, match="none of these runs"):
+        beside_each_other(workspace, runs, "no-such", None, found.sides.judge)
+
+
+def same(pair: Pair) -> set[str]:
+    return {i for i in pair.shared if pair.first.said[i].outcome == pair.second.said[i].outcome}

@@ -1,0 +1,77 @@
+"""Exporting from the interface."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from app.tui.app import RashomonApp
+from app.tui.screens.export import ExportScreen
+from tests.support.runs import instances
+from tests.tui.computed import FIRST, gone_to, mixed, press
+from tests.tui.conftest import Snapshot
+from tests.tui.stage import SIZES, Stage, drive, screen_text
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the interface was opened in."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_chosen_formats_are_written_and_told_with_their_sizes(
+    size: tuple[int, int], stage: Stage, snapshot: Snapshot, here: Path
+) -> None:
+    run = stage.run(FIRST, asked=instances(4), answering=mixed(0))
+    out = here / "out"
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await gone_to(pilot, app, "tables", (run,))
+        await press(pilot, "e")
+        screen = app.screen
+        assert isinstance(screen, ExportScreen)
+        field = screen.query_one("#folder", Input)
+        assert Path(field.value) == here / "export" / FIRST
+        field.value = "out"
+        await pilot.pause()
+        snapshot(app, "export")
+        await press(pilot, "space", "down", "down", "space", "down", "space", "up", "up")  # Markdown alone
+        await press(pilot, "w")
+        assert screen.written is not None
+        assert screen.written.folder == out
+        assert [path.name for path in out.iterdir()] == ["tables.md"]
+        assert "✓ 1 files" in screen_text(app)
+        field.value = "/dev/null/nowhere"
+        await press(pilot, "w")
+        assert "Not a directory" in screen_text(app)
+        snapshot(app, "export-failed")
+        assert [path.name for path in out.iterdir()] == ["tables.md"]
+        await press(pilot, "space", "w")
+        assert "mark a format first" in screen_text(app)
+
+    drive(stage.app(), script, size)
+
+
+def test_what_is_typed_into_the_folder_is_a_folder_and_no_key(stage: Stage, here: Path) -> None:
+    run = stage.run(FIRST, asked=instances(4), answering=mixed(0))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await gone_to(pilot, app, "export", (run,))
+        screen = app.screen
+        assert isinstance(screen, ExportScreen)
+        screen.query_one("#folder", Input).value = ""
+        await press(pilot, "tab", "w", "e", "[", "b", "]", "enter")
+        assert screen.written is not None
+        assert screen.written.folder == here / "we[b]"
+        assert sorted(os.listdir(here / "we[b]")) == sorted(name for name, _ in screen.written.files)
+
+    drive(stage.app(), script)

@@ -1,0 +1,132 @@
+"""The tables of a run, or of several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from app.report.tables import own_rows, tables_of
+from app.tui.app import RashomonApp
+from app.tui.screens.tables import TablesScreen
+from app.tui.widgets.result_table import ResultTable
+from benchmarks.base import Verdict
+from tests.support.runs import instances
+from tests.tui.computed import computed, gone_to, mixed, press, three_runs
+from tests.tui.conftest import Snapshot
+from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_tables_of_finished_and_unfinished_runs(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
+    runs = three_runs(stage)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await gone_to(pilot, app, "tables", runs)
+        snapshot(app, "tables")
+        assert "running 20/72 so far" in screen_text(app)
+        await press(pilot, "p", "i")
+        told = screen_text(app)
+        assert "(paper)" not in told
+        assert "~" not in told
+        snapshot(app, "tables-own")
+        await press(pilot, "t", "t")
+        snapshot(app, "tables-labels")
+        await press(pilot, "right", "right", "right")
+        assert "policy:always-image" in screen_text(app)  # the first column stays
+
+    drive(stage.app(), script, size)
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_a_run_without_an_answer(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
+    run = stage.run("nothing-yet", state="planned", done=0)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await gone_to(pilot, app, "tables", (run,))
+        snapshot(app, "tables-empty")
+
+    drive(stage.app(), script, size)
+
+
+def test_every_table_is_there_with_every_figure_of_the_command_line(stage: Stage) -> None:
+    runs = three_runs(stage)
+    tables = tables_of(runs)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await gone_to(pilot, app, "tables", runs)
+        screen = app.screen
+        assert isinstance(screen, TablesScreen)
+        assert screen.tables == tables
+        shown = screen.query_one(ResultTable)
+        for table in tables:
+            assert shown.table == table
+            await press(pilot, "p")
+            assert shown.table == own_rows(table, "cmc-bench")
+            await press(pilot, "p", "t")
+        assert screen.place == 0
+        await press(pilot, "l", "down", "down", "enter")
+        assert shown.table == tables[2]
+        await press(pilot, "T")
+        assert shown.table == tables[1]
+
+    drive(stage.app(), script)
+
+
+def test_another_judges_labels_are_chosen_and_kept(stage: Stage) -> None:
+    run = stage.run("judged", asked=instances(4), answering=mixed(0))
+    from app.store.run import RunStore
+
+    with RunStore.open(run) as store:
+        found = store.answer_of("factual-0000/aligned")
+        assert found is not None
+        store.add_verdicts([(*found, Verdict("human:ann", "labelled", "NEITHER"), False)])
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await gone_to(pilot, app, "tables", (run,))
+        await press(pilot, "w")
+        assert "majority(human:ann, match@1)" in screen_text(app)
+        await press(pilot, "down", "enter")
+        assert "Labels by human:ann" in screen_text(app)
+        screen = app.screen
+        assert isinstance(screen, TablesScreen)
+        assert screen.tables == tables_of((run,), judge="human:ann")
+
+    drive(stage.app(), script)
+
+
+def test_a_run_that_goes_on_says_so_and_is_computed_again_when_asked(stage: Stage) -> None:
+    asked = instances(6)
+    run = stage.run("going", asked=asked, answering=mixed(0), state="running", done=6)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await gone_to(pilot, app, "tables", (run,))
+        assert "r computes again" not in screen_text(app)
+        screen = app.screen
+        assert isinstance(screen, TablesScreen)
+        before = screen.tables
+        stage.answer(run, asked[6:18], mixed(0))
+        await until(pilot, lambda: "r computes again" in screen_text(app))
+        assert screen.tables is before
+        await press(pilot, "r")
+        assert "18/36 so far" in screen_text(app)
+        assert "r computes again" not in screen_text(app)
+        assert screen.tables == tables_of((run,))
+
+    drive(stage.app(), script)
+
+
+def test_runs_of_two_benchmarks_are_refused_in_a_sentence(stage: Stage, tmp_path: Path) -> None:
+    runs = (stage.run("one"), stage.run("two", benchmark="clash", done=0))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        for name in ("tables", "compare"):
+            app.go(name, runs)
+            await until(pilot, lambda: "these runs are of several benchmarks" in screen_text(app))
+            await computed(pilot)
+            await press(pilot, "t", "p", "i", "l", "m", "escape")  # nothing of it does harm
+        assert app.is_running
+
+    drive(stage.app(), script)
