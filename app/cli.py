@@ -5,6 +5,7 @@ What each command does stands in ``app.commands``, imported only when it runs: n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -417,7 +418,18 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _words(text: str | None) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()] if text else []
+    """The words between commas, without white space around them; a backslash takes the next character as it is."""
+    pieces = re.findall(r"(?:\\.|[^,\\]|\\$)+", text or "", re.DOTALL)
+    return [word for piece in pieces if (word := _unescaped(piece))]
+
+
+def _unescaped(piece: str) -> str:
+    characters = re.findall(r"\\.|.", piece, re.DOTALL)
+    while characters and characters[0].isspace():
+        characters.pop(0)
+    while characters and characters[-1].isspace():
+        characters.pop()
+    return "".join(character[-1] for character in characters)
 
 
 def _strata(given: Sequence[str]) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.paths import ASSETS
 from app.report.people import on_the_sample, samples
 from app.report.whose import caveat, judge_of, panel_of, present, references
 from app.store.run import RunStore
@@ -22,7 +23,6 @@ from judges.panel import member_ids, with_panel
 from mlx_backends.registry import IMPORTED
 
 RESAMPLES = 1000
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
 
 
 def tables_of(
