@@ -273,11 +273,22 @@ def _key(error: ErrorDetails) -> str:
     return ".".join(str(part) for part in error["loc"])
 
 
+_IN_WORDS = {
+    "int_parsing": "give a whole number",
+    "int_from_float": "give a whole number",
+    "int_parsing_size": "give a smaller number",
+    "float_parsing": "give a number",
+    "string_unicode": "it holds half a character, which is no text",
+}
+
+
 def _wrong(error: ErrorDetails) -> str:
     if error["type"] in ("too_short", "missing"):
         return "name at least one"
     if error["type"] == "string_pattern_mismatch":
         return "use letters, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
+    if error["type"] in _IN_WORDS:
+        return _IN_WORDS[error["type"]]
     return error["msg"][:1].lower() + error["msg"][1:]
 
 

@@ -33,7 +33,7 @@ def read(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str]]:
     words, a mapping for ``strata``. What is empty is not said. Nothing but this is looked at: neither data nor models.
     """
     said = {key: value.strip() if isinstance(value, str) else value for key, value in typed.items()}
-    said = {key: value for key, value in said.items() if value not in ("", None, False, [], (), {})}
+    said = {key: value for key, value in said.items() if _says(value)}
     wrong: dict[str, str] = {}
     if "data" in said:
         try:
@@ -53,6 +53,11 @@ def read(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str]]:
     except SpecError as error:
         wrong["cost_ceiling"] = str(error)
     return (None if wrong else spec), wrong
+
+
+def _says(value: Any) -> bool:
+    """Whether a value says anything: 0 does."""
+    return value is not None and value is not False and value not in ("", [], (), {})
 
 
 def _field(key: str) -> str:
@@ -115,7 +120,7 @@ def _options(spec: BatchSpec) -> Iterator[str]:
     flat = {**values, **{key: value for name in SECTIONS for key, value in values.get(name, {}).items()}}
     for key, value in flat.items():
         option = f"--{key.replace('_', '-')}"
-        if key in SECTIONS or value in (None, False, [], {}):
+        if key in SECTIONS or not _says(value):
             continue
         if value is True:
             yield option
