@@ -6,6 +6,7 @@ What each command does stands in ``app.commands``, imported only when it runs: n
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -74,10 +75,18 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
 @click.option(
     "--workspace", type=PATH, help="The folder of runs and builds; default: RASHOMON_WORKSPACE, else your data folder."
 )
+@click.option(
+    "--images",
+    type=click.Choice(["auto", "sixel", "kitty", "half", "off"]),
+    default="auto",
+    help="How the terminal interface shows pictures; default: as the terminal can.",
+)
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="The version.")
 @click.pass_context
-def cli(context: click.Context, workspace: Path | None) -> None:
+def cli(context: click.Context, workspace: Path | None, images: str) -> int:
     """What a vision-language model does when its sources disagree.
+
+    `rashomon` on a terminal opens the interface.
 
     `rashomon --batch SPEC.toml` runs headless; so does `rashomon --batch --benchmark NAME --model ID ...`.
 
@@ -88,7 +97,12 @@ def cli(context: click.Context, workspace: Path | None) -> None:
 
     context.obj = Workspace.find(workspace)
     if context.invoked_subcommand is None:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            from app.tui.app import open_app
+
+            return open_app(context.obj, images=images)
         click.echo(context.get_help())
+    return 0
 
 
 @cli.command()

@@ -27,3 +27,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Held:
 def logos(tmp_path_factory: pytest.TempPathFactory) -> Held:
     """Logos with up to two pieces of evidence: MMKC-Bench."""
     return Held("mmkc-bench", tmp_path_factory.mktemp("logos"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--snapshot-update", action="store_true", help="Write the snapshots of screens anew.")

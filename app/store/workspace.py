@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -126,15 +127,65 @@ class Workspace:
 
 def summary(folder: Path) -> RunSummary:
     """The summary of the run in ``folder``."""
+    return _as_it_is(folder, _noted(folder))
+
+
+class Summaries:
+    """The summaries of a workspace's runs, again and again: a database is read only when it has changed."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._known: dict[str, tuple[_Stamp, RunSummary]] = {}
+
+    def now(self) -> list[RunSummary]:
+        """As :meth:`Workspace.summaries`."""
+        found: dict[str, tuple[_Stamp, RunSummary]] = {}
+        for name in self._workspace.run_names():
+            folder = self._workspace.runs_folder / name
+            stamp = _stamp(folder)
+            known = self._known.get(name)
+            found[name] = known if known is not None and known[0] == stamp else (stamp, _noted(folder))
+        self._known = found
+        runs = [_as_it_is(self._workspace.runs_folder / name, noted) for name, (_, noted) in found.items()]
+        return sorted(runs, key=lambda run: (run.created or 0, run.name))
+
+
+_Stamp = tuple[object, ...]
+_SETTLED_NS = 2 * 10**9
+
+
+def _stamp(folder: Path) -> _Stamp:
+    """What differs once a run's database has changed. A change within the clock tick of another is not seen by its time, so
+    files that changed just now count as changing."""
+    stats: list[tuple[int, ...] | None] = []
+    for name in (DATABASE, f"{DATABASE}-wal"):
+        try:
+            found = (folder / name).stat()
+        except OSError:
+            stats.append(None)
+            continue
+        fresh = time.time_ns() - found.st_mtime_ns < _SETTLED_NS
+        stats.append((found.st_ino, found.st_size, found.st_mtime_ns, time.monotonic_ns() if fresh else 0))
+    return tuple(stats)
+
+
+def _noted(folder: Path) -> RunSummary:
+    """The summary as the database has it: its state is what the worker noted."""
     try:
         with RunStore.read(folder) as store:
-            progress = tuple(store.progress())
             noted = store.meta("state", {})
-            state = run_state(folder, noted.get("state", "planned"), progress)
-            note = "" if state == "done" else noted.get("note", "")
-            return RunSummary(folder.name, state, store.meta("spec"), progress, note, store.meta("created"))
+            progress, spec = tuple(store.progress()), store.meta("spec")
+            state, note = noted.get("state", "planned"), noted.get("note", "")
+            return RunSummary(folder.name, state, spec, progress, note, store.meta("created"))
     except (RashomonError, sqlite3.Error, OSError, ValueError) as error:
         return RunSummary(folder.name, "unreadable", {}, (), problem=str(error))
+
+
+def _as_it_is(folder: Path, noted: RunSummary) -> RunSummary:
+    if noted.problem is not None:
+        return noted
+    state = run_state(folder, noted.state, noted.progress)
+    return replace(noted, state=state, note="" if state == "done" else noted.note)
 
 
 def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
@@ -143,6 +194,6 @@ def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
     complete = all(p.done == p.total for p in progress)
     if complete and not alive:  # whatever became of a judge: what it lacks is asked when it is asked again
         return "done" if noted != "planned" else noted
-    if noted in ("queued", "loading", "running", "judging") and not alive:
+    if noted in ("queued", "loading", "running", "judging", "paused") and not alive:
         return "interrupted"
     return "partial" if noted == "done" and not complete else noted

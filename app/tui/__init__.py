@@ -1,0 +1,1 @@
+"""The terminal interface. Nothing outside this package imports Textual, and this line imports nothing."""

@@ -1,0 +1,175 @@
+"""RashomonApp: holds the screens together; and :func:`open_app`, what `rashomon` on a terminal calls."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.message import Message
+from textual.screen import Screen
+from textual.widget import Widget
+
+from app.store.workspace import Workspace
+from app.tui.commands import EVERYWHERE, bindings, commands_of
+from app.tui.jobs import Jobs
+from app.tui.safe import harmless
+from app.tui.screens import SCREENS
+from app.tui.screens.base import RashomonScreen
+from app.tui.theme import THEME
+from app.tui.watch import Snapshot, Watch
+from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from app.tui.widgets.picture import best_mode
+from benchmarks.errors import RashomonError
+
+
+class RashomonApp(App[int]):
+    """The interface to a workspace.
+
+    ``workspace``, ``jobs`` (starts and stops runs), ``snapshot`` (the workspace as it is now), ``current`` (the runs that were
+    last chosen, for screens that need one), ``images`` (how pictures are drawn), :meth:`go`, :meth:`failed`, :meth:`tell`,
+    :meth:`copy` are what screens use.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(EVERYWHERE)
+    TITLE = "rashomon"
+
+    class Looked(Message):
+        """The workspace has changed."""
+
+        def __init__(self, snapshot: Snapshot) -> None:
+            self.snapshot = snapshot
+            super().__init__()
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        images: str = "half",
+        image_widget: type[Widget] | None = None,
+        watch: bool = True,
+    ) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.jobs = Jobs(workspace)
+        self.snapshot = Snapshot()
+        self.current: tuple[Path, ...] = ()
+        self.images = images
+        self.image_widget = image_widget
+        self._watch = Watch(workspace)
+        self._watches = watch
+
+    def on_mount(self) -> None:
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        self.push_screen(SCREENS["runs"].screen_class()())
+        if self._watches:
+            self._watch.start(lambda snapshot: self.post_message(self.Looked(snapshot)))
+            self.set_interval(1.0, self._ended_jobs)
+
+    def on_unmount(self) -> None:
+        self._watch.stop()
+
+    def on_rashomon_app_looked(self, message: Looked) -> None:
+        self.snapshot = message.snapshot
+        screen = self.screen
+        if isinstance(screen, RashomonScreen) and screen.is_mounted:
+            screen.changed(self.snapshot)
+
+    def _ended_jobs(self) -> None:
+        for job in self.jobs.ended():
+            self.failed(f"rashomon {job.command} ended with code {job.code}: {job.said}")
+
+    # --- what screens use ------------------------------------------------------------------------
+
+    def go(self, name: str, folders: Sequence[Path] | None = None, *, over: bool = False) -> None:
+        """Go to a screen, of ``folders`` where it needs runs (default: ``current``).
+
+        It takes the place of whatever is above the list of runs; with ``over`` it is put on top, and Esc comes back.
+        """
+        entry = SCREENS[name]
+        runs = tuple(self.current if folders is None else folders)
+        if entry.needs != "nothing" and not runs:
+            self.tell("choose a run first")
+            return
+        if folders is not None:
+            self.current = runs
+        made: dict[str, tuple[Any, ...]] = {"nothing": (), "run": runs[:1], "runs": (runs,)}
+        if not over:
+            while len(self.screen_stack) > 2:
+                self.pop_screen()
+        if name != "runs":
+            self.push_screen(entry.screen_class()(*made[entry.needs]))
+
+    def action_go(self, name: str) -> None:
+        if not self.screen.is_modal:
+            self.go(name)
+
+    async def action_back(self) -> None:
+        if len(self.screen_stack) > 2:
+            self.pop_screen()
+
+    def action_leave(self) -> None:
+        count = self.jobs.going_on()
+        if not count or isinstance(self.screen, Confirm):
+            self.exit(0)
+            return
+        runs = "A run that was started here goes on" if count == 1 else f"{count} runs that were started here go on"
+        self.push_screen(
+            Confirm("Leave?", f"{runs} without this window; `rashomon` shows them again.", yes="Leave", no="Stay"),
+            lambda leave: self.exit(0) if leave else None,
+        )
+
+    def failed(self, error: BaseException | str) -> None:
+        """Show what went wrong, so that it can be copied; the app goes on."""
+        if isinstance(error, (str, RashomonError)):
+            told = str(error)
+        else:
+            told = f"{type(error).__name__}: {error}\n\nThis is a bug in Rashomon; what is stored is not touched by it."
+        self.push_screen(ErrorDialog(told))
+
+    def tell(self, message: object, *, severity: Any = "information", title: str = "") -> None:
+        """A line that goes away by itself; ``message`` may be hostile."""
+        self.notify(harmless(message, limit=300), title=title, severity=severity, markup=False)
+
+    def copy(self, text: str) -> None:
+        """Copy a text as it is: by the terminal (OSC 52), and by `pbcopy` on a Mac, whose Terminal.app ignores OSC 52."""
+        self.copy_to_clipboard(text)
+        if sys.platform == "darwin" and shutil.which("pbcopy"):
+            subprocess.run(["pbcopy"], input=text.encode("utf-8", "replace"), check=False)
+        self.tell("copied")
+
+    # --- Textual's -------------------------------------------------------------------------------
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        place = getattr(screen, "name_", "")
+        for command in commands_of(place, EVERYWHERE):
+            if command.palette:
+                run = partial(self._run_command, command.action, screen)
+                yield SystemCommand(command.title, f"{command.description} ({command.keys})", run)
+
+    async def _run_command(self, action: str, screen: Screen[Any]) -> None:
+        await self.run_action(action, screen)
+
+    def _fatal_error(self) -> None:
+        # Textual's own shows local variables, and a key could be among them.
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
+        self.bell()
+        self._exit_renderables.append(Segments(self.console.render(Traceback(show_locals=False), self.console.options)))
+        self._close_messages_no_wait()
+
+
+def open_app(workspace: Workspace, *, images: str = "auto") -> int:
+    """Open the interface on this terminal; the exit code."""
+    mode, widget = best_mode(images)
+    app = RashomonApp(workspace, images=mode, image_widget=widget)
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,116 @@
+"""RashomonScreen: what every screen has: a title line, a footer, the workspace as it is now, and work in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+from textual.worker import Worker, WorkerState
+
+from app.tui.commands import commands_of
+from app.tui.watch import RunNow, Snapshot
+
+if TYPE_CHECKING:
+    from app.tui.app import RashomonApp
+
+T = TypeVar("T")
+
+
+class RashomonScreen(Screen[Any]):
+    """A screen of the app. A subclass gives ``name_``, ``BINDINGS = bindings(name_)``, and :meth:`body`.
+
+    ``changed(snapshot)`` is called on the event loop when something in the workspace changed and the screen is shown, and once
+    when it is first shown. ``in_thread`` does work without blocking the loop.
+    """
+
+    name_: ClassVar[str] = ""
+    """The screen's name in ``app.tui.screens.SCREENS`` and in ``app.tui.commands``."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual declares them so
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
+
+    DEFAULT_CSS = """
+    RashomonScreen { background: $background; }
+    RashomonScreen #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+    RashomonScreen #body { height: 1fr; }
+    RashomonScreen Footer { background: $panel; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._then: dict[Worker[Any], Callable[[Any], None]] = {}
+
+    @property
+    def rashomon(self) -> RashomonApp:
+        """The app, as the type checker should know it."""
+        app: Any = self.app
+        found: RashomonApp = app
+        return found
+
+    def body(self) -> ComposeResult:
+        """The widgets between the title line and the footer."""
+        raise NotImplementedError
+
+    def heading(self) -> Content:
+        """What stands in the title line; text that is not ours through :func:`literal`."""
+        return Content(self.name_.capitalize())
+
+    def changed(self, snapshot: Snapshot) -> None:
+        """The workspace has changed. Update only what differs."""
+
+    def run_now(self, folder: Path) -> RunNow | None:
+        """A run as it was when it was last looked at; None when it is gone."""
+        return self.rashomon.snapshot.run(folder.name)
+
+    def compose(self) -> ComposeResult:
+        yield Static(self.heading(), id="title")
+        yield from self.body()
+        yield Footer(show_command_palette=False)
+
+    def retitle(self) -> None:
+        """Write the title line again."""
+        self.query_one("#title", Static).update(self.heading())
+
+    def on_mount(self) -> None:
+        self.changed(self.rashomon.snapshot)
+
+    def on_screen_resume(self) -> None:
+        if self.is_mounted:
+            self.changed(self.rashomon.snapshot)
+
+    def in_thread(self, work: Callable[[], T], then: Callable[[T], None], *, group: str = "work") -> None:
+        """Do ``work`` in a thread, then call ``then`` with what it returned on the event loop.
+
+        Of a ``group`` only the newest counts: an earlier one's ``then`` is not called any more. What ``work`` raises is shown
+        as an error that can be copied, in one sentence for a RashomonError; the app goes on.
+        """
+        for worker in [one for one in self._then if one.group == group]:
+            del self._then[worker]
+        worker = self.run_worker(work, thread=True, exit_on_error=False, group=group, exclusive=False)
+        self._then[worker] = then
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.state not in (WorkerState.SUCCESS, WorkerState.ERROR, WorkerState.CANCELLED):
+            return
+        then = self._then.pop(event.worker, None)
+        if then is None:
+            return
+        if event.state == WorkerState.SUCCESS:
+            then(event.worker.result)
+        elif event.state == WorkerState.ERROR and event.worker.error is not None:
+            self.rashomon.failed(event.worker.error)
+
+    def key_help(self) -> list[str]:
+        """The places whose commands work here, for the help page: the focused widget's first."""
+        focused = getattr(self.focused, "name_", "")
+        return [place for place in dict.fromkeys((focused, self.name_)) if place and commands_of(place)]
+
+    def later(self, what: Callable[..., None], *arguments: Any) -> None:
+        """Call ``what`` on the event loop, from any thread."""
+        self.app.call_later(partial(what, *arguments))

@@ -1,0 +1,160 @@
+"""A workspace with runs in every state, made without any process or model, and the means to look at the interface."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from textual.geometry import Size
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from app.config import BatchSpec
+from app.engine.plan import create
+from app.locks import FileLock
+from app.store.rows import Answer
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from app.tui.app import RashomonApp
+from benchmarks.base import Generation, Instance, Record, get_benchmark
+from judges.match.judge import Match
+from tests.support.runs import Answering, instances, says
+
+SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
+PATIENCE = 60.0
+CREATED = 1_750_000_000.0
+
+
+@dataclass
+class Stage:
+    """A workspace and the locks that stand for processes at its runs."""
+
+    path: Path
+    """The workspace's folder."""
+    locks: dict[str, FileLock] = field(default_factory=dict)
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace(self.path)
+
+    def run(
+        self,
+        name: str,
+        *,
+        state: str = "done",
+        note: str = "",
+        done: int | None = None,
+        asked: list[Instance] | None = None,
+        answering: Answering | None = None,
+        model: str = "policy:always-image",
+        data: Path | None = None,
+        benchmark: str = "cmc-bench",
+    ) -> Path:
+        """A run of CMC-Bench in ``state``, with the first ``done`` instances answered (default: all).
+
+        In a state in which a process is at it, its lock is held by this process until :meth:`close` or :meth:`die`.
+        """
+        asked = instances(4) if asked is None else asked
+        answering = answering or says("12")
+        (spec,) = BatchSpec(benchmark=benchmark, model=(model,), name=name).runs()
+        self.workspace.make()
+        identity = {
+            **spec.what_decides(),
+            "data digest": "d" * 64,
+            "weights digest": "e" * 64,
+            "quantisation": "4-bit",
+            "engine": "policy",
+            "device": "cpu",
+        }
+        folder = self.workspace.runs_folder / name
+        create(self.workspace, spec, folder, identity, asked, data=data)
+        self.answer(folder, asked[: len(asked) if done is None else done], answering)
+        with RunStore.open(folder) as store:
+            store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
+            store.set_meta("created", CREATED + len(self.workspace.run_names()))
+        if state in ("queued", "loading", "running", "judging", "paused"):
+            self.work_on(folder)
+        return folder
+
+    def answer(self, folder: Path, asked: list[Instance], answering: Answering) -> None:
+        """Commit the answers to ``asked``, labelled by ``match``."""
+        with RunStore.open(folder) as store:
+            benchmark, match = get_benchmark(store.meta("spec")["benchmark"]), Match()
+            store.use_engine({"engine": "policy", "model": "policy", "machine": {"chip": "M", "memory": 16 * 10**9}})
+            wanted = {instance.id for instance in asked}
+            answers = []
+            for pending in store.pending():
+                if pending.instance.id in wanted:
+                    made: Generation = answering(pending.instance)
+                    verdicts = (
+                        () if made.finish_reason == "error" else (match.judge(Record(pending.instance, (made,))),)
+                    )
+                    condition = pending.instance.condition
+                    correct = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in verdicts)
+                    answers.append(Answer(pending.ordinal, condition, 0, "digest", made, True, verdicts, correct))
+            store.commit(answers)
+
+    def note(self, folder: Path, state: str, note: str = "") -> None:
+        """What a worker would note."""
+        with RunStore.open(folder) as store:
+            store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
+
+    def work_on(self, folder: Path) -> None:
+        """Hold the run's lock, as a worker does."""
+        lock = FileLock(folder / "lock")
+        assert lock.acquire(f"process {os.getpid()}")
+        self.locks[folder.name] = lock
+
+    def die(self, folder: Path) -> None:
+        """Let the lock go without a note, as a killed worker does."""
+        self.locks.pop(folder.name).release()
+
+    def close(self) -> None:
+        for lock in self.locks.values():
+            lock.release()
+        self.locks.clear()
+
+    def app(self) -> RashomonApp:
+        """The interface to this workspace, pictures in half cells."""
+        return RashomonApp(self.workspace, images="half")
+
+
+Script = Callable[[Pilot[Any], RashomonApp], Awaitable[None]]
+
+
+def drive(app: RashomonApp, script: Script, size: tuple[int, int] = (120, 40)) -> None:
+    """Run the app without a terminal, with ``script`` at the keys; it begins when the workspace has been looked at."""
+
+    async def perform() -> None:
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await until(pilot, lambda: app.snapshot.looked)
+            await pilot.pause()
+            await script(pilot, app)
+
+    asyncio.run(perform())
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
+    """Wait for a condition, however long a busy machine takes."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"it never came; the screen:\n{screen_text(pilot.app)}"
+        await pilot.pause(0.02)
+
+
+def strips(app: Any) -> list[Strip]:
+    """What is on the screen, a strip a line."""
+    size: Size = app.size
+    screen = app.screen
+    lines: list[Strip] = list(screen._compositor.render_strips(size))
+    return lines
+
+
+def screen_text(app: Any) -> str:
+    """What is on the screen as text, without the spaces at the ends of lines."""
+    return "\n".join(strip.text.rstrip() for strip in strips(app)).rstrip("\n") + "\n"

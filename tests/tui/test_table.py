@@ -1,0 +1,97 @@
+"""The virtual table: any number of rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from textual.app import App, ComposeResult
+
+from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from tests.tui.stage import screen_text, strips, until
+
+MILLION = 1_000_000
+
+
+class Shown(App[None]):
+    """A table of rows ``row 0``, ``row 1`` ..., and the pages it asked for."""
+
+    def __init__(self, count: int, threaded: bool = False) -> None:
+        super().__init__()
+        self.count, self.threaded = count, threaded
+        self.asked: list[int] = []
+        self.said: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield VirtualTable([Column("number", 9, right=True), Column("text", 0)], frozen=1)
+
+    def on_mount(self) -> None:
+        table = self.query_one(VirtualTable)
+        table.show(self.count, self.page, threaded=self.threaded)
+        table.focus()
+
+    def page(self, first: int, count: int) -> Sequence[Row]:
+        self.asked.append(first)
+        return [[str(number), [(f"row {number} [b]\x1b", "bold")]] for number in range(first, first + count)]
+
+    def on_virtual_table_selected(self, event: VirtualTable.Selected) -> None:
+        self.said.append(f"selected {event.key}")
+
+
+def test_a_million_rows_of_which_only_pages_are_asked() -> None:
+    async def perform() -> None:
+        app = Shown(MILLION)
+        async with app.run_test(size=(60, 20)) as pilot:
+            table = app.query_one(VirtualTable)
+            assert r"row 0 [b]\x1b" in screen_text(app)
+            await pilot.press("j", "j", "k", "pagedown", "enter")
+            await pilot.pause()
+            assert app.said == ["selected 20"]
+            assert "row 20 " in screen_text(app)
+            await pilot.press("G")
+            await pilot.pause()
+            assert table.cursor == MILLION - 1
+            assert f"row {MILLION - 1}" in screen_text(app)
+            await pilot.press("g")
+            await pilot.pause()
+            assert "row 0 " in screen_text(app)
+            assert len(app.asked) <= 4
+            assert all("\x1b" not in strip.text for strip in strips(app))
+
+    asyncio.run(perform())
+
+
+def test_rows_that_come_from_a_thread() -> None:
+    async def perform() -> None:
+        app = Shown(500, threaded=True)
+        async with app.run_test(size=(60, 20)) as pilot:
+            await until(pilot, lambda: "row 3 " in screen_text(app))
+            await pilot.press("G")
+            await until(pilot, lambda: "row 499 " in screen_text(app))
+
+    asyncio.run(perform())
+
+
+def test_the_cursor_stays_with_its_row_when_rows_are_shown_anew() -> None:
+    async def perform() -> None:
+        app = Shown(3)
+        async with app.run_test(size=(60, 20)) as pilot:
+            table = app.query_one(VirtualTable)
+
+            def page(first: int, count: int) -> Sequence[Row]:
+                return [["", "x"]] * count
+
+            table.show(3, page, keys=["a", "b", "c"])
+            await pilot.press("j")
+            table.toggle_mark()
+            assert (table.cursor_key, table.marks) == ("c", {"b"})
+            table.show(4, page, keys=["new", "a", "c", "b"])
+            assert table.cursor_key == "c"
+            table.show(2, page, keys=["new", "a"])
+            assert str(table.cursor_key) == "a"
+            table.show(0, page, keys=[])
+            assert table.cursor_key is None
+            await pilot.press("j", "enter", "G")
+            assert "nothing here" in screen_text(app)
+
+    asyncio.run(perform())
