@@ -175,4 +175,3 @@ def key_state(model: str) -> str:
     if engine == "endpoint":
         return f"key {names[0]} is not in the environment; many servers need none"
     return f"no key {' or '.join(names)} in the environment"
-

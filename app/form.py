@@ -5,25 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from app.config import SECTIONS, BatchSpec, problems, with_said
-from app.engine.plan import Checked, check, without_none
-from app.outlook import judge_use, remote_use
+from app.engine.plan import Checked, check, plan, without_none
 from app.paths import typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
-from benchmarks.base import get_benchmark
-from benchmarks.errors import RashomonError, SpecError
-from judges.base import find_judge
-from judges.rubric import RubricJudge
-from mlx_backends.remote import is_remote, ready
-
-REMOTE = "remote"
+from benchmarks.errors import SpecError
 
 
 def read(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str]]:
@@ -73,30 +66,16 @@ def examine(workspace: Workspace, spec: BatchSpec) -> list[Checked]:
     return [check(workspace, run) for run in spec.runs()]
 
 
-def warnings(workspace: Workspace, spec: BatchSpec) -> list[str]:
-    """What would end the runs of a spec although it is right: a remote model or judge without its key or library."""
-    terms = spec.api.terms(workspace.replies)
-    told = []
-    for word in dict.fromkeys((*spec.model, *spec.judge)):
-        if is_remote(word):
-            try:
-                ready(word, terms)
-            except RashomonError as error:
-                told.append(f"{word}: {error}")
-    return told
+def begin(workspace: Workspace, spec: BatchSpec) -> tuple[Path, list[Path]]:
+    """Plan the runs of a spec, and write it where a process can be started on it: the file, and the runs' folders.
 
-
-def costs(checked: Sequence[Checked]) -> list[str]:
-    """What remote models and judges will be asked, a line each; empty where none is remote."""
-    told = []
-    for run in checked:
-        if run.identity["device"] == REMOTE and not run.found:
-            told.append(f"{run.spec.model}: {remote_use(run.spec, run.instances, run.build)}")
-        for word in run.spec.judge:
-            judge = find_judge(word, get_benchmark(run.spec.benchmark))
-            if isinstance(judge, RubricJudge) and judge.info.device == REMOTE and not run.found:
-                told.append(f"judge {word}: {judge_use(judge, run.spec, run.instances)}")
-    return told
+    Raises a RashomonError where a run cannot be planned; then none is.
+    """
+    checked = examine(workspace, spec)
+    planned = [plan(workspace, run) for run in checked]
+    file = workspace.path / "jobs" / f"{planned[0].name}.toml"
+    save(spec, file, replace=True)
+    return file, [run.folder for run in planned]
 
 
 # --- the spec in other forms ----------------------------------------------------------------------------
@@ -180,7 +159,7 @@ def to_toml(spec: BatchSpec) -> str:
 
 
 def save(spec: BatchSpec, path: Path, *, replace: bool = False) -> None:
-    """Write ``spec`` to the file ``path``. Raises SpecError where one is there already, unless ``replace``, or it cannot be written."""
+    """Write ``spec`` to the file ``path``. Raises SpecError where it is there, unless ``replace``, or cannot be written."""
     text = to_toml(spec)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,30 +7,28 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
 from app.config import RunSpec
+from app.outlook import requests_of
 from benchmarks.base import Instance, Media, Request, get_benchmark, part_to_json
 from benchmarks.errors import ModelError
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import IMPORTED
 from mlx_backends.remote import is_remote
 
-
-def first_request(spec: RunSpec, instance: Instance) -> Request:
-    """What ``instance`` is asked first: its messages with their media in place, and the decoding."""
-    request = get_benchmark(spec.benchmark).protocol(spec.to_decoding()).next(instance, ())
-    assert request is not None  # a protocol that asks nothing of an instance has no answers at all
-    return request
+MOST_STEPS = 8
 
 
-def further_steps(spec: RunSpec, instance: Instance) -> int:
-    """How many requests follow the first one; what they ask depends on the answers."""
-    from app.outlook import requests_of
+def requests(spec: RunSpec, instance: Instance) -> list[Request]:
+    """What ``instance`` is asked, step by step: the messages with their media in place, and the decoding.
 
+    In the place of what is answered on the way stands a text of the greatest length, of dots.
+    """
     protocol = get_benchmark(spec.benchmark).protocol(spec.to_decoding())
-    return sum(1 for _ in requests_of(protocol, instance)) - 1
+    return list(islice(requests_of(protocol, instance), MOST_STEPS))
 
 
 def media_of(request: Request) -> list[Media]:
@@ -61,7 +59,9 @@ class Renderer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def rendered(self, request: Request) -> Rendered:
@@ -75,7 +75,9 @@ class Renderer:
             try:
                 told = self._ask(json.dumps(messages))
             except (OSError, ValueError, ModelError) as error:
-                return Rendered(None, str(error) if isinstance(error, ModelError) else "its tokenizer could not be asked")
+                return Rendered(
+                    None, str(error) if isinstance(error, ModelError) else "its tokenizer could not be asked"
+                )
         return Rendered(told["text"]) if "text" in told else Rendered(None, told.get("error", ""))
 
     def _ask(self, line: str) -> dict[str, str]:
@@ -114,5 +116,3 @@ class Renderer:
             process.kill()
             with self._lock:
                 process.communicate()
-
-

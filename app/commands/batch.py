@@ -11,7 +11,7 @@ from typing import Any
 
 from app.config import load_spec
 from app.display import Display, make_display
-from app.engine.plan import Checked, Planned, check, open_build, plan, replan
+from app.engine.plan import Planned, check, open_build, plan, replan
 from app.engine.recovery import deaths
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
 from app.locks import FileLock

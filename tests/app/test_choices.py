@@ -70,7 +70,9 @@ def test_models_come_from_the_cache_and_from_folders_near(tmp_path: Path, monkey
     assert model_choice("org/small").word == "org/small"
 
 
-@pytest.mark.parametrize("word", ["org/none", "x\0y", "~nobody-at-all/m", "policy:fair", "openai:", "a" * 5000, "\udcff"])
+@pytest.mark.parametrize(
+    "word", ["org/none", "x\0y", "~nobody-at-all/m", "policy:fair", "openai:", "a" * 5000, "\udcff"]
+)
 def test_a_typed_model_that_is_none_says_why(word: str) -> None:
     found = model_choice(word)
     assert found.problem

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.cli import cli
 from app.config import BatchSpec, load_spec
-from app.form import command_line, costs, examine, quoted, read, save, to_toml, warnings
+from app.form import command_line, examine, quoted, read, save, to_toml
 from app.main import _arranged
 from app.store.workspace import Workspace
 from benchmarks.base import benchmark_names, get_benchmark
@@ -212,27 +212,6 @@ def test_a_stratum_with_a_comma_can_be_said_on_the_command_line(rashomon: Rashom
         code=2,
     ).stderr
     assert "there is no type 'fact,ual'" in told
-
-
-def test_what_a_remote_judge_may_cost_and_lacks_is_said(rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("mlx_backends.keys._keychain", lambda name: None)
-    workspace = Workspace(rashomon.workspace)
-    typed = {"benchmark": "cmc-bench", "model": ["policy:random"], "judge": ["match", "openai:gpt-5-mini"], "limit": "2"}
-    spec, _ = read({**typed, "input_price": "1", "output_price": "2"})
-    assert spec is not None
-    checked = examine(workspace, spec)
-    (cost,) = costs(checked)
-    assert cost.startswith("judge openai:gpt-5-mini: ")
-    assert f"{len(checked[0].instances)} calls" in cost
-    assert "which cost at most about" in cost
-    (lacks,) = warnings(workspace, spec)
-    assert "there is no key OPENAI_API_KEY" in lacks
-    spec, _ = read({**typed, "model": ["openai:gpt-5"], "judge": ["match"]})
-    assert spec is not None
-    (cost,) = costs(examine(workspace, spec))
-    assert cost.startswith("openai:gpt-5: ")
-    assert "images" in cost
 
 
 def test_a_spec_that_no_file_or_line_can_hold_says_so(tmp_path: Path) -> None:

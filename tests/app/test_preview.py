@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.config import BatchSpec, RunSpec
-from app.preview import Renderer, first_request, further_steps, media_of
+from app.preview import Renderer, media_of, requests
 from benchmarks.base import Decoding, Message, Request, Text
 from mlx_backends.lm import LM
 from mlx_backends.registry import load_backend
@@ -30,7 +30,7 @@ def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: Held, tmp_
     with Renderer(str(without_weights)) as renderer:
         for condition in ("aligned", "text-only"):
             instance = charts.under(condition)[0]
-            request = first_request(of(str(FOUR_BIT)), instance)
+            (request,) = requests(of(str(FOUR_BIT)), instance)
             given = backend._preparer._prompter.prompt(request.messages)
             assert renderer.rendered(request).text == given.text
             assert media_of(request) == list(given.images)
@@ -55,10 +55,13 @@ def test_a_text_models_prompt_is_its_own_too(tmp_path: Path) -> None:
 
 def test_what_cannot_be_rendered_says_why(charts: Held, tmp_path: Path) -> None:
     instance = charts.instances[0]
-    request = first_request(of("policy:random"), instance)
-    assert further_steps(of("policy:random"), instance) == 0
+    (request,) = requests(of("policy:random"), instance)
     (tmp_path / "empty").mkdir()
-    for model, why in (("policy:random", "policy"), ("openai:gpt-5", "remote"), (str(tmp_path / "empty"), "config.json")):
+    for model, why in (
+        ("policy:random", "policy"),
+        ("openai:gpt-5", "remote"),
+        (str(tmp_path / "empty"), "config.json"),
+    ):
         with Renderer(model) as renderer:
             told = renderer.rendered(request)
             assert told.text is None

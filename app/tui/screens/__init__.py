@@ -28,4 +28,12 @@ class Entry(NamedTuple):
         return found
 
 
-SCREENS: dict[str, Entry] = {entry.name: entry for entry in (Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),)}
+SCREENS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),
+        Entry("new", "New run", "app.tui.screens.new_run:NewRunScreen"),
+        Entry("settings", "Settings", "app.tui.screens.settings:SettingsScreen"),
+        Entry("doctor", "Doctor", "app.tui.screens.doctor:DoctorScreen"),
+    )
+}
