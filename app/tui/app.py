@@ -20,7 +20,7 @@ from app.settings import Settings, load_settings
 from app.store.workspace import Workspace
 from app.tui.commands import EVERYWHERE, bindings, commands_of
 from app.tui.jobs import Jobs
-from app.tui.keymap import keymap
+from app.tui.keymap import keymap, shown_keys
 from app.tui.safe import harmless
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
@@ -178,7 +178,7 @@ class RashomonApp(App[int]):
         for command in commands_of(place, EVERYWHERE):
             if command.palette:
                 run = partial(self._run_command, command.action, screen)
-                yield SystemCommand(command.title, f"{command.description} ({command.keys})", run)
+                yield SystemCommand(command.title, f"{command.description} ({shown_keys(command, self.keys)})", run)
 
     async def _run_command(self, action: str, screen: Screen[Any]) -> None:
         await self.run_action(action, screen)

@@ -46,7 +46,6 @@ class DoctorScreen(RashomonScreen):
         yield Static(id="detail")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(VirtualTable).focus()
         self.action_again()
 

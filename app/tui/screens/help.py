@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -18,7 +17,7 @@ from app.tui.commands import EVERYWHERE, commands_of
 from app.tui.keymap import shown_keys
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, RIGHT
+from app.tui.theme import DIM
 
 _NAMES = {EVERYWHERE: "everywhere", "table": "in this table", "choice": "in this list", "preview": "in this prompt"}
 
@@ -30,6 +29,11 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen { align: center middle; background: black 60%; }
     HelpScreen > Vertical { width: 76; max-width: 98%; height: 90%; background: $panel; border: solid $primary; padding: 0 1; }
     HelpScreen VerticalScroll { height: 1fr; }
+    HelpScreen .place { margin-top: 1; }
+    HelpScreen Horizontal { height: auto; }
+    HelpScreen .keys { width: 13; padding-left: 1; color: $primary; }
+    HelpScreen .name { width: 17; }
+    HelpScreen .description { width: 1fr; color: #909090; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,f1,question_mark", "dismiss", "Close")]
 
@@ -42,31 +46,20 @@ class HelpScreen(ModalScreen[None]):
         with Vertical():
             yield Static(Content.styled(f"Help: {_title(self._about)}", "bold"))
             with VerticalScroll():
-                yield Static(self._text())
+                yield Static(literal(_about(self._about), newlines=True))
+                if self._typing:
+                    yield Static(Content("You are typing: letters and ? go into the field. Tab leaves it."))
+                for place in dict.fromkeys((*self._places, EVERYWHERE)):
+                    yield Static(Content.styled(_NAMES.get(place, "on this screen"), "bold"), classes="place")
+                    for command in commands_of(place):
+                        with Horizontal():
+                            yield Static(Content(shown_keys(command, self._about.rashomon.keys)), classes="keys")
+                            yield Static(Content(command.title), classes="name")
+                            yield Static(Content(command.description), classes="description")
             yield Static(Content.styled("Esc closes, arrows scroll", DIM))
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
-
-    def _text(self) -> Content:
-        lines = [literal(_about(self._about), newlines=True)]
-        if self._typing:
-            lines.append(Content("\nYou are typing: letters and ? go into the field; Tab leaves it."))
-        for place in dict.fromkeys((*self._places, EVERYWHERE)):
-            lines.append(Content.styled(f"\n{_NAMES.get(place, 'on this screen')}", "bold"))
-            lines += self._keys(place)
-        return Content("\n").join(lines)
-
-    def _keys(self, place: str) -> Sequence[Content]:
-        asked = self._about.rashomon.keys
-        return [
-            Content.assemble(
-                Content.styled(f"  {shown_keys(command, asked):<14}", RIGHT),
-                Content(f"{command.title:<18}"),
-                Content.styled(command.description, DIM),
-            )
-            for command in commands_of(place)
-        ]
 
 
 def _title(screen: RashomonScreen) -> str:

@@ -39,6 +39,7 @@ def model_options(models: Iterable[ModelChoice]) -> list[Option]:
             model.word,
             [model.name, _kind(model), _size(model.weights_bytes), _fits(model)],
             allowed=not model.problem,
+            detail=f"{model.word}: {model.facts()}",
         )
         for model in models
     ]
@@ -64,20 +65,22 @@ def _fits(model: ModelChoice) -> Cell:
 
 def judge_options(found: Sequence[JudgeChoice], added: Sequence[str]) -> list[Option]:
     """The judges, those that were typed first; an engine that wants a model's name can only be read."""
-    rows = [Option(word, [word, "added here"]) for word in added]
+    rows = [Option(word, [word, "added here"], detail=word) for word in added]
     for judge in found:
         if judge.word not in added:
             wants = judge.word.endswith(":")
             shown = f"{judge.word}NAME" if wants else judge.word.rpartition("/")[2]
             glyph = ("✓ ", RIGHT) if judge.ready else ("○ ", "#909090")
-            rows.append(Option(judge.word, [shown, [glyph, (judge.description, "")]], allowed=not wants))
+            detail = f"{judge.word}{'NAME: type it below' if wants else ''}: {judge.description}"
+            cells: list[Cell] = [shown, [glyph, (judge.description, "")]]
+            rows.append(Option(judge.word, cells, allowed=not wants, detail=detail))
     return rows
 
 
 def asked_options(benchmark: Benchmark, contents: Contents | None) -> list[Option]:
     """Prompt sets, conditions and strata, with how many instances each has where the build is known."""
     rows = [
-        Option(("prompt_set", word), ["prompts", word, "", description], "prompts")
+        Option(("prompt_set", word), ["prompts", word, "", description], "prompts", detail=f"{word}: {description}")
         for word, description in benchmark.prompt_sets.items()
     ]
     for word in benchmark.conditions:
@@ -89,12 +92,15 @@ def asked_options(benchmark: Benchmark, contents: Contents | None) -> list[Optio
                 ["condition", word, "" if count is None else f"{count:,}", told],
                 "conditions",
                 allowed=count != 0,
+                detail=f"{word}: the build has none" if count == 0 else f"{word}{told and ': '}{told}",
             )
         )
     for name, values in contents.strata.items() if contents is not None else ():
         for value, count in values.items():
-            rows.append(Option(("strata", name, value), [name, value, f"{count:,}"], f"strata {name}", bool(value)))
-    rows.append(Option(EXACT, ["how", "exact", "", "each answer by itself: none together, nothing reused"], "how"))
+            cells = [name, value, f"{count:,}"]
+            rows.append(Option(("strata", name, value), cells, f"strata {name}", bool(value), f"{name}: {value}"))
+    exact = "each answer by itself: none together, nothing reused"
+    rows.append(Option(EXACT, ["how", "exact", "", exact], "how", detail=f"exact: {exact}"))
     return rows
 
 

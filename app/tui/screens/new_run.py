@@ -91,6 +91,8 @@ class NewRunScreen(RashomonScreen):
     NewRunScreen ContentSwitcher > * { padding: 0 1; }
     NewRunScreen #needs { height: auto; max-height: 5; color: #b0b0b0; }
     NewRunScreen #judge-table, NewRunScreen #model-table { height: 1fr; min-height: 4; }
+    NewRunScreen .detail { height: auto; max-height: 2; color: #b0b0b0; }
+    NewRunScreen.-tall .detail { max-height: 5; }
     NewRunScreen #api { height: auto; }
     NewRunScreen #said { height: auto; min-height: 4; max-height: 9; background: $surface; padding: 0 1; }
     NewRunScreen.-tall #said { max-height: 14; min-height: 6; }
@@ -135,6 +137,7 @@ class NewRunScreen(RashomonScreen):
                     empty="looking ...",
                     id="model-table",
                 )
+                yield Static(id="model-table-detail", classes="detail")
                 yield Field(
                     "model", "another model", example="a folder, ORG/NAME, openai:NAME; Enter adds it", long=True
                 )
@@ -144,6 +147,7 @@ class NewRunScreen(RashomonScreen):
                     empty="choose a benchmark first",
                     id="asked-table",
                 )
+                yield Static(id="asked-table-detail", classes="detail")
             with VerticalScroll(id="amount", can_focus=False):
                 for key, label, hint in _AMOUNT:
                     yield Field(key, label, hint, _UNSAID.get(key, ""))
@@ -151,6 +155,7 @@ class NewRunScreen(RashomonScreen):
                 yield ChoiceTable(
                     (Column("judge", 30), Column("is", 0)), empty="choose a benchmark first", id="judge-table"
                 )
+                yield Static(id="judge-table-detail", classes="detail")
                 with Vertical(id="api"):
                     yield Field("judge", "another judge", example="a model, openai:NAME; Enter adds it", long=True)
                     for key, label, hint in _API:
@@ -159,7 +164,6 @@ class NewRunScreen(RashomonScreen):
         yield Static(id="said")
 
     def on_mount(self) -> None:
-        super().on_mount()
         workspace = self.rashomon.workspace
         self.looker = Looker(workspace)
         self.in_thread(partial(benchmark_choices, workspace), self._benchmarks_found, group="benchmarks")
@@ -267,6 +271,13 @@ class NewRunScreen(RashomonScreen):
         if event.table.id == "asked-table":
             self._read_contents()
         self.typed()
+
+    @on(ChoiceTable.Moved)
+    def _moved(self, event: ChoiceTable.Moved) -> None:
+        table = event.table
+        if isinstance(table, ChoiceTable) and table.id != "benchmarks":
+            option = table.option
+            self.query_one(f"#{table.id}-detail", Static).update(literal(option.detail if option else "", limit=400))
 
     @on(Input.Changed)
     def _changed_text(self, event: Input.Changed) -> None:

@@ -57,7 +57,6 @@ class SettingsScreen(RashomonScreen):
             yield Static(id="facts")
 
     def on_mount(self) -> None:
-        super().on_mount()
         app = self.rashomon
         dark = sorted(name for name, theme in app.available_themes.items() if theme.dark)
         names = ["rashomon", *(name for name in dark if name != "rashomon")]

@@ -15,13 +15,15 @@ from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 class Option(NamedTuple):
     """A row: what it is known by, and its cells behind the mark.
 
-    Those of a ``group`` can be chosen together; one that is not ``allowed`` is dim and cannot be chosen.
+    Those of a ``group`` can be chosen together; one that is not ``allowed`` is dim and cannot be chosen. ``detail`` is all
+    there is to say of it, for a line of its own.
     """
 
     key: Hashable
     cells: Row
     group: str = ""
     allowed: bool = True
+    detail: str = ""
 
 
 class ChoiceTable(VirtualTable):
@@ -75,11 +77,12 @@ class ChoiceTable(VirtualTable):
         return [[(mark, "bold" if chosen else DIM)], *(_shown(cell, option.allowed) for cell in option.cells)]
 
     @property
-    def _option(self) -> Option | None:
+    def option(self) -> Option | None:
+        """The one under the cursor."""
         return self.options[self.cursor] if self.cursor < len(self.options) else None
 
     def action_toggle(self) -> None:
-        option = self._option
+        option = self.option
         if option is None or not (option.allowed or option.key in self._chosen):
             self.app.bell()
             return
@@ -91,7 +94,7 @@ class ChoiceTable(VirtualTable):
 
     def action_toggle_group(self) -> None:
         """All of the row's group, or none of it where any is chosen."""
-        option = self._option
+        option = self.option
         if option is None or self.single:
             return
         group = {one.key for one in self.options if one.group == option.group and one.allowed}

@@ -48,12 +48,15 @@ def _runs(prospects: Prospects) -> list[Content]:
 def _sure(run: Prospect) -> str:
     """The 95% interval of a share under each condition, as wide as it can be."""
     counts = run.outlook.conditions
-    ordered = [(name, counts[name]) for name in run.contents.benchmark.conditions if name in counts]
-    if len({count for _, count in ordered}) == 1:
-        count = ordered[0][1]
-        each = f"each of {len(ordered)} conditions" if len(ordered) > 1 else ordered[0][0]
-        return f"interval: {each} {count:,} answers, at most ±{half_width(count):.3f}"
-    return "interval at most: " + ", ".join(f"{name} {count:,} ±{half_width(count):.3f}" for name, count in ordered)
+    alike: dict[int, list[str]] = {}
+    for name in run.contents.benchmark.conditions:
+        if name in counts:
+            alike.setdefault(counts[name], []).append(name)
+    each = (
+        f"{', '.join(names) if len(names) < _SHOWN else f'each of {len(names)} conditions'} {count:,} ±{half_width(count):.3f}"
+        for count, names in alike.items()
+    )
+    return f"answers and their interval at most: {'; '.join(each)}"
 
 
 def _time(runs: tuple[Prospect, ...]) -> str:

@@ -57,8 +57,8 @@ class VirtualTable(ScrollView, can_focus=True):
         height: 1fr; width: 1fr; background: $background; overflow-x: auto; overflow-y: scroll; scrollbar-size: 1 1;
     }
     VirtualTable > .table--header { color: #909090; text-style: bold; }
-    VirtualTable > .table--cursor { background: #3a3a3a; }
-    VirtualTable:focus > .table--cursor { background: #28506b; }
+    VirtualTable > .table--cursor { background: #3a3a3a; text-style: bold; }
+    VirtualTable:focus > .table--cursor { background: #28506b; text-style: bold; }
     VirtualTable > .table--mark { color: $accent; text-style: bold; }
     """
 
@@ -255,7 +255,8 @@ class VirtualTable(ScrollView, can_focus=True):
             if row is not None:
                 self._strips[number, width] = known
         if number == self.cursor:
-            known = known.apply_style(self._component("table--cursor"))
+            cursor = self._component("table--cursor")  # over the cells' own backgrounds, which apply_style leaves
+            known = Strip([Segment(text, (style or base) + cursor) for text, style, _ in known])
         return self._across(known, width, known_style(known, base))
 
     def _component(self, name: str) -> Style:
