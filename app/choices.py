@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.paths import ASSETS, typed_path
+from app.paths import ASSETS, exists, typed_path
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, benchmark_names, get_benchmark
 from benchmarks.build import Build
@@ -126,7 +126,8 @@ def model_choice(word: str) -> ModelChoice:
         folder = resolve(word)
         return _model(inspect(folder), str(typed_path(word)) if typed_path(word).is_dir() else word)
     except RashomonError as error:
-        return ModelChoice(word, word, "model", fits=None, problem=str(error))
+        name = Path(word).name if exists(word) else word
+        return ModelChoice(word, name, "model", fits=None, problem=str(error))
 
 
 def _model(model: ModelInfo, word: str) -> ModelChoice:

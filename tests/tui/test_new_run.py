@@ -180,7 +180,9 @@ def test_the_prompt_of_the_next_instance_as_the_models_template_puts_it(desk: St
 def test_hostile_names_strata_and_questions_are_only_text(
     size: tuple[int, int], desk: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    models = desk.path / "models" / PAYLOAD.replace("/", "∕").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    models = (
+        desk.path / "models" / PAYLOAD.replace("/", "∕").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    )
     models.mkdir(parents=True)
     (models / "config.json").write_text("{}")
     (models / "x.safetensors").write_bytes(b"no")
