@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -17,8 +18,10 @@ from app.tui.commands import EVERYWHERE, commands_of
 from app.tui.keymap import shown_keys
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM
+from app.tui.theme import DIM, RIGHT
 
+_WIDTH = 40
+"""Cells for a description, in a box that fits 80."""
 _NAMES = {EVERYWHERE: "everywhere", "table": "in this table", "choice": "in this list", "preview": "in this prompt"}
 
 
@@ -29,11 +32,6 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen { align: center middle; background: black 60%; }
     HelpScreen > Vertical { width: 76; max-width: 98%; height: 90%; background: $panel; border: solid $primary; padding: 0 1; }
     HelpScreen VerticalScroll { height: 1fr; }
-    HelpScreen .place { margin-top: 1; }
-    HelpScreen Horizontal { height: auto; }
-    HelpScreen .keys { width: 13; padding-left: 1; color: $primary; }
-    HelpScreen .name { width: 17; }
-    HelpScreen .description { width: 1fr; color: #909090; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,f1,question_mark", "dismiss", "Close")]
 
@@ -46,20 +44,27 @@ class HelpScreen(ModalScreen[None]):
         with Vertical():
             yield Static(Content.styled(f"Help: {_title(self._about)}", "bold"))
             with VerticalScroll():
-                yield Static(literal(_about(self._about), newlines=True))
-                if self._typing:
-                    yield Static(Content("You are typing: letters and ? go into the field. Tab leaves it."))
-                for place in dict.fromkeys((*self._places, EVERYWHERE)):
-                    yield Static(Content.styled(_NAMES.get(place, "on this screen"), "bold"), classes="place")
-                    for command in commands_of(place):
-                        with Horizontal():
-                            yield Static(Content(shown_keys(command, self._about.rashomon.keys)), classes="keys")
-                            yield Static(Content(command.title), classes="name")
-                            yield Static(Content(command.description), classes="description")
+                yield Static(self._text())
             yield Static(Content.styled("Esc closes, arrows scroll", DIM))
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
+
+    def _text(self) -> Content:
+        # One text: a widget for each of its cells takes long to lay out.
+        lines = [literal(_about(self._about), newlines=True)]
+        if self._typing:
+            lines.append(Content("You are typing: letters and ? go into the field. Tab leaves it."))
+        for place in dict.fromkeys((*self._places, EVERYWHERE)):
+            lines += [Content(""), Content.styled(_NAMES.get(place, "on this screen"), "bold")]
+            for command in commands_of(place):
+                keys = shown_keys(command, self._about.rashomon.keys)
+                first, *more = wrap(command.description, _WIDTH)
+                lines.append(
+                    Content.styled(f" {keys:<12}", RIGHT) + Content(f"{command.title:<17}") + Content.styled(first, DIM)
+                )
+                lines += [Content.styled(f"{'':<30}{line}", DIM) for line in more]
+        return Content("\n").join(lines)
 
 
 def _title(screen: RashomonScreen) -> str:

@@ -41,6 +41,7 @@ class SettingsScreen(RashomonScreen):
     name_ = "settings"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
     DEFAULT_CSS = """
+    SettingsScreen #title { text-wrap: nowrap; text-overflow: ellipsis; }
     SettingsScreen Horizontal { height: 8; }
     SettingsScreen VerticalScroll { height: 1fr; padding: 0 1; }
     SettingsScreen.-tall Horizontal { height: 12; }
