@@ -72,8 +72,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("new.start", "ctrl+r", "Start", "Start the run, or go on with it.", footer=True),
     Command("new.save", "ctrl+s", "Save", "Save it as a spec file for `rashomon --batch`.", footer=True),
     Command("new.copy", "ctrl+y", "Copy command", "Copy the command line that means the same.", footer=True),
-    Command("choice.toggle", "space", "Choose", "Choose the row, or no more.", palette=False),
-    Command("choice.toggle_group", "a", "All or none", "All of this kind, or none.", palette=False),
+    Command("choice.tick", "space", "Choose", "Choose the row, or no more.", palette=False),
+    Command("choice.tick_group", "a", "All or none", "All of this kind, or none.", palette=False),
     Command("preview.next", "n,right", "Next instance", "The next instance's prompt.", palette=False),
     Command("preview.previous", "N,left", "Instance before", "The prompt of the instance before.", palette=False),
     # settings

@@ -78,7 +78,7 @@ def forms(draw: st.DrawFn) -> dict[str, Any]:
     benchmark = get_benchmark(draw(st.sampled_from(benchmark_names())))
     words = st.one_of(
         st.sampled_from(HOSTILE),
-        st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12),
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12),
     ).filter(lambda word: word.strip())
     typed: dict[str, Any] = {
         "benchmark": benchmark.name,

@@ -81,7 +81,7 @@ class ChoiceTable(VirtualTable):
         """The one under the cursor."""
         return self.options[self.cursor] if self.cursor < len(self.options) else None
 
-    def action_toggle(self) -> None:
+    def action_tick(self) -> None:
         option = self.option
         if option is None or not (option.allowed or option.key in self._chosen):
             self.app.bell()
@@ -90,9 +90,9 @@ class ChoiceTable(VirtualTable):
         self._changed()
 
     def action_select(self) -> None:
-        self.action_toggle()
+        self.action_tick()
 
-    def action_toggle_group(self) -> None:
+    def action_tick_group(self) -> None:
         """All of the row's group, or none of it where any is chosen."""
         option = self.option
         if option is None or self.single:
