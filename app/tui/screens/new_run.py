@@ -30,6 +30,7 @@ from app.form import begin, command_line, read, save
 from app.outlook import Contents
 from app.prospect import Looker, Prospects
 from app.tui.commands import bindings
+from app.tui.latest import Latest
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.new_options import (
@@ -111,6 +112,9 @@ class NewRunScreen(RashomonScreen):
         self._judges: list[str] = []
         self._contents: Contents | None = None
         self._wait: Timer | None = None
+        self._look_latest = Latest(self, "look")
+        self._contents_latest = Latest(self, "contents")
+        self._describe_latest = Latest(self, "describe")
 
     # --- what is on the screen --------------------------------------------------------------------
 
@@ -231,7 +235,7 @@ class NewRunScreen(RashomonScreen):
         typed = {**self.form(), "model": ["policy:random"], "conditions": [], "strata": {}, "judge": [], "name": ""}
         stub, _ = read({key: typed[key] for key in ("benchmark", "model", "data", "prompt_set")})
         if stub is not None:
-            self.in_thread(partial(_contents_of, self.looker, stub), self._contents_found, group="contents")
+            self._contents_latest.ask(partial(_contents_of, self.looker, stub), self._contents_found)
 
     def _contents_found(self, found: Contents | None) -> None:
         benchmark = self.benchmark
@@ -300,7 +304,7 @@ class NewRunScreen(RashomonScreen):
             if typed.value.strip() == word:
                 field.wrong(choice.problem) if choice.problem else field.tell(choice.facts())
 
-        self.in_thread(partial(model_choice, word), tell, group=f"describe-{field.key}")
+        self._describe_latest.ask(partial(model_choice, word), tell)
 
     @on(Input.Submitted, "#input-model, #input-judge")
     def _add_word(self, event: Input.Submitted) -> None:
@@ -339,7 +343,7 @@ class NewRunScreen(RashomonScreen):
         self.say()
 
     def _look(self, spec: BatchSpec) -> None:
-        self.in_thread(partial(self.looker.look, spec), partial(self._looked, spec), group="look")
+        self._look_latest.ask(partial(self.looker.look, spec), partial(self._looked, spec))
 
     def _looked(self, spec: BatchSpec, found: Prospects) -> None:
         if spec is not self.spec:
