@@ -239,7 +239,9 @@ def test_the_form_goes_on_while_a_large_build_is_read(desk: Stage, monkeypatch: 
         assert isinstance(screen, NewRunScreen)
         await until(pilot, lambda: screen.query_one("#model-table", ChoiceTable).row_count)
         await pilot.press("ctrl+n", "space", "ctrl+n", "ctrl+n", *"17")
-        await until(pilot, lambda: "looking" in screen_text(app) and screen.spec is not None and screen.spec.limit == 17)
+        await until(
+            pilot, lambda: "looking" in screen_text(app) and screen.spec is not None and screen.spec.limit == 17
+        )
         assert screen.prospects is None
         assert sum(thread.name.startswith("asyncio") for thread in threading.enumerate()) < 6
         go_on.set()

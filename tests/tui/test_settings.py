@@ -51,7 +51,9 @@ def test_settings_are_shown_without_any_key_and_kept(
     monkeypatch.setattr(
         "app.tui.screens.settings.folders", lambda workspace: {"workspace": Path("/w"), "models": Path("/m")}
     )
-    monkeypatch.setattr("app.tui.screens.settings._folder", lambda name, path: Content(f"{name:<12}{path}  9.9 GB free"))
+    monkeypatch.setattr(
+        "app.tui.screens.settings._folder", lambda name, path: Content(f"{name:<12}{path}  9.9 GB free")
+    )
     monkeypatch.setattr("app.tui.screens.settings.settings_file", lambda: Path("/c/settings.toml"))
     file = tmp_path / "settings.toml"
 
