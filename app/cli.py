@@ -5,6 +5,8 @@ What each command does stands in ``app.commands``, imported only when it runs: n
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,12 +79,11 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
 @click.option(
     "--images",
     type=click.Choice(["auto", "sixel", "kitty", "half", "off"]),
-    default="auto",
-    help="How the terminal interface shows pictures; default: as the terminal can.",
+    help="How the terminal interface shows pictures; default: as the settings say, else as the terminal can.",
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="The version.")
 @click.pass_context
-def cli(context: click.Context, workspace: Path | None, images: str) -> int:
+def cli(context: click.Context, workspace: Path | None, images: str | None) -> int:
     """What a vision-language model does when its sources disagree.
 
     `rashomon` on a terminal opens the interface.
@@ -96,7 +97,7 @@ def cli(context: click.Context, workspace: Path | None, images: str) -> int:
 
     context.obj = Workspace.find(workspace)
     if context.invoked_subcommand is None:
-        if sys.stdin.isatty() and sys.stdout.isatty():
+        if (sys.stdin.isatty() and sys.stdout.isatty()) or "TEXTUAL_DRIVER" in os.environ:
             from app.tui.app import open_app
 
             return open_app(context.obj, images=images)
@@ -416,6 +417,18 @@ def doctor(workspace: Any, /, as_json: bool) -> int:
 
 
 @cli.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Another lets others in, without a password.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8123, show_default=True)
+@click.option("--images", type=click.Choice(["half", "off"]), help="How pictures are shown; default: half.")
+@click.pass_obj
+def serve(workspace: Any, /, **how: Any) -> int:
+    """Show the terminal interface in a browser. On this machine alone, unless --host says otherwise."""
+    from app.commands.serve import serve as show_in_browser
+
+    return show_in_browser(workspace, **how)
+
+
+@cli.command()
 @click.argument("benchmark", default="cmc-bench")
 @display
 @click.pass_obj
@@ -449,7 +462,18 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _words(text: str | None) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()] if text else []
+    """The words between commas, without white space around them; a backslash takes the next character as it is."""
+    pieces = re.findall(r"(?:\\.|[^,\\]|\\$)+", text or "", re.DOTALL)
+    return [word for piece in pieces if (word := _unescaped(piece))]
+
+
+def _unescaped(piece: str) -> str:
+    characters = re.findall(r"\\.|.", piece, re.DOTALL)
+    while characters and characters[0].isspace():
+        characters.pop(0)
+    while characters and characters[-1].isspace():
+        characters.pop()
+    return "".join(character[-1] for character in characters)
 
 
 def _strata(given: Sequence[str]) -> dict[str, list[str]]:

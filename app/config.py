@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -17,6 +17,9 @@ from benchmarks.base import Decoding, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import find_judge
 from mlx_backends.terms import Terms
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 def _as_list(value: Any) -> Any:
@@ -100,25 +103,39 @@ class BatchSpec(BaseModel):
 
         Raises SpecError naming what does not exist and the nearest thing that does.
         """
+        for _, sentence in self.mismatches():
+            raise SpecError(sentence)
         benchmark = get_benchmark(self.benchmark)
-        prompt_sets = self.prompt_set or (next(iter(benchmark.prompt_sets)),)
-        for word in prompt_sets:
-            _known("prompt set", word, benchmark.prompt_sets)
-        for word in self.conditions:
-            _known("condition", word, benchmark.conditions)
         judges = self.judge or benchmark.judges[:1]
         for word in judges:
             find_judge(word, benchmark)
-        pairs = list(product(self.model, prompt_sets))
-        if self.name and len(pairs) > 1:
-            raise SpecError(
-                f"name = {self.name!r} can only name one run, and this spec makes {len(pairs)}; leave it out."
-            )
+        pairs = product(self.model, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
         shared = self.model_dump(exclude={"model", "prompt_set", "judge"})
         shared["conditions"] = self.conditions or benchmark.default_conditions
         paper = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
         shared["decoding"] = {**paper, **self.decoding.model_dump(exclude_unset=True)}
         return [RunSpec(**shared, model=model, prompt_set=prompts, judge=judges) for model, prompts in pairs]
+
+    def mismatches(self) -> Iterator[tuple[str, str]]:
+        """What of the spec does not fit its benchmark: key and sentence, without looking at models, judges or data."""
+        try:
+            benchmark = get_benchmark(self.benchmark)
+        except SpecError as error:
+            yield "benchmark", str(error)
+            return
+        for key, kind, words, known in (
+            ("prompt_set", "prompt set", self.prompt_set, tuple(benchmark.prompt_sets)),
+            ("conditions", "condition", self.conditions, benchmark.conditions),
+        ):
+            for word in words:
+                if word not in known:
+                    yield key, f"there is no {kind} {word!r}; {did_you_mean(word, known)}"
+        count = len(self.model) * max(1, len(self.prompt_set))
+        if self.name and count > 1:
+            yield (
+                "name",
+                f"name = {self.name!r} can only name one run, and this spec makes {count}; leave it out.",
+            )
 
 
 class RunSpec(BaseModel):
@@ -172,12 +189,8 @@ class RunSpec(BaseModel):
         }
 
 
-def _known(kind: str, word: str, known: Mapping[str, Any] | tuple[str, ...]) -> None:
-    if word not in known:
-        raise SpecError(f"there is no {kind} {word!r}; {did_you_mean(word, known)}")
-
-
-_SECTIONS: dict[str, type[BaseModel]] = {"decoding": DecodingSpec, "api": ApiSpec}
+SECTIONS: dict[str, type[BaseModel]] = {"decoding": DecodingSpec, "api": ApiSpec}
+"""The tables of a spec, with the keys in each."""
 
 
 def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
@@ -199,16 +212,24 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
         for key in ("model", "judge"):
             if key in values:
                 values[key] = _models(values[key], path.parent)
-    said = {**overrides, **{key: _models(overrides.get(key), Path()) for key in ("model", "judge")}}
-    for key, value in said.items():
+    return parse(BatchSpec, with_said(values, overrides), str(path) if path else "the command line")
+
+
+def with_said(values: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec's ``values`` with those ``said`` over them, each in the section it belongs to; None says nothing.
+
+    Models and judges that are folders below the current one become absolute.
+    """
+    whole = dict(values)
+    for key, value in {**said, **{key: _models(said.get(key), Path()) for key in ("model", "judge")}}.items():
         if value is None:
             continue
-        section = next((name for name, model in _SECTIONS.items() if key in model.model_fields), None)
+        section = next((name for name, model in SECTIONS.items() if key in model.model_fields), None)
         if section is None:
-            values[key] = value
-        elif isinstance(values.get(section, {}), dict):
-            values[section] = {**values.get(section, {}), key: value}
-    return parse(BatchSpec, values, str(path) if path else "the command line")
+            whole[key] = value
+        elif isinstance(whole.get(section, {}), dict):
+            whole[section] = {**whole.get(section, {}), key: value}
+    return whole
 
 
 def _models(given: Any, base: Path) -> Any:
@@ -228,20 +249,47 @@ def parse(model: type[M], values: Any, where: str) -> M:
         every = error.errors(include_url=False)
         # A misspelt key explains the one that is missing.
         first = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
-        key = ".".join(str(part) for part in first["loc"])
+        key = _key(first)
         if first["type"] == "extra_forbidden":
-            fields = _SECTIONS.get(str(first["loc"][0]), model).model_fields
+            fields = SECTIONS.get(str(first["loc"][0]), model).model_fields
             raise SpecError(f"{where}: unknown key {key!r}; {did_you_mean(str(first['loc'][-1]), fields)}") from error
         if first["type"] == "missing":
             raise SpecError(
                 f"{where}: {key!r} is missing; say it in the spec or as --{key.replace('_', '-')}."
             ) from error
-        wrong = first["msg"][:1].lower() + first["msg"][1:]
-        if first["type"] == "too_short":
-            wrong = "name at least one"
-        elif first["type"] == "string_pattern_mismatch":
-            wrong = "use letters, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
-        raise SpecError(f"{where}: {key} = {first['input']!r}: {wrong}.") from error
+        raise SpecError(f"{where}: {key} = {first['input']!r}: {_wrong(first)}.") from error
+
+
+def problems(model: type[BaseModel], values: Any) -> dict[str, str]:
+    """What does not fit, by key (a section's with its own: ``decoding.top_p``), in a few words; empty where all fits."""
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        return {_key(each): _wrong(each) for each in reversed(error.errors(include_url=False))}
+    return {}
+
+
+def _key(error: ErrorDetails) -> str:
+    return ".".join(str(part) for part in error["loc"])
+
+
+_IN_WORDS = {
+    "int_parsing": "give a whole number",
+    "int_from_float": "give a whole number",
+    "int_parsing_size": "give a smaller number",
+    "float_parsing": "give a number",
+    "string_unicode": "it holds half a character, which is no text",
+}
+
+
+def _wrong(error: ErrorDetails) -> str:
+    if error["type"] in ("too_short", "missing"):
+        return "name at least one"
+    if error["type"] == "string_pattern_mismatch":
+        return "use letters, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
+    if error["type"] in _IN_WORDS:
+        return _IN_WORDS[error["type"]]
+    return error["msg"][:1].lower() + error["msg"][1:]
 
 
 def load_judges(names: Sequence[str]) -> list[str]:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from benchmarks.errors import SpecError
 
+ASSETS = Path(__file__).resolve().parents[1] / "assets"
+"""What ships with the project."""
+
 
 def typed_path(text: str | Path, base: Path = Path()) -> Path:
     """``text`` as an absolute path: ``~`` and ``~name`` resolved, relative to ``base``. Raises SpecError for no such home."""

@@ -43,6 +43,16 @@ def key(*names: str) -> str:
     )
 
 
+def place(name: str, *, keychain: bool = True) -> str | None:
+    """Where the key ``name`` would come from, "environment" or "keychain"; None where it is in neither.
+
+    Without ``keychain`` that one is not asked, which on some systems asks the user.
+    """
+    if _environment(name) is not None:
+        return "environment"
+    return "keychain" if keychain and _keychain(name) is not None else None
+
+
 def redact(text: str) -> str:
     """``text`` with ``***`` for every known key, URL-encoded and escaped forms of it, and pieces of 8 characters or more.
 

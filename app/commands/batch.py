@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from typing import Any
 from app.config import load_spec
 from app.display import Display, make_display
 from app.engine.control import forget_pause, is_paused, unpause, worker_of
-from app.engine.plan import Checked, Planned, check, open_build, plan, replan
+from app.engine.plan import Planned, check, open_build, plan, replan
 from app.engine.recovery import deaths
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
 from app.locks import FileLock
+from app.outlook import remote_use
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace, summary
-from benchmarks.base import Generation, Instance, Protocol, Request, did_you_mean, get_benchmark
+from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from judges.base import find_judge, newest
 from mlx_backends.registry import IMPORTED
@@ -43,7 +44,7 @@ def batch(
     checked = [check(workspace, run, accept_engine=accept_engine) for run in specs]
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.found:
-            say(f"{run.folder.name}: {_estimate(run)}", display)
+            say(f"{run.folder.name}: {remote_use(run.spec, run.instances, run.build)}", display)
     if dry_run:
         for run in checked:
             count = summary(run.folder).total if run.found else len(run.instances)
@@ -156,23 +157,6 @@ def work(
     if display != "json" and display != "none":
         _conclude(planned, after)
     return code or (1 if any(map(_failures, after)) else 0)
-
-
-def _estimate(run: Checked) -> str:
-    """What asking a remote engine the instances of a run will take."""
-    from mlx_backends.remote.budget import estimate
-
-    protocol = get_benchmark(run.spec.benchmark).protocol(run.spec.to_decoding())
-    asked = (request for instance in run.instances for request in _requests(protocol, instance))
-    return str(estimate(asked, run.spec.api.terms(None), run.build.media_path))
-
-
-def _requests(protocol: Protocol, instance: Instance) -> Iterator[Request]:
-    """What an instance will be asked, with earlier answers of the greatest length in what follows them."""
-    so_far: tuple[Generation, ...] = ()
-    while (request := protocol.next(instance, so_far)) is not None:
-        yield request
-        so_far = (*so_far, Generation(request.id, "..." * request.decoding.max_tokens, "length"))
 
 
 def _has_work(run: Planned, conditions: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from app.config import BatchSpec, DecodingSpec
 from app.display import Display, make_display
 from app.engine.plan import check, plan
 from app.locks import FileLock
-from app.report.tables import ASSETS
+from app.paths import ASSETS
 from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.base import did_you_mean, get_benchmark

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -34,7 +34,7 @@ class Finding:
 
 def doctor(workspace: Workspace, *, as_json: bool) -> int:
     """Examine this machine and print what was found; 1 where something does not work."""
-    findings = [check(workspace) for check in _CHECKS]
+    findings = list(examine(workspace))
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -43,6 +43,11 @@ def doctor(workspace: Workspace, *, as_json: bool) -> int:
             if finding.mend:
                 print(clean(f"      {'':<12} {finding.mend}"))
     return 0 if all(finding.ok for finding in findings) else 1
+
+
+def examine(workspace: Workspace) -> Iterator[Finding]:
+    """What there is to find, one after the other; some take seconds."""
+    return (check(workspace) for check in _CHECKS)
 
 
 def _machine(workspace: Workspace) -> Finding:

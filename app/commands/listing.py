@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from app.choices import benchmark_choices, cached_choices, policy_choices
 from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.base import benchmark_names, get_benchmark
-from benchmarks.build import Build
-from benchmarks.errors import RashomonError
 from judges.base import get_judge, judge_names
+from mlx_backends.models import hub_cache
 
 
 def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
     """Print the benchmarks, their sources, conditions and prompt sets, and whether the workspace holds a build."""
     found: list[dict[str, Any]] = []
-    for name in benchmark_names():
-        benchmark = get_benchmark(name)
-        folder = workspace.build_folder(name)
+    for choice in benchmark_choices(workspace):
+        benchmark = choice.benchmark
         found.append(
             {
-                "name": name,
+                "name": benchmark.name,
                 "title": benchmark.title,
                 "paper": benchmark.paper,
                 "conditions": list(benchmark.conditions),
@@ -29,8 +28,8 @@ def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
                 "prompt_sets": dict(benchmark.prompt_sets),
                 "sources": {source.name: source.description for source in benchmark.sources},
                 "answer_formats": dict(benchmark.answer_formats),
-                "build": str(folder) if folder.exists() else None,
-                "state": _build_state(workspace, name),
+                "build": str(choice.folder) if choice.folder.exists() else None,
+                "state": choice.state,
             }
         )
     if as_json:
@@ -49,43 +48,27 @@ def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
                 print(f"        {name:<16} {description}")
 
 
-def _build_state(workspace: Workspace, name: str) -> str:
-    folder = workspace.build_folder(name)
-    if not folder.exists():
-        return f"not built here yet: rashomon build {name} --source ..."
-    try:
-        build = Build.open(folder)
-    except RashomonError as error:
-        return str(error)
-    return f"built: {build.manifest['instances']} rows in {folder}"
-
-
 def models(*, as_json: bool) -> None:
     """Print the policy baselines, and the models in the Hugging Face cache with whether each fits in memory."""
-    from mlx_backends.memory import fits
-    from mlx_backends.models import cached_models, hub_cache
-    from mlx_backends.policy import policy_names
-
-    found: list[dict[str, Any]] = [{"name": name, "kind": "policy baseline", "fits": True} for name in policy_names()]
-    for model in cached_models():
-        fit = fits(model.weights_bytes) if model.problem is None else None
-        found.append(
-            {
-                "name": model.name,
-                "kind": f"{model.architecture} (text only)" if model.engine == "mlx-lm" else model.architecture,
-                "quantisation": model.quantisation,
-                "bytes": model.weights_bytes,
-                "fits": fit.ok if fit else None,
-                "note": fit.sentence if fit else model.problem,
-            }
-        )
+    found = cached_choices()
     if as_json:
-        print(json.dumps(found, indent=2))
+        told: list[dict[str, Any]] = [{"name": each.name, "kind": each.kind, "fits": True} for each in policy_choices()]
+        told += [
+            {
+                "name": each.name,
+                "kind": None if each.problem else each.kind,
+                "quantisation": each.quantisation,
+                "bytes": each.weights_bytes or 0,
+                "fits": each.fits,
+                "note": each.problem or each.note,
+            }
+            for each in found
+        ]
+        print(json.dumps(told, indent=2))
         return
-    for one in found:
-        facts = [str(one[key]) for key in ("kind", "quantisation", "note") if one.get(key)]
-        print(clean(f"{one['name']:<48} {', '.join(facts)}"))
-    if not any("bytes" in one for one in found):
+    for each in (*policy_choices(), *found):
+        print(clean(f"{each.name:<48} {each.facts()}"))
+    if not found:
         print(
             f"no models in {clean(str(hub_cache()))}; `hf download mlx-community/Qwen3-VL-4B-Instruct-4bit` fetches one."
         )

@@ -173,17 +173,23 @@ def check_identity(store: RunStore, identity: Mapping[str, Any], *, accept_engin
 
 def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Sequence[Instance]:
     """The instances a run asks: the build's, in its order, restricted as the spec says. Raises SpecError if none."""
+    chosen = chosen_of(spec, benchmark, list(benchmark.instances(build, spec.prompt_set)))
+    twice = [name for name, count in Counter(instance.id for instance in chosen).items() if count > 1]
+    if twice:
+        raise SourceError(f"{build.path} holds the id {twice[0]!r} more than once; build it again.")
+    return chosen
+
+
+def chosen_of(spec: RunSpec, benchmark: Benchmark, every: Sequence[Instance]) -> Sequence[Instance]:
+    """Those of ``every`` instance of a build that a run asks. Raises SpecError if none."""
     chosen = select(
-        list(benchmark.instances(build, spec.prompt_set)),
+        every,
         limit=spec.limit,
         conditions=spec.conditions or None,
         strata={key: list(words) for key, words in spec.strata.items()} or None,
         stratify_by=benchmark.stratum,
         seed=spec.seed,
     )
-    twice = [name for name, count in Counter(instance.id for instance in chosen).items() if count > 1]
-    if twice:
-        raise SourceError(f"{build.path} holds the id {twice[0]!r} more than once; build it again.")
     if not chosen:
         raise SpecError("no instance is left by these conditions, strata and limit; widen them.")
     return chosen

@@ -20,7 +20,6 @@ from judges.panel import member_ids, with_panel
 from mlx_backends.registry import IMPORTED
 
 RESAMPLES = 1000
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
 
 
 def tables_of(

@@ -172,6 +172,15 @@ class RunStore(Samples):
         ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM generation")
         return calls, prompt, completion
 
+    def arrivals(self) -> tuple[int, float]:
+        """How many answers came one after another, and the seconds that took; pauses of over a minute are left out."""
+        ((count, seconds),) = self._rows(
+            "SELECT count(gap), coalesce(sum(gap), 0) FROM (SELECT finished_at - lag(finished_at) OVER (ORDER BY finished_at)"
+            " AS gap FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE i.done AND g.accepted AND g.calls"
+            " AND g.finish_reason != 'error') WHERE gap <= 60"
+        )
+        return int(count), float(seconds)
+
     # --- doing again -----------------------------------------------------------------------------
 
     def repeat(self, conditions: Sequence[str] = (), *, errors_only: bool = False) -> int:

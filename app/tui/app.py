@@ -16,9 +16,11 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
+from app.settings import Settings, load_settings
 from app.store.workspace import Workspace
 from app.tui.commands import EVERYWHERE, bindings, commands_of
 from app.tui.jobs import Jobs
+from app.tui.keymap import keymap, shown_keys
 from app.tui.safe import harmless
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
@@ -26,6 +28,7 @@ from app.tui.theme import THEME
 from app.tui.watch import RunNow, Snapshot, Watch
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.picture import best_mode
+from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError
 
 if TYPE_CHECKING:
@@ -57,8 +60,13 @@ class RashomonApp(App[int]):
         images: str = "half",
         image_widget: type[Widget] | None = None,
         watch: bool = True,
+        settings: Settings | None = None,
+        settings_problems: Sequence[str] = (),
     ) -> None:
         super().__init__()
+        self.settings = settings or Settings()
+        self.keys, wrong_keys = keymap(self.settings.keys)
+        self.settings_problems = [*settings_problems, *wrong_keys]
         self.workspace = workspace
         self.jobs = Jobs(workspace)
         self.snapshot = Snapshot()
@@ -70,11 +78,23 @@ class RashomonApp(App[int]):
 
     def on_mount(self) -> None:
         self.register_theme(THEME)
-        self.theme = THEME.name
+        self._use_settings()
         self.push_screen(SCREENS["runs"].screen_class()())
         if self._watches:
             self._watch.start(lambda snapshot: self.post_message(self.Looked(snapshot)))
             self.set_interval(1.0, self._ended_jobs)
+
+    def _use_settings(self) -> None:
+        """What is wrong in the settings falls back, and is said."""
+        theme = self.settings.theme
+        if theme not in self.available_themes:
+            told = f"theme: there is no theme {theme!r}; {did_you_mean(theme, self.available_themes)}"
+            self.settings_problems.append(told)
+            theme = THEME.name
+        self.theme = theme
+        self.set_keymap(self.keys)
+        for problem in self.settings_problems:
+            self.tell(problem, severity="warning", title="Settings")
 
     def on_unmount(self) -> None:
         self._watch.stop()
@@ -119,6 +139,12 @@ class RashomonApp(App[int]):
     def action_go(self, name: str) -> None:
         if not self.screen.is_modal:
             self.go(name)
+
+    def action_help(self) -> None:
+        if isinstance(self.screen, RashomonScreen):
+            from app.tui.screens.help import HelpScreen
+
+            self.push_screen(HelpScreen(self.screen))
 
     async def action_back(self) -> None:
         if len(self.screen_stack) > 2:
@@ -194,7 +220,7 @@ class RashomonApp(App[int]):
         for command in commands_of(place, EVERYWHERE):
             if command.palette:
                 run = partial(self._run_command, command.action, screen)
-                yield SystemCommand(command.title, f"{command.description} ({command.keys})", run)
+                yield SystemCommand(command.title, f"{command.description} ({shown_keys(command, self.keys)})", run)
 
     async def _run_command(self, action: str, screen: Screen[Any]) -> None:
         await self.run_action(action, screen)
@@ -209,9 +235,10 @@ class RashomonApp(App[int]):
         self._close_messages_no_wait()
 
 
-def open_app(workspace: Workspace, *, images: str = "auto") -> int:
-    """Open the interface on this terminal; the exit code."""
-    mode, widget = best_mode(images)
-    app = RashomonApp(workspace, images=mode, image_widget=widget)
+def open_app(workspace: Workspace, *, images: str | None = None) -> int:
+    """Open the interface on this terminal; the exit code. ``images`` goes before what the settings say."""
+    settings, problems = load_settings()
+    mode, widget = best_mode(images or settings.images)
+    app = RashomonApp(workspace, images=mode, image_widget=widget, settings=settings, settings_problems=problems)
     app.run()
     return app.return_code or 0

@@ -52,6 +52,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.tables", "4", "Tables", "The tables of the chosen run, or of those that are marked."),
     Command("everywhere.go.compare", "5", "Compare", "The marked runs side by side."),
     Command("everywhere.go.label", "6", "Label", "Label a blind sample of the chosen run by hand."),
+    Command("everywhere.help", "question_mark,f1", "Help", "What the keys do here.", footer=True),
+    Command("everywhere.go.settings", "f2", "Settings", "Colours, pictures, keys and folders."),
+    Command("everywhere.go.doctor", "f3", "Doctor", "What works on this machine, and how to mend what does not."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
     Command("table.up", "up,k", "Up", "The row before.", palette=False),
@@ -105,8 +108,21 @@ COMMANDS: tuple[Command, ...] = (
     Command("label.skip", "s", "Skip", "You cannot label this one.", footer=True),
     Command("label.undo", "u", "Undo", "Take the last label back.", footer=True),
     # new
+    Command("everywhere.go.new", "ctrl+n", "New run", "Put a new run together."),
+    Command("new.section.1", "ctrl+n", "Next part", "To the next part of the form.", footer=True, palette=False),
+    Command("new.section.-1", "ctrl+b", "Part before", "To the part before.", palette=False),
+    Command("new.start", "ctrl+r", "Start", "Start the run, or go on with it.", footer=True),
+    Command("new.save", "ctrl+s", "Save", "Save it as a spec file for `rashomon --batch`.", footer=True),
+    Command("new.copy", "ctrl+y", "Copy command", "Copy the command line that means the same.", footer=True),
+    Command("choice.tick", "space", "Choose", "Choose the row, or no more.", palette=False),
+    Command("choice.tick_group", "a", "All or none", "All of this kind, or none.", palette=False),
+    Command("preview.next", "n,right", "Next instance", "The next instance's prompt.", palette=False),
+    Command("preview.previous", "N,left", "Instance before", "The prompt of the instance before.", palette=False),
     # settings
+    Command("settings.copy", "y", "Copy", "Copy the name of the settings file.", footer=True),
     # doctor
+    Command("doctor.again", "r", "Again", "Examine the machine again.", footer=True),
+    Command("doctor.copy", "y", "Copy", "Copy what was found.", footer=True),
     # matrix (a widget: the flips of Compare)
     Command("matrix.move.up", "up,k", "Up", "The row above.", palette=False),
     Command("matrix.move.down", "down,j", "Down", "The row below.", palette=False),

@@ -24,13 +24,13 @@ class Held:
 
     def __init__(self, benchmark: str, folder: Path) -> None:
         self.benchmark = benchmark
-        self._build = evaluate.build(benchmark, folder / "build")
+        self.build = evaluate.build(benchmark, folder / "build")
         self._pictures: dict[str, Path] = {}
-        self.instances = list(get_benchmark(benchmark).instances(self._build, evaluate.BENCHMARKS[benchmark]))
+        self.instances = list(get_benchmark(benchmark).instances(self.build, evaluate.BENCHMARKS[benchmark]))
 
     def path(self, media: Media) -> Path:
         """Where a medium's file is."""
-        return self._pictures.get(media.sha256) or self._build.media_path(media)
+        return self._pictures.get(media.sha256) or self.build.media_path(media)
 
     def under(self, condition: str, count: int = ENOUGH) -> list[Instance]:
         """So many of a condition's instances, from all parts of the set; of right pictures only."""

@@ -102,3 +102,17 @@ def test_the_cursor_stays_with_its_row_when_rows_are_shown_anew() -> None:
             assert "nothing here" in screen_text(app)
 
     asyncio.run(perform())
+
+
+def test_the_row_under_the_cursor_is_seen() -> None:
+    async def perform() -> None:
+        app = Shown(3)
+        async with app.run_test(size=(60, 20)) as pilot:
+            await pilot.press("j")
+            await pilot.pause()
+            grounds = [{segment.style.bgcolor for segment in strip if segment.style} for strip in strips(app)[1:4]]
+            assert grounds[0] == grounds[2]
+            assert len(grounds[1]) == 1
+            assert not grounds[1] & grounds[0]
+
+    asyncio.run(perform())

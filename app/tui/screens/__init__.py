@@ -38,5 +38,8 @@ SCREENS: dict[str, Entry] = {
         Entry("tables", "Tables", "app.tui.screens.tables:TablesScreen", "runs"),
         Entry("compare", "Compare", "app.tui.screens.compare:CompareScreen", "runs"),
         Entry("export", "Export", "app.tui.screens.export:ExportScreen", "runs"),
+        Entry("new", "New run", "app.tui.screens.new_run:NewRunScreen"),
+        Entry("settings", "Settings", "app.tui.screens.settings:SettingsScreen"),
+        Entry("doctor", "Doctor", "app.tui.screens.doctor:DoctorScreen"),
     )
 }

@@ -57,8 +57,8 @@ class VirtualTable(ScrollView, can_focus=True):
         height: 1fr; width: 1fr; background: $background; overflow-x: auto; overflow-y: scroll; scrollbar-size: 1 1;
     }
     VirtualTable > .table--header { color: #909090; text-style: bold; }
-    VirtualTable > .table--cursor { background: #3a3a3a; }
-    VirtualTable:focus > .table--cursor { background: #28506b; }
+    VirtualTable > .table--cursor { background: #3a3a3a; text-style: bold; }
+    VirtualTable:focus > .table--cursor { background: #28506b; text-style: bold; }
     VirtualTable > .table--mark { color: $accent; text-style: bold; }
     """
 

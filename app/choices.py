@@ -1,0 +1,178 @@
+"""What can be chosen for a run: benchmarks, models, judges. The lists of the command line and of the TUI are these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.paths import ASSETS, exists, typed_path
+from app.store.workspace import Workspace
+from benchmarks.base import Benchmark, benchmark_names, get_benchmark
+from benchmarks.build import Build
+from benchmarks.errors import RashomonError
+from judges.base import get_judge
+from mlx_backends.memory import fits
+from mlx_backends.models import ModelInfo, cached_models, inspect, resolve
+from mlx_backends.policy import PREFIX, policy_names
+from mlx_backends.remote.names import ENGINES, KEYS, is_remote
+
+_NEAR = 200
+"""So many entries of a folder are looked at for models."""
+
+
+@dataclass(frozen=True)
+class BenchmarkChoice:
+    """A benchmark, and the workspace's build of it: None where there is none or it is damaged, as ``state`` says."""
+
+    benchmark: Benchmark
+    folder: Path
+    build: Build | None
+    state: str
+
+    @property
+    def name(self) -> str:
+        return self.benchmark.name
+
+    def needs(self) -> list[str]:
+        """What its data is made from: a line for each source."""
+        return [f"{source.name}: {source.description}" for source in self.benchmark.sources]
+
+    def command(self, workspace: Workspace) -> str:
+        """What builds it."""
+        sources = " ".join(f"--source {source.name}=FOLDER" for source in self.benchmark.sources[:1])
+        return f"{workspace.command()} build {self.name} {sources}".rstrip()
+
+
+def benchmark_choices(workspace: Workspace) -> list[BenchmarkChoice]:
+    """Every benchmark. Builds are opened and checked, which reads their rows once."""
+    return [_benchmark(workspace, get_benchmark(name)) for name in benchmark_names()]
+
+
+def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
+    folder = workspace.build_folder(benchmark.name)
+    if not folder.exists():
+        told = f"not built here yet: rashomon build {benchmark.name} --source ..."
+        return BenchmarkChoice(benchmark, folder, None, told)
+    try:
+        build = Build.open(folder)
+    except RashomonError as error:
+        return BenchmarkChoice(benchmark, folder, None, str(error))
+    return BenchmarkChoice(benchmark, folder, build, f"built: {build.manifest['instances']} rows in {folder}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model. ``word`` is what a spec calls it, ``name`` what people do; ``fits`` None where that cannot be told.
+
+    ``problem`` says why it cannot be run; ``note`` what there is to know besides, such as what memory it needs.
+    """
+
+    word: str
+    name: str
+    kind: str
+    quantisation: str | None = None
+    weights_bytes: int | None = None
+    fits: bool | None = True
+    note: str = ""
+    problem: str = ""
+
+    def facts(self) -> str:
+        """What it is, in a line."""
+        return ", ".join(fact for fact in (self.kind, self.quantisation, self.problem or self.note) if fact)
+
+
+def policy_choices() -> list[ModelChoice]:
+    """The baselines that need no model."""
+    return [ModelChoice(name, name, "policy baseline") for name in policy_names()]
+
+
+def cached_choices() -> list[ModelChoice]:
+    """The models of the Hugging Face cache, those that cannot be run with why."""
+    return [_model(model, model.name) for model in cached_models()]
+
+
+def near_choices(workspace: Workspace) -> list[ModelChoice]:
+    """The models in folders near: the current one, its ``models``, the workspace's ``models``, and those that ship here."""
+    places = (Path.cwd(), Path.cwd() / "models", workspace.path / "models", ASSETS / "demo")
+    folders = dict.fromkeys(folder for place in places for folder in _model_folders(place))
+    return [model_choice(str(folder)) for folder in folders]
+
+
+def _model_folders(place: Path) -> Iterator[Path]:
+    try:
+        entries = sorted(place.iterdir())[:_NEAR]
+    except OSError:
+        return
+    for entry in entries:
+        if (entry / "config.json").is_file() and any(entry.glob("*.safetensors")):
+            yield entry
+
+
+def model_choice(word: str) -> ModelChoice:
+    """What a typed ``word`` names: a policy, a remote model, a folder, or a Hub id. One that is nothing has its problem."""
+    if word.startswith(PREFIX):
+        problem = "" if word in policy_names() else f"there is no policy {word!r}"
+        return ModelChoice(word, word, "policy baseline", fits=not problem, problem=problem)
+    if is_remote(word):
+        from mlx_backends.remote import describe
+
+        try:
+            describe(word)
+        except RashomonError as error:
+            return ModelChoice(word, word, "remote", fits=None, problem=str(error))
+        return ModelChoice(word, word, "remote", note=key_state(word))
+    try:
+        folder = resolve(word)
+        return _model(inspect(folder), str(typed_path(word)) if typed_path(word).is_dir() else word)
+    except RashomonError as error:
+        name = Path(word).name if exists(word) else word
+        return ModelChoice(word, name, "model", fits=None, problem=str(error))
+
+
+def _model(model: ModelInfo, word: str) -> ModelChoice:
+    if model.problem is not None:
+        return ModelChoice(word, model.name, "model", fits=None, problem=model.problem)
+    fit = fits(model.weights_bytes)
+    kind = f"{model.architecture} (text only)" if model.engine == "mlx-lm" else model.architecture or "model"
+    return ModelChoice(word, model.name, kind, model.quantisation, model.weights_bytes, fit.ok, fit.sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeChoice:
+    """A judge of a benchmark's answers. ``word`` is what a spec calls it; one that ends in ``:`` wants a model's name."""
+
+    word: str
+    kind: str
+    description: str
+    ready: bool = True
+
+
+def judge_choices(benchmark: Benchmark, models: Iterable[ModelChoice] = ()) -> list[JudgeChoice]:
+    """The judges by rule, then, where the benchmark has a rubric, ``models`` that can judge and the remote engines."""
+    found = []
+    for name in benchmark.judges:
+        judge = get_judge(name)
+        found.append(JudgeChoice(name, "by rule", judge.description))
+    if benchmark.rubric is None:
+        return found
+    local = (model for model in models if model.weights_bytes is not None and not model.problem)
+    found += [JudgeChoice(model.word, "model", f"{model.name}, {model.facts()}", bool(model.fits)) for model in local]
+    for engine in ENGINES:
+        state = key_state(f"{engine}:")
+        found.append(JudgeChoice(f"{engine}:", "remote", state, not state.startswith("no key")))
+    return found
+
+
+def key_state(model: str) -> str:
+    """Whether the key for a remote ``model`` is in the environment, in words; never the key."""
+    from mlx_backends.keys import place
+
+    engine = model.partition(":")[0]
+    names = next(names for known, names in KEYS.items() if known == engine)
+    for name in names:
+        if where := place(name, keychain=False):
+            return f"key {name} is in the {where}"
+    if engine == "endpoint":
+        return f"key {names[0]} is not in the environment; many servers need none"
+    return f"no key {' or '.join(names)} in the environment"

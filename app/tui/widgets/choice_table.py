@@ -1,0 +1,110 @@
+"""ChoiceTable: rows that are chosen with space or Enter, one alone or any number."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar, NamedTuple
+
+from textual.message import Message
+
+from app.tui.commands import bindings
+from app.tui.theme import DIM
+from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+
+
+class Option(NamedTuple):
+    """A row: what it is known by, and its cells behind the mark.
+
+    Those of a ``group`` can be chosen together; one that is not ``allowed`` is dim and cannot be chosen. ``detail`` is all
+    there is to say of it, for a line of its own.
+    """
+
+    key: Hashable
+    cells: Row
+    group: str = ""
+    allowed: bool = True
+    detail: str = ""
+
+
+class ChoiceTable(VirtualTable):
+    """Options, of which with ``single`` at most one is chosen."""
+
+    name_ = "choice"
+    BINDINGS: ClassVar = bindings("choice")
+
+    class Changed(Message):
+        """Something else was chosen by the user."""
+
+        def __init__(self, table: ChoiceTable) -> None:
+            self.table = table
+            super().__init__()
+
+        @property
+        def control(self) -> ChoiceTable:
+            return self.table
+
+    def __init__(
+        self, columns: Sequence[Column], *, single: bool = False, empty: str = "nothing here", id: str | None = None
+    ) -> None:
+        super().__init__((Column("", 3), *columns), empty=empty, id=id)
+        self.single = single
+        self.options: tuple[Option, ...] = ()
+        self._chosen: set[Hashable] = set()
+
+    @property
+    def chosen(self) -> list[Hashable]:
+        """The keys that are chosen, in the order of the rows."""
+        return [option.key for option in self.options if option.key in self._chosen]
+
+    def choose(self, keys: Iterable[Hashable]) -> None:
+        """Have these chosen and no others."""
+        self._chosen = set(keys)
+        self.offer(self.options)
+
+    def offer(self, options: Sequence[Option], *, choose: Iterable[Hashable] | None = None) -> None:
+        """Show these rows, with ``choose`` chosen; without it what was chosen stays so."""
+        self.options = tuple(options)
+        if choose is not None:
+            self._chosen = set(choose)
+        self.show(len(self.options), self._rows, keys=[option.key for option in self.options])
+
+    def _rows(self, first: int, count: int) -> list[Row]:
+        return [self._row_of(option) for option in self.options[first : first + count]]
+
+    def _row_of(self, option: Option) -> Row:
+        chosen = option.key in self._chosen
+        mark = ("(•)" if chosen else "( )") if self.single else ("[x]" if chosen else "[ ]")
+        return [[(mark, "bold" if chosen else DIM)], *(_shown(cell, option.allowed) for cell in option.cells)]
+
+    @property
+    def option(self) -> Option | None:
+        """The one under the cursor."""
+        return self.options[self.cursor] if self.cursor < len(self.options) else None
+
+    def action_tick(self) -> None:
+        option = self.option
+        if option is None or not (option.allowed or option.key in self._chosen):
+            self.app.bell()
+            return
+        self._chosen = {option.key} if self.single else self._chosen ^ {option.key}
+        self._changed()
+
+    def action_select(self) -> None:
+        self.action_tick()
+
+    def action_tick_group(self) -> None:
+        """All of the row's group, or none of it where any is chosen."""
+        option = self.option
+        if option is None or self.single:
+            return
+        group = {one.key for one in self.options if one.group == option.group and one.allowed}
+        self._chosen = self._chosen - group if self._chosen & group else self._chosen | group
+        self._changed()
+
+    def _changed(self) -> None:
+        self.offer(self.options)
+        self.post_message(self.Changed(self))
+
+
+def _shown(cell: Cell, allowed: bool) -> Cell:
+    return cell if allowed or not isinstance(cell, str) else [(cell, DIM)]

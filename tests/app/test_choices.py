@@ -1,0 +1,106 @@
+"""What can be chosen, as the command line and the TUI list it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.choices import (
+    benchmark_choices,
+    cached_choices,
+    judge_choices,
+    key_state,
+    model_choice,
+    near_choices,
+    policy_choices,
+)
+from app.store.workspace import Workspace
+from benchmarks.base import benchmark_names, get_benchmark
+from tests.support.command import Rashomon
+from tests.support.demo import FOUR_BIT, Held
+
+
+def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: Held, tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    workspace = Workspace(rashomon.workspace)
+    shutil.copytree(charts.build.path, workspace.build_folder("cmc-bench"))
+    found = {choice.name: choice for choice in benchmark_choices(workspace)}
+    assert tuple(found) == benchmark_names()
+    assert found["cmc-bench"].build is not None
+    assert found["cmc-bench"].state.startswith("built: ")
+    assert found["clash"].build is None
+    assert "not built here yet" in found["clash"].state
+    assert any(line.startswith("published: ") for line in found["clash"].needs())
+    assert "build clash --source " in found["clash"].command(workspace)
+    with (workspace.build_folder("cmc-bench") / "instances.jsonl").open("a") as rows:
+        rows.write("\n")
+    damaged = benchmark_choices(workspace)[0]
+    assert damaged.build is None
+    assert "was changed after it was built" in damaged.state
+    told = json.loads(rashomon.run("benchmarks", "--json").stdout)
+    assert [each["state"] for each in told] == [choice.state for choice in benchmark_choices(workspace)]
+
+
+def test_models_come_from_the_cache_and_from_folders_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    snapshot = tmp_path / "hub" / "models--org--small" / "snapshots" / ("a" * 40)
+    snapshot.parent.mkdir(parents=True)
+    shutil.copytree(FOUR_BIT, snapshot)
+    (tmp_path / "hub" / "models--org--small" / "refs").mkdir()
+    (tmp_path / "hub" / "models--org--small" / "refs" / "main").write_text("a" * 40)
+    (tmp_path / "hub" / "models--org--broken" / "snapshots").mkdir(parents=True)
+    hostile = "[x]\x1b]0;t\x07 'model'"
+    shutil.copytree(FOUR_BIT, tmp_path / "models" / hostile)
+    (tmp_path / "models" / "not a model").mkdir()
+
+    broken, small = cached_choices()
+    assert (small.word, small.quantisation, small.fits) == ("org/small", "4-bit g64", True)
+    assert small.weights_bytes == sum(file.stat().st_size for file in FOUR_BIT.glob("*.safetensors"))
+    assert "fits" in small.note
+    assert broken.fits is None
+    assert broken.problem
+    near = near_choices(Workspace(tmp_path / "workspace"))
+    assert [choice.name for choice in near] == [hostile, "model-4bit", "model-bf16"]
+    assert near[0].word == str(tmp_path / "models" / hostile)
+    assert model_choice(near[0].word) == near[0]
+    assert model_choice("org/small").word == "org/small"
+
+
+@pytest.mark.parametrize(
+    "word", ["org/none", "x\0y", "~nobody-at-all/m", "policy:fair", "openai:", "a" * 5000, "\udcff"]
+)
+def test_a_typed_model_that_is_none_says_why(word: str) -> None:
+    found = model_choice(word)
+    assert found.problem
+    assert not found.fits
+
+
+def test_policies_are_models_too() -> None:
+    assert all(model_choice(choice.word) == choice for choice in policy_choices())
+
+
+def test_judges_are_those_of_the_benchmark_and_say_whether_a_key_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "sk-never-shown-1234567890"
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    for name in ("ANTHROPIC_API_KEY", "RASHOMON_ENDPOINT_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    demo = model_choice(str(FOUR_BIT))
+    found = {choice.word: choice for choice in judge_choices(get_benchmark("cmc-bench"), [demo, *policy_choices()])}
+    assert next(iter(found)) == "match"
+    assert found[str(FOUR_BIT)].kind == "model"
+    assert not any(word.startswith("policy:") for word in found)
+    assert found["openai:"].description == "key OPENAI_API_KEY is in the environment"
+    assert found["openai:"].ready
+    assert not found["anthropic:"].ready
+    assert found["endpoint:"].ready
+    assert secret not in repr(found)
+    assert key_state("anthropic:claude") == "no key ANTHROPIC_API_KEY in the environment"
+    for name in benchmark_names():
+        benchmark = get_benchmark(name)
+        words = [choice.word for choice in judge_choices(benchmark, [demo])]
+        assert words[: len(benchmark.judges)] == list(benchmark.judges)
+        assert ("openai:" in words) == (benchmark.rubric is not None)

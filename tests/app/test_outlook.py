@@ -1,0 +1,102 @@
+"""What a run will be, said before it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.config import BatchSpec, RunSpec
+from app.form import examine
+from app.outlook import Contents, half_width, outlook, speed_of
+from app.store.workspace import Workspace
+from benchmarks.base import Generation, Instance
+from benchmarks.errors import SpecError
+from benchmarks.statistics import wilson
+from tests.support.demo import Held
+from tests.support.runs import instances, make_run, says
+
+
+@pytest.mark.parametrize("n", [2, 10, 50, 384, 1000, 10_000])
+def test_the_half_width_is_wilsons_at_its_widest(n: int) -> None:
+    found = wilson(n // 2, n)
+    assert found.low is not None
+    assert found.high is not None
+    assert half_width(n) == pytest.approx((found.high - found.low) / 2)
+    assert half_width(n) >= max((w.high or 0) - (w.low or 0) for w in (wilson(k, n) for k in range(n + 1))) / 2 - 1e-12
+
+
+def test_no_answers_have_no_half_width() -> None:
+    assert half_width(0) != half_width(0)
+    assert half_width(384) == pytest.approx(0.05, abs=0.0005)  # the figure that every textbook has
+
+
+def spec(**values: object) -> RunSpec:
+    (made,) = BatchSpec.model_validate({"benchmark": "cmc-bench", "model": "policy:always-image", **values}).runs()
+    return made
+
+
+def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    build = charts.build
+    workspace.build_folder("cmc-bench").parent.mkdir()
+    workspace.build_folder("cmc-bench").symlink_to(build.path)
+    contents = Contents.read(build, "paper")
+    assert sum(contents.conditions.values()) == len(contents.instances) == build.manifest["instances"]
+    assert list(contents.conditions) == [c for c in contents.benchmark.conditions if c in contents.conditions]
+    assert sum(contents.strata["type"].values()) == len(contents.instances)
+    for limit, conditions in ((1, ()), (3, ()), (5, ("aligned", "text-only")), (10**6, ())):
+        wanted = spec(limit=limit, conditions=conditions)
+        found = outlook(workspace, wanted, contents)
+        (checked,) = examine(
+            workspace,
+            BatchSpec(benchmark="cmc-bench", model=("policy:always-image",), limit=limit, conditions=conditions),
+        )
+        assert list(found.instances) == list(checked.instances)
+        assert found.examples == min(limit, contents.examples)
+        assert sum(found.conditions.values()) == len(found.instances)
+    with pytest.raises(SpecError, match="no type 'nothing'"):
+        outlook(workspace, spec(strata={"type": ["nothing"]}), contents)
+    with pytest.raises(SpecError, match="did you mean 'paper'"):
+        Contents.read(build, "papr")
+
+
+def test_the_time_comes_from_earlier_runs_of_the_model_and_is_never_guessed(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    asked = instances(4)
+    assert speed_of(workspace, spec()) is None
+    make_run(workspace, "other-model", asked, says("12"), model="policy:always-text")
+    assert speed_of(workspace, spec()) is None
+
+    def every_second_fails(instance: Instance) -> Generation:
+        if "text" in instance.condition:
+            return Generation(f"{instance.id}#0", "", "error", error="broken")
+        return says("12")(instance)
+
+    make_run(workspace, "half", asked, every_second_fails)
+    found = speed_of(workspace, spec())
+    assert found is not None
+    right = sum("text" not in instance.condition for instance in asked)
+    assert (found.run, found.answers) == ("half", right)
+    assert found.seconds == pytest.approx(0.6)  # 0.1 s to the first token and 0.5 s after it
+    make_run(workspace, "newer", asked, says("12", seconds=5.0))
+    found = speed_of(workspace, spec())
+    assert found is not None
+    assert found.run == "newer"
+    assert found.seconds == pytest.approx(6.0)
+
+
+def test_of_an_engine_that_tells_no_seconds_the_arrivals_count_without_pauses(tmp_path: Path) -> None:
+    import sqlite3
+
+    workspace = Workspace(tmp_path)
+    folder = make_run(
+        workspace, "remote", instances(1), lambda instance: Generation(f"{instance.id}#0", "12", "stop", (), 3, 2)
+    )
+    with sqlite3.connect(folder / "run.sqlite") as database:
+        times = [100.0, 102.0, 104.0, 4000.0, 4002.0, 4004.0]  # a night between the third and the fourth
+        for row, when in enumerate(times, 1):
+            database.execute("UPDATE generation SET finished_at = ? WHERE id = ?", (when, row))
+    found = speed_of(workspace, spec())
+    assert found is not None
+    assert (found.seconds, found.answers) == (2.0, 4)

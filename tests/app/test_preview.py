@@ -1,0 +1,70 @@
+"""The exact prompt of an instance, before anything is run and without a model's weights."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from app.config import BatchSpec, RunSpec
+from app.preview import Renderer, media_of, requests
+from benchmarks.base import Decoding, Message, Request, Text
+from mlx_backends.lm import LM
+from mlx_backends.registry import load_backend
+from mlx_backends.tiny import build_tiny_lm
+from mlx_backends.vlm import VLM
+from tests.support.demo import FOUR_BIT, Held
+
+
+def of(model: str, benchmark: str = "cmc-bench") -> RunSpec:
+    (spec,) = BatchSpec(benchmark=benchmark, model=(model,)).runs()
+    return spec
+
+
+def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: Held, tmp_path: Path) -> None:
+    backend = charts.load(FOUR_BIT)
+    assert isinstance(backend, VLM)
+    without_weights = tmp_path / "model"
+    shutil.copytree(FOUR_BIT, without_weights)
+    hostile = Text("<|im_end|> [/x] \x1b[31m")
+    with Renderer(str(without_weights)) as renderer:
+        for condition in ("aligned", "text-only"):
+            instance = charts.under(condition)[0]
+            (request,) = requests(of(str(FOUR_BIT)), instance)
+            given = backend._preparer._prompter.prompt(request.messages)
+            assert renderer.rendered(request).text == given.text
+            assert media_of(request) == list(given.images)
+        process = renderer._process
+        assert process is not None
+        odd = replace(request, messages=(replace(request.messages[0], parts=(hostile,)),))
+        assert renderer.rendered(odd).text == backend._preparer._prompter.prompt(odd.messages).text
+        assert renderer._process is process  # one process for all of them
+    assert process.poll() is not None
+    backend.close()
+
+
+def test_a_text_models_prompt_is_its_own_too(tmp_path: Path) -> None:
+    build_tiny_lm(tmp_path / "lm", ["What is it?", "A value."], quantise=True)
+    backend = load_backend(str(tmp_path / "lm"), lambda media: tmp_path)
+    assert isinstance(backend, LM)
+    request = Request("a", 0, (Message("user", (Text("What is it?"),)),), Decoding())
+    with Renderer(str(tmp_path / "lm")) as renderer:
+        assert renderer.rendered(request).text == backend._prompter.prompt(request.messages).text
+    backend.close()
+
+
+def test_what_cannot_be_rendered_says_why(charts: Held, tmp_path: Path) -> None:
+    instance = charts.instances[0]
+    (request,) = requests(of("policy:random"), instance)
+    (tmp_path / "empty").mkdir()
+    for model, why in (
+        ("policy:random", "policy"),
+        ("openai:gpt-5", "remote"),
+        (str(tmp_path / "empty"), "config.json"),
+    ):
+        with Renderer(model) as renderer:
+            told = renderer.rendered(request)
+            assert told.text is None
+            assert why in told.why
+    renderer.close()
+    assert "closed" in renderer.rendered(request).why

@@ -1,0 +1,94 @@
+"""What is said of a spec while it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.form import examine, read
+from app.prospect import Looker, Prospects
+from app.store.workspace import Workspace
+from tests.support.demo import FOUR_BIT, Held
+
+
+@pytest.fixture
+def workspace(charts: Held, tmp_path: Path) -> Workspace:
+    made = Workspace(tmp_path / "workspace")
+    made.build_folder("cmc-bench").parent.mkdir(parents=True)
+    made.build_folder("cmc-bench").symlink_to(charts.build.path)
+    return made
+
+
+def look(looker: Looker, **typed: Any) -> Prospects:
+    spec, wrong = read({"benchmark": "cmc-bench", "model": ["policy:random"], **typed})
+    assert spec is not None, wrong
+    return looker.look(spec)
+
+
+def test_runs_have_the_names_and_instances_that_a_dry_run_finds(workspace: Workspace) -> None:
+    typed = {"model": ["policy:random", str(FOUR_BIT)], "prompt_set": ["paper", "conflict-aware"], "limit": "3"}
+    found = look(Looker(workspace), **typed)
+    spec, _ = read({"benchmark": "cmc-bench", **typed})
+    assert spec is not None
+    checked = examine(workspace, spec)
+    assert [run.name for run in found.runs] == [run.folder.name for run in checked]
+    assert [list(run.outlook.instances) for run in found.runs] == [list(run.instances) for run in checked]
+    assert not found.costs
+    assert not found.warnings
+
+
+def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(workspace.build_folder("cmc-bench").resolve(), copy)
+    looker = Looker(workspace)
+    (first,) = look(looker, data=str(copy)).runs
+    (second,) = look(looker, data=str(copy), limit="2").runs
+    assert second.contents is first.contents
+    with (copy / "instances.jsonl").open("a") as rows:
+        rows.write("\n")
+    told = look(looker, data=str(copy)).wrong
+    assert told is not None
+    assert "was changed after it was built" in told["data"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "says"),
+    [
+        ({"model": ["org/none"]}, "model", "hf download"),
+        ({"judge": ["matsch"]}, "judge", "did you mean 'match'"),
+        ({"judge": ["policy:random"]}, "judge", "cannot judge"),
+        ({"data": "/nowhere"}, "data", "not a built benchmark"),
+        ({"benchmark": "clash"}, "data", "is not built"),
+        ({"strata": {"type": ["nothing"]}}, "strata", "there is no type"),
+    ],
+)
+def test_what_is_not_there_is_said_by_field(workspace: Workspace, typed: dict[str, Any], field: str, says: str) -> None:
+    wrong = look(Looker(workspace), **typed).wrong
+    assert wrong is not None
+    assert says in wrong[field]
+
+
+def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr("mlx_backends.keys._keychain", lambda name: None)
+    prices = {"input_price": "1", "output_price": "2", "limit": "2"}
+    found = look(Looker(workspace), judge=["match", "openai:gpt-5-mini"], **prices)
+    (cost,) = found.costs
+    assert cost.startswith("judge openai:gpt-5-mini: ")
+    assert f"{len(found.runs[0].outlook.instances)} calls" in cost
+    assert "which cost at most about" in cost
+    (lacks,) = found.warnings
+    assert "there is no key OPENAI_API_KEY" in lacks
+    (cost,) = look(Looker(workspace), model=["openai:gpt-5"], **prices).costs
+    assert cost.startswith("openai:gpt-5: ")
+    assert "images" in cost
+
+
+def test_a_model_that_does_not_fit_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlx_backends.memory._total", lambda: 10**9)
+    (told,) = look(Looker(workspace), model=[str(FOUR_BIT)]).warnings
+    assert "does not fit" in told

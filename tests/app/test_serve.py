@@ -1,0 +1,108 @@
+"""`rashomon serve`: the interface in a browser, and in nobody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.commands.serve import allowed
+from tests.support.command import Rashomon
+
+aiohttp = pytest.importorskip("aiohttp")
+
+
+@pytest.mark.parametrize(
+    ("asked", "origin", "host", "ours"),
+    [
+        ("127.0.0.1:8123", None, "127.0.0.1", True),
+        ("127.0.0.1:8123", "http://127.0.0.1:8123", "127.0.0.1", True),
+        ("localhost:8123", "http://localhost:8123", "127.0.0.1", True),
+        ("[::1]:8123", "http://[::1]:8123", "::1", True),
+        ("box.local:8123", "http://box.local:8123", "box.local", True),
+        ("192.168.1.5:8123", "http://192.168.1.5:8123", "0.0.0.0", True),
+        ("127.0.0.1:8123", "https://evil.example", "127.0.0.1", False),
+        ("127.0.0.1:8123", "null", "127.0.0.1", False),
+        ("127.0.0.1:8123", "", "127.0.0.1", False),
+        ("127.0.0.1:8123", "http://127.0.0.1:9999", "127.0.0.1", False),
+        ("evil.example:8123", "http://evil.example:8123", "127.0.0.1", False),  # a name that was made to lead here
+        ("evil.example", None, "0.0.0.0", False),
+        ("[", None, "127.0.0.1", False),
+        ("", None, "127.0.0.1", False),
+    ],
+)
+def test_only_our_own_pages_are_served(asked: str, origin: str | None, host: str, ours: bool) -> None:
+    assert allowed(asked, origin, host) is ours
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_browser_gets_the_interface_and_another_site_does_not(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    port = free_port()
+    process = rashomon.start("serve", "--port", str(port))
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(f"http://127.0.0.1:{port}")
+        seen = asyncio.run(_visit(f"http://127.0.0.1:{port}"))
+        assert "no runs yet" in seen
+        assert str(rashomon.workspace) in seen
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert "Traceback" not in errors
+
+
+async def _visit(url: str) -> str:
+    """What the interface draws; meanwhile other sites are refused."""
+    async with aiohttp.ClientSession() as session:
+        for _ in range(600):
+            try:
+                page = await session.get(url)
+                break
+            except aiohttp.ClientConnectionError:
+                await asyncio.sleep(0.1)
+        assert page.status == 200
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+        assert f"{url}/static" in await page.text()
+        assert (await session.get(url, headers={"Host": "evil.example"})).status == 403
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await session.ws_connect(f"{url}/ws", headers={"Origin": "https://evil.example"})
+        async with session.ws_connect(f"{url}/ws?width=100&height=30", headers={"Origin": url}) as socket_:
+            await socket_.send_str(json.dumps(["resize", {"width": 100, "height": 30}]))
+            seen = ""
+            while "no runs yet" not in seen:
+                message: Any = await asyncio.wait_for(socket_.receive(), 60)
+                assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), message
+                seen += message.data.decode() if isinstance(message.data, bytes) else message.data
+            return seen
+
+
+def test_a_port_that_is_taken_and_a_host_that_is_none_are_said(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        told = rashomon.run("serve", "--port", str(taken.getsockname()[1]), code=2).stderr
+    assert "name another --port" in told
+    assert "name another --port or --host" in rashomon.run("serve", "--host", "no such host", code=2).stderr
+
+
+def test_letting_others_in_is_warned_of(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    process = rashomon.start("serve", "--host", "0.0.0.0", "--port", str(free_port()))
+    try:
+        assert process.stderr is not None
+        assert "there is no password" in process.stderr.readline()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)

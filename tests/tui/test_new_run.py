@@ -1,0 +1,280 @@
+"""New run: by keys alone, and what is wrong is said while it is typed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Tab
+
+from app.config import load_spec
+from app.outlook import Contents
+from app.store.workspace import summary
+from app.tui.app import RashomonApp
+from app.tui.screens.new_run import NewRunScreen
+from app.tui.widgets.choice_table import ChoiceTable
+from app.tui.widgets.field import Field
+from tests.support.demo import Held
+from tests.tui.conftest import Snapshot
+from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+from tests.tui.test_hostile import PAYLOAD, STORED, assert_harmless
+
+
+@pytest.fixture
+def desk(stage: Stage, charts: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A workspace with CMC-Bench built, no models but those that ship here, and nothing of this machine's."""
+    build = stage.workspace.build_folder("cmc-bench")
+    build.parent.mkdir(parents=True)
+    build.symlink_to(charts.build.path)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("RASHOMON_WORKSPACE", str(stage.path))
+    for name in ("OPENAI", "AZURE_OPENAI", "ANTHROPIC", "GEMINI", "GOOGLE"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    monkeypatch.delenv("RASHOMON_ENDPOINT_KEY", raising=False)
+    monkeypatch.setattr("mlx_backends.keys._keychain", lambda name: None)
+    return stage
+
+
+async def opened(pilot: Pilot[Any], app: RashomonApp) -> NewRunScreen:
+    await pilot.press("ctrl+n")
+    await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+    screen = app.screen
+    assert isinstance(screen, NewRunScreen)
+    await until(pilot, lambda: screen._contents is not None and screen._models)
+    await pilot.pause()
+    return screen
+
+
+async def known(pilot: Pilot[Any], screen: NewRunScreen) -> None:
+    await until(pilot, lambda: screen.prospects is not None)
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_each_part_of_the_form(size: tuple[int, int], desk: Stage, snapshot: Snapshot) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        snapshot(app, "new-benchmark")
+        await pilot.press("ctrl+n", "space")
+        await known(pilot, screen)
+        snapshot(app, "new-models")
+        await pilot.press("ctrl+n", "j", "j", "space")
+        await known(pilot, screen)
+        snapshot(app, "new-what")
+        await pilot.press("ctrl+n", *"12")
+        await known(pilot, screen)
+        snapshot(app, "new-amount")
+        await pilot.press("ctrl+n")
+        await pilot.pause()
+        snapshot(app, "new-judges")
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: "reads no prompt" in screen_text(app) and "▀" in screen_text(app))
+        snapshot(app, "new-prompt")
+
+    drive(desk.app(), script, size)
+
+
+def test_a_run_is_put_together_and_started_by_keys_alone(desk: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await pilot.press("ctrl+n", "j", "space", "ctrl+n", "ctrl+n", *"2", "ctrl+s")
+        await pilot.press("ctrl+r")  # typing has not been looked at yet, and that is no mistake
+        await known(pilot, screen)
+        assert screen.prospects is not None
+        (ahead,) = screen.prospects.runs
+        said = screen_text(app)
+        assert f"2 examples, {len(ahead.outlook.instances)} instances" in said
+        assert "--limit 2" in said
+        await pilot.press("ctrl+s")
+        await pilot.press("enter")
+        await until(pilot, lambda: list(Path.cwd().glob("*.toml")))
+        (file,) = Path.cwd().glob("*.toml")
+        assert load_spec(file, {}) == screen.spec
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: (run := app.snapshot.run(ahead.name)) is not None and run.summary.state == "done")
+
+    app = desk.app()
+    drive(app, script, (80, 24))
+    (name,) = desk.workspace.run_names()
+    run = summary(desk.workspace.runs_folder / name)
+    assert run.spec["model"] == "policy:always-text"
+    assert run.done == run.total > 0
+    assert app.jobs.ended() == []
+
+
+def test_what_is_wrong_is_said_at_the_field_the_part_and_below(desk: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        assert str(screen.query_one("#tab-models", Tab).label) == "✗ Models"
+        await pilot.press("ctrl+n", "space", "ctrl+n", "ctrl+n", *"0")
+        await pilot.pause()
+        limit = next(field for field in screen.query(Field) if field.key == "limit")
+        assert limit.has_class("-wrong")
+        assert screen.spec is None
+        assert "✗ Amount" in screen_text(app)
+        assert "limit: input should be greater" in screen_text(app)
+        await pilot.press("ctrl+r")
+        assert isinstance(app.screen, NewRunScreen)
+        await pilot.press("backspace", *"5")
+        await known(pilot, screen)
+        assert not limit.has_class("-wrong")
+        # none of the conditions
+        await pilot.press("ctrl+b", "j", "j", "a")
+        await pilot.pause()
+        assert "conditions: choose one at least" in screen_text(app)
+        await pilot.press("a")
+        await known(pilot, screen)
+        assert not screen._wrong
+        await pilot.press("ctrl+b", "tab", *"org/none")
+        await until(pilot, lambda: "there is no folder 'org/none'" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: "org/none" in screen._models)
+        await pilot.pause()
+        await until(pilot, lambda: "model" in screen._wrong)
+        assert "hf download org/none" in screen_text(app)
+
+    drive(desk.app(), script, (120, 40))
+
+
+def test_a_remote_model_is_asked_about_before_it_starts(desk: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await pilot.press("ctrl+n", "tab", *"openai:gpt-5", "enter")
+        await until(pilot, lambda: "openai:gpt-5" in screen._models)
+        await known(pilot, screen)
+        await until(pilot, lambda: "cost: openai:gpt-5: 1,152 calls" in screen_text(app))
+        assert "there is no key OPENAI_API_KEY" in screen_text(app)
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "Start?" in screen_text(app))
+        await pilot.press("n")
+        await pilot.pause()
+        assert app.screen is screen
+        assert not desk.workspace.run_names()
+
+    drive(desk.app(), script, (120, 40))
+
+
+def test_the_prompt_of_the_next_instance_as_the_models_template_puts_it(desk: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await pilot.press("ctrl+n", *"jjjjjjj", "space")
+        await known(pilot, screen)
+        await pilot.press("ctrl+b", "ctrl+b")
+        await until(pilot, lambda: "<|im_start|>user" in screen_text(app))
+        assert "1 of 1152" in screen_text(app)
+        await pilot.press("n", "n", "N")
+        await until(pilot, lambda: "2 of 1152" in screen_text(app) and "<|im_start|>user" in screen_text(app))
+        assert_harmless(app)
+
+    drive(desk.app(), script, (120, 40))
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_hostile_names_strata_and_questions_are_only_text(
+    size: tuple[int, int], desk: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = (
+        desk.path / "models" / PAYLOAD.replace("/", "∕").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    )
+    models.mkdir(parents=True)
+    (models / "config.json").write_text("{}")
+    (models / "x.safetensors").write_bytes(b"no")
+    read = Contents.read
+
+    def hostile(build: Any, prompt_set: str) -> Contents:
+        found = read(build, prompt_set)
+        changed = [
+            replace(instance, strata={"type": STORED, STORED: "x"}, question=STORED, id=f"{STORED}{number}")
+            for number, instance in enumerate(found.instances[:30])
+        ]
+        return Contents(found.build, found.benchmark, tuple(changed))
+
+    monkeypatch.setattr("app.prospect.Contents.read", hostile)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        assert_harmless(app)
+        await pilot.press("ctrl+n", "space")
+        await pilot.press("G")
+        await known(pilot, screen)
+        assert "[@click" in screen_text(app)
+        assert_harmless(app)
+        for _ in range(4):
+            await pilot.press("ctrl+n")
+            await pilot.pause()
+            assert_harmless(app)
+        await until(pilot, lambda: "1 of 30" in screen_text(app))
+        assert "[@click" in screen_text(app)
+        assert_harmless(app)
+        field = next(field for field in screen.query(Field) if field.key == "data")
+        field.value = f"/nowhere{STORED}"
+        await until(pilot, lambda: "data" in screen._wrong)
+        await pilot.pause()
+        assert_harmless(app)
+
+    drive(desk.app(), script, size)
+
+
+def test_the_form_goes_on_while_a_large_build_is_read(desk: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    read = Contents.read
+
+    def slow(build: Any, prompt_set: str) -> Contents:
+        go_on.wait()
+        return read(build, prompt_set)
+
+    monkeypatch.setattr("app.prospect.Contents.read", slow)
+
+    async def typing(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen) and app.screen.benchmark is not None)
+        screen = app.screen
+        assert isinstance(screen, NewRunScreen)
+        await until(pilot, lambda: screen.query_one("#model-table", ChoiceTable).row_count)
+        await pilot.press("ctrl+n", "space", "ctrl+n", "ctrl+n", *"17")
+        await until(
+            pilot, lambda: "looking" in screen_text(app) and screen.spec is not None and screen.spec.limit == 17
+        )
+        assert screen.prospects is None
+        assert sum(thread.name.startswith("asyncio") for thread in threading.enumerate()) < 6
+        go_on.set()
+        await known(pilot, screen)
+        assert "17 examples" in screen_text(app)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        try:
+            await typing(pilot, app)
+        finally:
+            go_on.set()  # else the threads never end, and neither does the app
+
+    drive(desk.app(), script, (80, 24))
+
+
+def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
+    pids: list[int] = []
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        from app.tui.widgets.prompt_view import PromptView
+
+        screen = await opened(pilot, app)
+        await pilot.press("ctrl+n", *"jjjjjjj", "space")
+        await known(pilot, screen)
+        await pilot.press("ctrl+b", "ctrl+b")
+        renderer = screen.query_one(PromptView)._renderer
+        assert renderer is not None
+        await until(pilot, lambda: renderer._process is not None)
+        assert renderer._process is not None
+        pids.append(renderer._process.pid)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, NewRunScreen))
+
+    drive(desk.app(), script, (80, 24))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
