@@ -77,7 +77,12 @@ def plan(workspace: Workspace, name: str, count: int) -> Path:
     (spec,) = BatchSpec(benchmark="cmc-bench", model=("policy:uniform",), name=name).runs()
     workspace.make()
     create(
-        workspace, spec, workspace.runs_folder / name, {**spec.what_decides(), "device": "cpu"}, many(count), data=None
+        workspace,
+        spec,
+        workspace.runs_folder / name,
+        {**spec.what_decides(), "device": "cpu"},
+        list(many(count)),
+        data=None,
     )
     return workspace.runs_folder / name
 
