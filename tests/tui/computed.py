@@ -66,6 +66,17 @@ async def computed(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
+async def settled(pilot: Pilot[Any]) -> None:
+    """Wait until the screen stays as it is: what was computed is there at once, but drawn only when there is time."""
+    seen: list[str] = []
+
+    def still() -> bool:
+        seen.append(screen_text(pilot.app))
+        return len(seen) > 5 and len(set(seen[-5:])) == 1
+
+    await until(pilot, still)
+
+
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys one by one, each when what the one before began is done."""
     for key in keys:

@@ -16,7 +16,7 @@ from app.tui.screens.flipped import BesideScreen, FlippedScreen
 from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.result_table import ResultTable
 from tests.support.runs import instances
-from tests.tui.computed import FIRST, gone_to, mixed, press, three_runs
+from tests.tui.computed import FIRST, gone_to, mixed, press, settled, three_runs
 from tests.tui.conftest import Snapshot
 from tests.tui.stage import SIZES, Stage, drive, screen_text
 
@@ -37,6 +37,7 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
         assert "! policy:random is running: 52 of its 72 instances have no label" in told
         for pane in PANES:
             assert shown(app).pane == pane
+            await settled(pilot)
             snapshot(app, f"compare-{pane}")
             await press(pilot, "t")
         assert shown(app).pane == "figures"
@@ -81,10 +82,12 @@ def test_from_a_cell_to_its_instances_to_both_answers_and_back(
         listed = app.screen
         assert isinstance(listed, FlippedScreen)
         assert {(flip.was, flip.now) for flip in listed.flips} == {("TEXT", "IMAGE")}
+        await settled(pilot)
         snapshot(app, "flipped")
         await press(pilot, "j", "enter")
         answers = app.screen
         assert isinstance(answers, BesideScreen)
+        await settled(pilot)
         snapshot(app, "answers")
         before = screen_text(app)
         assert before.count("▌ policy:") == 3
@@ -147,6 +150,7 @@ def test_one_run_alone_and_runs_that_share_nothing(size: tuple[int, int], stage:
         assert "one run cannot be compared; mark another beside it." in screen_text(app)
         await press(pilot, "t", "b", "plus", "enter")
         await gone_to(pilot, app, "compare", (first, empty))
+        await settled(pilot)
         snapshot(app, "compare-failed")
         await press(pilot, "T")
         told = str(shown(app).query_one("#take-table", ResultTable).query_one(".caption", Static).content)

@@ -13,7 +13,7 @@ from textual.widgets import Input
 from app.tui.app import RashomonApp
 from app.tui.screens.export import ExportScreen
 from tests.support.runs import instances
-from tests.tui.computed import FIRST, gone_to, mixed, press
+from tests.tui.computed import FIRST, gone_to, mixed, press, settled
 from tests.tui.conftest import Snapshot
 from tests.tui.stage import SIZES, Stage, drive, screen_text
 
@@ -43,6 +43,7 @@ def test_chosen_formats_are_written_and_told_with_their_sizes(
         assert Path(field.value) == here / "export" / FIRST
         field.value = "out"
         await pilot.pause()
+        await settled(pilot)
         snapshot(app, "export")
         await press(pilot, "space", "down", "down", "space", "down", "space", "up", "up")  # Markdown alone
         await press(pilot, "w")
@@ -53,6 +54,7 @@ def test_chosen_formats_are_written_and_told_with_their_sizes(
         field.value = "/dev/null/nowhere"
         await press(pilot, "w")
         assert "Not a directory" in screen_text(app)
+        await settled(pilot)
         snapshot(app, "export-failed")
         assert [path.name for path in out.iterdir()] == ["tables.md"]
         await press(pilot, "space", "w")

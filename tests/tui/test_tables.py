@@ -14,7 +14,7 @@ from app.tui.screens.tables import TablesScreen
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.base import Verdict
 from tests.support.runs import instances
-from tests.tui.computed import computed, gone_to, mixed, press, three_runs
+from tests.tui.computed import computed, gone_to, mixed, press, settled, three_runs
 from tests.tui.conftest import Snapshot
 from tests.tui.stage import SIZES, Stage, drive, screen_text, until
 
@@ -25,14 +25,17 @@ def test_tables_of_finished_and_unfinished_runs(size: tuple[int, int], stage: St
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await gone_to(pilot, app, "tables", runs)
+        await settled(pilot)
         snapshot(app, "tables")
         assert "running 20/72 so far" in screen_text(app)
         await press(pilot, "p", "i")
         told = screen_text(app)
         assert "(paper)" not in told
         assert "~" not in told
+        await settled(pilot)
         snapshot(app, "tables-own")
         await press(pilot, "t", "t")
+        await settled(pilot)
         snapshot(app, "tables-labels")
         await press(pilot, "right", "right", "right")
         assert "policy:always-image" in screen_text(app)  # the first column stays
@@ -46,6 +49,7 @@ def test_a_run_without_an_answer(size: tuple[int, int], stage: Stage, snapshot: 
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await gone_to(pilot, app, "tables", (run,))
+        await settled(pilot)
         snapshot(app, "tables-empty")
 
     drive(stage.app(), script, size)
