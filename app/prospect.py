@@ -56,7 +56,7 @@ class Looker:
             stamp = _stamp(folder)
             known = self._known.get((folder, run.prompt_set))
             if known is None or known[0] != stamp or stamp is None:
-                known = (stamp, Contents.read(open_build(self._workspace, run), run.prompt_set))
+                known = (stamp, Contents.read(open_build(self._workspace, run), run.prompt_set).counted())
                 self._known[folder, run.prompt_set] = known
             return known[1]
 
@@ -78,7 +78,7 @@ class Looker:
             except RashomonError as error:
                 return Prospects(wrong={"data": str(error)})
             try:
-                ahead = outlook(self._workspace, run, contents)
+                ahead = outlook(self._workspace, run, contents).counted()
             except RashomonError as error:
                 return Prospects(wrong={"strata": str(error)})
             name = run.run_name(contents.build.digest)
