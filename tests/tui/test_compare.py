@@ -62,8 +62,8 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
         assert screen.query_one("#take-table", ResultTable).table == recommend(runs).table
         matrix = screen.query_one(Matrix)
         for label, cells in tables["flips"].rows:
-            run, _, was = label.partition(" / ")
-            if run == "policy:always-text" and was != "all":
+            name, _, was = label.partition(" / ")
+            if name == "policy:always-text" and was != "all":
                 found = dict(zip(tables["flips"].columns, cells, strict=True))
                 assert [matrix.count(was, now) for now in found if now != "all"] == list(cells[:-1])
 
