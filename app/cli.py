@@ -22,6 +22,12 @@ restarts = click.option(
     metavar="N",
     help="Start a worker that died for want of memory again, so often in a row without an answer; default 2.",
 )
+until_width = click.option(
+    "--until-width",
+    type=float,
+    metavar="W",
+    help="Ask examples in random order, and stop when each condition's accuracy has a 95% interval this wide.",
+)
 accept_engine = click.option(
     "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
@@ -113,6 +119,7 @@ def cli(context: click.Context, workspace: Path | None) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
 @api
+@until_width
 @restarts
 @display
 @force
@@ -126,7 +133,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
     from app.commands.batch import batch as run
     from app.paths import typed_path
 
-    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run")}
+    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run", "until_width")}
     spec = given.pop("spec")
     given |= {
         "data": str(typed_path(given["data"])) if given["data"] else None,
@@ -144,6 +151,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
 @click.option("--repeat", is_flag=True, help="Ask --conditions (default: all) again; old answers are kept, set aside.")
 @click.option("--retry-errors", is_flag=True, help="Ask again what ended in an error.")
 @click.option("--data", type=PATH, help="Where the built benchmark lies now, if it moved.")
+@until_width
 @restarts
 @display
 @force

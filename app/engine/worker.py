@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 from app.config import RunSpec, parse
+from app.engine import precision
 from app.engine.judging import Beside, enter, first_judgements, judge_answers, remark
 from app.engine.lease import acquire_device
 from app.engine.loop import answer_pending, first_requests, judge_pending
@@ -104,7 +106,8 @@ class Worker:
             with suppress(RashomonError):  # a full disk cannot take the note either
                 self._note(store, "failed", str(error))
             raise
-        self._note(store, "interrupted" if self.stopped.is_set() else "done")
+        enough = precision.reached(store)
+        self._note(store, "interrupted" if self.stopped.is_set() else "stopped" if enough else "done", enough or "")
 
     def _answer_and_judge(self, store: RunStore) -> None:
         spec = parse(RunSpec, store.meta("spec"), str(store.folder))
@@ -136,6 +139,10 @@ class Worker:
     def _answer(self, store: RunStore, spec: RunSpec, functions: Sequence[FunctionJudge], benchmark: Benchmark) -> None:
         if self.job.data is None or next(store.pending(self.job.conditions), None) is None or self.stopped.is_set():
             return
+        parts = self._parts(store, spec, benchmark)
+        begin = list(islice(parts, 1))
+        if not begin:  # the intervals are narrow enough as it is
+            return
         terms = self._terms(store, store.answer_usage())
         backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
         if backend is None:
@@ -166,25 +173,58 @@ class Worker:
             self._note(store, "running")
             if alone := suspects(store):
                 answer(alone, 1)
-            if not spec.exact:
-                first = first_requests(store, protocol, self.job.conditions, FIRST_REQUESTS)
-                with UnderWay(store.folder, width, engine) as under_way:
-                    tried = {request.id for request in chosen([request for _, request in first])}
-                    under_way.note([one for one in first if one[1].id in tried])
-                    self._prove(store, backend, [request for _, request in first])
-                self._note(store, "running")
-            answer(None, width)
+            proven = spec.exact
+            for part in chain(begin, parts):
+                if not proven:
+                    first = first_requests(store, protocol, self.job.conditions, FIRST_REQUESTS, only=part)
+                    with UnderWay(store.folder, width, engine) as under_way:
+                        tried = {request.id for request in chosen([request for _, request in first])}
+                        under_way.note([one for one in first if one[1].id in tried])
+                        proven = self._prove(store, backend, [request for _, request in first])
+                    self._note(store, "running")
+                answer(part, width)
         finally:
             remark(store, backend)
 
-    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> None:
-        """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers."""
-        if len(first) < ENOUGH_REQUESTS or not backend.info.needs_device:
+    def _parts(self, store: RunStore, spec: RunSpec, benchmark: Benchmark) -> Iterator[Sequence[int] | None]:
+        """The ordinals that are answered next, part after part until there is none or the intervals are narrow enough.
+
+        None is all there is at once.
+        """
+        wanted = self.job.until_width
+        precision.note_reached(store, None)
+        if wanted is not None:
+            precision.ask_in_random_order(store)
+        if not precision.in_random_order(store):
+            yield None
             return
+        for window in precision.windows(store, spec.seed, self.job.conditions):
+            if self.stopped.is_set():
+                return
+            if wanted is not None and window.whole:
+                found = precision.accuracies(store, benchmark, self.job.judges[0], self.job.conditions)
+                condition, width = precision.widest(found)
+                if width <= wanted:
+                    precision.note_reached(store, wanted)
+                    return
+                if any(each.n for each in found.values()):
+                    self._note(store, "running", f"the widest interval is {width:.3f}, of {condition}; {wanted:g} ends it")
+            yield window.waiting
+
+    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> bool:
+        """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers.
+
+        False where they are too few to find out.
+        """
+        if not backend.info.needs_device:
+            return True
+        if len(first) < ENOUGH_REQUESTS:
+            return False
         self._note(store, "loading", "seeing whether it answers the same together as alone")
         if proof := backend.prove(first, self.stopped.is_set):
             found = {"at": time.time(), "model": backend.info.model, **asdict(proof)}
             store.change_meta("canary", lambda known: [*(known or []), found])
+        return True
 
     def _judge_locally(self, name: str) -> None:
         for folder in self.job.runs:

@@ -185,6 +185,7 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
         (record.instance.group, record.instance.strata.get("source", ""))
         for records in runs.values()
         for record in records
+        if record.answer is not None
     }
     sources = Counter(source for _, source in examples if source)
     of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""

@@ -463,7 +463,7 @@ def test_the_demos_model_in_three_quantisations(tmp_path: Path) -> None:
     quantise(demo / "model-bf16", tmp_path / "model-8bit", bits=8)
     models = (demo / "model-4bit", tmp_path / "model-8bit", demo / "model-bf16")
     rashomon = Rashomon(tmp_path)
-    rashomon.run("build", "cmc-bench", "--source", f"rows={demo / 'held_out'}")
+    rashomon.run("build", "cmc-bench", "--source", f"rows={demo / 'held_out' / 'cmc-bench'}")
     for model in models:
         rashomon.run(
             *("--batch", "--benchmark", "cmc-bench", "--model", model, "--name", model.name),
