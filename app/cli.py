@@ -292,6 +292,10 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure. Repeatable.")
 @click.option("--group-by", metavar="WHAT", help="quantization: each model's quantisations, beside memory and speed.")
 @click.option("--flips", is_flag=True, help="Name the instances whose label is another.")
+@click.option("--cell", "cells", multiple=True, metavar="FROM:TO", help="Only those that went so. Repeatable.")
+@click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf.")
+@click.option("--out", type=PATH, help="With --format: the folder to write; default: comparison here.")
+@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
 @judge
 @as_json
 @click.pass_obj
@@ -299,6 +303,7 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     """Compare runs. Differences, tests, flipped labels, memory, speed."""
     from app.commands.compare import compare as tell
 
+    how["formats"] = None if how["formats"] is None else _words(how["formats"])
     tell(workspace, run, **how)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from app.config import RunSpec, load_spec
-from app.engine import precision
 from app.display import Display, make_display
+from app.engine import precision
 from app.engine.plan import Checked, Planned, check, open_build, plan, replan
 from app.engine.recovery import deaths
 from app.engine.supervise import INTERRUPTED, Job, Supervisor

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
 from app.exports.source import Export, Files, benchmark_of, load
+from app.exports.writing import check_formats, write
 from app.figures.style import FIGURE_FORMATS, inches
 from app.paths import typed_path
 from app.report.tables import tables_of
-from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError
 
 _WRITERS = {
     "csv": "app.exports.plain:to_csv_files",
@@ -46,11 +45,7 @@ def export(
     ``width`` and ``metric`` are for figures: how wide they are, and which column of the main table is shown against memory.
     Raises SpecError for an unknown format, width or column.
     """
-    if not formats:
-        raise SpecError(f"--format names no format; known are {', '.join(FORMATS)}.")
-    for word in formats:
-        if word not in FORMATS:
-            raise SpecError(f"there is no format {word!r}; {did_you_mean(word, FORMATS)}")
+    check_formats(formats, FORMATS)
     inches(width)
     folders = [workspace.run_folder(run) for run in runs]
     folder = typed_path(out or Path("export") / folders[0].name)
@@ -64,27 +59,10 @@ def export(
         files |= _writer(word)(given)
     if not files:
         raise SpecError(f"these runs have no figure to draw as {', '.join(formats)}; their tables are in --format md.")
-    _write(folder, files)
-    written = sorted({clean(name.partition("/")[0] + "/" * ("/" in name)) for name in files})
-    print(f"wrote {clean(str(folder))}: {', '.join(written)}")
+    write(folder, files)
 
 
 def _writer(form: str) -> Callable[[Export], Files]:
     module, _, name = _WRITERS[form].partition(":")
     made: Callable[[Export], Files] = getattr(import_module(module), name)
     return made
-
-
-def _write(folder: Path, files: Files) -> None:
-    parts: list[Path] = []
-    try:
-        for name, whole in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            parts.append(path.with_name(f".{path.name}.part"))
-            parts[-1].write_bytes(whole if isinstance(whole, bytes) else whole.encode("utf-8", "backslashreplace"))
-            os.replace(parts[-1], path)
-    except OSError as error:
-        for part in parts:
-            part.unlink(missing_ok=True)
-        raise StoreError(f"cannot write in {folder}: {error.strerror}; name another folder with --out.") from error

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.compare.cost import COSTS, costs
 from app.compare.decide import ERROR, Basis, Decision, basis, decide, measure_of
-from app.compare.sides import Sides, load
+from app.compare.sides import Sides, load, refuse_twice
 from app.compare.specs import warnings
 from app.compare.tables import lacking
 from app.report.whose import caveat
@@ -48,7 +48,8 @@ def recommend(
     """
     if not 0 < margin < 1:
         raise SpecError(f"--margin {margin} is no share between 0 and 1; 0.03 is three points in a hundred.")
-    if len(set(folders)) < 2:
+    refuse_twice(folders)
+    if len(folders) < 2:
         raise SpecError("one run is not a choice; name two or more.")
     sides = load(folders, judge=judge)
     found = decide(basis(sides, measure_of(sides, metric, lower_is_better=lower_is_better)), margin)

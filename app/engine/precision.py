@@ -17,7 +17,8 @@ from app.store.run import RunStore
 from benchmarks.base import Benchmark, Estimate
 from benchmarks.errors import SpecError
 from benchmarks.statistics import wilson_of_groups
-from judges.base import FunctionJudge, find_judge
+from judges.base import find_judge
+from judges.rubric import RubricJudge
 
 _ORDER, _RANDOM = "order", "random"
 _REACHED = "reached"
@@ -36,7 +37,7 @@ def check_width(width: float, judge: str, benchmark: Benchmark) -> None:
     if not 0 < width < 1:
         raise SpecError(f"--until-width {width:g} is no share between 0 and 1; 0.1 is ten points in a hundred.")
     found = find_judge(judge, benchmark)
-    if not isinstance(found, FunctionJudge) and found.info.needs_device:
+    if isinstance(found, RubricJudge) and found.info.needs_device:
         raise SpecError(
             f"{judge} labels when all is answered, so no run can be stopped by its labels; put a judge by rule or one behind "
             "an API first."
@@ -82,15 +83,17 @@ def windows(store: RunStore, seed: int, conditions: Sequence[str] = ()) -> Itera
             yield Window(waiting, whole=len(waiting) == len(asked.intersection(window)))
 
 
-def accuracies(store: RunStore, benchmark: Benchmark, judge: str, conditions: Sequence[str] = ()) -> dict[str, Estimate]:
-    """The share of right labels under each condition, with its 95% interval; of those that are still asked.
+def accuracies(
+    store: RunStore, benchmark: Benchmark, judge: str, conditions: Sequence[str] = ()
+) -> dict[str, Estimate]:
+    """The share of right labels by the judge of the id ``judge`` under each condition still asked, with its 95% interval.
 
     A condition that is answered to the end is left out, for nothing can make it narrower. Answers with nothing to label
     count where the benchmark's tables count them.
     """
     figures = benchmark.figures()
     empty = None if figures is None else figures.unparsed
-    told = store.labels(find_judge(judge, benchmark).id)
+    told = store.labels(judge)
     hits: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     sizes: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
     still = set[str]()

@@ -198,17 +198,20 @@ class Worker:
         if not precision.in_random_order(store):
             yield None
             return
+        judge = find_judge(self.job.judges[0], benchmark).id
         for window in precision.windows(store, spec.seed, self.job.conditions):
             if self.stopped.is_set():
                 return
             if wanted is not None and window.whole:
-                found = precision.accuracies(store, benchmark, self.job.judges[0], self.job.conditions)
+                found = precision.accuracies(store, benchmark, judge, self.job.conditions)
                 condition, width = precision.widest(found)
                 if width <= wanted:
                     precision.note_reached(store, wanted)
                     return
                 if any(each.n for each in found.values()):
-                    self._note(store, "running", f"the widest interval is {width:.3f}, of {condition}; {wanted:g} ends it")
+                    self._note(
+                        store, "running", f"the widest interval is {width:.3f}, of {condition}; {wanted:g} ends it"
+                    )
             yield window.waiting
 
     def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> bool:

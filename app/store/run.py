@@ -94,7 +94,9 @@ class RunStore(Verdicts):
 
     def places(self) -> list[Place]:
         """Where each instance stands, in order."""
-        rows = self._rows("SELECT ordinal, json_extract(body, '$.group'), condition, done FROM instance ORDER BY ordinal")
+        rows = self._rows(
+            "SELECT ordinal, json_extract(body, '$.group'), condition, done FROM instance ORDER BY ordinal"
+        )
         return [Place(ordinal, str(group), condition, bool(done)) for ordinal, group, condition, done in rows]
 
     def use_engine(self, info: Mapping[str, Any]) -> None:
