@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Chart, Estimate, Record, Table
+from benchmarks.base import Estimate, Record, Table
 from benchmarks.failures import failures_table
 from benchmarks.mmkc_bench import metrics
 from benchmarks.mmkc_bench.tally import KINDS, LEFT_OUT, Counted, by_judge, left_out, officially, per_thing
@@ -88,8 +88,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
             _NOTE_SPREAD,
             *_left_out_notes(of, [f"{setting}-{form}" for setting in _SETTINGS]),
         )
-        drawn: Chart | None = "turned" if len(columns) == 4 else None
-        return Table(name, title, tuple(columns), tuple(rows), notes, judges=_judges(of, judge), chart=drawn)
+        return Table(name, title, tuple(columns), tuple(rows), notes, judges=_judges(of, judge), chart="turned")
 
     facts = tuple(FACTS)
     made = [

@@ -1,7 +1,7 @@
 """Twenty runs of 3,768 instances, from disk: every table with 1,000 resamples, the comparison, the decision; seconds and memory.
 
 Run it by hand: ``python -m tests.performance.comparison [RUNS] [EXAMPLES]``. It prints, and asserts nothing. The runs hold the
-answers of made-up models that say mostly the same, labelled by ``match``. Each figure is of a process of its own, its start included.
+answers of made-up models that say mostly the same, labelled by ``match``. Each figure is of a process of its own, with its start.
 """
 
 from __future__ import annotations
