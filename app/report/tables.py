@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.engine.precision import reached
 from app.report.people import on_the_sample, samples
 from app.report.whose import caveat, judge_of, panel_of, present, references
 from app.store.run import RunStore
@@ -47,6 +48,11 @@ def tables_of(
         seed = int(stores[0].meta("spec")["seed"])
         drawn = {one: samples(dict(zip(labels, stores, strict=True)), one) for one in judges if one.startswith(HUMAN)}
         remarks = list(dict.fromkeys(one for store in stores for one in store.meta("remarks", [])))
+        remarks += [
+            f"{label} rests on a random part of its examples: it was stopped, for {why}."
+            for label, store in zip(labels, stores, strict=True)
+            if (why := reached(store))
+        ]
     finally:
         for store in stores:
             store.close()

@@ -45,6 +45,7 @@ def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_
     assert done < total
     told = rashomon.run("show", "part", "--table", "main").stdout
     assert "stopped (every condition's 95% interval is 0.34 wide or less)" in told
+    assert "policy:uniform rests on a random part of its examples: it was stopped" in told
     assert "(32 of rows)" in told, "the table counts the examples that were answered"
     answered = Counter(each.instance.group for each in records(rashomon, "part").values() if each.answer)
     assert set(answered.values()) == {8}, "whole examples"
