@@ -55,8 +55,8 @@ def flipped_table(pairs: Sequence[Pair], cells: Sequence[tuple[str, str]] = ()) 
             one, other = pair.first.said[instance], pair.second.said[instance]
             wanted = not cells or any(was in ("", one.outcome) and now in ("", other.outcome) for was, now in cells)
             if one.outcome != other.outcome and wanted:
-                told = (pair.second.label, one.condition, one.outcome, other.outcome, one.begins, other.begins)
-                rows.append((instance, told))
+                cell = (pair.second.label, one.condition, one.outcome, other.outcome, one.begins, other.begins)
+                rows.append((instance, cell))
     columns = ("run", "condition", "from", "to", "the baseline's answer begins", "the run's answer begins")
     told = f"{len(rows)} of {sum(len(pair.shared) for pair in pairs)} shared instances."
     return Table("flipped", "Instances whose label is another", columns, tuple(rows), (told,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.engine.order import WINDOW
@@ -54,14 +54,46 @@ def check_order(store: RunStore) -> None:
         )
 
 
+def parts(
+    store: RunStore,
+    benchmark: Benchmark,
+    judge: str,
+    *,
+    width: float | None,
+    seed: int,
+    conditions: Sequence[str] = (),
+    stop: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] = lambda note: None,
+) -> Iterator[Sequence[int] | None]:
+    """The ordinals that are to be answered next, part after part; None is all there is, at once.
+
+    With ``width`` until every interval by the labels of ``judge`` is that narrow, which is then noted. ``tell`` is told how wide
+    the widest one is.
+    """
+    _note_reached(store, None)
+    if width is not None:
+        store.set_meta(_ORDER, _RANDOM)
+    if not in_random_order(store):
+        yield None
+        return
+    judge_id = find_judge(judge, benchmark).id
+    for window in windows(store, seed, conditions):
+        if stop():
+            return
+        if width is not None and window.whole:
+            found = accuracies(store, benchmark, judge_id, conditions)
+            condition, now = widest(found)
+            if now <= width:
+                _note_reached(store, width)
+                return
+            if any(each.n for each in found.values()):
+                tell(f"the widest interval is {now:.3f}, of {condition}; {width:g} ends it")
+        yield window.waiting
+
+
 def in_random_order(store: RunStore) -> bool:
     """Whether a run's examples are asked in a random order; once they are, they always are."""
     return bool(store.meta(_ORDER) == _RANDOM)
-
-
-def ask_in_random_order(store: RunStore) -> None:
-    """Have a run's examples asked in a random order from now on."""
-    store.set_meta(_ORDER, _RANDOM)
 
 
 def windows(store: RunStore, seed: int, conditions: Sequence[str] = ()) -> Iterator[Window]:
@@ -119,16 +151,16 @@ def widest(found: Mapping[str, Estimate]) -> tuple[str, float]:
     return max(((condition, _width(each)) for condition, each in found.items()), key=lambda one: one[1])
 
 
-def note_reached(store: RunStore, width: float | None) -> None:
-    """Note the width at which a run was stopped; None: it goes on."""
-    if width is not None or store.meta(_REACHED) is not None:
-        store.set_meta(_REACHED, width)
-
-
 def reached(store: RunStore) -> str | None:
     """That a run was stopped at a width, for a person; None where it was not."""
     width = store.meta(_REACHED)
     return None if width is None else f"every condition's 95% interval is {width:g} wide or less"
+
+
+def _note_reached(store: RunStore, width: float | None) -> None:
+    """Note the width at which a run was stopped; None: it goes on."""
+    if width is not None or store.meta(_REACHED) is not None:
+        store.set_meta(_REACHED, width)
 
 
 def _width(found: Estimate) -> float:

@@ -139,7 +139,16 @@ class Worker:
     def _answer(self, store: RunStore, spec: RunSpec, functions: Sequence[FunctionJudge], benchmark: Benchmark) -> None:
         if self.job.data is None or next(store.pending(self.job.conditions), None) is None or self.stopped.is_set():
             return
-        parts = self._parts(store, spec, benchmark)
+        parts = precision.parts(
+            store,
+            benchmark,
+            self.job.judges[0],
+            width=self.job.until_width,
+            seed=spec.seed,
+            conditions=self.job.conditions,
+            stop=self.stopped.is_set,
+            tell=partial(self._note, store, "running"),
+        )
         begin = list(islice(parts, 1))
         if not begin:  # the intervals are narrow enough as it is
             return
@@ -185,34 +194,6 @@ class Worker:
                 answer(part, width)
         finally:
             remark(store, backend)
-
-    def _parts(self, store: RunStore, spec: RunSpec, benchmark: Benchmark) -> Iterator[Sequence[int] | None]:
-        """The ordinals that are answered next, part after part until there is none or the intervals are narrow enough.
-
-        None is all there is at once.
-        """
-        wanted = self.job.until_width
-        precision.note_reached(store, None)
-        if wanted is not None:
-            precision.ask_in_random_order(store)
-        if not precision.in_random_order(store):
-            yield None
-            return
-        judge = find_judge(self.job.judges[0], benchmark).id
-        for window in precision.windows(store, spec.seed, self.job.conditions):
-            if self.stopped.is_set():
-                return
-            if wanted is not None and window.whole:
-                found = precision.accuracies(store, benchmark, judge, self.job.conditions)
-                condition, width = precision.widest(found)
-                if width <= wanted:
-                    precision.note_reached(store, wanted)
-                    return
-                if any(each.n for each in found.values()):
-                    self._note(
-                        store, "running", f"the widest interval is {width:.3f}, of {condition}; {wanted:g} ends it"
-                    )
-            yield window.waiting
 
     def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> bool:
         """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers.

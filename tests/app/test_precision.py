@@ -13,7 +13,7 @@ from app.engine import precision
 from app.engine.loop import answer_pending
 from app.engine.order import WINDOW
 from app.store.run import RunStore
-from benchmarks.base import Record
+from benchmarks.base import Estimate, Record
 from benchmarks.statistics import wilson_of_groups
 from tests.app.test_batch import states
 from tests.app.test_store import META
@@ -135,17 +135,25 @@ def stopped(random: np.random.Generator, share: float, answers: int, width: floa
     """A run of examples with so many answers each that is stopped at ``width``: its share, whether its interval holds the truth,
     and how many examples it took. The answers of an example hang together."""
     hits: list[float] = []
-    for _ in range(200):
+    found = Estimate(None)
+    while found.value is None or _wide(found) > width:
         new = WINDOW // 8
         able = random.beta(3 * share, 3 * (1 - share), new) if answers > 1 else np.full(new, share)
         hits += random.binomial(answers, able).tolist()
         found = wilson_of_groups(hits, [answers] * len(hits))
-        assert found.low is not None
-        assert found.high is not None
-        assert found.value is not None
-        if found.high - found.low <= width:
-            break
-    return found.value, found.low <= share <= found.high, len(hits)
+    low, high = _ends(found)
+    return found.value, low <= share <= high, len(hits)
+
+
+def _ends(found: Estimate) -> tuple[float, float]:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low, found.high
+
+
+def _wide(found: Estimate) -> float:
+    low, high = _ends(found)
+    return high - low
 
 
 @pytest.mark.slow
