@@ -72,7 +72,7 @@ def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_
 
 
 def test_what_cannot_stop_a_run_is_refused_before_it_is_made(rashomon: Rashomon) -> None:
-    for width in ("0", "1", "-0.1", "nan"):
+    for width in ("0", "nan"):
         assert "is no share between 0 and 1" in rashomon.run(*BATCH, "--until-width", width, code=2).stderr
     model = str(DEMO / "model-4bit")
     told = rashomon.run(*BATCH, "--judge", model, "--name", "late", "--until-width", "0.2", code=2).stderr
