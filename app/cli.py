@@ -25,6 +25,12 @@ restarts = click.option(
     metavar="N",
     help="Start a worker that died for want of memory again, so often in a row without an answer; default 2.",
 )
+until_width = click.option(
+    "--until-width",
+    type=float,
+    metavar="W",
+    help="Ask examples in random order, and stop when each condition's accuracy has a 95% interval this wide.",
+)
 accept_engine = click.option(
     "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
@@ -128,6 +134,7 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
 )
 @click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
 @api
+@until_width
 @restarts
 @display
 @force
@@ -141,7 +148,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
     from app.commands.batch import batch as run
     from app.paths import typed_path
 
-    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run")}
+    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run", "until_width")}
     spec = given.pop("spec")
     given |= {
         "data": str(typed_path(given["data"])) if given["data"] else None,
@@ -159,6 +166,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
 @click.option("--repeat", is_flag=True, help="Ask --conditions (default: all) again; old answers are kept, set aside.")
 @click.option("--retry-errors", is_flag=True, help="Ask again what ended in an error.")
 @click.option("--data", type=PATH, help="Where the built benchmark lies now, if it moved.")
+@until_width
 @restarts
 @display
 @force
@@ -317,6 +325,10 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure. Repeatable.")
 @click.option("--group-by", metavar="WHAT", help="quantization: each model's quantisations, beside memory and speed.")
 @click.option("--flips", is_flag=True, help="Name the instances whose label is another.")
+@click.option("--cell", "cells", multiple=True, metavar="FROM:TO", help="Only those that went so. Repeatable.")
+@click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf.")
+@click.option("--out", type=PATH, help="With --format: the folder to write; default: comparison here.")
+@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
 @judge
 @as_json
 @click.pass_obj
@@ -324,6 +336,7 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     """Compare runs. Differences, tests, flipped labels, memory, speed."""
     from app.commands.compare import compare as tell
 
+    how["formats"] = None if how["formats"] is None else _words(how["formats"])
     tell(workspace, run, **how)
 
 

@@ -25,7 +25,7 @@ Modality = Literal["image", "audio", "video", "point_cloud"]
 FinishReason = Literal["stop", "length", "error"]
 VerdictStatus = Literal["labelled", "unparsed", "judge-failed"]
 Outcome = Literal["pending", "error", "unparsed", "judge-failed", "labelled"]
-Chart = Literal["stacked", "bars", "heat"]
+Chart = Literal["stacked", "turned", "bars", "heat"]
 
 
 # --- what is asked -------------------------------------------------------------------------------
@@ -284,8 +284,8 @@ class Table:
     judges: tuple[str, ...] | None = None
     """The judges it rests on, where that is not the one asked for; empty where it rests on none."""
     chart: Chart | None = None
-    """How the paper draws it, where it does: shares that fill a bar, bars side by side, or a heat map. Rows that are drawn
-    together are called ``RUN / WHAT``."""
+    """How it is drawn, where it is: shares that fill a bar, bars side by side, or a heat map. Rows that are drawn together are
+    called ``RUN / WHAT``; where shares stand one under the other ("turned"), ``RUN / WHAT / SHARE``, and each column is a bar."""
 
 
 # --- what a benchmark is -------------------------------------------------------------------------
@@ -343,6 +343,8 @@ class Benchmark(ABC):
     """The conditions under which the sources disagree."""
     behaviours: Mapping[str, str] = {}
     """What a model does whose answers have a label, as in "follows the text"; for the labels that say it."""
+    situations: Mapping[str, str] = {}
+    """When a condition of ``conflicts`` is met, as in "when the image alone is right"; stands behind a behaviour."""
 
     def protocol(self, decoding: Decoding) -> Protocol:
         """How its instances become model calls."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -21,13 +22,30 @@ _CHUNK = 4 * 1024 * 1024
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Estimate:
     """The proportion ``successes / n`` with Wilson's score interval (Wilson 1927); n/a where ``n`` is 0."""
+    return _score(successes / n, n, n, confidence) if n else Estimate(None, reason="no answers")
+
+
+def wilson_of_groups(successes: Sequence[float], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:
+    """The proportion of all answers with Wilson's score interval, where answers of one group hang together.
+
+    ``successes`` and ``sizes`` have shape (groups,). n of the formula is the number of independent answers that would vary as
+    the groups do (n over the design effect, Kish 1965, section 8.2), at most that of all answers; where all of them are alike,
+    the number of groups. With one answer a group it is :func:`wilson`.
+    """
+    n, groups = sum(sizes), sum(size > 0 for size in sizes)
     if n == 0:
         return Estimate(None, reason="no answers")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    p = successes / n
+    p = sum(successes) / n
+    apart = sum((hits - p * size) ** 2 for hits, size in zip(successes, sizes, strict=True))
+    effective = min(n, n * n * p * (1 - p) / apart) if apart else groups if p in (0, 1) else n
+    return _score(p, effective, n, confidence)
+
+
+def _score(p: float, effective: float, answers: int, confidence: float) -> Estimate:
+    n, z = effective, NormalDist().inv_cdf((1 + confidence) / 2)
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), n)
+    return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), answers)
 
 
 def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:

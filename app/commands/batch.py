@@ -9,8 +9,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from app.config import load_spec
+from app.config import RunSpec, load_spec
 from app.display import Display, make_display
+from app.engine import precision
 from app.engine.control import forget_pause, is_paused, unpause, worker_of
 from app.engine.plan import Planned, check, open_build, plan, replan
 from app.engine.recovery import deaths
@@ -36,12 +37,18 @@ def batch(
     force: bool,
     accept_engine: bool,
     dry_run: bool,
+    until_width: float | None,
 ) -> int:
-    """Run what a spec says, going on where an earlier run of the same spec stopped; the exit code."""
+    """Run what a spec says, going on where an earlier run of the same spec stopped; the exit code.
+
+    With ``until_width`` each run stops when the interval of every condition's accuracy is that narrow.
+    """
     shown = make_display(display)
     specs = load_spec(spec, overrides).runs()
     # All are checked before any is made.
     checked = [check(workspace, run, accept_engine=accept_engine) for run in specs]
+    for run in checked:
+        _check_until_width(until_width, run.spec, run.folder if run.found else None)
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.found:
             say(f"{run.folder.name}: {remote_use(run.spec, run.instances, run.build)}", display)
@@ -53,7 +60,15 @@ def batch(
     if warning := workspace.warning():
         shown.problem(warning)
     planned = [plan(workspace, run) for run in checked]
-    return work(workspace, planned, shown, display=display, force=force, accept_engine=accept_engine)
+    return work(
+        workspace,
+        planned,
+        shown,
+        display=display,
+        force=force,
+        accept_engine=accept_engine,
+        until_width=until_width,
+    )
 
 
 def resume(
@@ -68,6 +83,7 @@ def resume(
     restarts: int | None,
     force: bool,
     accept_engine: bool,
+    until_width: float | None,
 ) -> int:
     """Go on with the run called ``name``; the exit code."""
     shown = make_display(display)
@@ -80,6 +96,7 @@ def resume(
     for word in conditions:
         if word not in known:
             raise SpecError(f"{folder.name} has no condition {word!r}; {did_you_mean(word, known)}")
+    _check_until_width(until_width, planned.spec, folder)
     if repeat or retry_errors:
         if planned.spec.model.startswith(IMPORTED):
             raise SpecError(f"the answers of {folder.name} were imported; nobody here can be asked them again.")
@@ -100,7 +117,18 @@ def resume(
         restarts=restarts,
         force=force,
         accept_engine=accept_engine,
+        until_width=until_width,
     )
+
+
+def _check_until_width(width: float | None, spec: RunSpec, folder: Path | None) -> None:
+    """Raise SpecError where the run of a spec, in ``folder`` if it was begun, cannot be stopped at ``width``."""
+    if width is None:
+        return
+    precision.check_width(width, spec.judge[0], get_benchmark(spec.benchmark))
+    if folder is not None:
+        with RunStore.read(folder) as store:
+            precision.check_order(store)
 
 
 def work(
@@ -113,6 +141,7 @@ def work(
     restarts: int | None = None,
     force: bool = False,
     accept_engine: bool = False,
+    until_width: float | None = None,
 ) -> int:
     """Do the planned runs, one worker a model, then show their main table; the exit code."""
     for run in planned:
@@ -133,6 +162,7 @@ def work(
             force,
             accept_engine,
             restarts=runs[0].spec.restarts if restarts is None else restarts,
+            until_width=until_width,
         )
         for runs in (list(group) for _, group in groupby(waiting, key=lambda run: (run.spec.model, run.spec.data)))
     ]
@@ -180,7 +210,8 @@ def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
     for run in after:
         failures = _failures(run)
         told = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""
-        print(clean(f"{run.name}: {run.done} of {run.total} answered{told}"))
+        enough = f"; stopped, for {run.note}" if run.state == "stopped" else ""
+        print(clean(f"{run.name}: {run.done} of {run.total} answered{enough}{told}"))
     for each in planned:
         with RunStore.read(each.folder) as store:
             if store.meta("identity", {}).get(_DEVICE) == "remote":

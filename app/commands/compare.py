@@ -7,12 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.compare.published import PUBLISHED
+from app.compare.tables import Comparison, to_json
 from app.compare.tables import compare as compare_runs
-from app.compare.tables import to_json
+from app.exports.writing import check_formats, told, write
+from app.figures.style import FIGURE_FORMATS, inches
+from app.paths import typed_path
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
 from app.report.text import clean
 from app.store.workspace import Workspace
+from benchmarks.errors import SpecError
+
+FORMATS = ("csv", "md", "latex", "html", *FIGURE_FORMATS)
 
 
 def compare(
@@ -24,9 +30,16 @@ def compare(
     metrics: Sequence[str],
     group_by: str | None,
     flips: bool,
+    cells: Sequence[str],
+    formats: Sequence[str] | None,
+    out: Path | None,
+    width: str,
     as_json: bool,
 ) -> None:
-    """Print what differs between ``runs``, and how sure that is."""
+    """Print what differs between ``runs``, and how sure that is; or write it in ``formats`` into the folder ``out``."""
+    inches(width)
+    if formats is not None:
+        check_formats(formats, FORMATS)
     found = compare_runs(
         [found_run(workspace, run) for run in runs],
         judge=judge,
@@ -34,10 +47,14 @@ def compare(
         metrics=metrics,
         group_by=group_by,
         instances=flips,
+        cells=cells,
     )
+    if formats is not None:
+        _write(workspace, found, judge, formats, out, width)
+        return
     if as_json:
-        told = {**to_json(found), "tables": [table_to_json(table) for table in found.tables]}
-        print(json.dumps(told, indent=2))
+        whole = {**to_json(found), "tables": [table_to_json(table) for table in found.tables]}
+        print(json.dumps(whole, indent=2))
         return
     for warning in found.warnings:
         print(f"! {clean(warning)}")
@@ -45,6 +62,29 @@ def compare(
         print()
     for table in found.tables:
         print_table(table)
+
+
+def _write(
+    workspace: Workspace,
+    found: Comparison,
+    judge: str | None,
+    formats: Sequence[str],
+    out: Path | None,
+    width: str,
+) -> None:
+    from app.exports.compared import WRITERS
+    from app.exports.source import Export, Files, load
+
+    runs = load(workspace, found.folders, judge)
+    given = Export(found.sides.benchmark, runs, found.tables, width=width, warnings=found.warnings, comparison=found)
+    files: Files = {}
+    for word in dict.fromkeys(formats):
+        files |= WRITERS[word](given)
+    if not files:
+        raise SpecError(f"these runs have no figure to draw as {', '.join(formats)}; their tables are in --format md.")
+    folder = typed_path(out or Path("comparison"))
+    write(folder, files)
+    print(told(folder, files))
 
 
 def found_run(workspace: Workspace, run: str) -> str | Path:

@@ -52,7 +52,7 @@ def recommend(
     print_table(found.table)
     for title, lines in (
         ("", found.take),
-        ("What it does otherwise", found.does),
+        ("How they differ", found.does),
         ("What cannot be said", found.unknown),
     ):
         if lines:

@@ -52,7 +52,8 @@ def show(
         return
     for folder in folders:
         run = summary(folder)
-        print(f"{clean(run.name)}: {run.state}, {run.done} of {run.total} answered")
+        why = f" ({clean(run.note)})" if run.state == "stopped" else ""
+        print(f"{clean(run.name)}: {run.state}{why}, {run.done} of {run.total} answered")
         for line in _ways(folder):
             print(f"  {clean(line)}")
         with RunStore.read(folder) as store:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -22,9 +22,7 @@ _ONE_LABEL = "both runs have one and the same label everywhere, so agreement by 
 def flips_table(pairs: Sequence[Pair], sides: Sides) -> Table:
     """From the baseline's labels (rows) to the run's (columns), over all shared instances; what has no label has its own."""
     found = [(pair, pair.flips()) for pair in pairs]
-    used = {each for _, counts in found for cell in counts for each in cell}
-    order = [*sides.benchmark.labels, *(each for each in OUTCOMES if each != "labelled")]
-    known = [each for each in order if each in used] + sorted(used - set(order))
+    known = shown([counts for _, counts in found], sides.benchmark)
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair, counts in found:
         for was in known:
@@ -33,23 +31,35 @@ def flips_table(pairs: Sequence[Pair], sides: Sides) -> Table:
         whole = [sum(counts[was, now] for was in known) for now in known]
         rows.append((f"{pair.second.label} / {_ALL}", (*whole, sum(whole))))
     notes = (
-        "Rows: the label in the baseline; columns: the label in the run; the last column and row are sums. Names the "
-        "instances: --flips.",
+        "Rows: the label in the baseline; columns: the label in the run; the last column and row are sums. --flips names the "
+        "instances, --cell IMAGE:TEXT those behind one cell.",
     )
     return Table("flips", "Which label became which", (*known, _ALL), tuple(rows), notes)
 
 
-def flipped_table(pairs: Sequence[Pair]) -> Table:
-    """Every shared instance whose label is another in the run than in the baseline."""
+def shown(flips: Sequence[Mapping[tuple[str, str], int]], benchmark: Benchmark) -> list[str]:
+    """The labels, and the ways of having none, that occur in any of ``flips``, in the benchmark's order."""
+    used = {each for counts in flips for cell in counts for each in cell}
+    order = [*benchmark.labels, *(each for each in OUTCOMES if each != "labelled")]
+    return [each for each in order if each in used] + sorted(used - set(order))
+
+
+def flipped_table(pairs: Sequence[Pair], cells: Sequence[tuple[str, str]] = ()) -> Table:
+    """Every shared instance whose label is another in the run than in the baseline.
+
+    ``cells`` are those of the flips that are wanted, from and to, either of them empty for any; all if empty.
+    """
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
         for instance in pair.shared:
             one, other = pair.first.said[instance], pair.second.said[instance]
-            if one.outcome != other.outcome:
-                cells = (pair.second.label, one.condition, one.outcome, other.outcome, one.begins, other.begins)
-                rows.append((instance, cells))
+            wanted = not cells or any(was in ("", one.outcome) and now in ("", other.outcome) for was, now in cells)
+            if one.outcome != other.outcome and wanted:
+                cell = (pair.second.label, one.condition, one.outcome, other.outcome, one.begins, other.begins)
+                rows.append((instance, cell))
     columns = ("run", "condition", "from", "to", "the baseline's answer begins", "the run's answer begins")
-    return Table("flipped", "Instances whose label is another", columns, tuple(rows))
+    told = f"{len(rows)} of {sum(len(pair.shared) for pair in pairs)} shared instances."
+    return Table("flipped", "Instances whose label is another", columns, tuple(rows), (told,))
 
 
 def changes_table(pairs: Sequence[Pair], sides: Sides) -> Table:

@@ -51,7 +51,8 @@ def plan(
         rows += _paired(basis(sides, measure), width, margin)
     examples = max(len({said.group for said in side.said.values()}) for side in sides.sides)
     notes = [
-        f"examples: for a 95% interval {width:g} wide, by how much the pilot's examples differ; `--limit` takes that number. "
+        f"examples: for a 95% interval {width:g} wide, by how much the pilot's examples differ; `--limit` takes that number, or "
+        f"`--until-width {width:g}` stops the run when its accuracies are there. "
         "instances: with all the conditions that the pilot was asked; hours: at its seconds an answer.",
         "Widths shrink with the square root of the number of examples. Where all answers of the pilot agree, one more of each "
         "kind is imagined.",

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from app.compare.cost import COSTS, costs
-from app.compare.decide import ERROR, Basis, Decision, basis, decide, measure_of
-from app.compare.sides import Sides, load
+from app.compare.decide import ACCURACY, ERROR, Basis, Decision, basis, decide, measure_of
+from app.compare.sides import Sides, load, refuse_twice
 from app.compare.specs import warnings
 from app.compare.tables import lacking
 from app.report.whose import caveat
@@ -21,6 +21,9 @@ FEW = 30
 """With fewer examples the bounds are of little use: they are approximations, and wide."""
 
 _MOST_BEHAVIOURS = 3
+
+_SAME_TIME = 0.05
+"""Speeds that differ by less are told apart by what else the machine did."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ def recommend(
 
     Raises SpecError where nothing can be compared, or the metric is no share of all answers.
     """
-    if len(set(folders)) < 2:
+    refuse_twice(folders)
+    if len(folders) < 2:
         raise SpecError("one run is not a choice; name two or more.")
     return recommend_of(load(folders, judge=judge), margin=margin, metric=metric, lower_is_better=lower_is_better)
 
@@ -57,32 +61,47 @@ def recommend_of(
     """:func:`recommend` among runs that are read."""
     if not 0 < margin < 1:
         raise SpecError(f"--margin {margin} is no share between 0 and 1; 0.03 is three points in a hundred.")
-    found = decide(basis(sides, measure_of(sides, metric, lower_is_better=lower_is_better)), margin)
+    answers = basis(sides, measure_of(sides, metric, lower_is_better=lower_is_better))
+    if answers.groups < 2:
+        raise SpecError("these runs have labelled one example in common, and one decides nothing; ask more of them.")
+    found = decide(answers, margin)
     return Recommendation(found, _table(found), tuple(_take(found)), tuple(_does(found)), tuple(_unknown(found, sides)))
 
 
 def _take(found: Decision) -> list[str]:
     of, sides = found.basis, found.basis.sides.sides
-    best, within = sides[of.best].label, f"within {points(found.margin)} points of the best in {of.measure.name}"
+    within = f"shown to be within {points(found.margin)} points of the best in {of.measure.name}"
     if not found.holds:
-        return [f"Nothing can be recommended: no run is shown to be {within}, {best} with the best figure neither."]
-    labels = [sides[i].label for i in found.holds]
-    if found.smallest is not None and found.smallest == found.fastest:
-        side = sides[found.smallest]
         return [
-            f"Take {side.label}: it is shown to be {within}, and is the smallest and fastest of those that are "
-            f"({_size(of, found.smallest)}, {_speed(of, found.smallest)})."
+            f"Nothing can be recommended yet: none is {within}, not even {_named(of, of.best)}, which has the best figure "
+            "here. More examples would tell (--plan says how many)."
         ]
-    told = [f"Shown to be {within}: {', '.join(labels)}."]
-    if found.smallest is not None:
-        told.append(
-            f"Short of memory, take {sides[found.smallest].label}, the smallest of them ({_size(of, found.smallest)})."
-        )
-    if found.fastest is not None:
-        told.append(
-            f"Short of time, take {sides[found.fastest].label}, the fastest of them ({_speed(of, found.fastest)})."
-        )
+    if len(found.holds) == 1:
+        return [f"Take {_named(of, found.holds[0])}: it is the only one that is {within}."]
+    smallest, fastest = found.smallest, found.fastest
+    if smallest is not None and fastest is not None and _as_fast(of, smallest, fastest):
+        fast = "the fastest" if smallest == fastest else f"as fast as the fastest within {_SAME_TIME:.0%}"
+        return [
+            f"Take {_named(of, smallest)}: of the {len(found.holds)} that are {within}, it is the smallest "
+            f"({_size(of, smallest)}) and {fast} ({_speed(of, smallest)})."
+        ]
+    told = [f"{len(found.holds)} are {within}: {', '.join(_named(of, i) for i in found.holds)}."]
+    if smallest is not None:
+        told.append(f"Short of memory, take {sides[smallest].label}, the smallest of them ({_size(of, smallest)}).")
+    if fastest is not None:
+        told.append(f"Short of time, take {sides[fastest].label}, the fastest of them ({_speed(of, fastest)}).")
+    if smallest is None and fastest is None:
+        told.append("Which of them to take is decided by what they do otherwise.")
     return told
+
+
+def _named(of: Basis, run: int) -> str:
+    return f"{of.sides.sides[run].label} ({of.shares[run]:.1%})"
+
+
+def _as_fast(of: Basis, run: int, fastest: int) -> bool:
+    mine, least = (of.sides.sides[i].cost.seconds_per_answer or 0.0 for i in (run, fastest))
+    return mine <= (1 + _SAME_TIME) * least
 
 
 def _size(of: Basis, run: int) -> str:
@@ -108,33 +127,60 @@ def _does(found: Decision) -> list[str]:
 
 
 def _behaves(of: Basis, run: int) -> list[str]:
-    about, sides = of.sides.benchmark, of.sides.sides
-    under = [i for i, name in enumerate(of.sides.figures.conditions) if name in about.conflicts]
-    among = np.isin(of.condition, under) if under else np.ones(len(of.condition), dtype=np.bool_)
-    if not among.any():
-        return []
-    part = Basis(
-        of.sides, of.measure, np.unique(of.group[among], return_inverse=True)[1], of.condition[among], of.label[among]
-    )
-    where = f"of {len(part.group)} answers under conflict" if under else f"of {len(part.group)} answers"
+    """What ``run`` does more or less often than the best: by condition what is sure, else the most."""
+    figures, sides = of.sides.figures, of.sides.sides
+    under = [i for i, name in enumerate(figures.conditions) if name in of.sides.benchmark.conflicts]
+    views = [
+        (i, label, part)
+        for i in under or range(len(figures.conditions))
+        if (part := _under(of, i)) is not None
+        for label in range(len(figures.labels))
+        if (part.label[:, [run, of.best]] == label).any()
+    ]
     told = []
-    for i, label in enumerate(of.sides.figures.labels):
-        marks = part.label == i
-        mine, theirs = marks[:, run].mean(), marks[:, of.best].mean()
-        if not mine and not theirs:
-            continue
-        low, high = part.difference(run, of.best, marks).interval()
-        apart = mine - theirs
-        sure = low > 0 or high < 0
-        told_apart = f"{points(apart, sign=True)} points" if apart else "no difference"
-        chance = "" if sure or not apart else ", which may be chance"
-        behaviour = about.behaviours.get(label, f"is labelled {label}")
-        line = (
-            f"{sides[run].label} {behaviour} in {mine:.0%} {where}, {sides[of.best].label} in {theirs:.0%} "
-            f"({told_apart}, 95% interval {points(low, sign=True)} to {points(high, sign=True)}{chance})."
-        )
-        told.append((not sure, -abs(apart), line))
-    return [line for _, _, line in sorted(told)[:_MOST_BEHAVIOURS]]
+    for condition, label, part in views:
+        marks = part.label == label
+        low, high = part.difference(run, of.best, marks).interval(1 - ERROR / len(views))
+        apart = float(marks[:, run].mean() - marks[:, of.best].mean())
+        line = f"{_does_so(part, (run, of.best), condition, label)} ({points(apart, sign=True)} points; "
+        line += f"{points(low, sign=True)} to {points(high, sign=True)}{_corrected(len(views))})."
+        told.append((low <= 0 <= high, -abs(apart), condition, line))
+    told.sort()
+    by_condition: dict[int, str] = {}
+    for unsure, _, condition, line in told:
+        if not unsure:
+            by_condition.setdefault(condition, line)
+    if by_condition:
+        return list(by_condition.values())[:_MOST_BEHAVIOURS]
+    where = "Under conflict " if under else ""
+    if not told or not told[0][1]:
+        return [f"{where}{sides[run].label} gives every label as often as {sides[of.best].label}."]
+    nothing = f"{where}{sides[run].label} does nothing otherwise than {sides[of.best].label} that is more than chance may bring."
+    return [nothing, f"The most is: {told[0][-1]}"]
+
+
+def _does_so(of: Basis, runs: tuple[int, int], condition: int, label: int) -> str:
+    about, (one, other) = of.sides.benchmark, (of.sides.sides[run].label for run in runs)
+    named, under = of.sides.figures.labels[label], of.sides.figures.conditions[condition]
+    behaviour = about.behaviours.get(named, f"is labelled {named}")
+    when = about.situations.get(under, f"under {under}")
+    when = when[:1].upper() + when[1:]
+    mine, theirs = ((of.label[:, run] == label).mean() for run in runs)
+    return f"{when}, {one} {behaviour} in {mine:.0%} of {len(of.group)} answers, {other} in {theirs:.0%}"
+
+
+def _corrected(lines: int) -> str:
+    """How sure, where so many intervals are to hold together (Bonferroni)."""
+    return " at 95%" if lines == 1 else f" at 95%, all {lines} such figures together"
+
+
+def _under(of: Basis, condition: int) -> Basis | None:
+    """The answers under one condition; None where there are none."""
+    among = of.condition == condition
+    if not among.any():
+        return None
+    group = np.unique(of.group[among], return_inverse=True)[1]
+    return Basis(of.sides, of.measure, group, of.condition[among], of.label[among])
 
 
 def _unknown(found: Decision, sides: Sides) -> list[str]:
@@ -153,18 +199,18 @@ def _unknown(found: Decision, sides: Sides) -> list[str]:
         else:
             here = "as good as" if not difference.value else f"{points(-difference.value)} points worse than"
             told.append(
-                f"{side.label} is not shown to hold, nor to fail: here {here} {best}, in truth it may be {points(-low)} points "
-                "worse; more examples would tell (--plan)."
+                f"{side.label} is not shown to hold, nor to fail: by these answers {here} {best}, in truth up to {points(-low)} "
+                "points worse; more examples would tell (--plan says how many)."
             )
     if of.best not in found.holds and found.holds:
-        told.append(f"{best} has the best figure, but is not itself shown to be within the margin of the others.")
+        told.append(f"{best} has the best figure here, but is not itself shown to be within the margin of the others.")
     if found.holds and (found.smallest is None or found.fastest is None):
         missing = " and ".join(
             what for what, one in (("smallest", found.smallest), ("fastest", found.fastest)) if one is None
         )
-        told.append(f"Which is the {missing} cannot be said: not all of those that hold have told it.")
+        told.append(f"Which is the {missing} cannot be said: it is not known of each of those that hold.")
     if of.groups < FEW:
-        told.append(f"These are {of.groups} examples; bounds on so few are wide and rough.")
+        told.append(f"{of.groups} examples are few: bounds on so few are wide and rough.")
     told += lacking(sides)
     told += warnings(sides.sides)
     told.append(
@@ -201,13 +247,23 @@ def _table(found: Decision) -> Table:
         )
     lower = ", lower is better" if of.measure.lower_is_better else ""
     notes = (
-        f"{of.measure.name}: over the {len(of.group)} answers that all runs have labelled{lower}. better by: than the run with "
+        f"{_told(of)}, over the {len(of.group)} answers that all runs have labelled{lower}. better by: than the run with "
         "the best figure; at least: its one-sided 95% lower bound (Bonett and Price 2012, over examples).",
         f"holds: shown to be worse than none of the others by {points(found.margin)} points or more, and so not than the best, "
         "whichever that is; p is against that, corrected for asking it of every run (Holm 1979).",
     )
     columns = (of.measure.name, "better by", "at least", "holds", "p (Holm)", *COSTS)
     return Table("recommend", f"Within {points(found.margin)} points of the best", columns, tuple(rows), notes)
+
+
+def _told(of: Basis) -> str:
+    """The measure, and what it is where its name does not say."""
+    if of.measure.name != ACCURACY:
+        return f"{of.measure.name}: as in the tables"
+    used = sorted(set(of.condition.tolist()))
+    return (
+        f"accuracy: the share of right labels under {', '.join(of.sides.figures.conditions[i] for i in used)} together"
+    )
 
 
 def points(share: float, *, sign: bool = False) -> str:

@@ -126,6 +126,13 @@ def load(folders: Sequence[Path], *, judge: str | None = None) -> Sides:
             store.close()
 
 
+def refuse_twice(folders: Sequence[Path]) -> None:
+    """Raise SpecError where one run is named twice: beside itself it shows nothing, and it would count as two."""
+    twice = [folder.name for folder, count in Counter(folder.resolve() for folder in folders).items() if count > 1]
+    if twice:
+        raise SpecError(f"{twice[0]} is named twice; a run beside itself shows nothing, name another one.")
+
+
 def figures_of(benchmark: Benchmark) -> Figures:
     """A benchmark's figures that are made of counts of labels; where it names none, the accuracy under each condition."""
     import numpy as np

@@ -12,12 +12,13 @@ from app.compare.differences import differences_table
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import Pair, own_figures
 from app.compare.published import PUBLISHED, published_table
-from app.compare.sides import Side, Sides, load, not_labelled
+from app.compare.sides import Side, Sides, load, not_labelled, refuse_twice
 from app.compare.specs import stem, warnings
 from app.report.tables import RESAMPLES, tables_of
 from app.report.whose import caveat
 from benchmarks.base import Table, did_you_mean
 from benchmarks.errors import SpecError
+from benchmarks.failures import OUTCOMES
 
 QUANTISATION = "quantisation"
 _GROUPS = {"quantization": QUANTISATION, QUANTISATION: QUANTISATION}
@@ -31,6 +32,10 @@ class Comparison:
     pairs: tuple[Pair, ...]
     tables: tuple[Table, ...]
     warnings: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+    """The figures that were named; empty: all are compared."""
+    folders: tuple[Path, ...] = ()
+    """Where the runs are, if they were read from there."""
 
 
 def compare(
@@ -41,18 +46,21 @@ def compare(
     metrics: Sequence[str] = (),
     group_by: str | None = None,
     instances: bool = False,
+    cells: Sequence[str] = (),
     resamples: int = RESAMPLES,
 ) -> Comparison:
     """Compare runs: their folders, and ``published:ROW`` for a row of the paper's.
 
     Differences are to ``baseline``, else to the first run; grouped by quantisation, to the most bits of each model.
     ``metrics`` are the figures to compare, else all of the benchmark's. With ``instances`` the table ``flipped`` names the
-    instances behind the flips. Raises SpecError and StoreError for what cannot be compared.
+    instances behind the flips, with ``cells`` ("IMAGE:TEXT", one side may be empty) those behind these alone. Raises SpecError
+    and StoreError for what cannot be compared.
     """
     rows = [run.removeprefix(PUBLISHED) for run in runs if isinstance(run, str)]
     folders = [run for run in runs if isinstance(run, Path)]
     if not folders:
         raise SpecError("there is no run of yours among these; `rashomon published` shows a paper's tables alone.")
+    refuse_twice(folders)
     if baseline is not None:
         folders = [baseline, *(folder for folder in folders if folder != baseline)]
     if len(folders) + len(rows) < 2:
@@ -64,8 +72,10 @@ def compare(
         group_by=group_by,
         keep_first=baseline is not None,
         instances=instances,
+        cells=cells,
         resamples=resamples,
     )
+    found = replace(found, folders=tuple(folders))
     if not rows:
         return found
     ours = tables_of(folders, judge=judge, published=False)
@@ -80,6 +90,7 @@ def compare_sides(
     group_by: str | None = None,
     keep_first: bool = False,
     instances: bool = False,
+    cells: Sequence[str] = (),
     resamples: int = RESAMPLES,
 ) -> Comparison:
     """:func:`compare` of runs that are read; with ``keep_first`` the first run is the baseline of its group."""
@@ -94,10 +105,10 @@ def compare_sides(
         tables.append(tradeoff_table(grouped, pairs, sides, resamples))
     if pairs:
         tables += [differences_table(pairs, names), changes_table(pairs, sides), flips_table(pairs, sides)]
-        if instances:
-            tables.append(flipped_table(pairs))
+        if instances or cells:
+            tables.append(flipped_table(pairs, [_cell(cell, sides) for cell in cells]))
     tables.append(cost_table(sides.sides))
-    return Comparison(sides, pairs, tuple(tables), tuple(told))
+    return Comparison(sides, pairs, tuple(tables), tuple(told), tuple(names) if metrics else ())
 
 
 def _metrics(sides: Sides, wanted: Sequence[str]) -> list[str]:
@@ -106,6 +117,20 @@ def _metrics(sides: Sides, wanted: Sequence[str]) -> list[str]:
         if word.casefold() not in known:
             raise SpecError(f"{sides.benchmark.name} has no figure {word!r}; {did_you_mean(word, sides.figures.of)}")
     return [known[word.casefold()] for word in dict.fromkeys(wanted)] or list(sides.figures.of)
+
+
+def _cell(cell: str, sides: Sides) -> tuple[str, str]:
+    """A cell of the flips as it is named, "IMAGE:TEXT"; an empty side is any."""
+    labels = {word.casefold(): word for word in (*sides.benchmark.labels, *OUTCOMES) if word != "labelled"}
+    was, colon, now = cell.partition(":")
+    if not colon or not (was or now):
+        raise SpecError(
+            f"{cell!r} is no cell; name the two labels as in IMAGE:TEXT, or one of them as in IMAGE: or :TEXT."
+        )
+    for word in (was, now):
+        if word and word.casefold() not in labels:
+            raise SpecError(f"{sides.benchmark.name} has no label {word!r}; {did_you_mean(word, labels.values())}")
+    return labels.get(was.casefold(), ""), labels.get(now.casefold(), "")
 
 
 def _grouped(sides: Sides, group_by: str | None, *, keep_first: bool) -> list[list[Side]]:

@@ -79,10 +79,10 @@ def answer_pending(
                 if more is not None:
                     again.append((Pending(pending.ordinal, pending.instance, so_far), more))
                     exhausted = False
-            if only is None:
-                finished.commit_if_due()
-            else:
+            if only is not None and width == 1:
                 finished.commit()  # the next one may be what this process dies of
+            else:
+                finished.commit_if_due()
     except (BudgetError, ModelError):  # nothing more can be asked; what was answered is kept
         finished.commit()
         raise
@@ -95,9 +95,11 @@ def answer_pending(
             judge_pending(store, judge, benchmark, stop=stop)
 
 
-def first_requests(store: RunStore, protocol: Protocol, conditions: Sequence[str], count: int) -> list[Asked]:
-    """The first ``count`` requests that :func:`answer_pending` would make now."""
-    return list(islice(adjacent(_requests(store.pending(conditions), protocol)), count))
+def first_requests(
+    store: RunStore, protocol: Protocol, conditions: Sequence[str], count: int, *, only: Sequence[int] | None = None
+) -> list[Asked]:
+    """The first ``count`` requests that :func:`answer_pending` would make now; ``only`` of these ordinals."""
+    return list(islice(adjacent(_requests(store.pending(conditions, only=only), protocol)), count))
 
 
 def _requests(waiting: Iterable[Pending], protocol: Protocol) -> Iterator[Asked]:

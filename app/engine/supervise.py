@@ -48,6 +48,8 @@ class Job:
     """How many requests may be under way; None: as many as the backend takes."""
     restarts: int = 0
     """How often, without an answer in between, a worker that died for want of memory is started again."""
+    until_width: float | None = None
+    """The width of every condition's interval at which the answering stops; None: it does not."""
 
     def command(self) -> list[str]:
         """What starts the worker; the order is its one argument."""

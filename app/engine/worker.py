@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 from app.config import RunSpec, parse
+from app.engine import precision
 from app.engine.control import is_paused
 from app.engine.judging import Beside, enter, first_judgements, judge_answers, remark
 from app.engine.lease import acquire_device
@@ -105,7 +107,8 @@ class Worker:
             with suppress(RashomonError):  # a full disk cannot take the note either
                 self._note(store, "failed", str(error))
             raise
-        self._note(store, "interrupted" if self.stopped.is_set() else "done")
+        enough = precision.reached(store)
+        self._note(store, "interrupted" if self.stopped.is_set() else "stopped" if enough else "done", enough or "")
 
     def _answer_and_judge(self, store: RunStore) -> None:
         spec = parse(RunSpec, store.meta("spec"), str(store.folder))
@@ -136,6 +139,19 @@ class Worker:
 
     def _answer(self, store: RunStore, spec: RunSpec, functions: Sequence[FunctionJudge], benchmark: Benchmark) -> None:
         if self.job.data is None or next(store.pending(self.job.conditions), None) is None or self.stopped.is_set():
+            return
+        parts = precision.parts(
+            store,
+            benchmark,
+            self.job.judges[0],
+            width=self.job.until_width,
+            seed=spec.seed,
+            conditions=self.job.conditions,
+            stop=self.stopped.is_set,
+            tell=partial(self._note, store, "running"),
+        )
+        begin = list(islice(parts, 1))
+        if not begin:  # the intervals are narrow enough as it is
             return
         terms = self._terms(store, store.answer_usage())
         backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
@@ -168,25 +184,33 @@ class Worker:
             self._note(store, "running")
             if alone := suspects(store):
                 answer(alone, 1)
-            if not spec.exact:
-                first = first_requests(store, protocol, self.job.conditions, FIRST_REQUESTS)
-                with UnderWay(store.folder, width, engine) as under_way:
-                    tried = {request.id for request in chosen([request for _, request in first])}
-                    under_way.note([one for one in first if one[1].id in tried])
-                    self._prove(store, backend, [request for _, request in first])
-                self._note(store, "running")
-            answer(None, width)
+            proven = spec.exact
+            for part in chain(begin, parts):
+                if not proven:
+                    first = first_requests(store, protocol, self.job.conditions, FIRST_REQUESTS, only=part)
+                    with UnderWay(store.folder, width, engine) as under_way:
+                        tried = {request.id for request in chosen([request for _, request in first])}
+                        under_way.note([one for one in first if one[1].id in tried])
+                        proven = self._prove(store, backend, [request for _, request in first])
+                    self._note(store, "running")
+                answer(part, width)
         finally:
             remark(store, backend)
 
-    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> None:
-        """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers."""
-        if len(first) < ENOUGH_REQUESTS or not backend.info.needs_device:
-            return
+    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> bool:
+        """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers.
+
+        False where they are too few to find out.
+        """
+        if not backend.info.needs_device:
+            return True
+        if len(first) < ENOUGH_REQUESTS:
+            return False
         self._note(store, "loading", "seeing whether it answers the same together as alone")
         if proof := backend.prove(first, self.stopped.is_set):
             found = {"at": time.time(), "model": backend.info.model, **asdict(proof)}
             store.change_meta("canary", lambda known: [*(known or []), found])
+        return True
 
     def _judge_locally(self, name: str) -> None:
         for folder in self.job.runs:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.exports.source import Export, ExportedRun, Files
+from app.figures.compared import figures as compared
 from app.figures.style import to_bytes
 from app.figures.tables import draw, quality_and_memory
 from app.report.tables import own_rows
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def figures(given: Export) -> Iterator[tuple[str, str, Figure]]:
-    """Every figure of these runs: its name, what it shows, and it."""
+    """Every figure of these runs, or of their comparison: its name, what it shows, and it."""
+    if given.comparison is not None:
+        yield from compared(given.comparison, width=given.width)
+        return
     for table in given.tables:
         if table.chart is None:
             continue

@@ -23,6 +23,9 @@ from app.report.text import clean
 from benchmarks.answers import visible_answer
 from benchmarks.base import Cell, Estimate, Media, Record, Table
 
+_OPEN = ("tradeoff", "differences")
+"""Of a comparison's tables those that are read first."""
+
 _PAGE = Path(__file__).resolve().parent / "page"
 
 
@@ -48,8 +51,9 @@ def page(given: Export) -> str:
         '<meta name="referrer" content="no-referrer">',
         f"<title>{_text(title)}</title><style>{style}</style></head><body>",
         f"<header><h1>{_text(given.benchmark.title)}</h1><p>{_text(given.benchmark.paper)}</p></header><main>",
+        _warnings(given),
         _table(given.runs_table(), opened=False),
-        *(_table(table, opened=table is given.main) for table in given.tables),
+        *(_table(table, opened=table is given.main or table.name in _OPEN) for table in given.tables),
         *(_figure(told, svg) for told, svg in drawn),
         _browser(),
         "</main>",
@@ -57,6 +61,11 @@ def page(given: Export) -> str:
         f"<script>{script}</script></body></html>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _warnings(given: Export) -> str:
+    told = "".join(f"<li>{_text(warning)}</li>" for warning in given.warnings)
+    return f'<ul class="warnings">{told}</ul>' if told else ""
 
 
 def samples(given: Export) -> dict[str, Any]:

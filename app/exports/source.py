@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from app.compare.tables import Comparison
 from app.exports.thumbnails import thumbnails
 from app.report.tables import distinct, run_labels
 from app.report.text import clean
@@ -87,7 +88,10 @@ class ExportedRun:
 
 @dataclass(frozen=True)
 class Export:
-    """What is exported: runs of one benchmark, their tables, and how. ``canonical`` leaves out times, memory and places."""
+    """What is exported: runs of one benchmark, their tables, and how. ``canonical`` leaves out times, memory and places.
+
+    Of a ``comparison`` the tables are its own, and ``warnings`` what makes the runs hard to compare.
+    """
 
     benchmark: Benchmark
     runs: Sequence[ExportedRun]
@@ -95,6 +99,8 @@ class Export:
     canonical: bool = False
     width: str = "column"
     metric: str | None = None
+    warnings: tuple[str, ...] = ()
+    comparison: Comparison | None = None
 
     @property
     def main(self) -> Table:

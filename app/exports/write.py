@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 from app.exports.source import Export, Files, benchmark_of, load
+from app.exports.writing import check_formats
+from app.exports.writing import write as write_files
 from app.figures.style import FIGURE_FORMATS, inches
 from app.paths import typed_path
 from app.report.tables import tables_of
 from app.store.workspace import Workspace
 from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import SpecError
 
 _WRITERS = {
     "csv": "app.exports.plain:to_csv_files",
@@ -77,11 +77,7 @@ def write(
     ``step`` is told what comes next, and how many of how many steps are done. Raises SpecError for an unknown format, width or
     column, StoreError where ``out`` cannot be written; files that were whole by then stay.
     """
-    if not formats:
-        raise SpecError(f"--format names no format; known are {', '.join(FORMATS)}.")
-    for word in formats:
-        if word not in FORMATS:
-            raise SpecError(f"there is no format {word!r}; {did_you_mean(word, FORMATS)}")
+    check_formats(formats, FORMATS)
     inches(width)
     words = list(dict.fromkeys(formats))
     total = len(words) + 2
@@ -99,7 +95,7 @@ def write(
         raise SpecError(f"these runs have no figure to draw as {', '.join(formats)}; their tables are in --format md.")
     step("writing", total - 1, total)
     folder = typed_path(out)
-    sizes = _write(folder, files)
+    sizes = write_files(folder, files)
     step("done", total, total)
     return Written(folder, sizes)
 
@@ -113,24 +109,3 @@ def _writer(form: str) -> Callable[[Export], Files]:
     module, _, name = _WRITERS[form].partition(":")
     made: Callable[[Export], Files] = getattr(import_module(module), name)
     return made
-
-
-def _write(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
-    parts: list[Path] = []
-    sizes = []
-    try:
-        for name, whole in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            parts.append(path.with_name(f".{path.name}.part"))
-            encoded = whole if isinstance(whole, bytes) else whole.encode("utf-8", "backslashreplace")
-            parts[-1].write_bytes(encoded)
-            os.replace(parts[-1], path)
-            sizes.append((name, len(encoded)))
-    except (OSError, ValueError) as error:  # a folder's name may be no name at all
-        for part in parts:
-            with suppress(OSError, ValueError):
-                part.unlink(missing_ok=True)
-        why = error.strerror if isinstance(error, OSError) else "that is no folder's name"
-        raise StoreError(f"cannot write in {folder}: {why}; name another folder (--out).") from error
-    return tuple(sizes)

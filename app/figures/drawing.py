@@ -139,7 +139,8 @@ def heat(
         ]
         for y, (_, values) in enumerate(rows):
             for x, value in enumerate(values):
-                share = 0.0 if value is None else value / top
+                # Of counts by the root, so that few among many are seen.
+                share = 0.0 if value is None else (value / top) ** (0.5 if counts else 1)
                 fill, hatch = ("#ffffff", "////") if value is None else (shade(share), "")
                 axes.add_patch(_cell(x, y, fill, hatch))
                 told = "n/a" if value is None else f"{value:.0f}" if counts else f"{100 * value:.0f}"

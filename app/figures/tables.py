@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.figures.drawing import Bar, Point, bars, heat, scatter, stacked
@@ -16,6 +17,8 @@ _GB = 1e9
 
 def draw(table: Table, *, width: str) -> Figure | None:
     """The figure of a table; None where its paper draws none, or there is nothing to draw."""
+    if table.chart == "turned":
+        table = _turned(table)
     if table.chart is None or not table.rows:
         return None
     if table.chart == "stacked":
@@ -49,6 +52,27 @@ def _grouped(table: Table) -> Sequence[tuple[str, Sequence[Bar]]]:
     for run, what, shares in split:
         groups.setdefault(what, []).append(Bar(run, shares))
     return list(groups.items())
+
+
+def _turned(table: Table) -> Table:
+    """``table`` with a row for each of its columns, in which its rows' shares stand beside each other.
+
+    A column that is n/a throughout is left out.
+    """
+    known = [
+        i for i in range(len(table.columns)) if any(_estimate(cells[i]).value is not None for _, cells in table.rows)
+    ]
+    found: dict[str, dict[str, Sequence[Cell]]] = {}
+    for label, cells in table.rows:
+        what, _, share = label.rpartition(" / ")
+        found.setdefault(what, {})[share] = cells
+    shares = tuple(dict.fromkeys(share for each in found.values() for share in each))
+    rows = tuple(
+        (f"{what}, {table.columns[i]}", tuple(each[share][i] if share in each else None for share in shares))
+        for what, each in found.items()
+        for i in known
+    )
+    return replace(table, columns=shares, rows=rows, chart="stacked")
 
 
 def _run_and_what(label: str) -> tuple[str, str]:

@@ -42,10 +42,15 @@ def to_latex(table: Table) -> str:
     return "\\clearpage\n".join(told)  # LaTeX holds back only so many floats
 
 
-def document(tables: Sequence[Table], title: str) -> str:
-    """A LaTeX document that compiles as it is, with all ``tables``; each can be copied out of it into a paper."""
+def document(tables: Sequence[Table], title: str, warnings: Sequence[str] = ()) -> str:
+    """A LaTeX document that compiles as it is, with all ``tables``; each can be copied out of it into a paper.
+
+    ``warnings`` stand before them.
+    """
+    told = "".join(rf"\item {_breakable(latex(warning))}" + "\n" for warning in warnings)
+    before = f"\\begin{{itemize}}\n{told}\\end{{itemize}}\n" if told else ""
     body = "\n\\clearpage\n".join(to_latex(table) for table in tables)
-    return f"{PREAMBLE}\\begin{{document}}\n\\section*{{{latex(title)}}}\n\n{body}\n\\end{{document}}\n"
+    return f"{PREAMBLE}\\begin{{document}}\n\\section*{{{latex(title)}}}\n{before}\n{body}\n\\end{{document}}\n"
 
 
 def _part(table: Table, rows: Sequence[tuple[str, tuple[Cell, ...]]], number: int, *, last: bool) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from app.engine.precision import reached
 from app.report.people import on_the_sample, samples
 from app.report.published import published_rows
 from app.report.whose import caveat, judge_of, overridden, panel_of, present, references
@@ -45,6 +46,11 @@ def tables_of(
         drawn = {one: samples(dict(zip(labels, stores, strict=True)), one) for one in judges if one.startswith(HUMAN)}
         remarks = list(dict.fromkeys(one for store in stores for one in store.meta("remarks", [])))
         overrides = overridden(stores)
+        remarks += [
+            f"{label} rests on a random part of its examples: it was stopped, for {why}."
+            for label, store in zip(labels, stores, strict=True)
+            if (why := reached(store))
+        ]
     finally:
         for store in stores:
             store.close()
@@ -189,6 +195,7 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
         (record.instance.group, record.instance.strata.get("source", ""))
         for records in runs.values()
         for record in records
+        if record.answer is not None
     }
     sources = Counter(source for _, source in examples if source)
     of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""

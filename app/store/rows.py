@@ -59,6 +59,16 @@ class Pending:
     generations: tuple[Generation, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an instance stands in a run: its ordinal, its example, its condition, and whether it is done."""
+
+    ordinal: int
+    group: str
+    condition: str
+    done: bool
+
+
 def progress_to_json(progress: Progress) -> dict[str, Any]:
     """A condition's progress as a JSON object."""
     return asdict(progress)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from app.store.database import PAGE, storable
-from app.store.rows import Answer, Judged, Pending, Progress
+from app.store.rows import Answer, Judged, Pending, Place, Progress
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
 from benchmarks.base import Instance, Record, Verdict, canonical_json, instance_from_json, instance_to_json
@@ -101,6 +101,13 @@ class RunStore(Samples):
             earlier = self._generations("instance BETWEEN ? AND ?", (first, last))
             for ordinal, body in rows:
                 yield Pending(ordinal, instance_from_json(json.loads(body)), tuple(earlier.get(ordinal, ())))
+
+    def places(self) -> list[Place]:
+        """Where each instance stands, in order."""
+        rows = self._rows(
+            "SELECT ordinal, json_extract(body, '$.group'), condition, done FROM instance ORDER BY ordinal"
+        )
+        return [Place(ordinal, str(group), condition, bool(done)) for ordinal, group, condition, done in rows]
 
     def use_engine(self, info: Mapping[str, Any]) -> None:
         """Name the engine whose answers are committed from now on."""

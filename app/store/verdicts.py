@@ -72,6 +72,15 @@ class Verdicts(Database):
         )
         return (rows[0][0], rows[0][1]) if rows else None
 
+    def labels(self, judge: str) -> dict[int, tuple[str, str | None]]:
+        """The status and the label that ``judge`` gave each instance's answer, by the instance's ordinal."""
+        rows = self._rows(
+            "SELECT g.instance, v.status, v.label FROM verdict v JOIN generation g ON g.id = v.generation"
+            " WHERE v.accepted AND g.accepted AND v.judge = ?",
+            (judge,),
+        )
+        return {ordinal: (status, label) for ordinal, status, label in rows}
+
     def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
         """Make verdicts durable: (generation id, condition, verdict, whether its label is right).
 

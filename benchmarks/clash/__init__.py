@@ -44,6 +44,10 @@ class Clash(Benchmark):
         "DISTRACTOR": "takes the distractor",
         "INCORRECT": "says what is none of these",
     }
+    situations: Mapping[str, str] = {
+        "mc-conflicting": "when the caption is wrong and options are offered",
+        "open-conflicting": "when the caption is wrong and it answers freely",
+    }
     answer_formats: Mapping[str, str] = {
         "published": "the authors' prediction files, multiple choice, open, and with LLM judges",
         "published-original": "the same, of the control with original captions",

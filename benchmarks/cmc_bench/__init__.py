@@ -42,6 +42,11 @@ class CMCBench(Benchmark):
         "NEITHER": "says what neither supports",
         "ABSTAIN": "abstains",
     }
+    situations: Mapping[str, str] = {
+        "image-correct": "when the image alone is right",
+        "text-correct": "when the text alone is right",
+        "both-wrong": "when both are wrong",
+    }
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.cmc_bench.building import build

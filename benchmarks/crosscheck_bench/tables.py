@@ -65,7 +65,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
     named = ", ".join(f"{key} {name}" for key, name in CAPABILITIES.items())
     made = [
         Table("main", "Accuracy by task (Table 1)", tuple(MAIN), tuple(main), notes, percent=True),
-        Table("levels", "Accuracy by level", tuple(BY_LEVEL), tuple(levels), notes, percent=True),
+        Table("levels", "Accuracy by level", tuple(BY_LEVEL), tuple(levels), notes, percent=True, chart="bars"),
         Table(
             "capabilities",
             "Accuracy by capability, over the tasks that need it (Figure 5)",

@@ -40,6 +40,12 @@ class MMKCBench(Benchmark):
         "COUNTER": "takes the evidence's answer",
         "IRRELEVANT": "says what is neither",
     }
+    situations: Mapping[str, str] = {
+        "context-memory-mc": "when the evidence contradicts what it knows and options are offered",
+        "context-memory-open": "when the evidence contradicts what it knows and it answers freely",
+        "inter-context-mc": "when two pieces of evidence disagree and options are offered",
+        "inter-context-open": "when two pieces of evidence disagree and it answers freely",
+    }
     paper_rows = "its 1,573 instances (757 ER, 669 EK, 147 VS)"
     answer_formats: Mapping[str, str] = {
         "published": "the authors' result files: a folder with original/ and output/, or one file of it",

@@ -88,7 +88,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
             _NOTE_SPREAD,
             *_left_out_notes(of, [f"{setting}-{form}" for setting in _SETTINGS]),
         )
-        return Table(name, title, tuple(columns), tuple(rows), notes, judges=_judges(of, judge))
+        return Table(name, title, tuple(columns), tuple(rows), notes, judges=_judges(of, judge), chart="turned")
 
     facts = tuple(FACTS)
     made = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import shutil
@@ -19,6 +20,7 @@ from app.compare.pairs import Pair
 from app.compare.sides import Cost, Side
 from app.compare.specs import stem, warnings
 from app.compare.tables import Comparison, compare, lacking, to_json
+from app.figures.compared import figures
 from app.report.latex import to_latex
 from app.report.render import print_table, to_csv, to_markdown
 from app.report.tables import tables_of
@@ -210,6 +212,84 @@ def test_kappa_is_cohens() -> None:
     told = row(changes_table([pair(first, second)], sides(first, second)), "b / image-correct")
     assert value(told["kappa"]) == pytest.approx(0.4)
     assert value(told["same label"]) == pytest.approx(0.7)
+
+
+def test_one_cell_of_the_flips_is_listed_by_its_name() -> None:
+    first = side("a", labels(x="IMAGE TEXT", y="IMAGE error", z="TEXT IMAGE"))
+    second = side("b", labels(x="TEXT unparsed", y="IMAGE TEXT", z="- IMAGE"))
+    both = pair(first, second)
+
+    def listed(*cells: tuple[str, str]) -> list[str]:
+        return [instance for instance, _ in flipped_table([both], cells).rows]
+
+    assert listed(("IMAGE", "TEXT")) == ["x/image-correct"]
+    assert listed(("", "TEXT")) == ["x/image-correct", "y/text-correct"]
+    assert listed(("TEXT", ""), ("error", "TEXT")) == ["x/text-correct", "y/text-correct"]
+    assert listed(("IMAGE", "IMAGE")) == [], "what is the same has not flipped"
+    assert flipped_table([both]).notes == ("3 of 5 shared instances.",)
+
+
+def test_a_cell_is_named_by_labels_in_any_case_and_misspelt_ones_are_told(made: Path) -> None:
+    folders = runs(made, "always-image", "random")
+    count = row(named(compare(folders), "flips"), "policy:random / IMAGE")["TEXT"]
+    assert len(named(compare(folders, cells=["image:text"]), "flipped").rows) == count
+    with pytest.raises(SpecError, match="has no label 'IMAG'; did you mean 'IMAGE'"):
+        compare(folders, cells=["IMAG:TEXT"])
+    for cell in ("IMAGE", ":", ""):
+        with pytest.raises(SpecError, match="is no cell; name the two labels as in IMAGE:TEXT"):
+            compare(folders, cells=[cell])
+
+
+def test_a_run_is_not_compared_with_itself(made: Path) -> None:
+    (folder,) = runs(made, "random")
+    for twice in ([folder, folder], [folder, *runs(made, "always-text"), folder.parent / ".." / "runs" / "random"]):
+        with pytest.raises(SpecError, match="random is named twice"):
+            compare(twice)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_a_comparison_is_written_as_tables_figures_and_a_page(made: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(made.parent)
+    formats = ("--format", "csv,md,latex,html,svg", "--out", str(tmp_path))
+    told = rashomon.run("compare", "always-image", "random", "few", *formats).stdout
+    assert told.startswith(f"wrote {tmp_path}: ")
+    with (tmp_path / "differences.csv").open(newline="") as lines:
+        rows = {each["row"]: each for each in csv.DictReader(lines)}
+    found = compare(runs(made, "always-image", "random", "few"))
+    for label, cells in named(found, "differences").rows:
+        assert float(rows[label]["difference"] or "nan") == pytest.approx(value(cells[2]) or 0.0, nan_ok=True)
+    warning = next(each for each in found.warnings if "differences rest on those" in each)
+    page = (tmp_path / "comparison.html").read_text("utf-8")
+    document = (tmp_path / "comparison.tex").read_text("utf-8")
+    assert warning.split(":")[0] in page
+    assert r"\item " in document
+    for words in ("Differences", "Which label became which", "What was run"):
+        assert words in page
+        assert words in document
+        assert words in (tmp_path / "comparison.md").read_text("utf-8")
+    assert page.count("data:image/svg+xml") == 2 == len(list(tmp_path.glob("flips-*.svg"))), "a matrix for each pair"
+    assert not list(tmp_path.glob("memory.*")), "no policy tells its memory"
+    assert "there is no format 'htm'" in rashomon.run("compare", "random", "few", "--format", "htm", code=2).stderr
+
+
+def test_quality_is_drawn_against_memory_and_time(made: Path) -> None:
+    costly = [
+        replace(each, cost=Cost(10, 10, seconds, peak_memory=size))
+        for each, seconds, size in zip(
+            compare(runs(made, "always-image", "random")).sides.sides, (5.0, 2.0), (9 * 10**9, 3 * 10**9), strict=True
+        )
+    ]
+    found = compare(runs(made, "always-image", "random"), metrics=["MFR"])
+    found = replace(found, sides=replace(found.sides, sides=tuple(costly)))
+    drawn = {name: figure for name, _, figure in figures(found, width="column")}
+    assert list(drawn) == ["flips", "memory", "speed"]
+    for name, axis, places in (("memory", "peak memory, GB", [9.0, 3.0]), ("speed", "seconds per answer", [0.5, 0.2])):
+        axes: Any = drawn[name].axes[0]
+        assert (axes.get_xlabel(), axes.get_ylabel()) == (axis, "MFR")
+        marks = [line for line in axes.lines if line.get_marker() not in ("None", "")]
+        assert [float(line.get_xdata()[0]) for line in marks] == places
 
 
 # --- what does not match -------------------------------------------------------------------------

@@ -89,6 +89,26 @@ def test_several_runs_stand_together_under_each_condition() -> None:
     assert [text for text in texts(figure) if not text.isdigit()] == ["aligned", "both-wrong"]
 
 
+def test_shares_that_stand_one_under_the_other_become_a_bar_for_each_column() -> None:
+    """MMKC-Bench's tables: a row for each setting and rate, whose rates sum to 1 in each column."""
+    rates = {"OAR": (0.6, 0.5), "CAR": (0.3, 0.5), "IAR": (0.1, None)}
+    rows = tuple(
+        (f"Qwen / {setting} / {rate}", (*(Estimate(share) for share in shares), Estimate(None, reason="not asked")))
+        for setting in ("Context-Memory", "Inter-Context")
+        for rate, shares in rates.items()
+    )
+    figure = draw(Table("main", "t", ("ER", "EK", "VS"), rows, chart="turned"), width="column")
+    axes = axes_of(figure)
+    assert [each.get_text().replace("\n", " ") for each in axes.get_yticklabels()] == [
+        f"{setting}, {column}" for setting in ("Context-Memory", "Inter-Context") for column in ("ER", "EK")
+    ]
+    assert texts(figure) == ["60", "30", "10", "50", "50"] * 2
+    assert figure is not None
+    assert [each.get_text() for each in figure.legends[0].get_texts()] == ["OAR", "CAR", "IAR"]
+    nothing = Table("main", "t", ("VS",), tuple((label, cells[2:]) for label, cells in rows), chart="turned")
+    assert draw(nothing, width="column") is None, "what is n/a throughout is no bar"
+
+
 def test_bars_have_their_interval_or_one_deviation_and_na_is_said() -> None:
     series = [("m", [Estimate(0.5, 0.4, 0.6), Estimate(0.3, sd=0.05), Estimate(None, reason="none asked")])]
     figure = bars(series, ["Animals", "Food", "Sports"], title="t", width="column")

@@ -134,8 +134,14 @@ def said(found: Recommendation) -> str:
 def test_baselines_are_told_apart_in_words(made: Path) -> None:
     found = recommend([made / "runs" / name for name in ("always-image", "always-abstain")])
     told = said(found)
-    assert found.take == ("Shown to be within 3 points of the best in accuracy: policy:always-image.",)
-    assert "policy:always-abstain abstains in 100% of 120 answers under conflict, policy:always-image in 0%" in told
+    assert found.take == (
+        "Take policy:always-image (50.0%): it is the only one that is shown to be within 3 points of the best in accuracy.",
+    )
+    assert len(found.does) == 3, "a line for each way of being in conflict"
+    for when in ("When the image alone is right", "When the text alone is right", "When both are wrong"):
+        assert f"{when}, policy:always-abstain " in told
+    assert "abstains in 100% of 40 answers, policy:always-image in 0% (+100 points; " in told
+    assert "at 95%, all 6 such figures together)" in told
     assert "policy:always-abstain is worse than policy:always-image by more than the margin: 25 points." in told
     assert "labelled by match@1, an approximation by rule" in told
     assert "Of other data, prompts and decoding they say nothing." in told
@@ -149,7 +155,9 @@ def test_baselines_are_told_apart_in_words(made: Path) -> None:
 def test_a_lower_figure_can_be_the_better_one(made: Path) -> None:
     folders = [made / "runs" / name for name in ("always-abstain", "always-text")]
     found = recommend(folders, metric="HR", lower_is_better=True)
-    assert found.take == ("Shown to be within 3 points of the best in HR: policy:always-text.",)
+    assert found.take == (
+        "Take policy:always-text (0.0%): it is the only one that is shown to be within 3 points of the best in HR.",
+    )
     assert value(cells(found.table, "policy:always-text")["HR"]) == 0
     assert value(cells(found.table, "policy:always-abstain")["HR"]) == 1
     assert value(cells(found.table, "policy:always-abstain")["better by"]) == -1
@@ -158,10 +166,13 @@ def test_a_lower_figure_can_be_the_better_one(made: Path) -> None:
 def test_what_is_too_few_or_unlabelled_is_said(made: Path) -> None:
     folders = [made / "runs" / name for name in ("always-image", "always-text")]
     told = said(recommend(folders))
-    assert "Nothing can be recommended: no run is shown to be within 3 points" in told
+    assert "Nothing can be recommended yet: none is shown to be within 3 points" in told
+    assert "not even policy:always-image (50.0%), which has the best figure here" in told
     assert "is not shown to hold, nor to fail" in told
     with pytest.raises(SpecError, match="one run is not a choice"):
-        recommend([folders[0], folders[0]])
+        recommend(folders[:1])
+    with pytest.raises(SpecError, match="always-image is named twice"):
+        recommend([folders[0], folders[1], folders[0]])
     with pytest.raises(SpecError, match="no share between 0 and 1"):
         recommend(folders, margin=3)
 

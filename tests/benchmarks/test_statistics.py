@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.base import Estimate
-from benchmarks.statistics import estimate, resample, wilson
+from benchmarks.statistics import estimate, resample, wilson, wilson_of_groups
 
 
 def _share(totals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -45,6 +45,29 @@ def test_wilson_is_the_published_interval() -> None:
         assert found.value == successes / n
         assert found.low == pytest.approx(low, abs=5e-5)
         assert found.high == pytest.approx(high, abs=5e-5)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=200))
+def test_wilson_of_groups_of_one_answer_is_wilson(hits: list[bool]) -> None:
+    found, plain = wilson_of_groups(hits, [1] * len(hits)), wilson(sum(hits), len(hits))
+    assert (found.value, found.n) == (plain.value, plain.n)
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+
+
+def test_answers_that_hang_together_count_as_fewer() -> None:
+    def width(found: Estimate) -> float:
+        assert found.low is not None
+        assert found.high is not None
+        return found.high - found.low
+
+    together = wilson_of_groups([2, 0] * 40, [2] * 80)  # each example's two answers are the same
+    assert together.n == 160
+    assert width(together) == pytest.approx(width(wilson(40, 80)))
+    assert width(wilson_of_groups([1] * 80, [2] * 80)) == pytest.approx(width(wilson(80, 160))), "never as more"
+    assert width(wilson_of_groups([2] * 30, [2] * 30)) == pytest.approx(width(wilson(30, 30))), (
+        "all alike: the examples"
+    )
+    assert wilson_of_groups([], []).value is None
 
 
 def test_no_answers_is_not_zero() -> None:

@@ -1,0 +1,50 @@
+"""Which files are wanted, and writing them: each appears whole, in the place of one of its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from app.exports.source import Files
+from app.report.text import clean
+from benchmarks.base import did_you_mean
+from benchmarks.errors import SpecError, StoreError
+
+
+def check_formats(words: Sequence[str], known: Collection[str]) -> None:
+    """Raise SpecError where ``words`` name no format, or one that is not among ``known``."""
+    if not words:
+        raise SpecError(f"--format names no format; known are {', '.join(known)}.")
+    for word in words:
+        if word not in known:
+            raise SpecError(f"there is no format {word!r}; {did_you_mean(word, known)}")
+
+
+def write(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
+    """Write ``files``; their names with their sizes in bytes. Raises StoreError where that is not possible."""
+    parts: list[Path] = []
+    sizes = []
+    try:
+        for name, whole in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            parts.append(path.with_name(f".{path.name}.part"))
+            encoded = whole if isinstance(whole, bytes) else whole.encode("utf-8", "backslashreplace")
+            parts[-1].write_bytes(encoded)
+            os.replace(parts[-1], path)
+            sizes.append((name, len(encoded)))
+    except (OSError, ValueError) as error:  # a folder's name may be no name at all
+        for part in parts:
+            with suppress(OSError, ValueError):
+                part.unlink(missing_ok=True)
+        why = error.strerror if isinstance(error, OSError) else "that is no folder's name"
+        raise StoreError(f"cannot write in {folder}: {why}; name another folder (--out).") from error
+    return tuple(sizes)
+
+
+def told(folder: Path, names: Iterable[str]) -> str:
+    """What was written, in a line."""
+    written = sorted({clean(name.partition("/")[0] + "/" * ("/" in name)) for name in names})
+    return f"wrote {clean(str(folder))}: {', '.join(written)}"

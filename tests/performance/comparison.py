@@ -1,0 +1,81 @@
+"""Twenty runs of 3,768 instances, from disk: every table with 1,000 resamples, the comparison, the decision; seconds and memory.
+
+Run it by hand: ``python -m tests.performance.comparison [RUNS] [EXAMPLES]``. It prints, and asserts nothing. The runs hold the
+answers of made-up models that say mostly the same, labelled by ``match``. Each figure is of a process of its own, with its start.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from app.store.workspace import Workspace
+from benchmarks.base import Generation, Instance, get_benchmark
+from benchmarks.build import Build
+from tests.performance.large_run import EXAMPLE, build
+from tests.support.runs import make_run
+
+COMMANDS = {
+    "every table": ("show",),
+    "the comparison": ("compare",),
+    "the comparison, grouped, with every flip": ("compare", "--group-by", "quantization", "--flips"),
+    "the decision": ("recommend",),
+    "tables and figures as files": ("export", "--format", "csv,md,latex,pdf", "--out", "{out}/export"),
+    "the comparison as files": ("compare", "--format", "csv,md,latex,pdf", "--out", "{out}/comparison"),
+}
+
+
+def answering(run: int) -> Callable[[Instance], Generation]:
+    """Says what the image, the text or neither supports: mostly what the other runs say, on a tenth of the answers its own."""
+
+    def answer(instance: Instance) -> Generation:
+        usual, own = random.Random(instance.id), random.Random(f"{run} {instance.id}")
+        chosen = own if own.random() < 0.1 else usual
+        said = chosen.choice([*(each[0] for each in instance.references.values()), "I cannot tell", "99999"])
+        return Generation(
+            f"{instance.id}#0", f"It is {said}.", "stop", (1, 2, 3), 300, 3, 0.2, 0.1 + run / 100, 10**9 * run
+        )
+
+    return answer
+
+
+def timed(arguments: list[str]) -> tuple[float, float, float]:
+    """Seconds, processor seconds and the peak of memory in MiB of a command in a process of its own."""
+    script = (
+        "import resource, subprocess, sys\n"
+        "done = subprocess.run([sys.executable, '-m', 'app.main', *sys.argv[1:]], stdout=subprocess.DEVNULL)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(done.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss)"
+    )
+    began = time.perf_counter()
+    told = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+    took = time.perf_counter() - began
+    code, processor, peak = told.stdout.split()
+    assert code == "0", told.stderr
+    return took, float(processor), int(peak) / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def main(runs: int, examples: int) -> None:
+    """Print the figures."""
+    with tempfile.TemporaryDirectory() as scratch:
+        workspace, data = Workspace(Path(scratch) / "workspace"), Path(scratch) / "data"
+        build(data, examples)
+        asked = list(get_benchmark("cmc-bench").instances(Build.open(data), "paper"))
+        for number in range(1, runs + 1):
+            make_run(workspace, f"run-{number}", asked, answering(number), data=data)
+        print(f"{runs} runs of {EXAMPLE * examples} instances")
+        names = [f"run-{number}" for number in range(1, runs + 1)]
+        for what, (command, *options) in COMMANDS.items():
+            said = [each.format(out=scratch) for each in options]
+            took, processor, peak = timed(["--workspace", str(workspace.path), command, *names, *said])
+            print(f"{what}: {took:.1f} s, {processor:.1f} s of the processor, {peak:.0f} MiB at most", flush=True)
+
+
+if __name__ == "__main__":
+    given = [int(each) for each in sys.argv[1:]]
+    main(*(given or [20, 471]))
