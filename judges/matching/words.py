@@ -6,7 +6,7 @@ import re
 
 from benchmarks.clash.terms import CONFLICT, IMAGE, TEXT
 from judges.matching.found import Found, References, by_words
-from judges.matching.porter import stem
+from benchmarks.porter import stem
 
 _CONFLICT_WORDS = ("conflict", "contradict")
 _ARTICLES = frozenset({"the", "a", "an"})
