@@ -331,6 +331,10 @@ class Benchmark(ABC):
     """Whose labels the paper's rows rest on."""
     paper_prompts: str = "not told"
     """Which of the prompt sets the paper's rows were asked with."""
+    paper_tables: Mapping[str, str] = {}
+    """The paper's tables by its names for them, and which of ours each is, where the published cells do not say it."""
+    most_checkers: int | None = 1
+    """How many models may check what its construction writes; None: any number."""
     counts_flags: bool = False
     """Whether its tables count every label of an answer that fits (``Verdict.flags``), not one an answer."""
     default_conditions: tuple[str, ...] = ()
@@ -449,6 +453,7 @@ _BENCHMARKS = {
     "mmkc-bench": "benchmarks.mmkc_bench:MMKCBench",
     "pope": "benchmarks.pope:Pope",
     "crosscheck-bench": "benchmarks.crosscheck_bench:CrossCheckBench",
+    "contra4": "benchmarks.contra4:Contra4",
 }
 
 

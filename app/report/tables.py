@@ -195,8 +195,9 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
 def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estimate | None, ...]]]:
     """The paper's rows for ``table``, in its columns; a cell that the paper lacks is None."""
     found: dict[str, dict[str, Estimate]] = {}
+    ours = get_benchmark(benchmark).paper_tables
     for cell in published_cells(benchmark):
-        if cell.get("ours") == table.name:
+        if cell.get("ours", ours.get(cell["table"])) == table.name:
             found.setdefault(cell["row"], {})[cell["column"]] = Estimate(
                 cell["value"], n=cell.get("n", 0), sd=cell.get("sd")
             )
