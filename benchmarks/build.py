@@ -32,14 +32,17 @@ from benchmarks.errors import SourceError
 
 FORMAT = 1
 
+Renderer = Callable[[bytes, str, Modality], Sequence[bytes]]
+"""The pictures (PNG) of a 3D model or a video, from its bytes, suffix and modality. Raises MediaError."""
+
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
     """What a build is asked for: its seed, the target of examples a stratum, and whether to replace another one.
 
     ``writer`` is the model a construction lets write, ``checker`` the one that checks what was written, ``checkers`` all of
-    them. ``captioners`` describe media, by modality, ``embedder`` says which texts are near. ``render`` makes pictures (PNG) of
-    a 3D model or a video, from its bytes, suffix and modality; None where none are asked for.
+    them. ``captioners`` describe media, by modality, ``embedder`` says which texts are near. ``render`` makes pictures of
+    3D models and videos; None where none are asked for.
     """
 
     seed: int = 0
@@ -50,7 +53,7 @@ class BuildOptions:
     checkers: tuple[TextModel, ...] = ()
     captioners: Mapping[str, TextModel] = field(default_factory=dict)
     embedder: Embedder | None = None
-    render: Callable[[bytes, str, Modality], Sequence[bytes]] | None = None
+    render: Renderer | None = None
 
 
 @dataclass(frozen=True)

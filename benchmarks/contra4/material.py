@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.base import Media, Modality
-from benchmarks.build import BuildWriter
+from benchmarks.build import BuildWriter, Renderer
 from benchmarks.contra4.sample import Scene
 from benchmarks.contra4.source import Folders, find
 from benchmarks.errors import MediaError
 from benchmarks.files import RowProblem
 from benchmarks.media import LARGEST_FILE, image_suffix, load_image
-
-Renderer = Callable[[bytes, str, Modality], Sequence[bytes]]
-"""The pictures (PNG) of a 3D model or a video, from its bytes and its suffix. Raises MediaError."""
 
 _EMPTY = "is empty"
 _UNREADABLE = "cannot be read"
@@ -29,18 +25,16 @@ class Material:
         self._writer = writer
         self._named = named
         self._render = render
-        self._known: dict[tuple[Path, Modality], Scene | str] = {}
+        self._known: dict[tuple[Path, str, str, Modality], Scene | str] = {}
 
     def of(self, scene: Scene, file: Path) -> Scene:
         """The scene with its medium, and its pictures if they are made; else with the problem, in one of a few phrases."""
-        try:
-            path = find(scene, file, self._named)
-        except RowProblem as problem:
-            return replace(scene, problem=str(problem))
-        key = path, scene.modality
+        key = file.parent, scene.source, scene.name, scene.modality
         if key not in self._known:
             try:
-                self._known[key] = self._stored(scene, path)
+                self._known[key] = self._stored(scene, find(scene, file, self._named))
+            except RowProblem as problem:
+                self._known[key] = str(problem)
             except MediaError as error:
                 self._known[key] = error.reason.partition(";")[0]
         found = self._known[key]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from benchmarks.porter import stem
 
@@ -41,7 +42,7 @@ def meteor(candidate: str, reference: str) -> float:
     matched = len(pairs)
     precision, recall = matched / len(said), matched / len(meant)
     mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
-    return mean * (1 - GAMMA * (chunks(pairs) / matched) ** BETA)
+    return float(mean * (1 - GAMMA * (chunks(pairs) / matched) ** BETA))
 
 
 def align(said: Sequence[str], meant: Sequence[str]) -> list[Pair]:
@@ -63,7 +64,7 @@ def align(said: Sequence[str], meant: Sequence[str]) -> list[Pair]:
 
 def chunks(pairs: Sequence[Pair]) -> int:
     """Into how few runs an alignment in the order of the candidate falls."""
-    starts = sum((i - 1, j - 1) != before for before, (i, j) in zip(pairs, pairs[1:], strict=False))
+    starts = sum((i - 1, j - 1) != before for before, (i, j) in pairwise(pairs))
     return starts + 1 if pairs else 0
 
 

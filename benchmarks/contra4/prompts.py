@@ -12,7 +12,10 @@ PROMPT_SETS: Mapping[str, str] = {
     "paper": "the one prompt for choosing that the paper prints (Appendix C, step 4), for media and captions alike",
 }
 
-SELECT = "Select which of the scenes best answers the question. Respond with brevity, and only include your choice in the response."
+SELECT = (
+    "Select which of the scenes best answers the question. Respond with brevity, and only include your choice in the "
+    "response."
+)
 """Appendix C, step 4."""
 
 DESCRIBE: Mapping[Modality, str] = {

@@ -64,11 +64,9 @@ def choice(reply: str, letters: str) -> Said:
     alone = _ALONE.fullmatch(text)
     if alone:
         return _there(_letter(alone["said"]), letters, "alone")
-    announced = None
-    for announced in _ANNOUNCED.finditer(text):
-        pass
-    if announced is not None:
-        said, rule = _begins(announced[1], letters, "announced")
+    announced = _ANNOUNCED.findall(text)
+    if announced:
+        said, rule = _begins(announced[-1], letters, "announced")
         if said is not None:
             return said, rule
     said, rule = _begins(text, letters, "at the beginning")

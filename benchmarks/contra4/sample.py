@@ -146,11 +146,13 @@ def scene(fields: Any, modality: Any) -> Scene:
     name = fields.get("id")
     name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
     source = fields.get("source")
-    for value in (name, source):
-        if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME or not value.isprintable():
-            raise RowProblem("an example has no source or no id")
-    assert isinstance(name, str) and isinstance(source, str)
-    return Scene(source.strip(), name.strip(), kind, _line(fields, "caption", "captions"))
+    return Scene(_name(source), _name(name), kind, _line(fields, "caption", "captions"))
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME or not value.isprintable():
+        raise RowProblem("an example has no source or no id")
+    return value.strip()
 
 
 def _line(fields: Mapping[str, Any], *names: str) -> str:

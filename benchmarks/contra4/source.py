@@ -89,7 +89,7 @@ def places(scene: Scene, file: Path, named: Folders) -> Sequence[Path]:
 
 
 def find(scene: Scene, file: Path, named: Folders) -> Path:
-    """Where the medium of a scene of ``file`` lies. Raises RowProblem where it is missing, or its name leads out of its folder."""
+    """Where the medium of a scene of ``file`` lies. Raises RowProblem where it is missing, or its name leads elsewhere."""
     parts = PurePosixPath(scene.name).parts
     if scene.name.startswith("/") or ".." in parts or "\\" in scene.name or not parts:
         raise RowProblem(OUTSIDE)
@@ -97,7 +97,7 @@ def find(scene: Scene, file: Path, named: Folders) -> Path:
     stem = pattern.format(scene.name)
     suffixes = SUFFIXES[scene.modality]
     names = [stem] if stem.lower().endswith(suffixes) else [stem + suffix for suffix in suffixes]
-    for place in places(scene, file, named):
+    for place in filter(Path.is_dir, places(scene, file, named)):
         for name in names:
             there = place / name
             try:

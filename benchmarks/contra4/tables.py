@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.base import Estimate, Figures, Record, Table
 from benchmarks.base import Cell as TableCell
+from benchmarks.base import Estimate, Figures, Record, Table
 from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
 from benchmarks.contra4.meteor import LABEL, meteor
 from benchmarks.contra4.tally import Cell, by_judge, officially, tally
