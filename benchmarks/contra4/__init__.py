@@ -49,7 +49,8 @@ class Contra4(Benchmark):
         from benchmarks.contra4.sample import Sample
 
         self.check(build, prompt_set)
-        return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set))
+        rendered = bool(build.manifest["options"]["rendered"])
+        return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, rendered=rendered))
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"

@@ -79,8 +79,9 @@ _EXAMPLES: tuple[tuple[tuple[str, ...], str, str], ...] = (
 )
 
 _REFUSED = re.compile(
-    r"\b(?:words?|text|verb|noun|descri|question|sentenc|detail|visual|image|video|audio|sound"
-    r"|hear(?:s|d|ing)?\b|3d|point cloud|caption|more elements|most elements|more objects|more people|most objects|more colou?rs|more than one|similar|rating|score)",
+    r"\b(?:words?|text|verb|noun|descri|question|sentenc|detail|visual|image|video|audio|sound|hear(?:s|d|ing)?\b|3d|point cloud"
+    r"|caption|more elements|most elements|more objects|more people|most objects|more colou?rs|more than one|similar|rating"
+    r"|score)",
     re.IGNORECASE,
 )
 _GENERATED = re.compile(r"\A(?:generated\s+)?question\s*:\s*", re.IGNORECASE)

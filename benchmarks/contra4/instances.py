@@ -14,11 +14,14 @@ PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "m
 """References from which caption quality is computed: one of each a scene, in their order."""
 
 
-def instances(sample: Sample, prompt_set: str) -> Iterator[Instance]:
-    """An instance for each condition for which every scene has what is shown there, in the order of the conditions."""
+def instances(sample: Sample, prompt_set: str, *, rendered: bool) -> Iterator[Instance]:
+    """An instance for each condition for which every scene has what is shown there, in the order of the conditions.
+
+    ``rendered`` is whether the build was asked for pictures; a sample without 3D and video is then asked as in "media".
+    """
     for condition in CONDITIONS:
         shown = _shown(sample, condition)
-        if all(shown):
+        if all(shown) and (rendered or condition != "rendered"):
             yield _instance(sample, condition, shown, prompt_set)
 
 
