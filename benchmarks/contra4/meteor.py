@@ -79,8 +79,8 @@ class _State:
     passed: frozenset[int] = frozenset()
 
     @property
-    def rank(self) -> tuple[int, int, tuple[Pair, ...]]:
-        return self.crossed, -self.joined, self.pairs
+    def rank(self) -> tuple[int, int, int, tuple[Pair, ...]]:
+        return self.crossed, -self.joined, sum(abs(i - j) for i, j in self.pairs), self.pairs
 
 
 def _stage(said: dict[int, str], meant: dict[int, str], before: Sequence[Pair]) -> list[Pair]:
