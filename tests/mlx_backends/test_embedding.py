@@ -31,5 +31,5 @@ def test_a_model_that_is_none_is_told_in_a_sentence(tmp_path: Path) -> None:
         load_embedder(str(tmp_path / "nowhere"))
     build_tiny_lm(tmp_path / "tiny", ["a dog"], quantise=False)
     (tmp_path / "tiny" / "tokenizer.json").write_text("{}")
-    with pytest.raises(ModelError, match="tiny cannot embed texts: .*; name an embedding model"):
+    with pytest.raises(ModelError, match=r"tiny cannot embed texts: .*; name an embedding model"):
         load_embedder(str(tmp_path / "tiny"))
