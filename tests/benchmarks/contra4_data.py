@@ -42,7 +42,7 @@ def row(
     }
 
 
-PLAIN = [
+PLAIN: list[tuple[str, str, str | int, str]] = [
     ("image", "coco_val", 139, "A room with a chair"),
     ("audio", "clotho", "bark.wav", "A dog barks twice"),
     ("pc", "pointllm", "abc", "A white teapot"),
@@ -69,7 +69,7 @@ def mixed_rows(folder: Path) -> Path:
 
     said = {each["image_id"]: each["caption"] for each in _annotations()}
     pictures = sorted((COCO / "val2017").glob("*.jpg"))
-    material = {
+    material: dict[str, list[Any]] = {
         "audio": [
             ("audio", "audio", Path(each["file"]).name, f"The sound of {each['label'].lower()}") for each in labels
         ],
