@@ -55,7 +55,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
 
     def table(name: str, title: str, columns: _Columns, cell: Cell, *notes: str) -> Table:
         rows = _rows(runs, judge, columns, cell, resamples, seed)
-        return Table(name, title, tuple(columns), tuple(rows), (*notes, _COUNTED, _INTERVALS), percent=True)
+        return Table(name, title, tuple(columns), tuple(rows), (*notes, _COUNTED, _INTERVALS))
 
     repeated = len(
         {r.instance.group for records in runs.values() for r in records if _combination(r) not in COMBINATIONS}
@@ -128,7 +128,7 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
         if pairs:
             rows.append(
                 (
-                    f"{run} / METEOR",
+                    run,
                     tuple(_mean(sorted(pairs), modality, resamples, seed) for modality in CAPTIONED.values()),
                 )
             )
@@ -136,7 +136,7 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
         f"{LABEL}: without WordNet's synonyms, which the paper's has, so that ours is at most as high. The captions are those of "
         "the build's captioners; every medium counts once, beside the data set's caption. Intervals: 95%, bootstrap over media.",
     )
-    return Table("captions", "Predicted captions (Table 6)", tuple(CAPTIONED), tuple(rows), notes, judges=())
+    return Table("captions", "METEOR of predicted captions (Table 6)", tuple(CAPTIONED), tuple(rows), notes, judges=())
 
 
 def _mean(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed: int) -> Estimate:

@@ -46,6 +46,7 @@ def test_real_mixed_rows_are_asked_by_their_captions(tmp_path: Path) -> None:
     assert [each["cells"]["audio+3d"]["n"] for each in tables["combinations"]["rows"]] == [3, 3]
 
 
+@pytest.mark.slow
 def test_a_model_describes_pictures_and_answers_by_captions(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     build_tiny_vlm(tmp_path / "tiny", TEXTS, quantise=False)
