@@ -268,7 +268,22 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
 @click.option("--per-stratum", type=int, default=250, show_default=True, help="The target of examples a conflict type.")
 @click.option("--replace", is_flag=True, help="Replace another build in the folder.")
 @click.option("--writer", metavar="MODEL", help="The model that writes, where a construction needs one.")
-@click.option("--checker", metavar="MODEL", help="The model that checks what was written; default: the writer.")
+@click.option(
+    "--checker",
+    "checkers",
+    multiple=True,
+    metavar="MODEL",
+    help="The model that checks what was written; default: the writer. Repeatable where several check.",
+)
+@click.option(
+    "--captioner",
+    "captioners",
+    multiple=True,
+    metavar="MODALITY=MODEL",
+    help="The model that describes audio, image, video or 3d (contra4). Repeatable.",
+)
+@click.option("--embedder", metavar="MODEL", help="The model that says which captions are near; default: their words.")
+@click.option("--rendered", is_flag=True, help="Make pictures of 3D models and videos, for models that see only those.")
 @api
 @force
 @as_json

@@ -333,6 +333,8 @@ class Benchmark(ABC):
     """Which of the prompt sets the paper's rows were asked with."""
     paper_decoding: str = "not told"
     """How the paper's rows were decoded."""
+    most_checkers: int | None = 1
+    """How many models may check what its construction writes; None: any number."""
     counts_flags: bool = False
     """Whether its tables count every label of an answer that fits (``Verdict.flags``), not one an answer."""
     default_conditions: tuple[str, ...] = ()
@@ -453,6 +455,7 @@ _BENCHMARKS = {
     "mmkc-bench": "benchmarks.mmkc_bench:MMKCBench",
     "pope": "benchmarks.pope:Pope",
     "crosscheck-bench": "benchmarks.crosscheck_bench:CrossCheckBench",
+    "contra4": "benchmarks.contra4:Contra4",
 }
 
 

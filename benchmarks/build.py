@@ -19,25 +19,30 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from benchmarks.asking import TextModel
-from benchmarks.base import Media, canonical_json, digest
+from benchmarks.asking import Embedder, TextModel
+from benchmarks.base import Media, Modality, canonical_json, digest
 from benchmarks.errors import SourceError
 
 FORMAT = 1
+
+Renderer = Callable[[bytes, str, Modality], Sequence[bytes]]
+"""The pictures (PNG) of a 3D model or a video, from its bytes, suffix and modality. Raises MediaError."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
     """What a build is asked for: its seed, the target of examples a stratum, and whether to replace another one.
 
-    ``writer`` is the model a construction lets write, ``checker`` the one that checks what was written.
+    ``writer`` is the model a construction lets write, ``checker`` the one that checks what was written, ``checkers`` all of
+    them. ``captioners`` describe media, by modality, ``embedder`` says which texts are near. ``render`` makes pictures of
+    3D models and videos; None where none are asked for.
     """
 
     seed: int = 0
@@ -45,6 +50,10 @@ class BuildOptions:
     replace: bool = False
     writer: TextModel | None = None
     checker: TextModel | None = None
+    checkers: tuple[TextModel, ...] = ()
+    captioners: Mapping[str, TextModel] = field(default_factory=dict)
+    embedder: Embedder | None = None
+    render: Renderer | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +101,11 @@ class Build:
         return self.path / "media" / media.name
 
 
+def under_way(out: Path) -> Path:
+    """The folder in which a build is written before it is put in place as ``out``."""
+    return out.parent / f".{out.name}.building"
+
+
 class BuildWriter:
     """Writes a build beside ``out`` and puts it in place by one rename in :meth:`finish`.
 
@@ -101,7 +115,7 @@ class BuildWriter:
 
     def __init__(self, out: Path) -> None:
         self.out = out
-        self._folder = out.parent / f".{out.name}.building"
+        self._folder = under_way(out)
         self._media: set[str] = set()
         self._rows = 0
         self._hash = hashlib.sha256()

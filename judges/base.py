@@ -61,6 +61,8 @@ _JUDGES = {
     "own-answer": "judges.own_answer:OwnAnswer",
     "extracted": "judges.exact:Extracted",
     "printed": "judges.exact:Printed",
+    "choice": "judges.scene:Chosen",
+    "official": "judges.scene:Official",
 }
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace as replace_terms
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,11 +17,10 @@ from app.locks import FileLock
 from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
-from benchmarks.asking import TextModel
+from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
-from benchmarks.build import Build, BuildOptions
+from benchmarks.build import Build, BuildOptions, Renderer, under_way
 from benchmarks.errors import SpecError, StoreError
-from mlx_backends.base import no_media
 from mlx_backends.terms import Terms
 
 
@@ -35,16 +35,23 @@ def build(
     replace: bool,
     as_json: bool,
     writer: str | None = None,
-    checker: str | None = None,
+    checkers: Sequence[str] = (),
+    captioners: Sequence[str] = (),
+    embedder: str | None = None,
+    rendered: bool = False,
     api: Mapping[str, Any] = MappingProxyType({}),
     force: bool = False,
 ) -> None:
     """Construct a benchmark and say what came of it.
 
-    ``writer`` and ``checker`` are the models of a construction that needs some; what they reply is kept in the workspace,
-    so that building again after an interrupt asks only what is left.
+    ``writer`` and ``checkers`` are the models of a construction that needs some, ``captioners`` describe media, each
+    "MODALITY=MODEL"; what they reply is kept in the workspace, so that building again after an interrupt asks only what is left.
     """
     benchmark = get_benchmark(name)
+    most = benchmark.most_checkers
+    if most is not None and len(set(checkers)) > most:
+        raise SpecError(f"{name} is checked by one model; name --checker once.")
+    describers = dict(_captioner(text) for text in captioners)
     if per_stratum < 1:
         raise SpecError("--per-stratum must be at least 1.")
     if not sources:
@@ -57,8 +64,8 @@ def build(
         terms = replace_terms(terms, scope=str(folder))
         leased: list[FileLock] = []
         models = {
-            name: _text_model(stack, workspace, name, terms, force, leased)
-            for name in dict.fromkeys((writer, checker))
+            name: _text_model(stack, workspace, name, terms, force, leased, folder)
+            for name in dict.fromkeys((writer, *checkers, *describers.values()))
             if name
         }
         options = BuildOptions(
@@ -66,7 +73,11 @@ def build(
             per_stratum=per_stratum,
             replace=replace,
             writer=models[writer] if writer else None,
-            checker=models[checker] if checker else None,
+            checker=models[checkers[0]] if checkers else None,
+            checkers=tuple(models[name] for name in dict.fromkeys(checkers)),
+            captioners={modality: models[name] for modality, name in describers.items()},
+            embedder=_embedder(stack, embedder, force, leased) if embedder else None,
+            render=_renderer() if rendered else None,
         )
         try:
             made = benchmark.build(pairs, folder, options)
@@ -94,12 +105,50 @@ def training(
     print(f"wrote {clean(str(folder))}: {', '.join(f'{count} rows for {part}' for part, count in rows.items())}")
 
 
-def _text_model(
-    stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool, leased: list[FileLock]
-) -> TextModel:
-    """The model called ``name``, loaded until ``stack`` ends; those of this machine hold the device meanwhile, together."""
-    from app.engine.asking import Asked
+def _captioner(text: str) -> tuple[str, str]:
+    modality, equals, model = text.partition("=")
+    known = {"audio": "audio", "image": "image", "video": "video", "3d": "point_cloud", "point_cloud": "point_cloud"}
+    if not equals or not model or modality.lower() not in known:
+        raise SpecError(f"--captioner is MODALITY=MODEL, with one of audio, image, video and 3d; not {text!r}.")
+    return known[modality.lower()], model
+
+
+def _hold_device(stack: ExitStack, leased: list[FileLock]) -> None:
+    """Holds this machine's device until ``stack`` ends, once for all that is loaded."""
     from app.engine.lease import acquire_device
+
+    if leased:
+        return
+    lease = acquire_device(
+        "rashomon build", waiting=lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr), stop=bool
+    )
+    if lease is not None:
+        leased.append(lease)
+        stack.callback(lease.release)
+
+
+def _renderer() -> Renderer:
+    made: Renderer | None = getattr(import_module("benchmarks.media"), "pictures", None)
+    if made is None:
+        raise SpecError("this version makes no pictures of 3D models and videos; build without --rendered.")
+    return made
+
+
+def _embedder(stack: ExitStack, name: str, force: bool, leased: list[FileLock]) -> Embedder:
+    from mlx_backends.embedding import load_embedder
+
+    _hold_device(stack, leased)
+    return load_embedder(name, force=force)
+
+
+def _text_model(
+    stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool, leased: list[FileLock], out: Path
+) -> TextModel:
+    """The model called ``name``, loaded until ``stack`` ends; those of this machine hold the device meanwhile, together.
+
+    It finds the media of the build that is under way for ``out``.
+    """
+    from app.engine.asking import Asked
     from mlx_backends.registry import describe, load_backend
     from mlx_backends.replies import ReplyCache
 
@@ -107,14 +156,10 @@ def _text_model(
     if describe(name).engine in ("policy", "imported"):
         raise SpecError(f"{name} cannot write, it reads nothing; name a model.")
     workspace.make()
-    if describe(name).needs_device and not leased:
-        lease = acquire_device(
-            "rashomon build", waiting=lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr), stop=bool
-        )
-        if lease is not None:
-            leased.append(lease)
-            stack.callback(lease.release)
-    backend = load_backend(name, no_media, force=force, terms=terms)
+    if describe(name).needs_device:
+        _hold_device(stack, leased)
+    media = under_way(out) / "media"
+    backend = load_backend(name, lambda medium: media / medium.name, force=force, terms=terms)
     stack.callback(backend.close)
     return Asked(backend, None if backend.info.device == "remote" else ReplyCache(workspace.replies))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from benchmarks.clash.terms import CONFLICT, IMAGE, TEXT
+from benchmarks.porter import stem
 from judges.matching.found import Found, References, by_words
-from judges.matching.porter import stem
 
 _CONFLICT_WORDS = ("conflict", "contradict")
 _ARTICLES = frozenset({"the", "a", "an"})

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from benchmarks.base import Generation, Instance, Record, Verdict
 from benchmarks.clash.terms import CONFLICT_OPTION, LABELS
+from benchmarks.porter import stem
 from judges.base import get_judge
 from judges.matching import Relaxed, Strict
-from judges.matching.porter import stem
 from judges.matching.words import normalise
 
 OFFICIAL = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash" / "official"

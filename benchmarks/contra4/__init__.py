@@ -1,0 +1,65 @@
+"""Contra4: contrastive reasoning across audio, video, image and 3D (anonymous ACL submission)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.base import Benchmark, Decoding, Figures, Instance, Record, Source, Table
+from benchmarks.build import Build, BuildOptions
+from benchmarks.contra4.prompts import PROMPT_SETS
+from benchmarks.contra4.source import MEDIA
+from benchmarks.contra4.terms import CONDITIONS, LABELS
+
+__all__ = ["Contra4"]
+
+
+class Contra4(Benchmark):
+    """Which of two to four scenes in different modalities answers a question."""
+
+    name = "contra4"
+    title = "Contra4: contrastive cross-modal reasoning in audio, video, image and 3D"
+    paper = "Contra4: Evaluating Contrastive Cross-Modal Reasoning in Audio, Video, Image, and 3D"
+    conditions = CONDITIONS
+    labels = LABELS
+    prompt_sets = PROMPT_SETS
+    sources = (
+        Source("published", "the published test.json and val.json, or rows of your own in their layout"),
+        Source("captioned", "captioned media, from which questions are constructed"),
+        Source("checks", "a filled-in checks.csv of a construction, for its tables 1, 5 and 7"),
+        *(Source(name, what) for name, (_, what) in MEDIA.items()),
+    )
+    stratum = "kind"
+    judges = ("choice", "official")
+    paper_rows = "its test rows, of which 2,335 are published; Gemini's without 3D"
+    paper_judge = "the published evaluation (official)"
+    paper_prompts = "each model's own; the caption baseline's and Gemini's are official"
+    most_checkers = None
+    default_conditions = ("media",)
+    decoding = Decoding(max_tokens=64)
+
+    def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
+        from benchmarks.contra4.building import build
+
+        return build(sources, out, options)
+
+    def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
+        from benchmarks.contra4.instances import instances
+        from benchmarks.contra4.sample import Sample
+
+        self.check(build, prompt_set)
+        rendered = bool(build.manifest["options"]["rendered"])
+        return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, rendered=rendered))
+
+    def correct(self, condition: str, label: str) -> bool:
+        return label == "CORRECT"
+
+    def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
+        from benchmarks.contra4.tables import tables
+
+        return tables(runs, judge, resamples=resamples, seed=seed)
+
+    def figures(self) -> Figures:
+        from benchmarks.contra4.tables import figures
+
+        return figures()

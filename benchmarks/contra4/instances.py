@@ -1,0 +1,73 @@
+"""A sample under the conditions that it can be asked under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.base import Instance
+from benchmarks.contra4 import prompts
+from benchmarks.contra4.prompts import Shown
+from benchmarks.contra4.sample import Sample
+from benchmarks.contra4.terms import CONDITIONS
+
+PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "modalities"
+"""References from which caption quality is computed: one of each a scene, in their order."""
+
+
+def instances(sample: Sample, prompt_set: str, *, rendered: bool) -> Iterator[Instance]:
+    """An instance for each condition for which every scene has what is shown there, in the order of the conditions.
+
+    ``rendered`` is whether the build was asked for pictures; a sample without 3D and video is then asked as in "media".
+    """
+    for condition in CONDITIONS:
+        shown = _shown(sample, condition)
+        if all(shown) and (rendered or condition != "rendered"):
+            yield _instance(sample, condition, shown, prompt_set)
+
+
+def _shown(sample: Sample, condition: str) -> Sequence[Shown]:
+    match condition:
+        case "media":
+            return [(scene.media,) if scene.media else () for scene in sample.scenes]
+        case "rendered":
+            return [scene.shown for scene in sample.scenes]
+        case "captions":
+            return [scene.predicted for scene in sample.scenes]
+    return [scene.caption for scene in sample.scenes]
+
+
+def _instance(sample: Sample, condition: str, shown: Sequence[Shown], prompt_set: str) -> Instance:
+    letters = sample.letters
+    references = {"answer": (letters[sample.answer],), "gold": (sample.gold,), "options": tuple(letters)}
+    if condition == "captions":
+        references |= {
+            PREDICTED: tuple(scene.predicted for scene in sample.scenes),
+            GOLD_CAPTIONS: tuple(scene.caption for scene in sample.scenes),
+            MODALITIES: tuple(scene.modality for scene in sample.scenes),
+        }
+    return Instance(
+        id=f"{sample.id}/{condition}",
+        group=sample.id,
+        condition=condition,
+        question=sample.question,
+        parts=prompts.parts(sample.question, shown, prompt_set),
+        references=references,
+        strata=strata(sample),
+    )
+
+
+def strata(sample: Sample) -> dict[str, str]:
+    """``size`` (scenes), ``negatives``, ``modalities`` (the combination), ``category``, ``split``, ``source``, ``kind``.
+
+    ``kind`` is size and negatives together, by which subsets are stratified.
+    """
+    size = str(len(sample.scenes))
+    return {
+        "kind": f"{size}-{sample.negatives}",
+        "size": size,
+        "negatives": sample.negatives,
+        "modalities": sample.modalities,
+        "category": sample.category,
+        "split": sample.split or sample.source,
+        "source": sample.source,
+    }

@@ -1,0 +1,69 @@
+"""The prompts: the published code's for answering, and the one that the paper prints (Appendix C, step 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from benchmarks.base import Media, Modality, Part, Text
+from benchmarks.contra4.terms import LETTERS
+
+PROMPT_SETS: Mapping[str, str] = {
+    "official": "the published code's: its Gemini script's for media, its caption baseline's for captions",
+    "paper": "the one prompt for choosing that the paper prints (Appendix C, step 4), for media and captions alike",
+}
+
+SELECT = (
+    "Select which of the scenes best answers the question. Respond with brevity, and only include your choice in the "
+    "response."
+)
+"""Appendix C, step 4."""
+
+DESCRIBE: Mapping[Modality, str] = {
+    "image": "Describe the image",
+    "audio": "Describe the audio",
+    "point_cloud": "Describe the 3d model",
+    "video": "Describe this set of frames. Consider the frames to be a part of the same video.",
+}
+"""Appendix H."""
+
+Shown = Sequence[Media] | str
+"""A scene as it is put: media, or a caption."""
+
+
+def parts(question: str, scenes: Sequence[Shown], prompt_set: str) -> tuple[Part, ...]:
+    """The prompt for a question about scenes that are all media, or all captions."""
+    if prompt_set == "paper":
+        return _joined(paper(question, scenes))
+    captions = [scene for scene in scenes if isinstance(scene, str)]
+    if len(captions) == len(scenes):
+        return (Text(_caption_baseline(question, captions)),)
+    made: list[Part | str] = []
+    for letter, scene in zip(LETTERS, scenes, strict=False):
+        made += [f"Scene {letter}: ", *scene]
+    choices = ", ".join(f"Scene {letter}" for letter in LETTERS[: len(scenes)])
+    return _joined([*made, f"{question} Choose from: {choices}\nAnswer:"])
+
+
+def paper(question: str, scenes: Sequence[Shown]) -> list[Part | str]:
+    """Appendix C, step 4: what the models of the round-trip consistency are asked."""
+    made: list[Part | str] = [f"{SELECT}\nQuestion: {question}\nChoices:\n"]
+    for letter, scene in zip(LETTERS, scenes, strict=False):
+        made += [f"Scene {letter}. ", *([scene] if isinstance(scene, str) else scene), "\n"]
+    return [*made, "Answer:"]
+
+
+def _caption_baseline(question: str, captions: Sequence[str]) -> str:
+    options = ", ".join(f"Option {letter}: {caption}" for letter, caption in zip(LETTERS, captions, strict=False))
+    return f"Answer the question {question} by selecting one of the following options: {options}. Answer: Option"
+
+
+def _joined(pieces: Sequence[Part | str]) -> tuple[Part, ...]:
+    """The pieces with neighbouring texts as one."""
+    made: list[Part] = []
+    for piece in pieces:
+        part = Text(piece) if isinstance(piece, str) else piece
+        if made and isinstance(part, Text) and isinstance(made[-1], Text):
+            made[-1] = Text(made[-1].text + part.text)
+        else:
+            made.append(part)
+    return tuple(made)

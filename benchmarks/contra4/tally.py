@@ -1,0 +1,101 @@
+"""Records counted: which answers are right, by condition and by a cell of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.answers import visible_answer
+from benchmarks.base import Estimate, Outcome, Record
+from benchmarks.contra4.reading import contains
+from benchmarks.contra4.terms import CONDITIONS
+from benchmarks.failures import OUTCOMES
+from benchmarks.statistics import estimate, ratio, resample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Read = Callable[[Record], tuple[Outcome, bool]]
+"""What becomes of a record, and whether its answer is right."""
+
+Cell = Callable[[Record], str | None]
+"""The cell of a table that a record belongs to; None: none of them."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One run as it is read.
+
+    ``counts`` has shape (samples, conditions, cells, 2): answers that are right, and answers. Labelled and unparsed answers
+    are counted, an unparsed one as not right, as the paper's accuracy counts it. ``outcomes`` counts the records by
+    ``failures.OUTCOMES``, shape (conditions, outcomes).
+    """
+
+    cells: tuple[str, ...]
+    counts: NDArray[np.int64]
+    outcomes: NDArray[np.int64]
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """Those that anything was asked under."""
+        return tuple(name for i, name in enumerate(CONDITIONS) if self.outcomes[i].any())
+
+    def accuracies(
+        self, condition: str, columns: Sequence[Sequence[str]], resamples: int, seed: int
+    ) -> tuple[Estimate, ...]:
+        """The share of right answers over each column's cells together, with its interval by the bootstrap over samples."""
+        at = CONDITIONS.index(condition)
+        places = [[self.cells.index(cell) for cell in cells] for cells in columns]
+        counted = np.stack([self.counts[:, at, place].sum(1) for place in places], 1)
+        drawn = resample(counted[counted[..., 1].any(1)], resamples, seed)
+        totals = counted.sum(0).astype(np.float64)
+        return tuple(
+            estimate(
+                float(ratio(totals[i, 0], totals[i, 1])),
+                ratio(drawn[:, i, 0], drawn[:, i, 1]),
+                int(totals[i, 1]),
+                reason="no such question is answered",
+            )
+            for i in range(len(columns))
+        )
+
+
+def tally(records: Sequence[Record], cells: tuple[str, ...], cell: Cell, read: Read) -> Tally:
+    """``records`` counted by ``read``; those of an unknown condition are left out, as are those of no cell from ``counts``."""
+    known = [record for record in records if record.instance.condition in CONDITIONS]
+    groups = {group: i for i, group in enumerate(dict.fromkeys(record.instance.group for record in known))}
+    counts = np.zeros((len(groups), len(CONDITIONS), len(cells), 2), dtype=np.int64)
+    outcomes = np.zeros((len(CONDITIONS), len(OUTCOMES)), dtype=np.int64)
+    at = {name: i for i, name in enumerate(cells)}
+    for record in known:
+        condition = CONDITIONS.index(record.instance.condition)
+        outcome, right = read(record)
+        outcomes[condition, OUTCOMES.index(outcome)] += 1
+        place = at.get(cell(record) or "")
+        if place is not None and outcome in ("labelled", "unparsed"):
+            counts[groups[record.instance.group], condition, place] += (right, 1)
+    return Tally(cells, counts, outcomes)
+
+
+def by_judge(judge: str) -> Read:
+    """As ``judge`` labels."""
+
+    def read(record: Record) -> tuple[Outcome, bool]:
+        outcome = record.outcome(judge)
+        return outcome, outcome == "labelled" and record.verdicts[judge].label == "CORRECT"
+
+    return read
+
+
+def officially(record: Record) -> tuple[Outcome, bool]:
+    """As the published evaluation counts, whoever judged."""
+    if record.answer is None:
+        return "pending", False
+    if record.answer.finish_reason == "error":
+        return "error", False
+    if not visible_answer(record.answer.text):
+        return "unparsed", False
+    return "labelled", contains(record.answer.text, (*record.instance.references.get("gold", ()), "")[0])

@@ -1,0 +1,104 @@
+"""Contra4 through the real command line: real mixed rows, a captioner, a construction by a model, an embedding model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
+from tests.app.test_batch import states
+from tests.benchmarks.contra4_data import PLAIN, mixed_rows, real_rows, row, write_source
+from tests.benchmarks.small_data import write_picture
+from tests.support.command import Rashomon
+
+TEXTS = [
+    "Answer the question Which scene is louder? by selecting one of the following options: Option A: a dog. Answer: Option"
+]
+
+
+@real_rows
+@pytest.mark.slow
+def test_real_mixed_rows_are_asked_by_their_captions(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=True)
+    told = json.loads(rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--json").stdout)
+    assert told["manifest"]["with_all_media"] == 33
+    asked = (
+        "--batch",
+        "--benchmark",
+        "contra4",
+        "--model",
+        tmp_path / "tiny",
+        "--max-tokens",
+        "4",
+        "--display",
+        "none",
+    )
+    rashomon.run(*asked, "--conditions", "gold-captions", "--name", "r", "--judge", "choice", "--judge", "official")
+    assert states(rashomon)["r"] == ("done", 33, 33)
+    shown = json.loads(rashomon.run("show", "r", "--json").stdout)
+    tables = {table["name"]: table for table in shown}
+    rows = [each["row"] for each in tables["main"]["rows"] if "(paper)" not in each["row"]]
+    assert rows == ["tiny / gold-captions", "tiny / gold-captions (official)"]
+    assert {each["cells"]["All / All"]["n"] for each in tables["main"]["rows"][:2]} == {33}
+    assert [each["cells"]["audio+3d"]["n"] for each in tables["combinations"]["rows"]] == [3, 3]
+
+
+@pytest.mark.slow
+def test_a_model_describes_pictures_and_answers_by_captions(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    build_tiny_vlm(tmp_path / "tiny", TEXTS, quantise=False)
+    pictures = [("image", "mine", f"{number}.png", f"A number, {number}") for number in range(4)]
+    rows = [row("one", pictures[:2]), row("two", pictures[1:], "C"), row("three", pictures, "D")]
+    folder = write_source(tmp_path / "rows", rows)
+    for _, source, name, _ in pictures:
+        write_picture(folder / source / str(name), int(str(name)[0]))
+    built = ("build", "contra4", "--source", folder, "--captioner", f"image={tmp_path / 'tiny'}")
+    manifest = json.loads(rashomon.run(*built, "--json").stdout)["manifest"]
+    assert manifest["captioners"] == {"Image": "tiny"}
+    captioned = manifest["captioned"]
+    asked = (
+        "--batch",
+        "--benchmark",
+        "contra4",
+        "--model",
+        tmp_path / "tiny",
+        "--max-tokens",
+        "4",
+        "--display",
+        "none",
+    )
+    rashomon.run(*asked, "--conditions", "media,captions", "--name", "r")
+    assert captioned == 3
+    assert states(rashomon)["r"] == ("done", 6, 6)
+    tables = {table["name"]: table for table in json.loads(rashomon.run("show", "r", "--json").stdout)}
+    assert tables["captions"]["rows"][0]["cells"]["Image"]["n"] == 4
+    again = json.loads(rashomon.run(*built, "--json").stdout)
+    assert again["manifest"] == manifest, "captions are kept, and the same"
+
+
+@real_rows
+@pytest.mark.slow
+def test_a_construction_by_real_models_from_the_command_line(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=False)
+    rows = [
+        row(f"r{n}", [("image", "mine", f"i{n}", f"A picture of {n}"), ("audio", "mine", f"a{n}", f"A sound of {n}")])
+        for n in (1, 2)
+    ]
+    place = write_source(tmp_path / "rows", rows)
+    built = ("build", "contra4", "--source", f"captioned={place}", "--per-stratum", "1", "--writer", tmp_path / "tiny")
+    told = rashomon.run(*built, "--embedder", tmp_path / "tiny", code=2).stderr
+    assert "passes PUF (8 times: question)" in told, "a model that has learnt nothing asks nothing that is a question"
+    assert "nowhere" in rashomon.run(*built, "--embedder", tmp_path / "nowhere", code=2).stderr
+
+
+def test_options_that_do_not_fit_are_told_in_a_sentence(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    source = write_source(tmp_path / "rows", [row("one", PLAIN[:2])])
+    told = rashomon.run("build", "contra4", "--source", source, "--captioner", "smell=x", code=2).stderr
+    assert "--captioner is MODALITY=MODEL" in told
+    told = rashomon.run("build", "clash", "--source", tmp_path, "--checker", "a", "--checker", "b", code=2).stderr
+    assert "clash is checked by one model; name --checker once." in told

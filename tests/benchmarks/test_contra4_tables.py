@@ -1,0 +1,165 @@
+"""Contra4's tables: figures worked out by hand, by the judge and officially; captions; the paper's rows beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from app.report.tables import published_rows
+from benchmarks.base import Estimate, Generation, Instance, Record, Table, get_benchmark
+from benchmarks.contra4.meteor import meteor
+from benchmarks.contra4.tables import CAPTIONED, MAIN, figures
+from benchmarks.contra4.terms import COMBINATIONS
+from judges.base import get_judge
+
+CONTRA4 = get_benchmark("contra4")
+CHOICE = get_judge("choice")
+
+
+def record(
+    number: int,
+    reply: str | None,
+    *,
+    size: int = 2,
+    negatives: str = "random",
+    modalities: str = "audio+image",
+    category: str = "Other",
+    condition: str = "media",
+    captions: Sequence[tuple[str, str, str]] = (),
+) -> Record:
+    """A question whose answer is A; ``captions`` are modality, predicted and gold."""
+    references = {"answer": ("A",), "gold": ("A",), "options": tuple("ABCD"[:size])}
+    if captions:
+        columns = list(zip(*captions, strict=True))
+        references |= dict(zip(("modalities", "predicted captions", "gold captions"), columns, strict=True))
+    strata = {"kind": f"{size}-{negatives}", "negatives": negatives, "modalities": modalities, "category": category}
+    instance = Instance(f"q{number}/{condition}", f"q{number}", condition, "Which?", (), references, strata)
+    if reply is None:
+        return Record(instance, (Generation(f"{instance.id}#0", "", "error", error="it broke"),))
+    asked = Record(instance, (Generation(f"{instance.id}#0", reply, "stop"),))
+    return Record(instance, asked.generations, {CHOICE.id: CHOICE.judge(asked)})
+
+
+def tables(*records: Record, judge: str = CHOICE.id) -> dict[str, Table]:
+    return {table.name: table for table in CONTRA4.tables({"m": records}, judge, resamples=200, seed=0)}
+
+
+def cell(table: Table, row: str, column: str) -> Estimate:
+    found = dict(table.rows)[row][table.columns.index(column)]
+    assert isinstance(found, Estimate)
+    return found
+
+
+def test_table_2_by_hand() -> None:
+    records = [
+        record(1, "Scene A"),
+        record(2, "Scene B"),
+        record(3, "Scene A", negatives="similar"),
+        record(4, "Scene A or B", negatives="similar"),  # no choice; officially right
+        record(5, "", size=3),
+        record(6, "Answer: it depends", size=3),  # no choice; officially right by the A of "Answer"
+        record(7, None, size=3),
+    ]
+    found = tables(*records)
+    main = found["main"]
+    assert main.columns == tuple(MAIN)
+    values = {column: cell(main, "m", column).value for column in main.columns}
+    assert values == {
+        "2 Modalities / Rand.": 0.5,
+        "2 Modalities / Sim.": 0.5,
+        "2 Modalities / All": 0.5,
+        "3 Modalities / Rand.": 0.0,
+        "3 Modalities / Sim.": None,
+        "3 Modalities / All": 0.0,
+        "4 Modalities / Rand.": None,
+        "4 Modalities / Sim.": None,
+        "4 Modalities / All": None,
+        "All / Rand.": 0.25,
+        "All / Sim.": 0.5,
+        "All / All": pytest.approx(2 / 6),
+    }
+    official = {column: cell(main, "m (official)", column).value for column in main.columns}
+    assert (official["2 Modalities / Sim."], official["3 Modalities / All"]) == (1.0, 0.5)
+    assert official["All / All"] == pytest.approx(4 / 6)
+    whole = cell(main, "m", "All / All")
+    assert whole.n == 6
+    assert whole.low is not None
+    assert whole.high is not None
+    assert 0 <= whole.low < 2 / 6 < whole.high <= 1
+    (failures,) = found["failures"].rows
+    assert failures == ("m / media", (6, 3, 3, 0, 1, 0, 0))
+
+
+def test_an_official_judge_has_one_row_a_run() -> None:
+    official = get_judge("official")
+    assert [row for row, _ in tables(record(1, "A"), judge=official.id)["main"].rows] == ["m (official)"]
+
+
+def test_combinations_and_categories() -> None:
+    records = [
+        record(1, "A", modalities="audio+image", category="Other"),
+        record(2, "B", modalities="3d+image", category="Threats, Risks & Safety"),
+        record(3, "A", modalities="3d+image", category="My own"),
+        record(4, "A", size=3, modalities="3d+image+image", category="Other"),
+    ]
+    found = tables(*records)
+    assert found["combinations"].columns == COMBINATIONS
+    assert len(COMBINATIONS) == 11
+    assert cell(found["combinations"], "m", "3d+image").value == 0.5
+    assert cell(found["combinations"], "m", "audio+video").value is None
+    assert found["combinations"].notes[0] == "Left out: 1 samples in which a modality occurs twice."
+    assert found["categories"].columns == ("Other", "Threats, Risks & Safety", "My own")
+    assert [cell(found["categories"], "m", name).n for name in found["categories"].columns] == [2, 1, 1]
+
+
+def test_each_condition_has_its_rows() -> None:
+    records = [record(1, "A"), record(1, "B", condition="gold-captions"), record(1, "A", condition="captions")]
+    rows = [row for row, _ in tables(*records)["main"].rows]
+    assert rows == [f"m{part}{how}" for part in ("", " / captions", " / gold-captions") for how in ("", " (official)")]
+
+
+def test_table_6_counts_every_medium_once() -> None:
+    dog = ("audio", "A dog barks", "A dog is barking")
+    records = [
+        record(1, "A", condition="captions", captions=[dog, ("image", "A red car", "A red car")]),
+        record(2, "A", condition="captions", captions=[dog, ("image", "Nothing", "Two men")]),
+    ]
+    found = tables(*records)["captions"]
+    assert found.columns == ("Image", "Video", "Audio", "3D") == tuple(CAPTIONED)
+    assert cell(found, "m", "Image").value == pytest.approx(meteor("A red car", "A red car") / 2)
+    assert cell(found, "m", "Audio").value == pytest.approx(meteor("A dog barks", "A dog is barking"))
+    assert (cell(found, "m", "Image").n, cell(found, "m", "Audio").n) == (2, 1)
+    assert cell(found, "m", "Video").reason == "no caption of it was predicted"
+    assert "METEOR (exact, stem)" in found.notes[0]
+    assert found.judges == ()
+    assert "captions" not in tables(record(1, "A"))
+
+
+def test_no_answers_are_no_figures() -> None:
+    found = tables(record(1, None))
+    assert cell(found["main"], "m", "All / All").reason == "no such question is answered"
+    assert tables()["main"].rows == ()
+
+
+def test_figures_for_correction_are_the_accuracies() -> None:
+    import numpy as np
+
+    counts = np.zeros((4, 2))
+    counts[0] = (3, 1)
+    assert figures().of["Accuracy, media"](counts) == 0.75
+    assert np.isnan(figures().of["Accuracy, captions"](counts))
+
+
+def test_the_papers_rows_stand_under_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = (
+        {"paper": "Contra4", "table": "Table 2", "row": "CREMA", "column": "2 Modalities / Rand.", "value": 0.71},
+        {"paper": "Contra4", "table": "Table 6", "row": "METEOR", "column": "Image", "value": 0.21},
+        {"paper": "Contra4", "table": "Table 1", "row": "PUF", "column": "Human Acc.", "value": 0.833},
+    )
+    monkeypatch.setattr("app.report.tables.published_cells", lambda benchmark: cells)
+    found = tables(record(1, "A"))
+    ((row, values),) = published_rows(found["main"], "contra4")
+    assert row == "CREMA (paper)"
+    assert values[0] == Estimate(0.71)
+    assert set(values[1:]) == {None}

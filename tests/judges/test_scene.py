@@ -1,0 +1,105 @@
+"""``choice`` and ``official``: which scene a reply chooses, and what the published evaluation makes of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.base import Generation, Instance, Record, Verdict
+from benchmarks.contra4.reading import choice
+from judges.base import get_judge
+
+
+def verdict(judge: str, reply: str, answer: str = "B", gold: str = "", options: str = "ABC") -> Verdict:
+    references = {"answer": (answer,), "gold": (gold or answer,), "options": tuple(options)}
+    instance = Instance("one/media", "one", "media", "Which scene is louder?", (), references)
+    return get_judge(judge).judge(Record(instance, (Generation("one/media#0", reply, "stop"),)))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Scene B",
+        "B",
+        "b.",
+        "(B)",
+        "**Scene B**",
+        "the second",
+        "The second scene.",
+        "Second scene",
+        "Option 2",
+        "2",
+        "B: the city",
+        "B because it is louder than A",
+        "Scene B. Scene B is louder than Scene A.",
+        "Scene B, since Scene A is calm and Scene C is a room",
+        "The answer is Scene B, not Scene A",
+        "Answer: B",
+        "The correct answer is:\n\nScene B",
+        "Scene A has trees, Scene B a city. Therefore the answer is B.",
+        "not Scene A but Scene B",
+        "A scene with a dog, so Scene B",
+        "I think scene b is it",
+        "First, I look at all of them. Scene B.",
+        "<think>Scene A? Or Scene C?</think>Scene B",
+    ],
+)
+def test_a_reply_that_chooses_one_scene(reply: str) -> None:
+    assert verdict("choice", reply).label == "CORRECT"
+    assert verdict("choice", reply, answer="C").label == "INCORRECT"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Scene A or Scene B",
+        "Scene A, Scene B",
+        "A, B",
+        "A or B",
+        "Answer: Scene A and Scene B",
+        "Scene A is calm. Scene B is loud.",
+        "The first one is calm, while the second one is not",
+        "Both scenes",
+        "According to the scenes, a red car",
+        "Answer",
+        "A red car",
+        "the scene a man is in",
+        "not Scene A",
+        "Scene D",
+        "None of them",
+        "Another one",
+        "",
+        "<think>Scene B",
+    ],
+)
+def test_a_hedge_or_no_choice_is_unparsed(reply: str) -> None:
+    found = verdict("choice", reply)
+    assert (found.status, found.label) == ("unparsed", None)
+    assert found.reason
+
+
+def test_official_is_whether_the_gold_string_stands_in_the_reply() -> None:
+    assert verdict("official", "Answer: it cannot be told", answer="A").label == "CORRECT"
+    assert verdict("official", "Scene A or Scene B", answer="A").label == "CORRECT"
+    assert verdict("official", "scene b").label == "INCORRECT"
+    # Validation rows are answered "Scene B": a letter alone is then never right.
+    assert verdict("official", "B", gold="Scene B").label == "INCORRECT"
+    assert verdict("official", "It is Scene B.", gold="Scene B").label == "CORRECT"
+    assert verdict("official", " ").status == "unparsed"
+
+
+@given(st.text(st.sampled_from("ABD abcscenothr1st.,:()[]*\n'’<>/"), max_size=60))
+def test_whatever_is_said_a_choice_is_an_option_with_its_reason(reply: str) -> None:
+    said, why = choice(reply, "ABC")
+    assert why
+    assert said is None or said in "ABC"
+
+
+def test_a_long_reply_takes_no_longer_than_it_must() -> None:
+    began = time.process_time()
+    for piece in ("Scene A not ", "((((", "the first ", "answer is answer is ", "not a b c "):
+        choice(piece * 20_000, "ABCD")
+    assert time.process_time() - began < 5
