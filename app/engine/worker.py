@@ -37,7 +37,7 @@ from judges.base import FunctionJudge, Judge, find_judge, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
-from mlx_backends.canary import chosen
+from mlx_backends.canary import Proof, chosen
 from mlx_backends.machine import machine
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.terms import Terms
@@ -171,20 +171,21 @@ class Worker:
                 with UnderWay(store.folder, width, engine) as under_way:
                     tried = {request.id for request in chosen([request for _, request in first])}
                     under_way.note([one for one in first if one[1].id in tried])
-                    self._prove(store, backend, [request for _, request in first])
-                self._note(store, "running")
+                    proof = self._prove(store, backend, [request for _, request in first])
+                self._note(store, "running", proof.lacks if proof else "")
             answer(None, width)
         finally:
             remark(store, backend)
 
-    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> None:
+    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> Proof | None:
         """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers."""
         if len(first) < ENOUGH_REQUESTS or not backend.info.needs_device:
-            return
+            return None
         self._note(store, "loading", "seeing whether it answers the same together as alone")
         if proof := backend.prove(first, self.stopped.is_set):
             found = {"at": time.time(), "model": backend.info.model, **asdict(proof)}
             store.change_meta("canary", lambda known: [*(known or []), found])
+        return proof
 
     def _judge_locally(self, name: str) -> None:
         for folder in self.job.runs:
