@@ -73,7 +73,7 @@ class Prefixes:
 
 
 def whole_only(cache: Cache) -> str:
-    """Why prefixes of a model with an empty ``cache`` like this one can be used again as a whole only; empty where in part too."""
+    """Why prefixes of a model with such an empty ``cache`` can be used again as a whole only; empty where in part too."""
     rigid = sorted({type(entry).__name__ for entry in cache if not entry.is_trimmable()})
     if rigid:
         return f"its cache cannot be cut back ({', '.join(rigid)})"

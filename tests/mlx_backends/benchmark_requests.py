@@ -11,6 +11,7 @@ from benchmarks.base import Decoding, Generation, Media, Message, Part, Request,
 from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend
 from tests.benchmarks.clash_data import published_folder, published_row
+from tests.benchmarks.mmkc_data import whole_folder
 from tests.support.charts import draw_sources
 
 
@@ -42,6 +43,11 @@ class Asked:
             return self._requests("clash", [("sugar-crepe", str(real))], groups)
         source = published_folder(self._folder / "clash-source", [published_row(n) for n in range(1, groups + 1)])
         return self._requests("clash", [("published", str(source))], groups)
+
+    def mmkc_bench(self, groups: int) -> list[Request]:
+        """The first examples of MMKC-Bench, each under all its settings and in both formats."""
+        source = whole_folder(self._folder / "mmkc-source", 1)
+        return self._requests("mmkc-bench", [("published", str(source))], groups)
 
     def mmkc(self, count: int) -> list[Request]:
         """Text, image, text, image, text, image: the images of an example in two orders, and one of them twice."""

@@ -131,7 +131,7 @@ def measured(backend: VLM, server: Server, requests: Sequence[Request], media: P
 
 
 def compare(name: str, backend: VLM, server: Server, asked: Sequence[Request], media: Place, rounds: int) -> None:
-    """Measure ``asked``, but for one more example at its end, in as many parts as there are ``rounds``; print what they come to."""
+    """Measure ``asked`` in as many parts as there are ``rounds``, its last example apart; print what they come to."""
     examples = list(dict.fromkeys(one.id.partition("/")[0] for one in asked))
     warm = [replace(one, decoding=ANSWER) for one in asked if one.id.startswith(f"{examples[-1]}/")][:2]
     asked = [one for one in asked if not one.id.startswith(f"{examples[-1]}/")]

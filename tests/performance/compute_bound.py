@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from mlx_backends import tiny
+from tests.support.fp32 import in_fp32
 
 IMAGE_PIXELS = 640 * 480
 VOCABULARY = 6008
@@ -15,9 +16,7 @@ VOCABULARY = 6008
 
 
 def build(folder: Path, texts: Iterable[str]) -> Path:
-    """A Qwen3-VL in fp32 whose tokenizer is trained on ``texts``: 300 tokens an image or a few more, and no answer ends by itself."""
-    import mlx.core as mx
-
+    """A Qwen3-VL in fp32, its tokenizer trained on ``texts``: 300 tokens an image or a few more; no answer ends by itself."""
     with patch.object(tiny, "_TEXT_TOKENS", VOCABULARY):
         tiny.build_tiny_vlm(folder, texts, quantise=False)
     config = json.loads((folder / "config.json").read_text())
@@ -43,11 +42,7 @@ def build(folder: Path, texts: Iterable[str]) -> Path:
     }
     tiny._json(folder / "config.json", config)
     tiny._weights(folder, config, seed=0)
-    weights = {
-        name: value.astype(mx.float32) for name, value in mx.load(str(folder / "model.safetensors")).items()
-    }  # a CPU computes bf16 many times as slowly
-    weights["lm_head.weight"][mx.array(ends)] = 0  # of thousands of logits, never the highest
-    mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "pt"})
+    in_fp32(folder, never=ends)  # a CPU computes bf16 many times as slowly
     path = folder / "preprocessor_config.json"
     size = {"shortest_edge": IMAGE_PIXELS, "longest_edge": IMAGE_PIXELS * 9 // 8}
     tiny._json(path, {**json.loads(path.read_text()), "size": size})

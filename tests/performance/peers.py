@@ -1,4 +1,4 @@
-"""What a user of mlx-vlm has without Rashomon: a loop around ``mlx_vlm.generate``, and ``mlx_vlm server`` with several clients."""
+"""What a user of mlx-vlm has without Rashomon: a loop around ``mlx_vlm.generate``, and ``mlx_vlm server``."""
 
 from __future__ import annotations
 
