@@ -15,16 +15,21 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
 
+import numpy as np
+
 from app.engine.order import adjacent
 from app.store.rows import Pending
 from benchmarks.base import Decoding, Instance, Request
-from mlx_backends.inputs import Inputs, distinct
+from mlx_backends.batching import END_TOKENS, Row, Rows
+from mlx_backends.inputs import Inputs, common, distinct
 from mlx_backends.registry import load_backend
 from mlx_backends.vlm import AHEAD, VLM
 from tests.benchmarks.clash_data import CLASH_DATA
@@ -55,54 +60,60 @@ class Round:
 def bound(backend: VLM, inputs: Sequence[Inputs], width: int) -> tuple[float, str]:
     """Seconds of perfect sharing, and what they are made of.
 
-    Each image once in the tower; the distinct tokens at what a token of a prompt costs that is read whole, by itself; and as
-    few steps of ``width`` rows as give all the tokens. Images, tokens and steps are measured here and now.
+    Each image once in the tower; every distinct token once, at what it costs at its place in a prompt, since later ones look
+    back further; and as few steps of ``width`` rows as give all the tokens. All of it is measured here and now.
     """
     import mlx.core as mx
     from mlx_vlm.models.cache import make_prompt_cache
 
     model = backend._model
+
+    def see(tensors: Mapping[str, Any]) -> None:
+        mx.eval(model.vision_tower(tensors["pixel_values"], tensors["image_grid_thw"]))
+
     images = {one.images[0]: one.tensors for one in inputs if len(one.images) == 1}
-    towers = [
-        _timed(lambda each=each: mx.eval(model.vision_tower(each["pixel_values"], each["image_grid_thw"])))[1]
-        for each in images.values()
-    ]
+    seeing = sum(_timed(partial(see, tensors))[1] for tensors in images.values())
+
     by_length = sorted((one for one in inputs if one.images), key=lambda one: len(one.content))
-    some = by_length[:: max(1, len(by_length) // 4)]
-    seconds, read, caches, deltas = 0.0, 0, [], []
-    for one in some:
-        tensors = one.tensors
+    places, seconds, caches, deltas = [], [], [], []
+    for one in by_length[:: max(1, len(by_length) // 4)]:
+        tensors, length = one.tensors, len(one.content)
         grid, mask = tensors["image_grid_thw"], tensors["attention_mask"]
         found = model.get_input_embeddings(one.ids, tensors["pixel_values"], image_grid_thw=grid, mask=mask).to_dict()
-        given = {name: value for name, value in found.items() if value is not None}
-        mx.eval(list(given.values()))
+        row = Row(one, 1, embedded={name: value for name, value in found.items() if value is not None})
+        mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
+        row.cache = make_prompt_cache(model.language_model)
+        rows = Rows(model, backend._processor, 1, share=False)
+        for start, end in ((0, length - END_TOKENS), (length - END_TOKENS, length)):
+            took = _timed(lambda row=row, rows=rows, end=end: deque(rows._advance(row, end), 0))[1]  # type: ignore[misc]
+            places.append([end - start, (end**2 - start**2) / 2])
+            seconds.append(took)
+        rows.close()
+        caches.append(row.cache)
+        deltas.append(row.embedded["rope_deltas"])
+    token, further = np.linalg.lstsq(np.array(places), np.array(seconds), rcond=None)[0]
+    seen: list[Any] = []
+    reading, count = 0.0, 0
+    for one in inputs:
+        start = max((common(one.content, other) for other in seen), default=0)
+        reading += token * (len(one.content) - start) + further * (len(one.content) ** 2 - start**2) / 2
+        count += len(one.content) - start
+        seen.append(one.content)
 
-        def prompt(ids: Any = one.ids, given: dict[str, Any] = given) -> list[Any]:
-            cache: list[Any] = make_prompt_cache(model.language_model)
-            model.language_model(ids, cache=cache, n_to_process=ids.shape[1], logits_to_keep=1, **given)
-            mx.eval([entry.state for entry in cache])
-            return cache
-
-        cache, took = _timed(prompt)
-        seconds, read = seconds + took, read + one.ids.shape[1]
-        caches.append(cache)
-        deltas.append(given["rope_deltas"])
     chosen = [number % len(caches) for number in range(width)]
-    rows = [type(layer[0]).merge(list(layer)) for layer in zip(*(caches[n] for n in chosen), strict=True)]
+    together = [type(layer[0]).merge(list(layer)) for layer in zip(*(caches[n] for n in chosen), strict=True)]
     tokens, delta = mx.zeros((width, 1), dtype=mx.int32), mx.concatenate([deltas[n] for n in chosen])
 
     def step() -> None:
-        mx.eval(model.language_model(tokens, cache=rows, rope_deltas=delta).logits[:, -1].argmax(-1))
+        mx.eval(model.language_model(tokens, cache=together, rope_deltas=delta).logits[:, -1].argmax(-1))
 
     each = median(_timed(step)[1] for _ in range(ANSWER.max_tokens))
-    token, count = seconds / read, distinct([one.content for one in inputs])
     steps = -(-len(inputs) // width) * ANSWER.max_tokens
-    parts = (sum(towers), count * token, steps * each)
     told = (
-        f"{len(towers)} images {parts[0]:.1f} s, {count} distinct tokens {parts[1]:.1f} s ({token * 1000:.2f} ms each), "
-        f"{steps} steps of {width} rows {parts[2]:.1f} s ({each * 1000:.1f} ms each)"
+        f"{len(images)} images {seeing:.1f} s, {count} distinct tokens {reading:.1f} s, "
+        f"{steps} steps of {width} rows {steps * each:.1f} s ({each * 1000:.1f} ms each)"
     )
-    return sum(parts), told
+    return seeing + reading + steps * each, told
 
 
 def measured(backend: VLM, server: Server, requests: Sequence[Request], media: Place) -> Round:

@@ -22,7 +22,7 @@ def in_fp32(folder: Path, never: Sequence[int] = ()) -> Path:
         for name, value in found.items()
     }
     if never:
-        weights["lm_head.weight"][mx.array(never)] = 0
+        weights["lm_head.weight"][mx.array(list(never))] = 0
     mx.eval(list(weights.values()))  # they are read from the file that is written over
     mx.save_safetensors(str(path), weights, metadata={"format": "pt"})
     config = json.loads((folder / "config.json").read_text())
