@@ -30,6 +30,9 @@ PIECE_TOKENS = 512
 END_TOKENS = 64
 """Ends of prompts that are not longer are read together; a longer one keeps the device busy by itself."""
 
+FILLED = 1.25
+"""Ends that are read together are filled up to no more than so many times their tokens: what is filled up is computed too."""
+
 _FEATURES, _MASK = "deepstack_visual_embeds", "visual_pos_masks"
 _KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", _FEATURES, _MASK})
 
@@ -161,11 +164,12 @@ class Rows:
                 row.failed = error
                 yield [row]
         ends = [row for row in begun if row.failed is None and row.read < row.last]
-        if len(ends) == 1:
-            yield from self._advance(ends[0], ends[0].last)
-        elif ends:
-            self._advance_together(ends)
-            yield ends
+        for alike in _alike(ends):
+            if len(alike) == 1:
+                yield from self._advance(alike[0], alike[0].last)
+            else:
+                self._advance_together(alike)
+                yield alike
         if self._prefixes is not None:
             for row in begun:
                 if row.failed is None:
@@ -280,6 +284,21 @@ class Rows:
         for row in rows:
             row.cache, row.embedded = [], {}
         return batch
+
+
+def _alike(ends: Sequence[Row]) -> list[list[Row]]:
+    """Rows in groups whose ends are nearly as long as each other, so that reading a group together fills up little."""
+    groups: list[list[Row]] = []
+    total = 0
+    for row in sorted(ends, key=lambda row: row.read - row.last):
+        length, longest = row.last - row.read, groups[-1][0].last - groups[-1][0].read if groups else 0
+        if groups and longest * (len(groups[-1]) + 1) <= FILLED * (total + length):
+            groups[-1].append(row)
+            total += length
+        else:
+            groups.append([row])
+            total = length
+    return groups
 
 
 def _merged(caches: Sequence[Cache]) -> Cache:

@@ -46,7 +46,7 @@ class Proof:
     """What the canary found: the ``way`` in which answers may be given, and why each better one may not (``failed``).
 
     ``noise`` is by how much padding alone moved one of the ten highest logits, at most; ``cases`` requests and ``tokens``
-    tokens were compared.
+    tokens were compared. ``lacks`` is what the model cannot have in that way, a sentence; it costs time and changes no answer.
     """
 
     way: str
@@ -54,6 +54,7 @@ class Proof:
     tokens: int = 0
     noise: float = 0.0
     failed: Mapping[str, str] = field(default_factory=dict)
+    lacks: str = ""
 
     def remarks(self, model: str) -> Sequence[str]:
         """What whoever reads what ``model`` said must know, a sentence each."""

@@ -72,6 +72,15 @@ class Prefixes:
         self._kept = []
 
 
+def whole_only(cache: Cache) -> str:
+    """Why prefixes of a model with such an empty ``cache`` can be used again as a whole only; empty where in part too."""
+    rigid = sorted({type(entry).__name__ for entry in cache if not entry.is_trimmable()})
+    if rigid:
+        return f"its cache cannot be cut back ({', '.join(rigid)})"
+    windows = sorted({int(entry.max_size) for entry in cache if getattr(entry, "max_size", None)})
+    return f"its cache cannot be cut back beyond {windows[0]} tokens (a sliding window)" if windows else ""
+
+
 def stops(content: Any, others: Iterable[Any], start: int) -> Sequence[int]:
     """Where on the way through ``content``, from ``start`` on, a copy is worth keeping for ``others``, in rising order."""
     shared = sorted(min(common(content, other), len(content) - 1) for other in others)

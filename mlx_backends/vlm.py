@@ -165,6 +165,8 @@ class VLM(Backend):
                 ways[BATCHED] = self._way(width, share=False)
             ways[SHARED] = self._way(1, share=True)
             self.proof = prove(cases, self._padded, ways)
+            if self.proof.way in (TOGETHER, SHARED):
+                self.proof = replace(self.proof, lacks=self._lacks())
             if self.proof.way != ALONE:
                 self._begin_together(1 if self.proof.way == SHARED else width, share=self.proof.way != BATCHED)
         return self.proof
@@ -249,6 +251,18 @@ class VLM(Backend):
             memory.device_info(),
             most=self.width,
             read_at_once=batching.END_TOKENS,
+        )
+
+    def _lacks(self) -> str:
+        """What this model cannot have of reading common beginnings once, in a sentence."""
+        from mlx_vlm.models.cache import make_prompt_cache
+
+        from mlx_backends.prefixes import whole_only
+
+        why = whole_only(make_prompt_cache(self._model.language_model))
+        return why and (
+            f"{self.info.model} uses a beginning again only as a whole, where requests known at the time part, and reads it "
+            f"once more where others do: {why}."
         )
 
     # --- what the canary compares --------------------------------------------------------------------

@@ -220,7 +220,8 @@ def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
                 print(clean(f"{each.name}: {calls} calls, {prompt} + {completion} tokens{kept}"))
             for death in deaths(store):
                 print(clean(f"{each.name}: {death.sentence()}"))
-            for remark in store.meta("remarks", []):
+            lacks = [proof["lacks"] for proof in store.meta("canary", []) if proof.get("lacks")]
+            for remark in dict.fromkeys([*store.meta("remarks", []), *lacks]):
                 print(clean(remark))
 
 

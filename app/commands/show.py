@@ -74,6 +74,8 @@ def _ways(folder: Path) -> Iterator[str]:
             yield f"{proof['model']} asked {proof['way']}: {compared}, where {noise}"
             for way, reason in proof["failed"].items():
                 yield f"not {way}: {reason}"
+            if proof.get("lacks"):
+                yield proof["lacks"]
 
 
 def _sample(folder: Path, instance: str) -> dict[str, Any]:

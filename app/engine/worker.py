@@ -40,7 +40,7 @@ from judges.base import FunctionJudge, Judge, find_judge, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
-from mlx_backends.canary import chosen
+from mlx_backends.canary import Proof, chosen
 from mlx_backends.machine import machine
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.terms import Terms
@@ -184,33 +184,33 @@ class Worker:
             self._note(store, "running")
             if alone := suspects(store):
                 answer(alone, 1)
-            proven = spec.exact
+            proof: Proof | None = None
+            tried = spec.exact or not backend.info.needs_device
             for part in chain(begin, parts):
-                if not proven:
+                if not tried:
                     first = first_requests(store, protocol, self.job.conditions, FIRST_REQUESTS, only=part)
                     with UnderWay(store.folder, width, engine) as under_way:
-                        tried = {request.id for request in chosen([request for _, request in first])}
-                        under_way.note([one for one in first if one[1].id in tried])
-                        proven = self._prove(store, backend, [request for _, request in first])
-                    self._note(store, "running")
+                        picked = {request.id for request in chosen([request for _, request in first])}
+                        under_way.note([one for one in first if one[1].id in picked])
+                        proof = self._prove(store, backend, [request for _, request in first])
+                    tried = len(first) >= ENOUGH_REQUESTS
+                    self._note(store, "running", proof.lacks if proof else "")
                 answer(part, width)
         finally:
             remark(store, backend)
 
-    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> bool:
+    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> Proof | None:
         """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers.
 
-        False where they are too few to find out.
+        None where they are too few to find out.
         """
-        if not backend.info.needs_device:
-            return True
-        if len(first) < ENOUGH_REQUESTS:
-            return False
+        if len(first) < ENOUGH_REQUESTS or not backend.info.needs_device:
+            return None
         self._note(store, "loading", "seeing whether it answers the same together as alone")
         if proof := backend.prove(first, self.stopped.is_set):
             found = {"at": time.time(), "model": backend.info.model, **asdict(proof)}
             store.change_meta("canary", lambda known: [*(known or []), found])
-        return True
+        return proof
 
     def _judge_locally(self, name: str) -> None:
         for folder in self.job.runs:

@@ -42,6 +42,7 @@ def test_what_the_canary_found_is_shown(tmp_path: Path) -> None:
         "tokens": 48,
         "noise": 0.0123,
         "failed": {"together": "token 3 of an answer was another one"},
+        "lacks": "what a \x1b[31mmodel cannot have",
     }
     with RunStore.open(rashomon.workspace / "runs" / "run") as store:
         store.set_meta("canary", [found])
@@ -51,3 +52,4 @@ def test_what_the_canary_found_is_shown(tmp_path: Path) -> None:
         "where padding moves a logit by 0.012"
     )
     assert told[2] == "  not together: token 3 of an answer was another one"
+    assert told[3] == "  what a \\x1b[31mmodel cannot have"

@@ -1,4 +1,4 @@
-"""Requests as the benchmarks make them: CMC-Bench on drawn charts, CLASH four ways, MMKC's and MM-CoT's shapes."""
+"""Requests as the benchmarks make them, on drawn pictures, or on the real charts and photographs where they are there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from benchmarks.base import Decoding, Generation, Media, Message, Part, Request,
 from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend
 from tests.benchmarks.clash_data import published_folder, published_row
+from tests.benchmarks.mmkc_data import whole_folder
 from tests.support.charts import draw_sources
 
 
@@ -25,8 +26,10 @@ class Asked:
         paths = [build.media_path(media) for build in self._builds]
         return next(path for path in paths if path.is_file())
 
-    def cmc_bench(self, groups: int) -> list[Request]:
-        """The first examples of CMC-Bench, each under all its conditions."""
+    def cmc_bench(self, groups: int, real: Path | None = None) -> list[Request]:
+        """The first examples of CMC-Bench, each under all its conditions; of ``real`` ChartQA, where that is given."""
+        if real is not None:
+            return self._requests("cmc-bench", [("chartqa", str(real))], groups)
         draw_sources(self._folder / "charts")
         sources = [
             ("chartqa", str(self._folder / "charts" / "chartqa")),
@@ -34,14 +37,21 @@ class Asked:
         ]
         return self._requests("cmc-bench", sources, groups)
 
-    def clash(self, groups: int) -> list[Request]:
-        """CLASH: both tasks on both captions."""
+    def clash(self, groups: int, real: Path | None = None) -> list[Request]:
+        """CLASH: both tasks on both captions; of ``real`` SugarCrepe beside its COCO photographs, where that is given."""
+        if real is not None:
+            return self._requests("clash", [("sugar-crepe", str(real))], groups)
         source = published_folder(self._folder / "clash-source", [published_row(n) for n in range(1, groups + 1)])
         return self._requests("clash", [("published", str(source))], groups)
 
+    def mmkc_bench(self, groups: int) -> list[Request]:
+        """The first examples of MMKC-Bench, each under all its settings and in both formats."""
+        source = whole_folder(self._folder / "mmkc-source", 1)
+        return self._requests("mmkc-bench", [("published", str(source))], groups)
+
     def mmkc(self, count: int) -> list[Request]:
         """Text, image, text, image, text, image: the images of an example in two orders, and one of them twice."""
-        images = list(dict.fromkeys(self._images()))
+        images = list(dict.fromkeys(part for part in self._parts() if isinstance(part, Media)))
         found = []
         for number in range(count):
             a, b, c = (images[(number + n) % len(images)] for n in range(3))
@@ -53,12 +63,17 @@ class Asked:
                 found.append(Request(f"mmkc-{number}-{name}", 0, (message,), _decoding(number)))
         return found
 
-    def _images(self) -> Iterator[Media]:
+    def texts(self) -> Iterator[str]:
+        """All the texts of the benchmarks that have been built."""
+        for part in self._parts():
+            if isinstance(part, Text):
+                yield part.text
+
+    def _parts(self) -> Iterator[Part]:
         for build in self._builds:
-            for instance in get_benchmark(build.benchmark).instances(
-                build, next(iter(get_benchmark(build.benchmark).prompt_sets))
-            ):
-                yield from (part for part in instance.parts if isinstance(part, Media))
+            benchmark = get_benchmark(build.benchmark)
+            for instance in benchmark.instances(build, next(iter(benchmark.prompt_sets))):
+                yield from instance.parts
 
     def _requests(self, name: str, sources: Sequence[tuple[str, str]], groups: int) -> list[Request]:
         benchmark = get_benchmark(name)

@@ -56,7 +56,7 @@ def run(backend: Backend, requests: Iterable[Request], seconds: float = 30) -> l
 
 def ended() -> None:
     """Wait until no thread of a closed backend is left."""
-    until = time.monotonic() + 3
+    until = time.monotonic() + 30
     while alive := [thread for thread in threading.enumerate() if thread.name == "rashomon-remote"]:
         assert time.monotonic() < until, alive
         time.sleep(0.01)

@@ -48,8 +48,8 @@ def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
 
 
 def test_with_a_third_of_all_calls_failing_every_request_ends_once_and_is_counted() -> None:
-    with FaultServer(lambda prompt, times: f"answer to {prompt}", faults(7, 0.3), hang=1.5) as server:
-        backend = endpoint(server, concurrency=16, timeout=0.4)
+    with FaultServer(lambda prompt, times: f"answer to {prompt}", faults(7, 0.3), hang=2.0) as server:
+        backend = endpoint(server, concurrency=16, timeout=0.9)  # a busy machine answers late too
         requests = [ask(number) for number in range(120)]
         done = run(backend, requests)
         backend.close()
@@ -335,7 +335,8 @@ def test_a_cancelled_request_yields_nothing_but_its_reply_is_kept(tmp_path: Path
         backend = endpoint(server, replies=tmp_path / "replies.sqlite", concurrency=1)
         backend.submit(ask(1))
         backend.submit(ask(2))
-        time.sleep(0.1)
+        while not server.requests:
+            time.sleep(0.01)
         backend.cancel("r1#0")
         backend.cancel("r2#0")
         backend.cancel("unknown")
@@ -346,17 +347,17 @@ def test_a_cancelled_request_yields_nothing_but_its_reply_is_kept(tmp_path: Path
 
 
 def test_closing_takes_no_time_and_what_is_under_way_is_kept(tmp_path: Path) -> None:
-    with FaultServer(latency=0.5) as server:
+    with FaultServer(latency=2.0) as server:
         backend = endpoint(server, replies=tmp_path / "replies.sqlite")
         backend.submit(ask(1))
         while not server.requests:
             time.sleep(0.01)
         began = time.monotonic()
         backend.close()
-        assert time.monotonic() - began < 0.1
+        assert time.monotonic() - began < 1.0, "it does not wait for the reply"
         with pytest.raises(RuntimeError, match="closed"):
             backend.submit(ask(2))
-        time.sleep(0.9)
+        ended()
         again = endpoint(server, replies=tmp_path / "replies.sqlite")
         assert one(again, ask(1)).calls == 0
         again.close()

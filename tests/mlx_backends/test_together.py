@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.base import Choice, Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.inputs import distinct
+from mlx_backends.prefixes import whole_only
 from mlx_backends.registry import load_backend
 from mlx_backends.tiny import build_tiny_vlm
 from mlx_backends.vlm import BATCHED, SHARED, TOGETHER, VLM
@@ -40,7 +41,7 @@ def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLM
 def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Asked, dict[str, list[Request]]]:
     where = Asked(tmp_path_factory.mktemp("asked"))
     sets = {"cmc-bench": where.cmc_bench(6), "clash": where.clash(6)}
-    return where, {**sets, "mmkc": where.mmkc(4)}
+    return where, {**sets, "mmkc-bench": where.mmkc_bench(6), "several images": where.mmkc(4)}
 
 
 @pytest.fixture(scope="module")
@@ -311,7 +312,7 @@ def test_the_same_image_at_another_size_is_another_one(alone: VLM, pictures: Pic
 # --- as little as there is to compute --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["cmc-bench", "clash"])
+@pytest.mark.parametrize("name", ["cmc-bench", "clash", "mmkc-bench"])
 def test_every_distinct_token_is_computed_about_once(
     name: str, questions: tuple[Asked, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
@@ -328,6 +329,30 @@ def test_every_distinct_token_is_computed_about_once(
     assert without > 1.3
     assert backend._model.vision_tower is encoder, "the model is as it was"
     backend.close()
+
+
+@pytest.mark.parametrize(("kind", "rigid"), [("qwen3_vl", ""), ("lfm2_vl", "cannot be cut back (ArraysCache)")])
+def test_a_model_whose_cache_cannot_be_cut_back_says_what_that_costs(
+    kind: str, rigid: str, pictures: Pictures, tmp_path: Path
+) -> None:
+    backend = loaded(kind, tmp_path / "model", pictures.path, width=2)
+    proof = backend.prove(varied(pictures, 3))
+    assert proof is not None
+    assert (proof.way, proof.failed) == (TOGETHER, {})
+    assert rigid in proof.lacks
+    assert bool(proof.lacks) == bool(rigid)
+    assert backend.remarks == (), "no answer is changed by it"
+    backend.close()
+
+
+def test_which_caches_can_be_used_again_in_part() -> None:
+    from mlx_vlm.models.cache import ArraysCache, KVCache, RotatingKVCache
+
+    assert whole_only([KVCache(), KVCache()]) == ""
+    assert whole_only([KVCache(), RotatingKVCache(max_size=512)]) == (
+        "its cache cannot be cut back beyond 512 tokens (a sliding window)"
+    )
+    assert "(ArraysCache)" in whole_only([RotatingKVCache(max_size=512), ArraysCache(2)])
 
 
 # --- what the canary is for ------------------------------------------------------------------------

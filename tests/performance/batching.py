@@ -1,180 +1,208 @@
-"""What answering together, with common beginnings read once, gains over the loop that a user of mlx-vlm would write.
+"""What answering together, with common beginnings read once, gains over what a user of mlx-vlm has without it.
 
-Run it by hand: ``python -m tests.performance.batching [EXAMPLES] [WIDTH]``. It builds a random Qwen3-VL of some seven million
-parameters, which keeps a CPU busy computing, and asks it the first EXAMPLES of CMC-Bench and of CLASH, four ways, with 300
-tokens an image and 32 tokens an answer. It prints ratios of times measured in the same run, and beside them what perfect sharing
-would give: the images, the distinct tokens and the decoding steps there are, at what one of each was measured to cost. It asserts
-nothing, and the ratios are this machine's: a CPU gains little by computing rows together, Metal more.
+Run it by hand, on a machine that does nothing else: ``python -m tests.performance.batching [EXAMPLES] [ROUNDS]``. It builds a
+random Qwen3-VL of seven million parameters, which keeps a CPU busy computing, and asks it EXAMPLES of CMC-Bench, and twice as
+many of CLASH, four ways, in each round, with 300 tokens an image and more and 32 tokens an answer; real charts and photographs
+where they lie beside the project. It prints the seconds of the loop around ``mlx_vlm.generate``, of ``mlx_vlm server`` with
+eight clients, and ours, and beside them what perfect sharing would give: the images, the distinct tokens and the decoding steps
+there are, at what each was measured to cost. It asserts nothing, and the ratios are this machine's: a CPU gains little by
+computing rows together, Metal more.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
+
+import numpy as np
 
 from app.engine.order import adjacent
 from app.store.rows import Pending
-from benchmarks.base import Decoding, Instance, Media, Request
-from mlx_backends import tiny
-from mlx_backends.inputs import distinct
+from benchmarks.base import Decoding, Instance, Request
+from mlx_backends.batching import END_TOKENS, Row, Rows
+from mlx_backends.inputs import Inputs, common, distinct
 from mlx_backends.registry import load_backend
 from mlx_backends.vlm import AHEAD, VLM
-from tests.mlx_backends.architectures import TEXTS
+from tests.benchmarks.clash_data import CLASH_DATA
+from tests.benchmarks.small_data import REAL_DATA
 from tests.mlx_backends.benchmark_requests import Asked, answers
+from tests.performance.compute_bound import build
+from tests.performance.peers import Place, Server, loop
 
-IMAGE_PIXELS = 640 * 480
+WIDTH = 8
 ANSWER = Decoding(max_tokens=32)
+TURNS = 2
+FIRST = 32
+"""So many of a run's requests the canary chooses from."""
 
 T = TypeVar("T")
 
 
-def build(folder: Path) -> Path:
-    """A random Qwen3-VL: 256 wide, six layers, no token that ends an answer."""
-    tiny.build_tiny_vlm(folder, TEXTS, quantise=False)
-    config = json.loads((folder / "config.json").read_text())
-    config["eos_token_id"] = [10**6]
-    config["text_config"] |= {
-        "num_hidden_layers": 6,
-        "hidden_size": 256,
-        "intermediate_size": 896,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "head_dim": 32,
-        "rope_scaling": {"rope_type": "default", "mrope_section": [8, 4, 4], "mrope_interleaved": True},
-        "dtype": "float32",
-    }
-    config["vision_config"] |= {"out_hidden_size": 256, "hidden_size": 192, "intermediate_size": 384, "depth": 3}
-    tiny._json(folder / "config.json", config)
-    tiny._weights(folder, config, seed=0)
-    path = folder / "preprocessor_config.json"
-    tiny._json(
-        path,
-        {**json.loads(path.read_text()), "size": {"shortest_edge": IMAGE_PIXELS, "longest_edge": 2 * IMAGE_PIXELS}},
-    )
-    return folder
-
-
 @dataclass(frozen=True)
-class Costs:
-    """Seconds: of an image in the tower, of a prompt's token, of a decoding step of all rows together."""
+class Round:
+    """Seconds: of the plain loop, of the server, ours, and of perfect sharing."""
 
-    image: float
-    token: float
-    step: float
+    plain: float
+    server: float
+    ours: float
+    bound: float
 
 
-def costs(backend: VLM, request: Request, width: int) -> Costs:
-    """Measured on one request, each the best of some."""
+def bound(backend: VLM, inputs: Sequence[Inputs], width: int) -> tuple[float, str]:
+    """Seconds of perfect sharing, and what they are made of.
+
+    Each image once in the tower; every distinct token once, at what it costs at its place in a prompt, since later ones look
+    back further; and as few steps of ``width`` rows as give all the tokens. All of it is measured here and now.
+    """
     import mlx.core as mx
     from mlx_vlm.models.cache import make_prompt_cache
 
-    model, tensors = backend._model, backend._preparer.inputs(request).tensors
-    ids, pixels, grid = tensors["input_ids"], tensors["pixel_values"], tensors["image_grid_thw"]
-    image = _best(lambda: mx.eval(model.vision_tower(pixels, grid)), 3)
-    found = model.get_input_embeddings(ids, pixels, image_grid_thw=grid, mask=tensors["attention_mask"]).to_dict()
-    given = {name: value for name, value in found.items() if value is not None}
+    model = backend._model
 
-    def read() -> list[Any]:
-        cache: list[Any] = make_prompt_cache(model.language_model)
-        model.language_model(ids, cache=cache, **given)
-        mx.eval([entry.state for entry in cache])
-        return cache
+    def see(tensors: Mapping[str, Any]) -> None:
+        mx.eval(model.vision_tower(tensors["pixel_values"], tensors["image_grid_thw"]))
 
-    token = _best(read, 3) / ids.shape[1]
-    rows = [type(layer[0]).merge(list(layer)) for layer in zip(*(read() for _ in range(width)), strict=True)]
-    deltas, tokens = mx.concatenate([given["rope_deltas"]] * width), mx.zeros((width, 1), dtype=mx.int32)
-    step = _best(
-        lambda: mx.eval(model.language_model(tokens, cache=rows, rope_deltas=deltas).logits[:, -1].argmax(-1)), 8
+    images = {one.images[0]: one.tensors for one in inputs if len(one.images) == 1}
+    seeing = sum(_timed(partial(see, tensors))[1] for tensors in images.values())
+
+    by_length = sorted((one for one in inputs if one.images), key=lambda one: len(one.content))
+    places, seconds, caches, deltas = [], [], [], []
+    for one in by_length[:: max(1, len(by_length) // 4)]:
+        tensors, length = one.tensors, len(one.content)
+        grid, mask = tensors["image_grid_thw"], tensors["attention_mask"]
+        found = model.get_input_embeddings(one.ids, tensors["pixel_values"], image_grid_thw=grid, mask=mask).to_dict()
+        row = Row(one, 1, embedded={name: value for name, value in found.items() if value is not None})
+        mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
+        row.cache = make_prompt_cache(model.language_model)
+        rows = Rows(model, backend._processor, 1, share=False)
+        for start, end in ((0, length - END_TOKENS), (length - END_TOKENS, length)):
+            took = _timed(lambda row=row, rows=rows, end=end: deque(rows._advance(row, end), 0))[1]  # type: ignore[misc]
+            places.append([end - start, (end**2 - start**2) / 2])
+            seconds.append(took)
+        rows.close()
+        caches.append(row.cache)
+        deltas.append(row.embedded["rope_deltas"])
+    token, further = np.linalg.lstsq(np.array(places), np.array(seconds), rcond=None)[0]
+    seen: list[Any] = []
+    reading, count = 0.0, 0
+    for one in inputs:
+        start = max((common(one.content, other) for other in seen), default=0)
+        reading += token * (len(one.content) - start) + further * (len(one.content) ** 2 - start**2) / 2
+        count += len(one.content) - start
+        seen.append(one.content)
+
+    chosen = [number % len(caches) for number in range(width)]
+    together = [type(layer[0]).merge(list(layer)) for layer in zip(*(caches[n] for n in chosen), strict=True)]
+    tokens, delta = mx.zeros((width, 1), dtype=mx.int32), mx.concatenate([deltas[n] for n in chosen])
+
+    def step() -> None:
+        mx.eval(model.language_model(tokens, cache=together, rope_deltas=delta).logits[:, -1].argmax(-1))
+
+    each = median(_timed(step)[1] for _ in range(ANSWER.max_tokens))
+    steps = -(-len(inputs) // width) * ANSWER.max_tokens
+    told = (
+        f"{len(images)} images {seeing:.1f} s, {count} distinct tokens {reading:.1f} s, "
+        f"{steps} steps of {width} rows {steps * each:.1f} s ({each * 1000:.1f} ms each)"
     )
-    return Costs(image, token, step)
+    return seeing + reading + steps * each, told
 
 
-def plain(backend: VLM, requests: Sequence[Request], media: Callable[[Media], Path]) -> float:
-    """Seconds of ``mlx_vlm.generate`` on one request after the other."""
-    from mlx_vlm import generate
-    from PIL import Image
+def measured(backend: VLM, server: Server, requests: Sequence[Request], media: Place) -> Round:
+    """One round: all three, and the bound, on the same requests. Ours and the bound by turns, since a machine's speed drifts."""
+    inputs = [backend._preparer.inputs(request) for request in requests]
+    bodies = [server.body(request, media) for request in requests]
+    ours, perfect, made = 0.0, 0.0, ""
+    for _ in range(TURNS):
+        backend._begin_together(WIDTH, share=True)  # with nothing kept
+        found, took = _timed(lambda: answers(backend, requests))
+        parts, made = bound(backend, inputs, WIDTH)
+        ours, perfect = ours + took / TURNS, perfect + parts / TURNS
+    plain = _timed(lambda: loop(backend, requests, media))[1]
+    replies, served = _timed(lambda: server.ask(bodies, WIDTH))
+    assert all(len(one.tokens) == ANSWER.max_tokens for one in found.values())
+    assert all(one["usage"]["completion_tokens"] == ANSWER.max_tokens for one in replies)
+    whole, count = sum(len(one.content) for one in inputs), distinct([one.content for one in inputs])
+    assert whole == sum(one["usage"]["prompt_tokens"] for one in replies), "the server is asked the same"
+    print(f"    {len(requests)} answers, {whole} prompt tokens; {made}")
+    print(
+        f"    plain loop {plain:.1f} s, server {served:.1f} s, ours {ours:.1f} s, perfect sharing {perfect:.1f} s; "
+        f"{backend.prefilled / count:.3f} of the distinct tokens read",
+        flush=True,
+    )
+    return Round(plain, served, ours, perfect)
 
-    def loop() -> None:
-        for request in requests:
-            one(request)
 
-    def one(request: Request) -> None:
-        prompt = backend._preparer._prompter.prompt(request.messages)
-        images = [Image.open(media(image)).convert("RGB") for image in prompt.images]
-        shown = images or None
-        said: Any = generate(backend._model, backend._processor, prompt.text, shown, max_tokens=32, temperature=0.0)
-        assert said.generation_tokens == ANSWER.max_tokens
-
-    return _timed(loop)[1]
-
-
-def compare(name: str, backend: VLM, asked: Sequence[Request], media: Callable[[Media], Path], width: int) -> None:
-    """Print the ratios for ``asked``."""
+def compare(name: str, backend: VLM, server: Server, asked: Sequence[Request], media: Place, rounds: int) -> None:
+    """Measure ``asked`` in as many parts as there are ``rounds``, its last example apart; print what they come to."""
+    examples = list(dict.fromkeys(one.id.partition("/")[0] for one in asked))
+    warm = [replace(one, decoding=ANSWER) for one in asked if one.id.startswith(f"{examples[-1]}/")][:2]
+    asked = [one for one in asked if not one.id.startswith(f"{examples[-1]}/")]
     pending = [(Pending(n, Instance(one.id, "", "", "", ()), ()), one) for n, one in enumerate(asked)]
     requests = [replace(one, decoding=ANSWER) for _, one in adjacent(pending)]
-    inputs = [backend._preparer.inputs(request) for request in requests]
-    with_image = next(one.request for one in inputs if len(one.images) == 1)
+    print(f"{name}: {len(requests)} answers in {rounds} rounds", flush=True)
     backend.exact()
-    answers(backend, requests[:2])
-    before = plain(backend, requests, media)
-    cost = costs(backend, with_image, width)
-    (proof, canary), (found, took) = (
-        _timed(lambda: backend.prove(requests[:32])),
-        _timed(lambda: answers(backend, requests)),
-    )
+    # What is compiled and opened at the first use is no part of what is compared, and no question of the comparison's is known.
+    loop(backend, warm, media)
+    server.ask([server.body(one, media) for one in warm * 4], WIDTH)
+    alone = _timed(lambda: answers(backend, warm))[1] / len(warm)
+    proof, canary = _timed(lambda: backend.prove(requests[:FIRST]))
     assert proof is not None
-    assert all(len(one.tokens) == ANSWER.max_tokens for one in found.values())
-    images = len({image for one in inputs for image in one.images})
-    tokens = distinct([one.content for one in inputs])
-    steps = -(-len(requests) // width) * ANSWER.max_tokens
-    bound = images * cost.image + tokens * cost.token + steps * cost.step
-    read = sum(len(one.content) for one in inputs)
-    print(f"{name}: {len(requests)} answers, {images} images, {read} prompt tokens, {tokens} of them distinct")
-    print(
-        f"    answered {proof.way}, up to {width} at once; {backend.prefilled / tokens:.3f} of the distinct tokens read"
-    )
-    milliseconds = f"{cost.image * 1000:.1f}, {cost.token * 1000:.3f} and {cost.step * 1000:.1f} ms"
-    print(f"    an image, a prompt's token, and a step of {width} rows take {milliseconds}")
-    print(f"    {before / took:.2f} times as fast as the plain loop")
-    print(f"    perfect sharing would be {before / bound:.2f} times as fast; reached is {bound / took:.0%} of that")
-    print(
-        f"    the canary, once a run, takes as long as {canary / before * len(requests):.1f} answers of the plain loop"
-    )
+    answers(backend, warm)
+    size = -(-len(requests) // rounds)
+    found = [
+        measured(backend, server, requests[start : start + size], media) for start in range(0, len(requests), size)
+    ]
+    print(f"    answered {proof.way}, up to {WIDTH} at once; the canary took as long as {canary / alone:.1f} answers")
+    total = [sum(getattr(one, part) for one in found) for part in ("plain", "server", "ours", "bound")]
+    print("    in all: plain loop {:.1f} s, server {:.1f} s, ours {:.1f} s, perfect sharing {:.1f} s".format(*total))
+    ratios: dict[str, Callable[[Round], float]] = {
+        "ours against the plain loop": lambda one: one.plain / one.ours,
+        "perfect sharing against the plain loop": lambda one: one.plain / one.bound,
+        "ours against the server": lambda one: one.server / one.ours,
+        "the server against the plain loop": lambda one: one.plain / one.server,
+        "reached, of perfect sharing": lambda one: one.bound / one.ours,
+    }
+    for what, ratio in ratios.items():
+        each = [ratio(one) for one in found]
+        print(f"    {what}: median {median(each):.2f} ({min(each):.2f} to {max(each):.2f})", flush=True)
 
 
 def main() -> None:
     """Print the ratios."""
-    examples = int(sys.argv[1]) if len(sys.argv) > 1 else 6
-    width = int(sys.argv[2]) if len(sys.argv) > 2 else 8
-    import mlx.core as mx
-
+    examples = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    only = sys.argv[3] if len(sys.argv) > 3 else ""
+    os.environ["HF_HUB_OFFLINE"] = "1"
     with tempfile.TemporaryDirectory() as scratch:
         asked = Asked(Path(scratch))
-        sets = {"CMC-Bench": asked.cmc_bench(examples), "CLASH four ways": asked.clash(examples)}
-        backend = load_backend(str(build(Path(scratch) / "model")), asked.path, under_way=AHEAD * width)
+        charts, photographs = REAL_DATA / "chartqa", CLASH_DATA / "sugar_crepe"
+        sets = {
+            "CMC-Bench": asked.cmc_bench(examples * rounds + 1, charts if charts.is_dir() else None),
+            "CLASH four ways": asked.clash(2 * examples * rounds + 1, photographs if photographs.is_dir() else None),
+        }
+        model = build(Path(scratch) / "model", asked.texts())
+        backend = load_backend(str(model), asked.path, under_way=AHEAD * WIDTH)
         assert isinstance(backend, VLM)
-        backend._model.set_dtype(mx.float32)  # a CPU computes bf16 many times as slowly
-        ends = backend._tokenizer.stopping_criteria.eos_token_ids
-        backend._model.language_model.lm_head.weight[[end for end in ends if end < 10**6]] = 0  # never the highest
-        for name, requests in sets.items():
-            compare(name, backend, requests, asked.path, width)
+        with Server.serving(model, Path(scratch) / "server.log") as server:
+            for name, requests in sets.items():
+                if name.startswith(only):
+                    compare(name, backend, server, requests, asked.path, rounds)
         backend.close()
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What ``work`` returns, and its seconds: of the processor's time, since other work here must not count."""
-    began = time.process_time()
-    return work(), time.process_time() - began
-
-
-def _best(work: Callable[[], Any], times: int) -> float:
-    return min(_timed(work)[1] for _ in range(times))
+    """What ``work`` returns, and its seconds."""
+    began = time.perf_counter()
+    return work(), time.perf_counter() - began
 
 
 if __name__ == "__main__":

@@ -82,6 +82,14 @@ class Rashomon:
         """The same home with other orders."""
         return Rashomon(self.home, orders, self.variables)
 
+    def held(self, **orders: Any) -> Rashomon:
+        """The same home, where a worker gives eight answers and no more until :meth:`go_on`, however busy the machine is."""
+        return self.ordered(gate={"after": 8, "until": str(self.home / "go")}, **orders)
+
+    def go_on(self) -> None:
+        """Let the workers that are held answer on."""
+        (self.home / "go").touch()
+
 
 def children_of(pid: int) -> list[int]:
     """The processes that a process has started and that still run."""

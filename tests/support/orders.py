@@ -34,6 +34,8 @@ class Watched(Backend):
         self._seconds: Sequence[float] = orders.get("seconds", (0, 0))
         self._says: dict[str, tuple[str, FinishReason]] = orders.get("says", {})
         self._dies: dict[str, Any] | None = orders.get("dies")
+        self._gate: dict[str, Any] | None = orders.get("gate")
+        self._answered = 0
         self._under_way: set[str] = set()
 
     def submit(self, request: Request) -> None:
@@ -50,9 +52,13 @@ class Watched(Backend):
             poisoned = any(each.endswith(f"{of}#0") for of in self._dies.get("of", ()) for each in self._under_way)
             if poisoned or len(self._under_way) > self._dies.get("above", len(self._under_way)):
                 die(self._dies["how"])
+        if self._gate is not None and self._answered >= self._gate["after"] and not os.path.exists(self._gate["until"]):
+            time.sleep(0.02)
+            return []
         time.sleep(random.uniform(*self._seconds))
         done = [self._spoken(generation) for generation in self._inner.step()]
         self._under_way -= {generation.request_id for generation in done}
+        self._answered += len(done)
         return done
 
     def _spoken(self, generation: Generation) -> Generation:
@@ -90,6 +96,7 @@ def die(how: str) -> None:
 def apply(orders: dict[str, Any]) -> None:
     """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``, ``capacity``,
     ``dies`` (``how`` a worker does, ``of`` which requests, or ``above`` how many under way),
+    ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
     ``structured_without_metal``, ``text_width``, ``examples``."""
     from mlx_backends import registry
@@ -104,7 +111,7 @@ def apply(orders: dict[str, Any]) -> None:
         backend = load(model, media, force=force, terms=terms, **more)
         return (
             Watched(backend, orders)
-            if orders.keys() & {"calls", "seconds", "says", "info", "capacity", "dies"}
+            if orders.keys() & {"calls", "seconds", "says", "info", "capacity", "dies", "gate"}
             else backend
         )
 
