@@ -20,8 +20,12 @@ TOKENS = 8
 MULTIPLE = 4
 """How many times the noise a margin may be and still be lost: two logits move, and either may move twice as far as was seen."""
 
-SPREAD = 0.5
-"""Noise of more than this share of the logits' standard deviation is no rounding: the model does not bear padding."""
+SPREAD = 0.2
+"""Noise of more than this share of the logits' standard deviation is no rounding: the model does not bear padding.
+
+Padding that is read like any token moves the logits of tiny models of four architectures by 0.23 to 1.7 of it, rounding by less
+than 0.0001 on a CPU; a step of bf16 is some 0.04 of it for logits of real models.
+"""
 
 _SETS, _EACH, _LEAST = 3, 2, 4
 _HIGHEST = 10

@@ -43,7 +43,7 @@ def both_ways(rashomon: Rashomon, benchmark: str, model: Path, *more: str) -> li
     assert found["together"] == found["alone"]
     samples = [json.loads(line) for line in found["together"].splitlines()]
     assert all(step["tokens"] for each in samples for step in each["steps"])
-    assert len({tuple(each["steps"][0]["tokens"]) for each in samples}) > 8, "the model sees what it is asked"
+    assert len({tuple(each["steps"][0]["tokens"]) for each in samples}) > 3, "the model sees what it is asked"
     return samples
 
 
