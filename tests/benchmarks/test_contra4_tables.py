@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.report.tables import published_rows
+from app.report.published import published_rows
 from benchmarks.base import Estimate, Generation, Instance, Record, Table, get_benchmark
 from benchmarks.contra4.meteor import meteor
 from benchmarks.contra4.tables import CAPTIONED, MAIN, figures
