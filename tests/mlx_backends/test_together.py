@@ -127,14 +127,8 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
         noise = max(noise, proof.noise)
         assert tokens(answers(backend, in_order(requests))) == tokens(first)
         assert tokens(answers(backend, after)) == tokens(second)
-<<<<<<< HEAD
-    print(
-        f"{kind}: {len(first) + len(second)} answers at four widths, {said} of the first {len(first)} different; noise {noise:.2g}"
-    )
-=======
     counted = f"{len(first) + len(second)} answers at four widths, {said} of the first {len(first)} different"
     print(f"{kind}: {counted}; noise {noise:.2g}")
->>>>>>> speed
     backend.close()
 
 
