@@ -62,7 +62,12 @@ async def gone_to(pilot: Pilot[Any], app: RashomonApp, name: str, folders: tuple
 
 async def computed(pilot: Pilot[Any]) -> None:
     """Wait until nothing is being computed."""
-    await until(pilot, lambda: "◐" not in screen_text(pilot.app) and "computing" not in screen_text(pilot.app))
+
+    def nothing() -> bool:
+        told = screen_text(pilot.app)
+        return "◐" not in told and "computing" not in told
+
+    await until(pilot, nothing)
     await pilot.pause()
 
 
