@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
+os.environ["TEXTUAL_ANIMATIONS"] = "none"  # before Textual is: a screen that moves has no one text
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -61,7 +61,8 @@ async def gone_to(pilot: Pilot[Any], app: RashomonApp, name: str, folders: tuple
 
 
 async def computed(pilot: Pilot[Any]) -> None:
-    """Wait until nothing is being computed."""
+    """Wait until nothing is being computed; without the toasts, which go when their time is over."""
+    pilot.app.clear_notifications()
 
     def nothing() -> bool:
         told = screen_text(pilot.app)

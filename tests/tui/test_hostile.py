@@ -36,6 +36,7 @@ class Case(NamedTuple):
 
 
 async def _runs(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    await pilot.press("j")
     await until(pilot, lambda: "[@click" in screen_text(app))
 
 
@@ -118,7 +119,7 @@ CASES = [
     Case("toast", _toast, "[@click"),
     Case("confirm", _question, "[/nope]"),
     Case("ask", _typed, "[/nope]"),
-    Case("tables", _of("tables"), "[@click"),
+    Case("tables", _of("tables"), "[red]r"),
     Case("tables-choose", _of("tables", "w"), "[@click"),
     Case("compare", _of("compare"), "[red]r"),
     Case("compare-flips", _of("compare", "t"), "[red]r"),

@@ -257,6 +257,7 @@ def test_the_form_goes_on_while_a_large_build_is_read(desk: Stage, monkeypatch: 
     drive(desk.app(), script, (80, 24))
 
 
+@pytest.mark.slow
 def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
     pids: list[int] = []
 

@@ -76,7 +76,6 @@ class CompareScreen(ResultsScreen):
         self.made: _Made | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._go_to("figures")
 
     def body(self) -> ComposeResult:

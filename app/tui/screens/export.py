@@ -62,7 +62,6 @@ class ExportScreen(RashomonScreen):
                     yield Static(id="said")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#formats").focus()
 
     @on(Button.Pressed, "#write")

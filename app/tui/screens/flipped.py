@@ -63,7 +63,6 @@ class FlippedScreen(RashomonScreen):
         yield VirtualTable(_COLUMNS, empty="no label is another here", id="flips")
 
     def on_mount(self) -> None:
-        super().on_mount()
         table = self.query_one(VirtualTable)
         table.show(len(self.flips), self._page, keys=[flip.instance for flip in self.flips])
         table.focus()
@@ -121,7 +120,6 @@ class BesideScreen(RashomonScreen):
                     yield Static(classes="answer", id=f"answer-{number}")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._read()
         self.query_one("#answers").focus()
 

@@ -40,7 +40,6 @@ class ResultsScreen(RashomonScreen):
         self._since: float | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_interval(1.0, self._tell_state)
         self.compute()
 

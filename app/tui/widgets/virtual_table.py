@@ -133,7 +133,7 @@ class VirtualTable(ScrollView, can_focus=True):
         come yet is dots; else it must be quick.
         """
         before = self.cursor_key
-        drawn = self._drawn() if (count, columns or self.columns) == (self._count, self.columns) else None
+        drawn = self._drawn() if count and (count, columns or self.columns) == (self._count, self.columns) else None
         if columns is not None:
             self.columns = tuple(columns)
         self._count, self._page, self._keys, self._threaded = count, page, keys, threaded
