@@ -6,6 +6,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from app.config import BatchSpec, RunSpec
 from app.preview import Renderer, media_of, requests
 from benchmarks.base import Decoding, Message, Request, Text

@@ -133,7 +133,9 @@ Script = Callable[[Pilot[Any], RashomonApp], Awaitable[None]]
 def drive(app: RashomonApp, script: Script, size: tuple[int, int] = (120, 40)) -> None:
     """Run the app without a terminal, with ``script`` at the keys; it begins when the workspace has been looked at."""
 
-    app.NOTIFICATION_TIMEOUT = 3600.0  # what is told stays, so that a screen does not depend on how quick the machine is
+    app.NOTIFICATION_TIMEOUT = (
+        3600.0  # what is told stays, so that a screen does not depend on how quick the machine is
+    )
 
     async def perform() -> None:
         async with app.run_test(size=size, notifications=True) as pilot:

@@ -47,7 +47,9 @@ def _same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("state", "size"),
     [
-        pytest.param(state, size, id=f"{state}-{name}", marks=[pytest.mark.slow] * (name == "120x40" and state != "running"))
+        pytest.param(
+            state, size, id=f"{state}-{name}", marks=[pytest.mark.slow] * (name == "120x40" and state != "running")
+        )
         for state in ("planned", "running", "paused", "interrupted", "failed", "done")
         for name, size in SIZES.items()
     ],
