@@ -75,9 +75,19 @@ class RashomonApp(App[int]):
         self.image_widget = image_widget
         self._watch = Watch(workspace)
         self._watches = watch
+        self.register_theme(THEME)
+        self._choose_theme()
+
+    def _choose_theme(self) -> None:
+        """Before anything is on the screen: a theme that changes has all styles read anew."""
+        theme = self.settings.theme
+        if theme not in self.available_themes:
+            told = f"theme: there is no theme {theme!r}; {did_you_mean(theme, self.available_themes)}"
+            self.settings_problems.append(told)
+            theme = THEME.name
+        self.theme = theme
 
     def on_mount(self) -> None:
-        self.register_theme(THEME)
         self._use_settings()
         self.push_screen(SCREENS["runs"].screen_class()())
         if self._watches:
@@ -85,13 +95,7 @@ class RashomonApp(App[int]):
             self.set_interval(1.0, self._ended_jobs)
 
     def _use_settings(self) -> None:
-        """What is wrong in the settings falls back, and is said."""
-        theme = self.settings.theme
-        if theme not in self.available_themes:
-            told = f"theme: there is no theme {theme!r}; {did_you_mean(theme, self.available_themes)}"
-            self.settings_problems.append(told)
-            theme = THEME.name
-        self.theme = theme
+        """The keys; what is wrong in the settings was set aside, and is said."""
         self.set_keymap(self.keys)
         for problem in self.settings_problems:
             self.tell(problem, severity="warning", title="Settings")

@@ -180,6 +180,7 @@ def test_each_field_says_what_is_wrong_with_it(typed: dict[str, Any], field: str
         assert list(wrong) == [field]
 
 
+@pytest.mark.slow
 def test_the_printed_line_and_the_saved_file_make_the_run_of_the_form(rashomon: Rashomon) -> None:
     spec, wrong = read(
         {

@@ -37,6 +37,7 @@ def records(rashomon: Rashomon, name: str) -> dict[str, Record]:
         return {record.instance.id: record for record in store.records()}
 
 
+@pytest.mark.slow
 def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_whole_run(rashomon: Rashomon) -> None:
     told = rashomon.run(*BATCH, "--name", "part", "--until-width", "0.34").stdout
     assert "stopped, for every condition's 95% interval is 0.34 wide or less" in told

@@ -6,6 +6,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from app.config import BatchSpec, RunSpec
 from app.preview import Renderer, media_of, requests
 from benchmarks.base import Decoding, Message, Request, Text
@@ -43,6 +45,7 @@ def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: Held, tmp_
     backend.close()
 
 
+@pytest.mark.slow
 def test_a_text_models_prompt_is_its_own_too(tmp_path: Path) -> None:
     build_tiny_lm(tmp_path / "lm", ["What is it?", "A value."], quantise=True)
     backend = load_backend(str(tmp_path / "lm"), lambda media: tmp_path)

@@ -55,7 +55,7 @@ def test_a_browser_gets_the_interface_and_another_site_does_not(tmp_path: Path) 
         assert process.stdout.readline().startswith(f"http://127.0.0.1:{port}")
         seen = asyncio.run(_visit(f"http://127.0.0.1:{port}"))
         assert "no runs yet" in seen
-        assert str(rashomon.workspace) in seen
+        assert f"0 in {rashomon.workspace.name}" in seen
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)

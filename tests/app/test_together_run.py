@@ -68,6 +68,7 @@ def several_images(home: Path, model: Callable[[Path], Path], examples: int) -> 
     return rashomon, built
 
 
+@pytest.mark.slow
 def test_prompts_of_several_images_are_answered_together_as_alone(tmp_path: Path) -> None:
     rashomon, _ = several_images(tmp_path, qwen3_vl, 4)
     assert way(rashomon)["lacks"] == ""

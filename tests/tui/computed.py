@@ -63,7 +63,12 @@ async def gone_to(pilot: Pilot[Any], app: RashomonApp, name: str, folders: tuple
 async def computed(pilot: Pilot[Any]) -> None:
     """Wait until nothing is being computed; without the toasts, which go when their time is over."""
     pilot.app.clear_notifications()
-    await until(pilot, lambda: "◐" not in screen_text(pilot.app) and "computing" not in screen_text(pilot.app))
+
+    def nothing() -> bool:
+        told = screen_text(pilot.app)
+        return "◐" not in told and "computing" not in told
+
+    await until(pilot, nothing)
     await pilot.pause()
 
 

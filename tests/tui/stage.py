@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.strip import Strip
@@ -26,6 +27,8 @@ from judges.match.judge import Match
 from tests.support.runs import Answering, instances, says
 
 SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
+BOTH = [pytest.param((80, 24), id="80x24"), pytest.param((120, 40), id="120x40", marks=pytest.mark.slow)]
+"""The sizes for tests that say the same at both: the larger one is left to the slow suite."""
 PATIENCE = 60.0
 CREATED = 1_750_000_000.0
 
@@ -130,6 +133,10 @@ Script = Callable[[Pilot[Any], RashomonApp], Awaitable[None]]
 def drive(app: RashomonApp, script: Script, size: tuple[int, int] = (120, 40)) -> None:
     """Run the app without a terminal, with ``script`` at the keys; it begins when the workspace has been looked at."""
 
+    app.NOTIFICATION_TIMEOUT = (
+        3600.0  # what is told stays, so that a screen does not depend on how quick the machine is
+    )
+
     async def perform() -> None:
         async with app.run_test(size=size, notifications=True) as pilot:
             await until(pilot, lambda: app.snapshot.looked)
@@ -140,11 +147,14 @@ def drive(app: RashomonApp, script: Script, size: tuple[int, int] = (120, 40)) -
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
-    """Wait for a condition, however long a busy machine takes."""
+    """Wait for a condition, however long a busy machine takes; the app goes on by itself meanwhile."""
     end = time.monotonic() + PATIENCE
+    wait = 0.01
     while not condition():
+        assert pilot.app._exception is None, "the app ended by an exception"
         assert time.monotonic() < end, f"it never came; the screen:\n{screen_text(pilot.app)}"
-        await pilot.pause(0.02)
+        await asyncio.sleep(wait)
+        wait = min(0.08, 1.5 * wait)
 
 
 def strips(app: Any) -> list[Strip]:

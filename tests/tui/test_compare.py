@@ -18,7 +18,7 @@ from app.tui.widgets.result_table import ResultTable
 from tests.support.runs import instances
 from tests.tui.computed import FIRST, gone_to, mixed, press, settled, three_runs
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import SIZES, Stage, drive, screen_text
+from tests.tui.stage import BOTH, Stage, drive, screen_text
 
 
 def shown(app: RashomonApp) -> CompareScreen:
@@ -27,7 +27,7 @@ def shown(app: RashomonApp) -> CompareScreen:
     return screen
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     runs = three_runs(stage)
 
@@ -43,9 +43,7 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
         assert shown(app).pane == "figures"
         await press(pilot, "T", "left_square_bracket", "t", "t", "i")
         assert "~" not in screen_text(app).partition("Each run over")[0]
-
-        if size == SIZES["120x40"]:
-            figures_are_those_of_the_command_line(shown(app))
+        figures_are_those_of_the_command_line(shown(app))
 
     def figures_are_those_of_the_command_line(screen: CompareScreen) -> None:
         tables = {table.name: table for table in compare(runs).tables}
@@ -70,7 +68,7 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
     drive(stage.app(), script, size)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_from_a_cell_to_its_instances_to_both_answers_and_back(
     size: tuple[int, int], stage: Stage, snapshot: Snapshot
 ) -> None:
@@ -140,7 +138,7 @@ def test_the_papers_rows_and_the_margin_are_chosen_by_keys(stage: Stage) -> None
     drive(stage.app(), script)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_one_run_alone_and_runs_that_share_nothing(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     first = stage.run(FIRST, asked=instances(4), answering=mixed(0))
     empty = stage.run("no-answer", state="failed", done=0, model="policy:random")

@@ -15,7 +15,7 @@ from app.tui.screens.export import ExportScreen
 from tests.support.runs import instances
 from tests.tui.computed import FIRST, gone_to, mixed, press, settled
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import SIZES, Stage, drive, screen_text
+from tests.tui.stage import BOTH, Stage, drive, screen_text
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_chosen_formats_are_written_and_told_with_their_sizes(
     size: tuple[int, int], stage: Stage, snapshot: Snapshot, here: Path
 ) -> None:

@@ -17,7 +17,7 @@ from app.tui.widgets.dialogs import AskText, Confirm
 from benchmarks.base import Verdict
 from tests.support.runs import instances, says
 from tests.tui.computed import gone_to, press
-from tests.tui.stage import SIZES, Stage, drive, screen_text, strips, until
+from tests.tui.stage import BOTH, Stage, drive, screen_text, strips, until
 
 PAYLOAD = "[@click=app.bell]x[/] [/nope] [red]r \x1b]52;c;c3RvbGVu\x07\x1b[31m\x9b31m \u202edrow\u200b \udc80 a\tb"
 STORED = PAYLOAD.replace("\udc80", "")
@@ -129,7 +129,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_hostile_text_is_only_text(
     case: Case, size: tuple[int, int], stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

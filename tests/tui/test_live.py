@@ -44,8 +44,16 @@ def _same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlx_backends.memory._total", lambda: 24 * 2**30)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
-@pytest.mark.parametrize("state", ["planned", "running", "paused", "interrupted", "failed", "done"])
+@pytest.mark.parametrize(
+    ("state", "size"),
+    [
+        pytest.param(
+            state, size, id=f"{state}-{name}", marks=[pytest.mark.slow] * (name == "120x40" and state != "running")
+        )
+        for state in ("planned", "running", "paused", "interrupted", "failed", "done")
+        for name, size in SIZES.items()
+    ],
+)
 def test_a_run_in_every_state(state: str, size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     done = {"planned": 0, "done": None}.get(state, 17)
     noted = "running" if state in ("paused", "interrupted") else state

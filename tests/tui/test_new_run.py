@@ -21,7 +21,7 @@ from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
 from tests.support.demo import Held
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+from tests.tui.stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.test_hostile import PAYLOAD, STORED, assert_harmless
 
 
@@ -57,7 +57,7 @@ async def known(pilot: Pilot[Any], screen: NewRunScreen) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_each_part_of_the_form(size: tuple[int, int], desk: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
@@ -176,7 +176,7 @@ def test_the_prompt_of_the_next_instance_as_the_models_template_puts_it(desk: St
     drive(desk.app(), script, (120, 40))
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_hostile_names_strata_and_questions_are_only_text(
     size: tuple[int, int], desk: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +257,7 @@ def test_the_form_goes_on_while_a_large_build_is_read(desk: Stage, monkeypatch: 
     drive(desk.app(), script, (80, 24))
 
 
+@pytest.mark.slow
 def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
     pids: list[int] = []
 

@@ -57,6 +57,7 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: Path) -> None:
     app = RashomonApp(Workspace(rashomon.workspace))
     folder = rashomon.workspace / "runs" / RUN
@@ -86,6 +87,7 @@ def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: P
     assert (run.state, run.done) == ("done", run.total)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_says_so_and_a_wrong_command_is_told(rashomon: Rashomon, built: Path) -> None:
     app = RashomonApp(Workspace(rashomon.workspace))
     folder = rashomon.workspace / "runs" / RUN

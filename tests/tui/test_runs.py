@@ -16,7 +16,7 @@ from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.base import Generation
 from tests.support.runs import instances, says
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+from tests.tui.stage import BOTH, SIZES, Stage, drive, screen_text, until
 
 
 def every_state(stage: Stage) -> None:
@@ -44,7 +44,7 @@ def every_state(stage: Stage) -> None:
     (stage.run("k-damaged") / "run.sqlite").write_bytes(b"this is no database" * 300)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_an_empty_workspace(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         snapshot(app, "runs-empty")

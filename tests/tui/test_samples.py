@@ -19,7 +19,7 @@ from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict
 from tests.support.runs import instances
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+from tests.tui.stage import BOTH, SIZES, Stage, drive, screen_text, until
 
 ANSWERS = ("12", "<think>It says 15 there.</think>The text is right: 15.", "18 and more", "")
 
@@ -250,7 +250,7 @@ def test_a_run_that_is_deleted_meanwhile_is_said(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_labelling_by_keys(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     folder = make(stage)
 

@@ -19,7 +19,7 @@ from app.tui.keymap import keymap
 from app.tui.screens import SCREENS
 from app.tui.screens.help import HelpScreen
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+from tests.tui.stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.test_hostile import PAYLOAD, assert_harmless
 
 SECRET = "sk-secret-0123456789abcdef"
@@ -44,7 +44,7 @@ def opened(stage: Stage, file: Path) -> RashomonApp:
     return RashomonApp(stage.workspace, images="half", settings=settings, settings_problems=problems)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_settings_are_shown_without_any_key_and_kept(
     size: tuple[int, int], quiet: Stage, tmp_path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +133,7 @@ def test_the_registry_has_no_two_commands_on_one_key() -> None:
             assert command.id.rpartition(".")[2] in SCREENS
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_help_is_about_the_focused_widget_and_the_screen(
     size: tuple[int, int], quiet: Stage, tmp_path: Path, snapshot: Snapshot
 ) -> None:
@@ -185,7 +185,7 @@ def test_the_palette_finds_a_command_and_does_it(quiet: Stage, tmp_path: Path) -
     assert {"everywhere.help", "everywhere.go.settings", "everywhere.go.new"} <= {command.id for command in listed}
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_the_doctor_shows_what_the_command_finds(
     size: tuple[int, int], quiet: Stage, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from benchmarks.base import Verdict
 from tests.support.runs import instances
 from tests.tui.computed import computed, gone_to, mixed, press, settled, three_runs
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+from tests.tui.stage import BOTH, SIZES, Stage, drive, screen_text, until
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
@@ -43,7 +43,7 @@ def test_tables_of_finished_and_unfinished_runs(size: tuple[int, int], stage: St
     drive(stage.app(), script, size)
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("size", BOTH)
 def test_a_run_without_an_answer(size: tuple[int, int], stage: Stage, snapshot: Snapshot) -> None:
     run = stage.run("nothing-yet", state="planned", done=0)
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
 from app.tui.commands import commands_of
 from app.tui.watch import RunNow, Snapshot
+from app.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
     from app.tui.app import RashomonApp
@@ -39,7 +40,6 @@ class RashomonScreen(Screen[Any]):
     RashomonScreen { background: $background; }
     RashomonScreen #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
     RashomonScreen #body { height: 1fr; }
-    RashomonScreen Footer { background: $panel; }
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class RashomonScreen(Screen[Any]):
     def compose(self) -> ComposeResult:
         yield Static(self.heading(), id="title")
         yield from self.body()
-        yield Footer(show_command_palette=False)
+        yield KeysLine()
 
     def retitle(self) -> None:
         """Write the title line again."""

@@ -28,6 +28,7 @@ class Field(Horizontal):
         super().__init__(id=f"field-{key}", classes="-long" if long else "")
         self.key = key
         self._label, self._hint, self._example = label, hint, example
+        self._written = Content(hint)
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._label), classes="label")
@@ -56,4 +57,6 @@ class Field(Horizontal):
         self._write(literal(sentence))
 
     def _write(self, content: Content) -> None:
-        self.query_one(".hint", Static).update(content)
+        if content != self._written:  # writing costs a layout
+            self._written = content
+            self.query_one(".hint", Static).update(content)

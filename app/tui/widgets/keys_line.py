@@ -1,0 +1,73 @@
+"""KeysLine: the keys that work now, in the last line. Textual's Footer is a widget a key: each change of focus lays all out anew."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+
+class KeysLine(Widget):
+    """One line of keys and what they do, of the bindings that are to be shown; a click presses the key."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--does"}
+    DEFAULT_CSS = """
+    KeysLine { dock: bottom; height: 1; background: $panel; color: $footer-foreground; }
+    KeysLine > .keys--key { color: $footer-key-foreground; background: $footer-key-background; text-style: bold; }
+    KeysLine > .keys--does { color: $footer-description-foreground; background: $footer-description-background; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: tuple[tuple[str, str, str, bool], ...] = ()
+        """What is shown: key, its name, what it does, whether it works now."""
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+
+    def _bindings_changed(self, screen: Screen[Any]) -> None:
+        """Take the bindings; the first of those that do the same is shown."""
+        if not (screen.app.app_focus and self.is_attached and screen is self.screen):
+            return
+        found: dict[str, tuple[str, str, str, bool]] = {}
+        for _, binding, enabled, _ in screen.active_bindings.values():
+            if binding.show and binding.action not in found:
+                found[binding.action] = (
+                    binding.key,
+                    self.app.get_key_display(binding),
+                    binding.description,
+                    enabled,
+                )
+        keys = tuple(found.values())
+        if keys != self.keys:
+            self.keys = keys
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        base = self.rich_style
+        key_style, does_style = (
+            base + self.get_component_rich_style(name, partial=True) for name in ("keys--key", "keys--does")
+        )
+        dim = Style(dim=True)
+        segments = []
+        for _, name, does, enabled in self.keys:
+            segments.append(Segment(f" {name} ", key_style if enabled else key_style + dim))
+            segments.append(Segment(f"{does} ", does_style if enabled else does_style + dim))
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+    def on_click(self, event: events.Click) -> None:
+        end = 0
+        for key, name, does, enabled in self.keys:
+            end += Strip([Segment(f" {name} {does} ")]).cell_length
+            if event.x < end:
+                if enabled:
+                    self.app.simulate_key(key)
+                else:
+                    self.app.bell()
+                return
