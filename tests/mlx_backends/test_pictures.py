@@ -67,7 +67,7 @@ def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Fold
     backend = loaded(kind, tmp_path / "model", pictures)
     preparer = backend._preparer
     asks = 0
-    for turn in range(2):
+    for _ in range(2):
         for request in shown(pictures):
             _, anew = preparer.tensors(request)
             kept = preparer.inputs(request).tensors
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_
 class Careless:
     """A processor that draws on what it is given, and reckons on in what it made."""
 
-    class image_processor:
+    class image_processor:  # noqa: N801
         calls = 0
 
         @classmethod
