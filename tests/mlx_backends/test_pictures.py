@@ -125,7 +125,7 @@ class Careless:
             return {"pixel_values": np.stack([np.asarray(image, np.float32) * scale for image in images])}
 
     def __call__(self, images: Any, **how: Any) -> Any:
-        found = self.image_processor.preprocess(images, **how)  # type: ignore[arg-type]
+        found = self.image_processor.preprocess(images, **how)
         found["pixel_values"] += 1
         return found["pixel_values"]
 
