@@ -108,7 +108,7 @@ class RunsScreen(RashomonScreen):
 
     def _columns(self) -> tuple[Column, ...]:
         width = self.size.width
-        return _NARROW if width < 100 else _WIDE if width < 150 else _VERY_WIDE
+        return _NARROW if width < 116 else _WIDE if width < 150 else _VERY_WIDE
 
     def on_resize(self, event: events.Resize) -> None:
         self.look()
