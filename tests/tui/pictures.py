@@ -30,7 +30,7 @@ from tests.tui.stage import SIZES, Stage, drive, until
 
 SCREENS_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "screens"
 FOLDER = Path("/tmp/rashomon")  # noqa: S108 - its name is in the pictures, so it is the same on every machine
-EXAMPLES = 12
+EXAMPLES = 6
 
 
 class Shot(NamedTuple):
@@ -48,7 +48,7 @@ ALL = ("charts-bf16", "charts-4bit", "always-text")
 ONE = ("charts-4bit",)
 
 SHOTS = (
-    Shot("runs", keys=("G", "space", "k", "space")),
+    Shot("runs", keys=("j", "space", "j", "space")),
     Shot("runs-empty", empty=True),
     Shot("leave", keys=("ctrl+q",)),
     Shot("live-running", "live", ("going-on",)),
@@ -113,7 +113,7 @@ def workspace(folder: Path) -> Stage:
     stage.run("always-text", asked=asked, answering=text, data=data, model="policy:always-text")
     stage.run("charts-4bit", asked=asked, answering=four_bit, data=data, model="demo/model-4bit")
     stage.run("charts-bf16", asked=asked, answering=bf16, data=data, model="demo/model-bf16")
-    stage.run("going-on", asked=asked, answering=bf16, state="running", done=half + 7, data=data, model="demo/model-bf16")
+    stage.run("going-on", asked=asked, answering=bf16, state="running", done=half + 5, data=data, model="demo/model-bf16")
     return stage
 
 

@@ -63,7 +63,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         await until(pilot, lambda: "newest" in screen_text(app))
         await pilot.press("ctrl+q")
         await until(pilot, lambda: isinstance(app.screen, LeaveDialog))
-        assert "go on" in screen_text(app)
+        await until(pilot, lambda: "Leave: nothing stops" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         await pilot.press("ctrl+q", "y")
