@@ -34,6 +34,12 @@ CREATED = 1_750_000_000.0
 
 
 @dataclass
+class Staged(RashomonApp):
+    """The interface, where what is told stays: no screen depends on how quick the machine is."""
+
+    NOTIFICATION_TIMEOUT = 3600.0
+
+
 class Stage:
     """A workspace and the locks that stand for processes at its runs."""
 
@@ -124,7 +130,7 @@ class Stage:
 
     def app(self) -> RashomonApp:
         """The interface to this workspace, pictures in half cells."""
-        return RashomonApp(self.workspace, images="half")
+        return Staged(self.workspace, images="half")
 
 
 Script = Callable[[Pilot[Any], RashomonApp], Awaitable[None]]
@@ -132,10 +138,6 @@ Script = Callable[[Pilot[Any], RashomonApp], Awaitable[None]]
 
 def drive(app: RashomonApp, script: Script, size: tuple[int, int] = (120, 40)) -> None:
     """Run the app without a terminal, with ``script`` at the keys; it begins when the workspace has been looked at."""
-
-    app.NOTIFICATION_TIMEOUT = (
-        3600.0  # what is told stays, so that a screen does not depend on how quick the machine is
-    )
 
     async def perform() -> None:
         async with app.run_test(size=size, notifications=True) as pilot:
