@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Sounds, videos and 3D models: read, shown, rendered; whatever is wrong with one is said, soon and in little memory."""
 
 from __future__ import annotations
