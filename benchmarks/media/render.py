@@ -6,6 +6,7 @@ every machine. Drawn at twice the size and averaged.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -170,7 +171,7 @@ def _chunks(sizes: NDArray[np.int64]) -> list[slice]:
         raise MediaError(NAME, TOO_DENSE)
     ends = np.unique(np.searchsorted(total, np.arange(_CHUNK, int(total[-1]) + _CHUNK, _CHUNK), side="right"))
     edges = [0, *(int(end) for end in ends if 0 < end < len(sizes)), len(sizes)]
-    return [slice(start, end) for start, end in zip(edges, edges[1:], strict=False)]
+    return [slice(start, end) for start, end in itertools.pairwise(edges)]
 
 
 def _expanded(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

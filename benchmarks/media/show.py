@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,7 +137,7 @@ def _waveform(sound: np.ndarray[tuple[int, ...], np.dtype[np.float32]], side: in
 
     high = max(side // 3, 1)
     edges = np.linspace(0, len(sound), side + 1).astype(np.int64)
-    loudest = np.array([np.abs(sound[a:b]).max(initial=0.0) for a, b in zip(edges, edges[1:], strict=False)])
+    loudest = np.array([np.abs(sound[a:b]).max(initial=0.0) for a, b in itertools.pairwise(edges)])
     tall = np.maximum(loudest / (float(loudest.max()) or 1.0) * (high // 2), 0.5)
     away = np.abs(np.arange(high)[:, None] - (high - 1) / 2)
     drawn = np.where((away <= tall)[..., None], np.array([40, 90, 160]), 255)
