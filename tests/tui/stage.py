@@ -33,13 +33,13 @@ PATIENCE = 60.0
 CREATED = 1_750_000_000.0
 
 
-@dataclass
 class Staged(RashomonApp):
     """The interface, where what is told stays: no screen depends on how quick the machine is."""
 
     NOTIFICATION_TIMEOUT = 3600.0
 
 
+@dataclass
 class Stage:
     """A workspace and the locks that stand for processes at its runs."""
 
