@@ -93,7 +93,9 @@ def _parent_of(pid: int) -> int | None:
     """The process that started a worker; None where it is gone, and something else has its place."""
     shown = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     parent = int(shown) if shown.strip().isdigit() else 1
-    told = subprocess.run(["ps", "-o", "command=", "-p", str(parent)], capture_output=True, text=True, check=False).stdout
+    told = subprocess.run(
+        ["ps", "-o", "command=", "-p", str(parent)], capture_output=True, text=True, check=False
+    ).stdout
     return parent if parent > 1 and ("rashomon" in told or "app.main" in told) else None
 
 

@@ -245,7 +245,9 @@ class RashomonApp(App[int]):
 
 def _leaving(names: Sequence[str]) -> str:
     """What leaving means to the runs that go on; what was started may not have come to a run yet."""
-    going_on = f"{', '.join(names)} {'goes' if len(names) == 1 else 'go'} on." if names else "What was started here goes on."
+    going_on = (
+        f"{', '.join(names)} {'goes' if len(names) == 1 else 'go'} on." if names else "What was started here goes on."
+    )
     return (
         f"{going_on}\n\nLeave: nothing stops, and `rashomon` shows it again.\n"
         "Stop: at the next answer, and nothing after it begins; what is answered is kept, R goes on with it."

@@ -1,4 +1,4 @@
-"""A whole session by keys alone: a new run of two quantisations, left while it goes on, browsed, overridden, compared, exported."""
+"""A session by keys alone: a new run of two quantisations, left while it goes on, browsed, overridden, compared, exported."""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
     assert back.return_code == 0, "nothing goes on, so nothing is asked"
     for run in runs:
         found = summary(run)
-        assert (found.state, found.done) == ("done", found.total), "all was answered by whom the first window had started"
+        assert (found.state, found.done) == ("done", found.total), (
+            "all was answered by whom the first window had started"
+        )
     results = json.loads((tmp_path / "here" / "export" / runs[0].name / "results.json").read_text("utf-8"))
     assert len(results["runs"]) == 2
 
