@@ -195,6 +195,7 @@ def _face_colours(mesh: Any) -> NDArray[np.uint8] | None:
         corners = np.atleast_2d(np.asarray(visual.to_color().vertex_colors))[:, :3].astype(np.int64)
         if corners.shape[:1] != (len(mesh.vertices),):  # one colour for all, without positions in the image
             return np.broadcast_to(corners[:1], (len(mesh.faces), 3)).astype(np.uint8)
-        return (corners[np.asarray(mesh.faces)].sum(1) // 3).astype(np.uint8)
+        mixed: NDArray[np.uint8] = (corners[np.asarray(mesh.faces)].sum(1) // 3).astype(np.uint8)
+        return mixed
     found: NDArray[np.uint8] = np.asarray(visual.face_colors)[:, :3].astype(np.uint8)
     return found if len(found) == len(mesh.faces) else None

@@ -26,7 +26,7 @@ from mlx_backends.base import Backend
 from tests.support.demo import BF16, FOUR_BIT, Held
 from tests.support.runs import Answering
 from tests.tui.computed import computed, press, settled
-from tests.tui.stage import SIZES, Stage, drive, until
+from tests.tui.stage import SIZES, Stage, drive, screen_text, until
 
 SCREENS_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "screens"
 FOLDER = Path("/tmp/rashomon")
@@ -44,6 +44,9 @@ class Shot(NamedTuple):
     """Whether it is of a workspace without runs."""
 
 
+OWN_MODEL = ("G", "k", "k", "space")
+"""The last of the models in the folder; those that come with the project are listed after them, by where it lies."""
+
 ALL = ("charts-bf16", "charts-4bit", "always-text")
 ONE = ("charts-4bit",)
 
@@ -56,10 +59,10 @@ SHOTS = (
     Shot("live-interrupted", "live", ("broken-off",)),
     Shot("live-failed", "live", ("failed",)),
     Shot("new", "new"),
-    Shot("new-models", "new", keys=("ctrl+n", "G", "space", "k", "space")),
-    Shot("new-what", "new", keys=("ctrl+n", "G", "space", "ctrl+n")),
-    Shot("new-amount", "new", keys=("ctrl+n", "G", "space", "ctrl+n", "ctrl+n", "1", "2")),
-    Shot("new-prompt", "new", keys=("ctrl+n", "G", "space", "ctrl+b", "ctrl+b")),
+    Shot("new-models", "new", keys=("ctrl+n", *OWN_MODEL, "k", "space")),
+    Shot("new-what", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+n")),
+    Shot("new-amount", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+n", "ctrl+n", "1", "2")),
+    Shot("new-prompt", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+b", "ctrl+b")),
     Shot("samples", "samples", ONE),
     Shot("samples-one", "samples", ONE, ("n", "enter")),
     Shot("samples-filter", "samples", ONE, ("slash", *"is:wrong")),
@@ -134,7 +137,7 @@ def take(shot: Shot, size: str, stage: Stage) -> str:
         await settled(pilot)
         await press(pilot, *shot.keys)
         app.clear_notifications()
-        await until(pilot, lambda: not app._notifications)
+        await until(pilot, lambda: not app._notifications and "asking the model" not in screen_text(app))
         await settled(pilot)
         taken.append(app.export_screenshot(title=f"rashomon, {SCREENS[shot.screen].title}"))
 
@@ -154,6 +157,9 @@ def main(names: list[str]) -> None:
     for variable in ("NO_COLOR", "TEXTUAL_THEME", "TMUX", "RASHOMON_WORKSPACE"):
         os.environ.pop(variable, None)
     os.chdir(FOLDER / "here")
+    Path("models").mkdir()
+    for model in (BF16, FOUR_BIT):
+        Path("models", model.name.replace("model", "chart-reader")).symlink_to(model)
     stage, empty = workspace(FOLDER), Stage(FOLDER / "empty")
     try:
         for shot in SHOTS:
