@@ -55,7 +55,6 @@ def test_a_browser_gets_the_interface_and_another_site_does_not(tmp_path: Path) 
         assert process.stdout.readline().startswith(f"http://127.0.0.1:{port}")
         seen = asyncio.run(_visit(f"http://127.0.0.1:{port}"))
         assert "no runs yet" in seen
-        assert f"0 in {rashomon.workspace.name}" in seen
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
@@ -80,7 +79,7 @@ async def _visit(url: str) -> str:
         async with session.ws_connect(f"{url}/ws?width=100&height=30", headers={"Origin": url}) as socket_:
             await socket_.send_str(json.dumps(["resize", {"width": 100, "height": 30}]))
             seen = ""
-            while "no runs yet" not in seen:
+            while not ("no runs yet" in seen and "0 in workspace" in seen):  # the title may come in a frame of its own
                 message: Any = await asyncio.wait_for(socket_.receive(), 60)
                 assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), message
                 seen += message.data.decode() if isinstance(message.data, bytes) else message.data

@@ -1,0 +1,34 @@
+"""The last line: the keys that work now, for the widget that has the focus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from app.tui.app import RashomonApp
+from app.tui.screens.help import HelpScreen
+from app.tui.widgets.keys_line import KeysLine
+from tests.tui.stage import Stage, drive, screen_text, until
+
+
+def test_a_click_on_a_key_presses_it(stage: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        line = screen_text(app).splitlines()[-1]
+        await pilot.click(KeysLine, offset=(line.index("Filter") + 1, 0))
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        await pilot.press("escape")
+        await pilot.click(KeysLine, offset=(line.index("Help"), 0))
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+
+    drive(stage.app(), script)
+
+
+def test_nothing_is_pressed_beside_the_keys(stage: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        before = app.screen, app.focused
+        await pilot.click(KeysLine, offset=(110, 0))
+        assert (app.screen, app.focused) == before
+
+    drive(stage.app(), script)
