@@ -55,6 +55,7 @@ def build(stage: Stage) -> tuple[Path, Media]:
 
 async def gone_to(pilot: Pilot[Any], app: RashomonApp, name: str, folders: tuple[Path, ...]) -> None:
     """Go to a screen and wait for what it computes."""
+    app.clear_notifications()
     app.go(name, folders)
     await pilot.pause()
     await computed(pilot)
@@ -62,9 +63,11 @@ async def gone_to(pilot: Pilot[Any], app: RashomonApp, name: str, folders: tuple
 
 async def computed(pilot: Pilot[Any]) -> None:
     """Wait until nothing is being computed; without the toasts, which go when their time is over."""
-    pilot.app.clear_notifications()
 
     def nothing() -> bool:
+        if pilot.app.screen.query("Toast"):
+            pilot.app.clear_notifications()
+            return False
         told = screen_text(pilot.app)
         return "◐" not in told and "computing" not in told
 
