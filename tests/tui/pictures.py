@@ -24,7 +24,7 @@ from assets.demo.recipe import evaluate
 from benchmarks.base import Generation, Instance
 from mlx_backends.base import Backend
 from tests.support.demo import BF16, FOUR_BIT, Held
-from tests.support.runs import Answering
+from tests.support.runs import Answering, says
 from tests.tui.computed import computed, press, settled
 from tests.tui.stage import SIZES, Stage, drive, screen_text, until
 
@@ -71,11 +71,11 @@ SHOTS = (
     Shot("tables", "tables", ALL),
     Shot("tables-labels", "tables", ALL, ("p", "t", "t")),
     Shot("compare", "compare", ALL),
-    Shot("compare-flips", "compare", ALL, ("t",)),
+    Shot("compare-flips", "compare", ALL, ("t", "b")),
     Shot("compare-paper", "compare", ALL, ("t", "t", "t")),
     Shot("compare-take", "compare", ALL, ("T",)),
-    Shot("flipped", "compare", ALL, ("t", "enter")),
-    Shot("answers", "compare", ALL, ("t", "enter", "enter")),
+    Shot("flipped", "compare", ALL, ("t", "b", "enter")),
+    Shot("answers", "compare", ALL, ("t", "b", "enter", "enter")),
     Shot("export", "export", ALL[:2]),
     Shot("export-done", "export", ALL[:2], ("w",)),
     Shot("settings", "settings"),
@@ -95,6 +95,12 @@ def said_by(backend: Backend, by_id: Mapping[str, Instance], *, gigabytes: float
     return lambda instance: answer(instance.id)
 
 
+def passage(instance: Instance) -> Generation:
+    """What the policy that always follows the text says."""
+    found = instance.references.get("text")
+    return says(found[0] if found else "I cannot tell.", peak=None, seconds=0.0)(instance)
+
+
 def workspace(folder: Path) -> Stage:
     """Runs in every state of charts of the demo's own, answered by the demo's models and by a policy."""
     stage = Stage(folder / "workspace")
@@ -107,7 +113,6 @@ def workspace(folder: Path) -> Stage:
     by_id = {instance.id: instance for instance in asked}
     four_bit = said_by(held.load(FOUR_BIT), by_id, gigabytes=0.31, seconds=0.11)
     bf16 = said_by(held.load(BF16), by_id, gigabytes=0.18, seconds=0.14)
-    text = said_by(held.load(Path("policy:always-text")), by_id, gigabytes=0.0, seconds=0.0)
     half = len(asked) // 2
     stage.run(
         "broken-off", asked=asked, answering=four_bit, state="running", done=half, data=data, model="demo/model-4bit"
@@ -115,11 +120,18 @@ def workspace(folder: Path) -> Stage:
     stage.die(stage.workspace.runs_folder / "broken-off")
     note = "the key OPENAI_API_KEY is refused; set another."
     stage.run("failed", asked=asked, state="failed", note=note, done=0, data=data, model="openai:some-model")
-    stage.run("always-text", asked=asked, answering=text, data=data, model="policy:always-text")
+    stage.run("always-text", asked=asked, answering=passage, data=data, model="policy:always-text", quantisation=None)
     stage.run("charts-4bit", asked=asked, answering=four_bit, data=data, model="demo/model-4bit")
-    stage.run("charts-bf16", asked=asked, answering=bf16, data=data, model="demo/model-bf16")
+    stage.run("charts-bf16", asked=asked, answering=bf16, data=data, model="demo/model-bf16", quantisation="bf16")
     stage.run(
-        "going-on", asked=asked, answering=bf16, state="running", done=half + 5, data=data, model="demo/model-bf16"
+        "going-on",
+        asked=asked,
+        answering=bf16,
+        state="running",
+        done=half + 5,
+        data=data,
+        model="demo/model-bf16",
+        quantisation="bf16",
     )
     return stage
 

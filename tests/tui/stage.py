@@ -63,6 +63,7 @@ class Stage:
         model: str = "policy:always-image",
         data: Path | None = None,
         benchmark: str = "cmc-bench",
+        quantisation: str | None = "4-bit",
     ) -> Path:
         """A run of CMC-Bench in ``state``, with the first ``done`` instances answered (default: all).
 
@@ -76,7 +77,7 @@ class Stage:
             **spec.what_decides(),
             "data digest": "d" * 64,
             "weights digest": "e" * 64,
-            "quantisation": "4-bit",
+            "quantisation": quantisation,
             "engine": "policy",
             "device": "cpu",
         }
