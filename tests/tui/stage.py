@@ -31,6 +31,8 @@ BOTH = [pytest.param((80, 24), id="80x24"), pytest.param((120, 40), id="120x40",
 """The sizes for tests that say the same at both: the larger one is left to the slow suite."""
 PATIENCE = 60.0
 CREATED = 1_750_000_000.0
+# What is told stays, so that a screen does not depend on how quick the machine is.
+RashomonApp.NOTIFICATION_TIMEOUT = 3600.0
 
 
 @dataclass
@@ -132,10 +134,6 @@ Script = Callable[[Pilot[Any], RashomonApp], Awaitable[None]]
 
 def drive(app: RashomonApp, script: Script, size: tuple[int, int] = (120, 40)) -> None:
     """Run the app without a terminal, with ``script`` at the keys; it begins when the workspace has been looked at."""
-
-    app.NOTIFICATION_TIMEOUT = (
-        3600.0  # what is told stays, so that a screen does not depend on how quick the machine is
-    )
 
     async def perform() -> None:
         async with app.run_test(size=size, notifications=True) as pilot:
