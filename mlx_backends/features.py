@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from mlx_backends.kept import Kept
 
 KEPT_BYTES = 2**28
 """How much memory is given to kept features; the newest are kept whatever their size."""
@@ -24,11 +25,13 @@ class Tower:
         self._model = model
         self._name = next((name for name in _NAMES if getattr(model, name, None) is not None), None)
         self._encoder: Any = getattr(model, self._name) if self._name else None
-        self._limit = kept_bytes
-        self._kept: OrderedDict[tuple[str, ...], tuple[Any, int]] = OrderedDict()
+        self._kept: Kept[Any] = Kept(kept_bytes)
         self._images: tuple[str, ...] = ()
-        self.encoded = 0
+
+    @property
+    def encoded(self) -> int:
         """How many times the encoder has been asked."""
+        return self._kept.made
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._encoder, name)
@@ -59,20 +62,25 @@ class Tower:
         return _joined(found)
 
     def _once(self, key: tuple[str, ...], *arguments: Any, **named: Any) -> Any:
-        import mlx.core as mx
-        from mlx.utils import tree_flatten
+        return self._kept.get(key, lambda: _evaluated(self._encoder(*arguments, **named)), _bytes)
 
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
-        found = self._encoder(*arguments, **named)
-        self.encoded += 1
-        arrays = [value for _, value in tree_flatten(found) if isinstance(value, mx.array)]
-        mx.eval(arrays)
-        self._kept[key] = found, sum(value.nbytes for value in arrays)
-        while len(self._kept) > 1 and sum(size for _, size in self._kept.values()) > self._limit:
-            self._kept.popitem(last=False)
-        return found
+
+def _arrays(found: Any) -> list[Any]:
+    import mlx.core as mx
+    from mlx.utils import tree_flatten
+
+    return [value for _, value in tree_flatten(found) if isinstance(value, mx.array)]
+
+
+def _evaluated(found: Any) -> Any:
+    import mlx.core as mx
+
+    mx.eval(_arrays(found))
+    return found
+
+
+def _bytes(found: Any) -> int:
+    return sum(value.nbytes for value in _arrays(found))
 
 
 def _by_grid(pixels: Any, arguments: Sequence[Any]) -> bool:

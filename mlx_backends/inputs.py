@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from benchmarks.base import Request
 from mlx_backends.base import MediaPath
-from mlx_backends.prompt import Prompter
+from mlx_backends.pictures import Opened, Picture, Pictures, opened
+from mlx_backends.prompt import Prompt, Prompter
 
 _TEXT = frozenset({"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_token_index"})
 _PIXELS, _GRID = "pixel_values", "image_grid_thw"
@@ -46,36 +47,31 @@ class Preparer:
         self._media = media
         self._tokenizer = getattr(processor, "tokenizer", processor)
         self._prompter = Prompter(processor, config)
+        self._pictures = Pictures(processor)
+        self._digests: dict[Hashable, tuple[str, ...]] = {}
         self._numbers: dict[tuple[str, int], int] = {}
         self._next = -1
 
     def tensors(self, request: Request) -> tuple[str, dict[str, Any]]:
-        """The prompt's text and its tensors, whose images are known to stand in their places. Raises PromptError."""
-        from mlx_vlm.utils import prepare_inputs, should_add_special_tokens
+        """The prompt's text and its tensors, whose images are known to stand in their places; nothing is kept.
 
-        from benchmarks.media import load_image, read_media
-
+        Raises PromptError, MediaError.
+        """
         prompt = self._prompter.prompt(request.messages)
-        limit = request.decoding.max_pixels
-        images = [load_image(read_media(self._media(image), image), limit, image.marks) for image in prompt.images]
-        first = self._tokenizer.bos_token
-        opened = bool(first) and prompt.text.startswith(first)  # by the template; a second one would be a fault
-        inputs = prepare_inputs(
-            self._processor,
-            images=images or None,
-            prompts=prompt.text,
-            image_token_index=getattr(self._config, "image_token_index", None),
-            add_special_tokens=not opened and should_add_special_tokens(self._config.model_type, self._processor),
-        )
-        self._prompter.check_inputs(prompt, inputs)
-        return prompt.text, inputs
+        return prompt.text, self._processed(prompt, [make() for _, make in self._opened(prompt, request)])
 
     def inputs(self, request: Request) -> Inputs:
-        """Everything of a request that can be had without its model, evaluated."""
+        """Everything of a request that can be had without its model, evaluated; a picture is prepared once.
+
+        Raises PromptError, MediaError.
+        """
         import mlx.core as mx
         import numpy as np
 
-        _, tensors = self.tensors(request)
+        prompt = self._prompter.prompt(request.messages)
+        pictures = self._opened(prompt, request)
+        with self._pictures.showing(pictures) as shown:
+            tensors = self._processed(prompt, shown)
         mx.eval(
             [value for value in tensors.values() if isinstance(value, mx.array)]
         )  # MLX's streams are a thread's own
@@ -84,12 +80,38 @@ class Preparer:
         images: tuple[str, ...] = ()
         if tensors.get(_PIXELS) is not None:
             runs = _runs(marks) or [np.arange(len(content))]  # no telling where the image is: it is everywhere
-            images = _apart(tensors, len(runs)) or (_digest({k: v for k, v in tensors.items() if k not in _TEXT}),)
+            images = self._digested(tensors, [picture for picture, _ in pictures], len(runs))
             if len(images) < len(runs):
                 runs = [np.concatenate(runs)]
             for image, positions in zip(images, runs, strict=True):
                 content[positions] = self._number(image, len(positions)) - np.arange(len(positions))
         return Inputs(request, tensors, content, images)
+
+    def _opened(self, prompt: Prompt, request: Request) -> list[Opened]:
+        return [opened(self._media(image), image, request.decoding.max_pixels) for image in prompt.images]
+
+    def _processed(self, prompt: Prompt, images: Sequence[Any]) -> dict[str, Any]:
+        from mlx_vlm.utils import prepare_inputs, should_add_special_tokens
+
+        first = self._tokenizer.bos_token
+        opens = bool(first) and prompt.text.startswith(first)  # by the template; a second one would be a fault
+        inputs: dict[str, Any] = prepare_inputs(
+            self._processor,
+            images=list(images) or None,
+            prompts=prompt.text,
+            image_token_index=getattr(self._config, "image_token_index", None),
+            add_special_tokens=not opens and should_add_special_tokens(self._config.model_type, self._processor),
+        )
+        self._prompter.check_inputs(prompt, inputs)
+        return inputs
+
+    def _digested(self, tensors: Mapping[str, Any], pictures: Sequence[Picture], count: int) -> tuple[str, ...]:
+        """The digests of what the processor made of ``pictures``; hashed once, since it makes the same of the same."""
+        made = {name: value for name, value in tensors.items() if name not in _TEXT}
+        key = (*pictures, count, *((name, str(getattr(value, "shape", ""))) for name, value in made.items()))
+        if key not in self._digests:
+            self._digests[key] = _apart(tensors, count) or (_digest(made),)
+        return self._digests[key]
 
     def _number(self, image: str, tokens: int) -> int:
         """The number of an image's first token; those of the others follow downwards, and no other image has them."""

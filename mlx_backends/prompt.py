@@ -105,7 +105,7 @@ class Prompter:
                 runs.append([])
             else:
                 runs[-1].append(token)
-        read = _SPLIT.join(self._read(run) for run in runs)
+        read = _SPLIT.join(self._read(run) if run else "" for run in runs)  # an image is hundreds of empty ones
         segments = [self._read(self._ids(segment)) for segment in prompt.segments]
         at = 0
         for number, segment in enumerate(segments):

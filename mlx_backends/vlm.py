@@ -239,13 +239,13 @@ class VLM(Backend):
         """How many of ``requests`` fit beside the model, if a prompt twice as long as those that were tried is still to come."""
         from mlx.utils import tree_flatten
 
-        from mlx_backends import batching, features, memory, prefixes
+        from mlx_backends import batching, features, memory, pictures, prefixes
 
         weights = sum(value.nbytes for _, value in tree_flatten(self._model.parameters()))
         longest = max(len(self._preparer.inputs(request).content) for request in tried)
         return memory.width(
             self._model.config,
-            weights + prefixes.KEPT_BYTES + features.KEPT_BYTES,
+            weights + prefixes.KEPT_BYTES + features.KEPT_BYTES + pictures.KEPT_BYTES,
             2 * longest,
             max(request.decoding.max_tokens for request in requests),
             memory.device_info(),

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace as replace_terms
-from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,8 +18,9 @@ from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
-from benchmarks.build import Build, BuildOptions, Renderer, under_way
+from benchmarks.build import Build, BuildOptions, under_way
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.media import pictures
 from mlx_backends.terms import Terms
 
 
@@ -77,7 +77,7 @@ def build(
             checkers=tuple(models[name] for name in dict.fromkeys(checkers)),
             captioners={modality: models[name] for modality, name in describers.items()},
             embedder=_embedder(stack, embedder, force, leased) if embedder else None,
-            render=_renderer() if rendered else None,
+            render=pictures if rendered else None,
         )
         try:
             made = benchmark.build(pairs, folder, options)
@@ -125,13 +125,6 @@ def _hold_device(stack: ExitStack, leased: list[FileLock]) -> None:
     if lease is not None:
         leased.append(lease)
         stack.callback(lease.release)
-
-
-def _renderer() -> Renderer:
-    made: Renderer | None = getattr(import_module("benchmarks.media"), "pictures", None)
-    if made is None:
-        raise SpecError("this version makes no pictures of 3D models and videos; build without --rendered.")
-    return made
 
 
 def _embedder(stack: ExitStack, name: str, force: bool, leased: list[FileLock]) -> Embedder:

@@ -59,3 +59,5 @@ def recommend(
             if title:
                 print(title)
             print("\n".join(f"  {clean(line)}" for line in lines))
+    if any("ore examples would tell" in line for line in (*found.take, *found.unknown)):
+        print("  --plan says how many examples.")

@@ -27,8 +27,8 @@ def differences_table(pairs: Sequence[Pair], names: Sequence[str]) -> Table:
         "lost, gained: answers that the figure counts in the baseline alone, in the run alone. Where they stand, p is the exact "
         "sign-flip test over examples, which with one answer an example is McNemar's exact test; elsewhere p is the "
         "permutation test that exchanges the two runs' answers example by example, 9,999 draws.",
-        f"p (Holm): corrected for the {tests} tests of this table (Holm 1979); name fewer figures with --metric to correct for "
-        "fewer. A p of .000 is one below .0005.",
+        f"p (Holm): corrected for the {tests} tests of this table (Holm 1979); tables of fewer figures are corrected for "
+        "less. A p of .000 is one below .0005.",
     ]
     if any(each.difference.low is not None and each.difference.low == each.difference.high for _, _, each in found):
         notes.append("An interval of no width means that no answer differs, not that the difference is certain.")

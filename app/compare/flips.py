@@ -30,10 +30,7 @@ def flips_table(pairs: Sequence[Pair], sides: Sides) -> Table:
             rows.append((f"{pair.second.label} / {was}", (*row, sum(row))))
         whole = [sum(counts[was, now] for was in known) for now in known]
         rows.append((f"{pair.second.label} / {_ALL}", (*whole, sum(whole))))
-    notes = (
-        "Rows: the label in the baseline; columns: the label in the run; the last column and row are sums. --flips names the "
-        "instances, --cell IMAGE:TEXT those behind one cell.",
-    )
+    notes = ("Rows: the label in the baseline; columns: the label in the run; the last column and row are sums.",)
     return Table("flips", "Which label became which", (*known, _ALL), tuple(rows), notes)
 
 

@@ -60,7 +60,7 @@ def recommend_of(
 ) -> Recommendation:
     """:func:`recommend` among runs that are read."""
     if not 0 < margin < 1:
-        raise SpecError(f"--margin {margin} is no share between 0 and 1; 0.03 is three points in a hundred.")
+        raise SpecError(f"a margin of {margin} is no share between 0 and 1; 0.03 is three points in a hundred.")
     answers = basis(sides, measure_of(sides, metric, lower_is_better=lower_is_better))
     if answers.groups < 2:
         raise SpecError("these runs have labelled one example in common, and one decides nothing; ask more of them.")
@@ -74,7 +74,7 @@ def _take(found: Decision) -> list[str]:
     if not found.holds:
         return [
             f"Nothing can be recommended yet: none is {within}, not even {_named(of, of.best)}, which has the best figure "
-            "here. More examples would tell (--plan says how many)."
+            "here. More examples would tell."
         ]
     if len(found.holds) == 1:
         return [f"Take {_named(of, found.holds[0])}: it is the only one that is {within}."]
@@ -200,7 +200,7 @@ def _unknown(found: Decision, sides: Sides) -> list[str]:
             here = "as good as" if not difference.value else f"{points(-difference.value)} points worse than"
             told.append(
                 f"{side.label} is not shown to hold, nor to fail: by these answers {here} {best}, in truth up to {points(-low)} "
-                "points worse; more examples would tell (--plan says how many)."
+                "points worse; more examples would tell."
             )
     if of.best not in found.holds and found.holds:
         told.append(f"{best} has the best figure here, but is not itself shown to be within the margin of the others.")

@@ -10,6 +10,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 from app.locks import FileLock
@@ -75,11 +77,37 @@ def delete_run(folder: Path) -> None:
             raise StoreError(f"cannot delete {error.filename or folder}: {error.strerror}.") from error
 
 
+def stop_batch(folder: Path, *, but: Collection[int] = ()) -> None:
+    """Stop a run and the runs that its batch would begin after it, as Ctrl-C would; nothing where nobody works on it.
+
+    A second signal kills, so the processes in ``but``, which have had theirs, get none. Raises StoreError as :func:`stop_run`.
+    """
+    pid = worker_of(folder)
+    batch = pid and _parent_of(pid)
+    if pid is None or batch in but:
+        return
+    _terminate(batch or pid, folder)
+
+
+def _parent_of(pid: int) -> int | None:
+    """The process that started a worker; None where it is gone, and something else has its place."""
+    shown = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    parent = int(shown) if shown.strip().isdigit() else 1
+    told = subprocess.run(
+        ["ps", "-o", "command=", "-p", str(parent)], capture_output=True, text=True, check=False
+    ).stdout
+    return parent if parent > 1 and ("rashomon" in told or "app.main" in told) else None
+
+
 def stop_run(folder: Path) -> None:
     """Have the worker at a run stop at the next answer, as Ctrl-C would. Raises StoreError where nobody works on it."""
     pid = worker_of(folder)
     if pid is None:
         raise StoreError(f"nobody works on {folder.name}; there is nothing to stop.")
+    _terminate(pid, folder)
+
+
+def _terminate(pid: int, folder: Path) -> None:
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:

@@ -40,7 +40,7 @@ def write(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
             with suppress(OSError, ValueError):
                 part.unlink(missing_ok=True)
         why = error.strerror if isinstance(error, OSError) else "that is no folder's name"
-        raise StoreError(f"cannot write in {folder}: {why}; name another folder (--out).") from error
+        raise StoreError(f"cannot write in {folder}: {why}; name another folder.") from error
     return tuple(sizes)
 
 

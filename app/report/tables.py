@@ -67,7 +67,7 @@ def tables_of(
     for one, count in overrides.items():
         if one not in members and one != judge_id:
             told = f"first({one}, {judge_id})" if panel is None else f"first({one}, ...)"
-            remarks.append(f'{count} labels are overridden by {one}, and not used here; --judge "{told}" uses them.')
+            remarks.append(f"{count} labels are overridden by {one}, and not used here; the judge {told} uses them.")
     tables = benchmark.tables(found, judge_id, resamples=RESAMPLES, seed=seed)
     if only is None or only in _OF_JUDGES:
         tables += _of_judges(

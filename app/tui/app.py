@@ -26,7 +26,7 @@ from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import THEME
 from app.tui.watch import RunNow, Snapshot, Watch
-from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from app.tui.widgets.dialogs import ErrorDialog, LeaveDialog
 from app.tui.widgets.picture import best_mode
 from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError
@@ -155,15 +155,23 @@ class RashomonApp(App[int]):
             self.pop_screen()
 
     def action_leave(self) -> None:
-        count = self.jobs.going_on()
-        if not count or isinstance(self.screen, Confirm):
+        """Leave at once where no run goes on, or when it is asked for twice."""
+        active = [run for run in self.snapshot.runs if run.active]
+        if isinstance(self.screen, LeaveDialog) or not (active or self.jobs.going_on()):
             self.exit(0)
+        else:
+            self.push_screen(LeaveDialog(_leaving([run.name for run in active])), partial(self._leave, active))
+
+    def _leave(self, active: Sequence[RunNow], how: str | None) -> None:
+        if how is None:
             return
-        runs = "A run that was started here goes on" if count == 1 else f"{count} runs that were started here go on"
-        self.push_screen(
-            Confirm("Leave?", f"{runs} without this window; `rashomon` shows them again.", yes="Leave", no="Stay"),
-            lambda leave: self.exit(0) if leave else None,
-        )
+        if how == "stop":
+            try:
+                self.jobs.stop_all([run.folder for run in active])
+            except RashomonError as error:
+                self.failed(error)
+                return
+        self.exit(0)
 
     # --- what can be done to a run ---------------------------------------------------------------
 
@@ -237,6 +245,17 @@ class RashomonApp(App[int]):
         self.bell()
         self._exit_renderables.append(Segments(self.console.render(Traceback(show_locals=False), self.console.options)))
         self._close_messages_no_wait()
+
+
+def _leaving(names: Sequence[str]) -> str:
+    """What leaving means to the runs that go on; what was started may not have come to a run yet."""
+    going_on = (
+        f"{', '.join(names)} {'goes' if len(names) == 1 else 'go'} on." if names else "What was started here goes on."
+    )
+    return (
+        f"{going_on}\n\nLeave: nothing stops, and `rashomon` shows it again.\n"
+        "Stop: at the next answer, and nothing after it begins; what is answered is kept, R goes on with it."
+    )
 
 
 def open_app(workspace: Workspace, *, images: str | None = None) -> int:

@@ -151,6 +151,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("tables.next", "t,right_square_bracket", "Next", "The next table.", footer=True),
     Command("tables.previous", "T,left_square_bracket", "Previous", "The table before."),
     Command("tables.list", "l", "List", "Choose a table by its name.", footer=True),
+    Command("tables.samples", "s", "Samples", "The answers of the first of these runs, one by one."),
     Command("tables.published", "p", "Paper", "Show the paper's rows, or leave them out.", footer=True),
     Command("tables.intervals", "i", "Intervals", "Show intervals, or values alone."),
     Command("tables.judge", "w", "Whose", "Choose whose labels count.", footer=True),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engine.control import pause, stop_run, unpause
+from app.engine.control import pause, stop_batch, stop_run, unpause
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
 
@@ -76,6 +76,14 @@ class Jobs:
     def stop(self, folder: Path) -> None:
         """Have the process that works on a run stop at the next answer. Raises StoreError."""
         stop_run(folder)
+
+    def stop_all(self, folders: Sequence[Path]) -> None:
+        """Stop what was started here, and what works on these runs, whoever started it. Raises StoreError."""
+        for job in self._started:
+            if job.process.poll() is None:
+                job.process.terminate()
+        for folder in folders:
+            stop_batch(folder, but=[job.process.pid for job in self._started])
 
     def ended(self) -> list[Ended]:
         """The jobs that have ended with a failure since the last call."""

@@ -11,7 +11,7 @@ from benchmarks.contra4.sample import Scene
 from benchmarks.contra4.source import Folders, find
 from benchmarks.errors import MediaError
 from benchmarks.files import RowProblem
-from benchmarks.media import LARGEST_FILE, image_suffix, load_image
+from benchmarks.media import LARGEST_FILE, check
 
 _EMPTY = "is empty"
 _UNREADABLE = "cannot be read"
@@ -44,10 +44,7 @@ class Material:
 
     def _stored(self, scene: Scene, path: Path) -> Scene:
         data = _read(path)
-        suffix = path.suffix.lower()
-        if scene.modality == "image":
-            load_image(data)
-            suffix = image_suffix(data) or ""
+        suffix = check(data, path.suffix.lower(), scene.modality)
         pictures, problem = self._pictures(data, suffix, scene.modality)
         media = replace(self._writer.add_media(data, suffix), modality=scene.modality)
         return replace(scene, media=media, pictures=pictures, problem=problem)

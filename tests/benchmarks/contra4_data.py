@@ -13,6 +13,7 @@ import pytest
 from benchmarks.asking import TextModel
 from benchmarks.base import Generation, Request, Text
 from tests.benchmarks.small_data import write_picture
+from tests.support.media import cloud, sound, video
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -51,15 +52,15 @@ PLAIN: list[tuple[str, str, str | int, str]] = [
 
 
 def write_source(folder: Path, rows: Sequence[Any], file: str = "test.json") -> Path:
-    """A published folder with the media of ``PLAIN``, which but the picture are bytes that nothing here decodes."""
+    """A published folder with the media of ``PLAIN``, small but whole."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / file).write_text(json.dumps(rows))
     for name in ("coco_val", "clotho", "pointllm", "msrvtt_test"):
         (folder / name).mkdir(exist_ok=True)
     write_picture(folder / "coco_val" / "000000000139.jpg", 1, "JPEG")
-    (folder / "clotho" / "bark.wav").write_bytes(b"RIFF bark")
-    (folder / "pointllm" / "abc_8192.npz").write_bytes(b"PK cloud")
-    (folder / "msrvtt_test" / "video7.mp4").write_bytes(b"ftyp video")
+    (folder / "clotho" / "bark.wav").write_bytes(sound())
+    (folder / "pointllm" / "abc_8192.npz").write_bytes(cloud())
+    (folder / "msrvtt_test" / "video7.mp4").write_bytes(video())
     return folder
 
 

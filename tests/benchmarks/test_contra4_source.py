@@ -17,6 +17,7 @@ from benchmarks.contra4.sample import Sample, sample
 from benchmarks.contra4.source import read
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.files import RowProblem, Skipped
+from benchmarks.media import pictures
 from tests.benchmarks.contra4_data import COCO, DATA, PLAIN, Scripted, mixed_rows, prompt, real_rows, row, write_source
 from tests.benchmarks.small_data import picture
 
@@ -313,3 +314,21 @@ def test_wrong_folders_and_sources_end_the_build(tmp_path: Path) -> None:
 def test_the_same_source_gives_the_same_build(tmp_path: Path) -> None:
     folder = write_source(tmp_path / "rows", [row("one", PLAIN), row("two", PLAIN[:2])])
     assert build(folder, tmp_path / "a").digest == build(folder, tmp_path / "b").digest
+
+
+def test_a_damaged_medium_of_any_kind_is_noted_and_only_its_row_loses_the_condition(tmp_path: Path) -> None:
+    rows = [row("one", PLAIN), row("two", PLAIN[:2])]
+    folder = write_source(tmp_path / "rows", rows)
+    for name in ("pointllm/abc_8192.npz", "msrvtt_test/video7.mp4"):
+        (folder / name).write_bytes((folder / name).read_bytes()[:700])
+    made = build(folder, tmp_path / "out")
+    reasons = [each["reason"] for each in skipped(made)]
+    assert len(reasons) == 2
+    assert all("is truncated or damaged" in reason for reason in reasons)
+    assert made.manifest["with_all_media"] == 1
+
+
+def test_the_renderer_is_the_projects_own(tmp_path: Path) -> None:
+    made = build(write_source(tmp_path / "rows", [row("one", PLAIN)]), tmp_path / "out", render=pictures)
+    shown = [part for part in asked(made)["rendered"].parts if isinstance(part, Media)]
+    assert [part.modality for part in shown] == ["image", "audio", *["image"] * (6 + 8)]

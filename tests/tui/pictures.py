@@ -1,14 +1,18 @@
 """The README's pictures of the interface: ``python -m tests.tui.pictures [SCREEN ...]`` writes ``assets/screens/*.svg``.
 
-Every screen in both sizes, of a workspace that is the same every time. A new screen adds a line to ``SHOTS``.
+Every screen in both sizes, of a workspace that is the same every time: charts of the demo's held-out set, and what the demo
+model answers about them. A new screen adds a line to ``SHOTS``.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
-import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,83 +20,125 @@ from textual.pilot import Pilot
 
 from app.tui.app import RashomonApp
 from app.tui.screens import SCREENS
-from tests.support.runs import instances
-from tests.tui.computed import build, computed, mixed, press
-from tests.tui.stage import SIZES, Stage, drive, until
+from assets.demo.recipe import evaluate
+from benchmarks.base import Generation, Instance
+from mlx_backends.base import Backend
+from tests.support.demo import BF16, FOUR_BIT, Held
+from tests.support.runs import Answering
+from tests.tui.computed import computed, press, settled
+from tests.tui.stage import SIZES, Stage, drive, screen_text, until
 
 SCREENS_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "screens"
+FOLDER = Path("/tmp/rashomon")
+EXAMPLES = 6
 
 
 class Shot(NamedTuple):
-    """A picture: its name, the screen, how many of the workspace's runs it is of, and the keys that lead to it."""
+    """A picture: its name, the screen, which of the workspace's runs it is of, and the keys that lead to it."""
 
     name: str
     screen: str = "runs"
-    runs: int = 0
+    runs: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    empty: bool = False
+    """Whether it is of a workspace without runs."""
 
+
+OWN_MODEL = ("G", "k", "k", "space")
+"""The last of the models in the folder; those that come with the project are listed after them, by where it lies."""
+
+ALL = ("charts-bf16", "charts-4bit", "always-text")
+ONE = ("charts-4bit",)
 
 SHOTS = (
-    Shot("runs"),
-    Shot("tables", "tables", 3),
-    Shot("tables-labels", "tables", 3, ("p", "t", "t")),
-    Shot("compare", "compare", 3),
-    Shot("compare-flips", "compare", 3, ("t",)),
-    Shot("compare-paper", "compare", 3, ("t", "t", "t")),
-    Shot("compare-take", "compare", 3, ("T",)),
-    Shot("flipped", "compare", 3, ("t", "enter")),
-    Shot("answers", "compare", 3, ("t", "enter", "enter")),
-    Shot("export", "export", 2),
-    Shot("export-done", "export", 2, ("w",)),
+    Shot("runs", keys=("j", "space", "j", "space")),
+    Shot("runs-empty", empty=True),
+    Shot("leave", keys=("ctrl+q",)),
+    Shot("live-running", "live", ("going-on",)),
+    Shot("live-done", "live", ONE),
+    Shot("live-interrupted", "live", ("broken-off",)),
+    Shot("live-failed", "live", ("failed",)),
+    Shot("new", "new"),
+    Shot("new-models", "new", keys=("ctrl+n", *OWN_MODEL, "k", "space")),
+    Shot("new-what", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+n")),
+    Shot("new-amount", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+n", "ctrl+n", "1", "2")),
+    Shot("new-prompt", "new", keys=("ctrl+n", *OWN_MODEL, "ctrl+b", "ctrl+b")),
+    Shot("samples", "samples", ONE),
+    Shot("samples-one", "samples", ONE, ("n", "enter")),
+    Shot("samples-filter", "samples", ONE, ("slash", *"is:wrong")),
+    Shot("samples-override", "samples", ONE, ("n", "o")),
+    Shot("label", "label", ONE, ("enter",)),
+    Shot("tables", "tables", ALL),
+    Shot("tables-labels", "tables", ALL, ("p", "t", "t")),
+    Shot("compare", "compare", ALL),
+    Shot("compare-flips", "compare", ALL, ("t",)),
+    Shot("compare-paper", "compare", ALL, ("t", "t", "t")),
+    Shot("compare-take", "compare", ALL, ("T",)),
+    Shot("flipped", "compare", ALL, ("t", "enter")),
+    Shot("answers", "compare", ALL, ("t", "enter", "enter")),
+    Shot("export", "export", ALL[:2]),
+    Shot("export-done", "export", ALL[:2], ("w",)),
+    Shot("settings", "settings"),
+    Shot("help", keys=("question_mark",)),
+    Shot("doctor", "doctor"),
 )
 
 
-def workspace(folder: Path) -> tuple[Stage, tuple[Path, ...]]:
-    """Runs in every state, the first three of which are compared."""
+def said_by(backend: Backend, by_id: Mapping[str, Instance], *, gigabytes: float, seconds: float) -> Answering:
+    """What a model answers, with times and memory that are the same every time."""
+
+    @cache
+    def answer(instance_id: str) -> Generation:
+        said = evaluate.answer(backend, by_id[instance_id])
+        return replace(said, prefill_s=seconds / 2, decode_s=seconds / 2, peak_memory=int(gigabytes * 1e9))
+
+    return lambda instance: answer(instance.id)
+
+
+def workspace(folder: Path) -> Stage:
+    """Runs in every state of charts of the demo's own, answered by the demo's models and by a policy."""
     stage = Stage(folder / "workspace")
-    data, picture = build(stage)
-    asked = instances(24, picture=picture)
-    runs = (
-        stage.run(
-            "charts-bf16",
-            asked=asked,
-            answering=mixed(0, gigabytes=6, seconds=1.2),
-            data=data,
-            model="org/Model-2B-bf16",
-        ),
-        stage.run(
-            "charts-8bit",
-            asked=asked,
-            answering=mixed(7, gigabytes=4, seconds=0.8),
-            data=data,
-            model="org/Model-2B-8bit",
-        ),
-        stage.run(
-            "charts-4bit",
-            asked=asked,
-            answering=mixed(1, gigabytes=3, seconds=0.5),
-            data=data,
-            model="org/Model-2B-4bit",
-        ),
+    held = Held("cmc-bench", folder / "held-out")
+    data = stage.workspace.build_folder("cmc-bench")
+    data.parent.mkdir(parents=True)
+    data.symlink_to(held.build.path)
+    groups = list(dict.fromkeys(instance.group for instance in held.instances))[:EXAMPLES]
+    asked = [instance for instance in held.instances if instance.group in groups]
+    by_id = {instance.id: instance for instance in asked}
+    four_bit = said_by(held.load(FOUR_BIT), by_id, gigabytes=0.31, seconds=0.11)
+    bf16 = said_by(held.load(BF16), by_id, gigabytes=0.18, seconds=0.14)
+    text = said_by(held.load(Path("policy:always-text")), by_id, gigabytes=0.0, seconds=0.0)
+    half = len(asked) // 2
+    stage.run(
+        "broken-off", asked=asked, answering=four_bit, state="running", done=half, data=data, model="demo/model-4bit"
     )
-    stage.run("broken-off", asked=asked, answering=mixed(2), state="running", done=60)
     stage.die(stage.workspace.runs_folder / "broken-off")
-    stage.run("failed", asked=asked, state="failed", note="the model has no chat template", done=0)
-    stage.run("going-on", asked=asked, answering=mixed(2), state="running", done=97, model="org/Model-4B-4bit")
-    return stage, runs
+    note = "the key OPENAI_API_KEY is refused; set another."
+    stage.run("failed", asked=asked, state="failed", note=note, done=0, data=data, model="openai:some-model")
+    stage.run("always-text", asked=asked, answering=text, data=data, model="policy:always-text")
+    stage.run("charts-4bit", asked=asked, answering=four_bit, data=data, model="demo/model-4bit")
+    stage.run("charts-bf16", asked=asked, answering=bf16, data=data, model="demo/model-bf16")
+    stage.run(
+        "going-on", asked=asked, answering=bf16, state="running", done=half + 5, data=data, model="demo/model-bf16"
+    )
+    return stage
 
 
-def take(shot: Shot, size: str, stage: Stage, runs: tuple[Path, ...]) -> str:
+def take(shot: Shot, size: str, stage: Stage) -> str:
     """The picture as SVG."""
     taken: list[str] = []
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.clear_notifications()
         if shot.screen != "runs":
-            app.go(shot.screen, runs[: shot.runs])
+            app.go(shot.screen, [stage.workspace.runs_folder / name for name in shot.runs])
             await pilot.pause()
         await computed(pilot)
+        await settled(pilot)
         await press(pilot, *shot.keys)
-        await until(pilot, lambda: not app._notifications)
+        app.clear_notifications()
+        await until(pilot, lambda: not app._notifications and "asking the model" not in screen_text(app))
+        await settled(pilot)
         taken.append(app.export_screenshot(title=f"rashomon, {SCREENS[shot.screen].title}"))
 
     drive(stage.app(), script, SIZES[size])
@@ -103,20 +149,29 @@ def take(shot: Shot, size: str, stage: Stage, runs: tuple[Path, ...]) -> str:
 def main(names: list[str]) -> None:
     """Write the pictures called ``names``, or all."""
     SCREENS_FOLDER.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="rashomon-") as folder:
-        os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
-        os.chdir(folder)
-        stage, runs = workspace(Path(folder))
-        try:
-            for shot in SHOTS:
-                for size in SIZES:
-                    if not names or shot.name in names:
-                        path = SCREENS_FOLDER / f"{shot.name}-{size}.svg"
-                        told = take(shot, size, stage, runs).replace(folder, "/home/ann")
-                        path.write_text(told, "utf-8")
-                        print(path.name, flush=True)
-        finally:
-            stage.close()
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    (FOLDER / "here").mkdir(parents=True)
+    for variable, place in (("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config"), ("HF_HUB_CACHE", "hub")):
+        os.environ[variable] = str(FOLDER / place)
+    os.environ |= {"LOGNAME": "ann", "USER": "ann", "HOME": str(FOLDER), "HF_HUB_OFFLINE": "1"}
+    for variable in ("NO_COLOR", "TEXTUAL_THEME", "TMUX", "RASHOMON_WORKSPACE"):
+        os.environ.pop(variable, None)
+    os.chdir(FOLDER / "here")
+    Path("models").mkdir()
+    for model in (BF16, FOUR_BIT):
+        Path("models", model.name.replace("model", "chart-reader")).symlink_to(model)
+    stage, empty = workspace(FOLDER), Stage(FOLDER / "empty")
+    try:
+        for shot in SHOTS:
+            for size in SIZES:
+                if not names or shot.name in names:
+                    path = SCREENS_FOLDER / f"{shot.name}-{size}.svg"
+                    path.write_text(take(shot, size, empty if shot.empty else stage), "utf-8")
+                    print(path.name, flush=True)
+    finally:
+        stage.close()
+        os.chdir("/")
+        shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,164 @@
-"""A session by keys alone, as far as the screens go: browse the tables, compare two quantisations, look at a flip, export."""
+"""A whole session by keys alone: two quantisations run, left while they go on, browsed, overridden, compared, exported."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
+from app.engine.control import worker_of
+from app.store.run import RunStore
+from app.store.workspace import summary
 from app.tui.app import RashomonApp
+from app.tui.screens.compare import CompareScreen
 from app.tui.screens.export import ExportScreen
 from app.tui.screens.flipped import BesideScreen
+from app.tui.screens.live import LiveScreen
 from app.tui.screens.runs import RunsScreen
+from app.tui.screens.samples import SamplesScreen
+from app.tui.widgets.dialogs import LeaveDialog
+from app.tui.widgets.override import OverrideDialog
+from tests.support.command import ROOT
 from tests.tui.computed import press, three_runs
-from tests.tui.stage import Stage, drive, screen_text
+from tests.tui.stage import Stage, drive, screen_text, until
+from tests.tui.test_new_run import desk, known, opened
+
+__all__ = ["desk"]
+
+
+def folders(stage: Stage) -> list[Path]:
+    return [stage.workspace.runs_folder / name for name in stage.workspace.run_names()]
+
+
+@pytest.fixture
+def outlived(desk: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """The desk, whose workers find the project, and are ended if a test leaves them behind."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    yield desk
+    for folder in folders(desk):
+        with suppress(ProcessLookupError):
+            if pid := worker_of(folder):
+                os.kill(pid, signal.SIGTERM)
+
+
+@pytest.mark.slow
+def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Path) -> None:
+    async def begin(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await pilot.press("ctrl+n", "G", "space", "k", "space", "ctrl+n", "ctrl+n", *"12")
+        await known(pilot, screen)
+        assert screen.spec is not None
+        assert [Path(model).name for model in screen.spec.model] == ["model-4bit", "model-bf16"]
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "model-4bit" in screen_text(app))
+        await until(pilot, lambda: "newest" in screen_text(app))
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: isinstance(app.screen, LeaveDialog))
+        await until(pilot, lambda: "Leave: nothing stops" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await pilot.press("ctrl+q", "y")
+
+    left = outlived.app()
+    drive(left, begin)
+    assert left.return_code == 0
+    assert left.jobs.going_on() == 1, "what was started goes on"
+    runs = folders(outlived)
+
+    async def come_back(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await until(pilot, lambda: screen_text(app).count("✓ done") >= 2)
+        # samples: one of them gets another label, and has it back
+        await pilot.press("3")
+        await until(pilot, lambda: isinstance(app.screen, SamplesScreen) and "aligned" in screen_text(app))
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        await pilot.press(*"condition:aligned", "enter")
+        await until(pilot, lambda: "12 of" in screen_text(app))
+        run = app.current[0]
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(app.screen, OverrideDialog))
+        await pilot.press("1", "enter", *"seen", "enter", *"ann", "enter")
+        await until(pilot, lambda: "IMAGE *" in screen_text(app))
+        assert overrides(run) == ["IMAGE"]
+        await pilot.press("u")
+        await until(pilot, lambda: "IMAGE *" not in screen_text(app) and "taken back" in screen_text(app))
+        assert overrides(run) == []
+        # the tables, and the samples from there
+        await pilot.press("4")
+        await until(pilot, lambda: "Main results (Table 3)" in screen_text(app))
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(app.screen, SamplesScreen))
+        # both beside each other
+        await press(pilot, "1", "g", "space", "j", "space", "c")
+        assert isinstance(app.screen, CompareScreen)
+        await until(pilot, lambda: "Side by side" in screen_text(app))
+        assert "--" not in screen_text(app), "a screen names no option of the command line"
+        await press(pilot, "t")
+        assert "shared instances have another label" in screen_text(app)
+        await press(pilot, "e", "w")
+        screen = app.screen
+        assert isinstance(screen, ExportScreen)
+        await until(pilot, lambda: screen.written is not None)
+        await pilot.press("ctrl+q")
+
+    back = outlived.app()
+    drive(back, come_back)
+    assert back.return_code == 0, "nothing goes on, so nothing is asked"
+    for run in runs:
+        found = summary(run)
+        assert (found.state, found.done) == ("done", found.total), (
+            "all was answered by whom the first window had started"
+        )
+    results = json.loads((tmp_path / "here" / "export" / runs[0].name / "results.json").read_text("utf-8"))
+    assert len(results["runs"]) == 2
+
+
+def overrides(run: Path) -> list[str | None]:
+    """The labels that people gave in the place of the judge's."""
+    with RunStore.read(run) as store:
+        return [
+            verdict.label
+            for record in store.records()
+            for judge, verdict in record.verdicts.items()
+            if judge.startswith("override:")
+        ]
+
+
+@pytest.mark.slow
+def test_leaving_and_stopping_stops_the_whole_batch_whoever_began_it(outlived: Stage) -> None:
+    async def begin(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        await pilot.press("ctrl+n", "G", "space", "k", "space")
+        await known(pilot, screen)
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "newest" in screen_text(app))
+        await pilot.press("ctrl+q", "y")
+
+    async def stop(pilot: Pilot[Any], app: RashomonApp) -> None:
+        assert "● running" in screen_text(app)
+        await pilot.press("ctrl+q", "x")
+
+    left, stopped = outlived.app(), outlived.app()
+    drive(left, begin)
+    drive(stopped, stop)
+    assert stopped.return_code == 0
+
+    async def see(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await until(pilot, lambda: not left.jobs.going_on())
+        await until(pilot, lambda: "¦ interrupted" in screen_text(app) and "○ planned" in screen_text(app))
+        await pilot.press("ctrl+q")
+
+    drive(outlived.app(), see)
+    assert [summary(run).state for run in folders(outlived)] == ["interrupted", "planned"]
 
 
 def test_from_the_runs_to_tables_a_comparison_and_files(
@@ -27,8 +172,8 @@ def test_from_the_runs_to_tables_a_comparison_and_files(
         assert "Main results (Table 3)" in screen_text(app)
         await press(pilot, "t", "p", "escape")
         assert isinstance(app.screen, RunsScreen)
-        app.current = runs  # what marking them leaves there
-        await press(pilot, "5")
+        await press(pilot, "G", "space", "k", "space", "5")
+        assert app.current == runs
         assert "Side by side" in screen_text(app)
         await press(pilot, "t", "enter", "enter")
         assert isinstance(app.screen, BesideScreen)
@@ -41,6 +186,8 @@ def test_from_the_runs_to_tables_a_comparison_and_files(
         assert (tmp_path / "export" / runs[0].name / "results.json").is_file()
         await press(pilot, "escape", "1")
         assert isinstance(app.screen, RunsScreen)
+        await pilot.press("ctrl+q")  # one of the runs goes on
+        await until(pilot, lambda: isinstance(app.screen, LeaveDialog))
         await pilot.press("ctrl+q")
 
     app = stage.app()

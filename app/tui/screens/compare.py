@@ -233,7 +233,9 @@ class CompareScreen(ResultsScreen):
 
     @on(Matrix.Selected)
     def _cell(self, event: Matrix.Selected) -> None:
-        if self.made is not None and event.count:
+        if not event.count:
+            self.rashomon.tell("no instance is behind this cell")
+        elif self.made is not None:
             found = self.made.found
             screen = FlippedScreen(self.folders, found, found.pairs[self.pair], event.was, event.now, self.judge)
             self.app.push_screen(screen)

@@ -230,9 +230,9 @@ class LiveScreen(RashomonScreen):
 
     def _remarks(self, newest: Newest) -> list[str]:
         told = list(newest.remarks)
-        if newest.canary:
-            same = ", ".join(f"{key}: {value}" for key, value in newest.canary.items() if key not in ("at", "model"))
-            told.append(f"canary: {same}")
+        if newest.canary and newest.canary.get("way") != "one at a time":
+            compared = f"{newest.canary.get('cases')} requests and {newest.canary.get('tokens')} tokens"
+            told.append(f"asked {newest.canary.get('way')}: the same as one at a time on {compared}")
         return told[-2:]
 
     # --- what can be done ------------------------------------------------------------------------

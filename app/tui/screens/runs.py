@@ -42,7 +42,7 @@ _WIDE = (
     Column("/min", 6, right=True),
     Column("tok/s", 5, right=True),
     Column("peak GB", 7, right=True),
-    Column("model", 0, least=16),
+    Column("model", 14),
 )
 _VERY_WIDE = (*_WIDE, Column("benchmark", 16), Column("prompts", 14))
 
@@ -104,11 +104,11 @@ class RunsScreen(RashomonScreen):
         self._choose()
         if snapshot.looked and not self._offered:
             self._offered = True
-            self._offer([run for run in self.runs if run.resumable])
+            self._offer(_left_over(self.runs))
 
     def _columns(self) -> tuple[Column, ...]:
         width = self.size.width
-        return _NARROW if width < 100 else _WIDE if width < 150 else _VERY_WIDE
+        return _NARROW if width < 116 else _WIDE if width < 150 else _VERY_WIDE
 
     def on_resize(self, event: events.Resize) -> None:
         self.look()
@@ -229,6 +229,12 @@ class RunsScreen(RashomonScreen):
         typed.value = ""
         typed.remove_class("-shown")
         self.query_one(VirtualTable).focus()
+
+
+def _left_over(runs: Sequence[RunNow]) -> list[RunNow]:
+    """The runs to be offered for resuming; a planned one is not while others go on, which it may wait for."""
+    going_on = any(run.active for run in runs)
+    return [run for run in runs if run.resumable and not (going_on and run.summary.state == "planned")]
 
 
 def _delete(folder: Path) -> str:

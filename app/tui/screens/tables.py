@@ -120,6 +120,10 @@ class TablesScreen(ResultsScreen):
         if names:
             self.app.push_screen(Choose("Which table?", names, chosen=names[self.place]), chosen)
 
+    def action_samples(self) -> None:
+        """The samples of the first run; Esc comes back."""
+        self.rashomon.go("samples", self.folders[:1], over=True)
+
     def action_published(self) -> None:
         """Show the paper's rows, or leave them out."""
         self.published = not self.published

@@ -50,4 +50,4 @@ def gauge(used: int, limit: int, width: int) -> Parts:
     filled = round(share * width)
     full = share >= 0.9
     colour = "#e8702a" if full else RIGHT
-    return [("▮" * filled, colour), ("▯" * (width - filled), DIM), (" !" if full else "", colour)]
+    return [("━" * filled, colour), ("┄" * (width - filled), DIM), (" !" if full else "", colour)]

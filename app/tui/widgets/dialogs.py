@@ -59,6 +59,41 @@ class Confirm(ModalScreen[bool]):
         self.dismiss(answer)
 
 
+class LeaveDialog(ModalScreen[str | None]):
+    """Leaving while runs go on: "leave" (they go on), "stop" (they stop at the next answer), None to stay. Focus is on Stay."""
+
+    DEFAULT_CSS = _BOX.format(name="LeaveDialog", colour="$accent")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n,escape", "answer('')", "Stay"),
+        Binding("y,l", "answer('leave')", "Leave"),
+        Binding("x", "answer('stop')", "Stop them"),
+        Binding("left,up", "app.focus_previous", "Other", show=False),
+        Binding("right,down", "app.focus_next", "Other", show=False),
+    ]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(Content("Leave?"), classes="heading")
+            yield Static(literal(self._text, newlines=True))
+            with Horizontal():
+                yield Button(Content("Stay (n)"), id="stay")
+                yield Button(Content("Leave (y)"), id="leave", variant="primary")
+                yield Button(Content("Stop them (x)"), id="stop", variant="warning")
+
+    def on_mount(self) -> None:
+        self.query_one("#stay").focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.action_answer("" if event.button.id == "stay" else str(event.button.id))
+
+    def action_answer(self, answer: str) -> None:
+        self.dismiss(answer or None)
+
+
 class ErrorDialog(ModalScreen[None]):
     """What went wrong, as it is; y copies it."""
 

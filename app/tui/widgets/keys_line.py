@@ -1,4 +1,4 @@
-"""KeysLine: the keys that work now. Textual's Footer is a widget a key: each change of focus lays the whole screen out anew."""
+"""KeysLine: the keys that work now, in the last line. Textual's Footer is a widget a key: each change lays all out anew."""
 
 from __future__ import annotations
 

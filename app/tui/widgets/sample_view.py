@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -100,12 +100,13 @@ def _told(detail: Detail, whole: bool) -> Iterator[Content]:
             yield literal(f"{source}: ", "bold", limit=100) + literal(" | ".join(values), limit=limit)
     if len(detail.siblings) > 1:
         yield _heading("The same example ([ and ] go there)")
-        width = max(len(row.condition) for row in detail.siblings)
-        for row in detail.siblings:
+        names = _names(detail.siblings)
+        width = max(len(name) for name in names)
+        for row, name in zip(detail.siblings, names, strict=True):
             look, here = look_of(row), row.ordinal == detail.row.ordinal
             yield (
                 Content("> " if here else "  ")
-                + literal(f"{row.condition:{min(width, 40)}}  ", "bold" if here else "", limit=60)
+                + literal(f"{name:{min(width, 40)}}  ", "bold" if here else "", limit=60)
                 + literal(look, look.colour, limit=60)
                 + literal(f"  {row.answer[:40]}", "#909090")
             )
@@ -117,6 +118,15 @@ def _told(detail: Detail, whole: bool) -> Iterator[Content]:
             yield literal("".join(_part(part) for part in message.parts), limit=limit, newlines=True)
     for remark in detail.remarks:
         yield literal(remark, "#909090", newlines=True)
+
+
+def _names(rows: Sequence[SampleRow]) -> list[str]:
+    """The conditions; of one that an example has twice also how the instance's name ends, as in "image-only wrong"."""
+    conditions = [row.condition for row in rows]
+    return [
+        f"{row.condition} {row.id.rpartition('/')[2]}" if conditions.count(row.condition) > 1 else row.condition
+        for row in rows
+    ]
 
 
 def _answer(detail: Detail, whole: bool, limit: int) -> Iterator[Content]:

@@ -12,14 +12,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.base import Mark, Media
 from benchmarks.errors import MediaError, SpecError
+from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
-
-LARGEST_IMAGE = 64_000_000
-"""Pixels an image may have; a larger one is refused from its header alone."""
-
-LARGEST_FILE = 256 * 1024 * 1024
 
 MISSING = "is missing; put the file in its place"
 CHANGED = "is not the one that was built; build it again"

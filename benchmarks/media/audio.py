@@ -1,0 +1,122 @@
+"""Sounds: WAV, FLAC, Ogg and MP3, as one channel at the rate that is asked for."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.errors import MediaError
+from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, MOST_CHANNELS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NAME = "the sound"
+NO_SOUND = "is not a WAV, FLAC, Ogg or MP3 sound; convert it to one of them"
+TOO_LONG = f"is longer than {LONGEST_SOUND // 60} minutes; cut it"
+TOO_FINE = f"has a rate above {HIGHEST_RATE // 1000} kHz or more than {MOST_CHANNELS} channels; convert it"
+DAMAGED = "is truncated or damaged; replace the file"
+SILENT = "holds no sound; replace the file"
+
+_BLOCK = 1 << 16
+_OGG_LAST = 4
+_UNKNOWN_SIZES = (0, 0xFFFFFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """What a sound's header says: samples a channel, Hz, channels."""
+
+    frames: int
+    rate: int
+    channels: int
+
+    @property
+    def seconds(self) -> float:
+        return self.frames / self.rate
+
+
+def sound_suffix(data: bytes) -> str | None:
+    """The suffix, with its dot, of the sound format that ``data`` begins like; None for anything else."""
+    if data[:4] in (b"RIFF", b"RF64") and data[8:12] == b"WAVE":
+        return ".wav"
+    if data[:4] == b"fLaC":
+        return ".flac"
+    if data[:4] == b"OggS":
+        return ".ogg"
+    if data[:3] == b"ID3" or (len(data) > 1 and data[0] == 0xFF and data[1] & 0xE6 == 0xE2):
+        return ".mp3"
+    return None
+
+
+def read_header(data: bytes) -> Sound:
+    """What the header says, within the limits. Raises MediaError."""
+    with _opened(data) as (_, sound):
+        return sound
+
+
+def load_sound(data: bytes, rate: int) -> NDArray[np.float32]:
+    """The sound at ``rate`` Hz: the mean of its channels, shape (samples,), in [-1, 1] as far as the file's are.
+
+    It is read and resampled in blocks, so that memory is bounded by what is returned. Raises MediaError for what is no
+    sound, is truncated, holds what is no number, or is beyond a limit (seen in its header).
+    """
+    import soxr
+
+    with _opened(data) as (file, sound):
+        resampled = None if sound.rate == rate else soxr.ResampleStream(sound.rate, rate, 1, dtype="float32")
+        found: list[NDArray[np.float32]] = []
+        read = 0
+        while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):
+            read += len(block)
+            if not np.isfinite(block).all():
+                raise MediaError(NAME, DAMAGED)
+            mono = block.mean(1, dtype=np.float32)
+            found.append(mono if resampled is None else resampled.resample_chunk(mono))
+        if read < sound.frames:
+            raise MediaError(NAME, DAMAGED)
+        if resampled is not None:
+            found.append(resampled.resample_chunk(np.zeros(0, np.float32), last=True))
+        return np.concatenate(found)
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[tuple[Any, Sound]]:
+    import soundfile
+
+    if (suffix := sound_suffix(data)) is None:
+        raise MediaError(NAME, NO_SOUND)
+    if _is_cut(data, suffix):
+        raise MediaError(NAME, DAMAGED)
+    try:
+        with soundfile.SoundFile(io.BytesIO(data)) as file:
+            sound = Sound(file.frames, file.samplerate, file.channels)
+            if not 0 < sound.rate <= HIGHEST_RATE or not 0 < sound.channels <= MOST_CHANNELS:
+                raise MediaError(NAME, TOO_FINE)
+            if sound.frames <= 0:
+                raise MediaError(NAME, SILENT)
+            if sound.seconds > LONGEST_SOUND:
+                raise MediaError(NAME, TOO_LONG)
+            yield file, sound
+    except MediaError:
+        raise
+    # A decoder that is given hostile bytes can raise anything.
+    except Exception as error:
+        raise MediaError(NAME, DAMAGED) from error
+
+
+def _is_cut(data: bytes, suffix: str) -> bool:
+    """Whether the end is missing, which libsndfile does not mind."""
+    if suffix == ".ogg":
+        last = data.rfind(b"OggS")
+        lengths = data[last + 27 : last + 27 + data[last + 26]] if len(data) > last + 26 else b""
+        return not lengths or not data[last + 5] & _OGG_LAST or len(data) < last + 27 + len(lengths) + sum(lengths)
+    if suffix == ".wav" and data[:4] == b"RIFF":
+        size = int.from_bytes(data[4:8], "little")
+        return size not in _UNKNOWN_SIZES and size + 8 > len(data) + 1  # some writers leave the last padding out
+    return False

@@ -1,0 +1,35 @@
+"""What media may be at most: all of it is known from a header, or bounded while it is read, before anything is decoded."""
+
+from __future__ import annotations
+
+LARGEST_FILE = 256 * 1024 * 1024
+"""Bytes of any medium."""
+
+LARGEST_IMAGE = 64_000_000
+"""Pixels an image may have; a larger one is refused from its header alone."""
+
+LONGEST_SOUND = 20 * 60
+"""Seconds."""
+
+HIGHEST_RATE = 384_000
+"""Hz."""
+
+MOST_CHANNELS = 16
+
+LONGEST_VIDEO = 20 * 60
+"""Seconds."""
+
+LARGEST_FRAME = 4096 * 2304
+"""Pixels."""
+
+MOST_DECODED = 10_000_000_000
+"""Pixels of all frames together: five minutes of 1080p at 15 frames a second."""
+
+MOST_POINTS = 1_000_000
+MOST_FACES = 500_000
+
+MOST_NODES = 10_000
+"""Of a glTF scene."""
+
+MOST_COVERED = 40_000_000
+"""Pixels of a view that the boxes around all faces or points cover together."""

@@ -1,0 +1,201 @@
+"""3D models: point clouds (npy, npz, ply) and meshes (ply, obj, off, stl, glb), as points, faces and colours."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.errors import MediaError
+from benchmarks.media.counts import ply_counts, too_large
+from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE, MOST_FACES, MOST_POINTS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NAME = "the 3D model"
+NO_MODEL = "is not an NPY, NPZ, PLY, OBJ, OFF, STL or GLB model; convert it to one of them"
+TOO_LARGE = f"has more than {MOST_POINTS:,} points or {MOST_FACES:,} faces; simplify it"
+NO_POINTS = "holds no points; replace the file"
+NOT_NUMBERS = "has coordinates that are no numbers, or are beyond all bounds; replace the file"
+DAMAGED = "is truncated or damaged, or of an unknown layout; replace the file"
+
+_MAGIC = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"glTF": ".glb", b"ply": ".ply"}
+_NO_MAGIC = (".obj", ".off", ".stl")
+_UP_IS_Z = (".npy", ".npz", ".stl")
+_LARGEST_COORDINATE = 1e30
+_POSITIONS = ("arr_0", "points", "xyz", "coords", "coord", "pos")
+_COLOURS = ("rgb", "colors", "colours", "color")
+_CHANNELS = ("R", "G", "B")
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A 3D model. ``points`` has shape (n, 3), float64, y up and z towards who sees its front.
+
+    ``faces`` are triangles, indices of shape (m, 3); None for a point cloud. ``colours`` are RGB of shape (m, 3) of faces, or
+    (n, 3) of a cloud's points, uint8; None where the file has none.
+    """
+
+    points: NDArray[np.float64]
+    faces: NDArray[np.int64] | None = None
+    colours: NDArray[np.uint8] | None = None
+
+
+def shape_suffix(data: bytes, suffix: str) -> str | None:
+    """The suffix of the 3D format that ``data`` begins like, or its own where the format has no such beginning."""
+    found = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), None)
+    return found or (suffix if suffix in _NO_MAGIC and b"\0" not in data[: 0 if suffix == ".stl" else 4096] else None)
+
+
+def load_shape(data: bytes, suffix: str) -> Shape:
+    """The model in ``data``, a file that ends in ``suffix``.
+
+    Arrays are read without pickles: (n, 3) positions or (n, 6) with colours (PointLLM), under any of the usual names in an
+    npz, colours beside them or as R, G and B (Point-E). Nothing outside the file is read. Of STL, NPY and NPZ z is up, of
+    the others y. Raises MediaError for what is no such file, is damaged, has no points or coordinates that are no numbers,
+    or is beyond a limit (seen in its header).
+    """
+    kind = shape_suffix(data, suffix.lower())
+    if kind is None:
+        raise MediaError(NAME, NO_MODEL)
+    try:
+        if kind in (".npy", ".npz"):
+            shape = _cloud(_arrays(data, kind))
+        elif too_large(data, kind):
+            raise MediaError(NAME, TOO_LARGE)
+        else:
+            shape = _parsed(data, kind)
+            if kind == ".ply" and ply_counts(data).get("face", 0) > (0 if shape.faces is None else len(shape.faces)):
+                raise MediaError(NAME, DAMAGED)  # the parser leaves out faces that are not there
+    except MediaError:
+        raise
+    # A parser that is given hostile bytes can raise anything.
+    except Exception as error:
+        raise MediaError(NAME, DAMAGED) from error
+    return _checked(shape, up_is_z=kind in _UP_IS_Z)
+
+
+def _checked(shape: Shape, *, up_is_z: bool) -> Shape:
+    points, faces = shape.points, shape.faces
+    if not len(points) or (faces is not None and not len(faces)):
+        raise MediaError(NAME, NO_POINTS)
+    if len(points) > MOST_POINTS or (faces is not None and len(faces) > MOST_FACES):
+        raise MediaError(NAME, TOO_LARGE)
+    if not np.isfinite(points).all() or np.abs(points).max() > _LARGEST_COORDINATE:
+        raise MediaError(NAME, NOT_NUMBERS)
+    if faces is not None and (faces.min() < 0 or faces.max() >= len(points)):
+        raise MediaError(NAME, DAMAGED)
+    if up_is_z:
+        points = np.stack([points[:, 0], points[:, 2], -points[:, 1]], 1)
+    return Shape(points, faces, shape.colours)
+
+
+def _arrays(data: bytes, kind: str) -> dict[str, NDArray[Any]]:
+    if kind == ".npy":
+        return {_POSITIONS[0]: _array(data)}
+    with zipfile.ZipFile(io.BytesIO(data)) as inside:
+        if sum(each.file_size for each in inside.infolist()) > LARGEST_FILE:
+            raise MediaError(NAME, TOO_LARGE)
+        # No more is unpacked than was said: a zip may say what it likes.
+        return {each.filename.removesuffix(".npy"): _array(_unpacked(inside, each)) for each in inside.infolist()}
+
+
+def _unpacked(inside: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    with inside.open(member) as stream:
+        return stream.read(member.file_size)
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    size, _, kind = read(stream)
+    if int(np.prod([int(n) for n in size], dtype=object)) * kind.itemsize > len(data):
+        raise MediaError(NAME, DAMAGED)
+    stream.seek(0)
+    found: NDArray[Any] = np.load(stream, allow_pickle=False)
+    return found
+
+
+def _cloud(arrays: dict[str, NDArray[Any]]) -> Shape:
+    positions = next((arrays[name] for name in _POSITIONS if name in arrays), None)
+    if positions is None or positions.ndim != 2 or positions.shape[1] not in (3, 4, 6, 7):
+        raise MediaError(NAME, DAMAGED)
+    points = positions[:, :3].astype(np.float64)
+    colours = next((arrays[name] for name in _COLOURS if name in arrays), None)
+    if positions.shape[1] >= 6:
+        colours = positions[:, 3:6]
+    elif colours is None and all(name in arrays for name in _CHANNELS):
+        colours = np.stack([arrays[name] for name in _CHANNELS], 1)
+    if colours is None or colours.shape != points.shape:
+        return Shape(points)
+    return Shape(points, None, _bytes(colours))
+
+
+def _bytes(colours: NDArray[Any]) -> NDArray[np.uint8]:
+    known = np.nan_to_num(colours.astype(np.float64), posinf=0.0, neginf=0.0)
+    return np.clip(known if known.max(initial=0) > 1 else known * 255, 0, 255).astype(np.uint8)
+
+
+def _parsed(data: bytes, kind: str) -> Shape:
+    import trimesh
+
+    # Parsed from memory and without a resolver, so that it can name no other file.
+    scene: Any = trimesh.load_scene(io.BytesIO(data), file_type=kind[1:], process=False)
+    points: list[NDArray[np.float64]] = []
+    faces: list[NDArray[np.int64]] = []
+    colours: list[NDArray[np.uint8] | None] = []
+    loose: list[tuple[NDArray[np.float64], NDArray[np.uint8] | None]] = []
+    offset = 0
+    for name in scene.graph.nodes_geometry:  # in the order of the file; names may be made up at random
+        transform, key = scene.graph[name]
+        geometry = scene.geometry[key]
+        moved = _moved(np.asarray(geometry.vertices, np.float64), np.asarray(transform, np.float64))
+        if len(getattr(geometry, "faces", ())):
+            points.append(moved)
+            faces.append(np.asarray(geometry.faces, np.int64) + offset)
+            colours.append(_face_colours(geometry))
+            offset += len(moved)
+        else:
+            own = getattr(geometry, "colors", None)
+            loose.append((moved, None if own is None or len(own) != len(moved) else _bytes(np.asarray(own)[:, :3])))
+    if not faces:
+        if not loose:
+            return Shape(np.zeros((0, 3)))
+        known = [each for _, each in loose if each is not None]
+        whole = np.concatenate([each for each, _ in loose])
+        return Shape(whole, None, np.concatenate(known) if len(known) == len(loose) else None)
+    given = any(each is not None for each in colours)
+    filled = [np.full((len(f), 3), 200, np.uint8) if c is None else c for f, c in zip(faces, colours, strict=True)]
+    return Shape(np.concatenate(points), np.concatenate(faces), np.concatenate(filled) if given else None)
+
+
+def _moved(points: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
+    # Term by term: a matrix product's rounding differs between machines.
+    x, y, z = points[:, 0], points[:, 1], points[:, 2]
+    return np.stack([x * by[i, 0] + y * by[i, 1] + z * by[i, 2] + by[i, 3] for i in range(3)], 1)
+
+
+def _face_colours(mesh: Any) -> NDArray[np.uint8] | None:
+    visual = mesh.visual
+    if visual.kind is None:
+        return None
+    if visual.kind == "texture":
+        material = visual.material
+        image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
+        # An image is still closed here: only these decoders may open it, and not one that is too large.
+        if image is not None and not (
+            image.format in ("PNG", "JPEG", "WEBP") and image.width * image.height <= LARGEST_IMAGE
+        ):
+            return None
+        corners = np.atleast_2d(np.asarray(visual.to_color().vertex_colors))[:, :3].astype(np.int64)
+        if corners.shape[:1] != (len(mesh.vertices),):  # one colour for all, without positions in the image
+            return np.broadcast_to(corners[:1], (len(mesh.faces), 3)).astype(np.uint8)
+        mixed: NDArray[np.uint8] = (corners[np.asarray(mesh.faces)].sum(1) // 3).astype(np.uint8)
+        return mixed
+    found: NDArray[np.uint8] = np.asarray(visual.face_colors)[:, :3].astype(np.uint8)
+    return found if len(found) == len(mesh.faces) else None
