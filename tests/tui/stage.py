@@ -31,6 +31,8 @@ BOTH = [pytest.param((80, 24), id="80x24"), pytest.param((120, 40), id="120x40",
 """The sizes for tests that say the same at both: the larger one is left to the slow suite."""
 PATIENCE = 60.0
 CREATED = 1_750_000_000.0
+# What is told stays, so that a screen does not depend on how quick the machine is.
+RashomonApp.NOTIFICATION_TIMEOUT = 3600.0
 
 
 class Staged(RashomonApp):

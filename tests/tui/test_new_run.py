@@ -161,6 +161,7 @@ def test_a_remote_model_is_asked_about_before_it_starts(desk: Stage) -> None:
     drive(desk.app(), script, (120, 40))
 
 
+@pytest.mark.slow
 def test_the_prompt_of_the_next_instance_as_the_models_template_puts_it(desk: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
