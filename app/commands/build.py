@@ -20,7 +20,7 @@ from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions, under_way
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.media import pictures
+from benchmarks.media.show import pictures
 from mlx_backends.terms import Terms
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.exports.write import usual_folder, write
-from app.report.text import clean
+from app.exports.write import FORMATS, usual_folder, write
+from app.exports.writing import check_formats, told
 from app.store.workspace import Workspace
 
 
@@ -22,6 +22,7 @@ def export(
     metric: str | None,
 ) -> None:
     """Write the tables of ``runs`` together, and each one's samples, in every one of ``formats``; see ``write``."""
+    check_formats(formats, FORMATS)
     folders = [workspace.run_folder(run) for run in runs]
     made = write(
         workspace,
@@ -33,5 +34,4 @@ def export(
         width=width,
         metric=metric,
     )
-    written = sorted({clean(name.partition("/")[0] + "/" * ("/" in name)) for name, _ in made.files})
-    print(f"wrote {clean(str(made.folder))}: {', '.join(written)}")
+    print(told(made.folder, (name for name, _ in made.files)))

@@ -11,7 +11,8 @@ from benchmarks.contra4.sample import Scene
 from benchmarks.contra4.source import Folders, find
 from benchmarks.errors import MediaError
 from benchmarks.files import RowProblem
-from benchmarks.media import LARGEST_FILE, check
+from benchmarks.media import LARGEST_FILE
+from benchmarks.media.show import check
 
 _EMPTY = "is empty"
 _UNREADABLE = "cannot be read"

@@ -17,7 +17,7 @@ from benchmarks.contra4.sample import Sample, sample
 from benchmarks.contra4.source import read
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.files import RowProblem, Skipped
-from benchmarks.media import pictures
+from benchmarks.media.show import pictures
 from tests.benchmarks.contra4_data import COCO, DATA, PLAIN, Scripted, mixed_rows, prompt, real_rows, row, write_source
 from tests.benchmarks.small_data import picture
 

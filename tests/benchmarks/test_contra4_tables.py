@@ -157,4 +157,6 @@ def test_the_papers_rows_stand_under_ours() -> None:
     assert len(rows) == 5
     crema = dict(zip(found["main"].columns, rows["CREMA (paper)"], strict=True))
     assert crema["2 Modalities / Rand."] == Estimate(0.71)
-    assert sum(cell is not None for row in rows.values() for cell in row) == 43, "the text of the paper has lost 17 of 60"
+    assert sum(cell is not None for row in rows.values() for cell in row) == 43, (
+        "the text of the paper has lost 17 of 60"
+    )
