@@ -11,9 +11,9 @@ from benchmarks.base import Cell as TableCell
 from benchmarks.base import Estimate, Figures, Record, Table
 from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
 from benchmarks.contra4.meteor import LABEL, meteor
-from benchmarks.contra4.tally import Cell, by_judge, officially, tally
+from benchmarks.contra4.tally import Cell, officially, tally
 from benchmarks.contra4.terms import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
-from benchmarks.failures import failures_table
+from benchmarks.failures import by_judge, failures_table
 from benchmarks.statistics import estimate, ratio, resample
 
 if TYPE_CHECKING:
