@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -109,12 +110,14 @@ def under_way(out: Path) -> Path:
 class BuildWriter:
     """Writes a build beside ``out`` and puts it in place by one rename in :meth:`finish`.
 
-    Use it as a context manager: leaving the block without :meth:`finish` removes what was written. Raises SourceError
-    where ``out`` cannot be written or another process is building it.
+    Use it as a context manager: leaving the block without :meth:`finish` removes what was written. ``skipped`` counts what
+    was left out, by source and by the reason up to its first colon. Raises SourceError where ``out`` cannot be written or
+    another process is building it.
     """
 
     def __init__(self, out: Path) -> None:
         self.out = out
+        self.skipped: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._folder = under_way(out)
         self._media: set[str] = set()
         self._rows = 0
@@ -171,6 +174,7 @@ class BuildWriter:
         """Note a source row that was left out; ``row`` says which one, as a person would find it."""
         line = canonical_json({"source": source, "row": row, "reason": reason})
         self._skipped.write(line.encode("utf-8", "backslashreplace") + b"\n")
+        self.skipped[source][reason.partition(":")[0]] += 1
 
     def add_file(self, name: str, data: bytes) -> None:
         """Put a file beside the instances that people may look at and no run reads."""

@@ -1,4 +1,4 @@
-"""The table of what was answered, labelled and lost, which every benchmark has."""
+"""What becomes of a record, and the table of what was answered, labelled and lost, which every benchmark has."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks.base import Outcome, Record, Table
 
 OUTCOMES: tuple[Outcome, ...] = ("labelled", "unparsed", "judge-failed", "error", "pending")
+
+Read = Callable[[Record], tuple[Outcome, bool]]
+"""What becomes of a record, and whether its answer is right."""
+
+
+def by_judge(judge: str) -> Read:
+    """As ``judge`` labels: right is CORRECT."""
+
+    def read(record: Record) -> tuple[Outcome, bool]:
+        outcome = record.outcome(judge)
+        return outcome, outcome == "labelled" and record.verdicts[judge].label == "CORRECT"
+
+    return read
 
 
 def failures_table(

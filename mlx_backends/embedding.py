@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,14 @@ class Encoder(Embedder):
             for i, vector in zip(places, vectors, strict=True):
                 rows[i] = vector / max(float(np.linalg.norm(vector)), 1e-9)
         return np.array(rows, dtype=np.float32).reshape(len(texts), -1)
+
+    def close(self) -> None:
+        """Free the model; nothing is embedded afterwards."""
+        self._model = None
+        gc.collect()
+        import mlx.core as mx
+
+        mx.clear_cache()
 
 
 def load_embedder(name: str, *, force: bool = False) -> Encoder:

@@ -12,15 +12,18 @@ from types import MappingProxyType
 from typing import Any
 
 from app.config import ApiSpec, load_judges, parse
-from app.locks import FileLock
+from app.engine.asking import Asked, LocalEmbedder, OneAtATime
 from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
-from benchmarks.asking import Embedder, TextModel
+from benchmarks.asking import TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions, under_way
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.media.show import pictures
+from mlx_backends.base import Backend
+from mlx_backends.registry import describe, load_backend
+from mlx_backends.replies import ReplyCache
 from mlx_backends.terms import Terms
 
 
@@ -62,9 +65,10 @@ def build(
     terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
     with ExitStack() as stack:
         terms = replace_terms(terms, scope=str(folder))
-        leased: list[FileLock] = []
+        device = OneAtATime(lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr))
+        stack.callback(device.close)
         models = {
-            name: _text_model(stack, workspace, name, terms, force, leased, folder)
+            name: _text_model(stack, workspace, name, terms, force, device, folder)
             for name in dict.fromkeys((writer, *checkers, *describers.values()))
             if name
         }
@@ -76,7 +80,7 @@ def build(
             checker=models[checkers[0]] if checkers else None,
             checkers=tuple(models[name] for name in dict.fromkeys(checkers)),
             captioners={modality: models[name] for modality, name in describers.items()},
-            embedder=_embedder(stack, embedder, force, leased) if embedder else None,
+            embedder=LocalEmbedder(embedder, force, device) if embedder else None,
             render=pictures if rendered else None,
         )
         try:
@@ -113,48 +117,28 @@ def _captioner(text: str) -> tuple[str, str]:
     return known[modality.lower()], model
 
 
-def _hold_device(stack: ExitStack, leased: list[FileLock]) -> None:
-    """Holds this machine's device until ``stack`` ends, once for all that is loaded."""
-    from app.engine.lease import acquire_device
-
-    if leased:
-        return
-    lease = acquire_device(
-        "rashomon build", waiting=lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr), stop=bool
-    )
-    if lease is not None:
-        leased.append(lease)
-        stack.callback(lease.release)
-
-
-def _embedder(stack: ExitStack, name: str, force: bool, leased: list[FileLock]) -> Embedder:
-    from mlx_backends.embedding import load_embedder
-
-    _hold_device(stack, leased)
-    return load_embedder(name, force=force)
-
-
 def _text_model(
-    stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool, leased: list[FileLock], out: Path
+    stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool, device: OneAtATime, out: Path
 ) -> TextModel:
-    """The model called ``name``, loaded until ``stack`` ends; those of this machine hold the device meanwhile, together.
+    """The model called ``name``: one that is elsewhere until ``stack`` ends, one of this machine while it is asked.
 
     It finds the media of the build that is under way for ``out``.
     """
-    from app.engine.asking import Asked
-    from mlx_backends.registry import describe, load_backend
-    from mlx_backends.replies import ReplyCache
-
     name = load_judges([name])[0]
-    if describe(name).engine in ("policy", "imported"):
+    info = describe(name)
+    if info.engine in ("policy", "imported"):
         raise SpecError(f"{name} cannot write, it reads nothing; name a model.")
     workspace.make()
-    if describe(name).needs_device:
-        _hold_device(stack, leased)
     media = under_way(out) / "media"
-    backend = load_backend(name, lambda medium: media / medium.name, force=force, terms=terms)
+
+    def load() -> Backend:
+        return load_backend(name, lambda medium: media / medium.name, force=force, terms=terms)
+
+    if info.needs_device:
+        return Asked(info, lambda: device.use(name, load), ReplyCache(workspace.replies))
+    backend = load()
     stack.callback(backend.close)
-    return Asked(backend, None if backend.info.device == "remote" else ReplyCache(workspace.replies))
+    return Asked(backend.info, lambda: backend, None)
 
 
 def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:

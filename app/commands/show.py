@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from app.engine.recovery import deaths
+from app.report.media import media_path, seen
 from app.report.provenance import provenance, spec_of, spec_toml
 from app.report.render import print_table, to_json
 from app.report.samples import sample
@@ -15,7 +16,7 @@ from app.report.tables import tables_of
 from app.report.text import clean
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
-from benchmarks.base import get_benchmark
+from benchmarks.base import Media, get_benchmark
 from benchmarks.errors import SpecError
 
 
@@ -39,12 +40,12 @@ def show(
             print("\n".join(spec_toml(folder) for folder in folders), end="")
         return
     if sample is not None:
-        found = [_sample(folder, sample) for folder in folders]
+        found = [_sample(workspace, folder, sample) for folder in folders]
         if as_json:
-            print(json.dumps(found, indent=2, ensure_ascii=True))
+            print(json.dumps([one for one, _ in found], indent=2, ensure_ascii=True))
         else:
-            for folder, one in zip(folders, found, strict=True):
-                _tell_sample(folder, one)
+            for folder, (one, media) in zip(folders, found, strict=True):
+                _tell_sample(folder, one, media)
         return
     tables = tables_of(folders, judge=judge, only=table)
     if as_json:
@@ -78,23 +79,28 @@ def _ways(folder: Path) -> Iterator[str]:
                 yield proof["lacks"]
 
 
-def _sample(folder: Path, instance: str) -> dict[str, Any]:
+def _sample(workspace: Workspace, folder: Path, instance: str) -> tuple[dict[str, Any], dict[Media, Path | None]]:
+    """A sample, and its media with their files as far as they are there."""
     with RunStore.read(folder) as store:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
+        build = workspace.build_of(store)
         for record in store.records(only=instance):
-            return sample(record, remarks=benchmark.remarks(record))
+            media = {part: media_path(build, part) for part in record.instance.parts if isinstance(part, Media)}
+            return sample(record, remarks=benchmark.remarks(record)), media
         raise SpecError(
             f"{folder.name} has no instance {instance!r}; `rashomon export {folder.name} --format csv` lists them all."
         )
 
 
-def _tell_sample(folder: Path, one: dict[str, Any]) -> None:
+def _tell_sample(folder: Path, one: dict[str, Any], media: Mapping[Media, Path | None]) -> None:
     def line(name: str, text: object) -> None:
         print(f"{name:<12} {clean(str(text), newlines=True)}")
 
     line("run", folder.name)
     for key in ("id", "condition", "question", "prompt"):
         line(key, one[key])
+    for medium, path in media.items():
+        line("medium", f"{medium.sha256[:8]}: {seen(medium, path, 1).facts}")
     for key, values in one["references"].items():
         line(f"{key} says", " | ".join(values))
     if "own answer" in one:

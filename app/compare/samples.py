@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.compare.pairs import Pair
-from app.exports.source import build_of
+from app.report.media import media_path
 from app.report.whose import judged_records
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -42,11 +42,11 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class BesideEachOther:
-    """An instance and what each run said of it; None for a run that was not asked it. ``pictures`` are those that are there."""
+    """An instance and what each run said of it; None for a run that was not asked it. ``media`` are those that are there."""
 
     instance: Instance
     prompt: str
-    pictures: tuple[Path, ...]
+    media: tuple[tuple[Media, Path], ...]
     told: tuple[Told | None, ...]
 
 
@@ -72,16 +72,16 @@ def beside_each_other(
     Raises SpecError where none of them was asked it.
     """
     asked: Instance | None = None
-    prompt, pictures = "", tuple[Path, ...]()
+    prompt, media = "", tuple[tuple[Media, Path], ...]()
     told: list[Told | None] = []
     for folder in folders:
         with RunStore.read(folder) as store:
             records = judged_records(store, judge, only=instance)
             if records and asked is None:
                 asked, prompt = records[0].instance, _prompt(records[0].instance)
-                where = build_of(workspace, store) / "media"
-                shown = (part for part in asked.parts if isinstance(part, Media) and part.modality == "image")
-                pictures = tuple(path for part in shown if (path := where / part.name).is_file())
+                build = workspace.build_of(store)
+                shown = (part for part in asked.parts if isinstance(part, Media))
+                media = tuple((part, path) for part in shown if (path := media_path(build, part)))
             told.append(None)
             for record in records:
                 verdict, answer = record.verdicts.get(judge_id), record.answer
@@ -92,7 +92,7 @@ def beside_each_other(
                 told[-1] = Told(said, outcome, label, verdict.reason if verdict else "", cut)
     if asked is None:
         raise SpecError(f"none of these runs has an instance {instance!r}.")
-    return BesideEachOther(asked, prompt, pictures, tuple(told))
+    return BesideEachOther(asked, prompt, media, tuple(told))
 
 
 def _prompt(instance: Instance) -> str:

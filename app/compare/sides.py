@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from app.report.tables import run_labels
+from app.report.tables import one_benchmark, run_labels
 from app.report.whose import judge_of, panel_of, present
 from app.store.run import RunStore
 from app.store.workspace import summary
 from benchmarks.answers import visible_answer
-from benchmarks.base import Benchmark, Figures, Record, digest, get_benchmark, part_to_json
+from benchmarks.base import Benchmark, Figures, Record, digest, part_to_json
 from benchmarks.errors import SpecError
 from judges.panel import with_panel
 
@@ -106,10 +106,7 @@ def load(folders: Sequence[Path], *, judge: str | None = None) -> Sides:
     """
     stores = [RunStore.read(folder) for folder in folders]
     try:
-        names = {store.meta("spec")["benchmark"] for store in stores}
-        if len(names) > 1:
-            raise SpecError(f"these runs are of several benchmarks ({', '.join(sorted(names))}); compare runs of one.")
-        benchmark = get_benchmark(names.pop())
+        benchmark = one_benchmark(stores, "compare runs of one")
         judge_id = judge_of(stores, judge)
         panel = panel_of(judge, ids := present(stores))
         if panel is not None and panel.counts_flags:

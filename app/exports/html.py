@@ -79,7 +79,7 @@ def samples(given: Export) -> dict[str, Any]:
     return {
         "runs": [clean(run.label) for run in given.runs],
         "instances": list(found.values()),
-        "media": dict(given.thumbnails),
+        "media": {name: {"facts": each.facts, "picture": each.picture} for name, each in given.shown.items()},
     }
 
 

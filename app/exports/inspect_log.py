@@ -15,6 +15,7 @@ from typing import Any
 
 from app.exports.plain import run_to_json
 from app.exports.source import Export, ExportedRun, Files, media_of
+from app.exports.thumbnails import Shown
 from app.report.samples import sample
 from benchmarks.base import Benchmark, Estimate, Generation, Media, Record, Verdict, digest
 
@@ -122,7 +123,7 @@ def _sample(given: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
     instance = record.instance
     whole = sample(record, canonical=given.canonical)
     model = str(run.spec["model"])
-    asked = {"role": "user", "content": _content(record, given.thumbnails)}
+    asked = {"role": "user", "content": _content(record, given.shown)}
     answers = [
         {"role": "assistant", "content": each.text, "source": "generate", "model": model} for each in record.generations
     ]
@@ -161,13 +162,13 @@ def _sample(given: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
     return made
 
 
-def _content(record: Record, pictures: Mapping[str, str]) -> list[dict[str, Any]]:
+def _content(record: Record, shown: Mapping[str, Shown]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for part in record.instance.parts:
         if not isinstance(part, Media):
             found.append({"type": "text", "text": part.text})
-        elif part.sha256 in pictures:
-            found.append({"type": "image", "image": pictures[part.sha256], "detail": "auto"})
+        elif part.modality == "image" and (picture := shown[part.sha256].picture):
+            found.append({"type": "image", "image": picture, "detail": "auto"})
         else:
             found.append({"type": "text", "text": f"[{part.modality.upper()} {part.sha256}]"})
     return found

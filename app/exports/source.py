@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.tables import Comparison
-from app.exports.thumbnails import thumbnails
+from app.exports.thumbnails import Shown, shown
 from app.report.tables import distinct, run_labels
 from app.report.text import clean
 from app.report.whose import caveat, judge_of, judged_records
@@ -30,7 +30,7 @@ class ExportedRun:
     """One run: its records with the verdicts, and what decided them.
 
     ``name`` is its folder's, told from the others' where several are called the same; ``label`` what tables call it;
-    ``judge`` the id of the judge whose labels are exported; ``media`` the folder its pictures lie in, if they are there.
+    ``judge`` the id of the judge whose labels are exported; ``build`` the folder its media lie in, if they are there.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ExportedRun:
     created: float
     judge: str
     records: Sequence[Record]
-    media: Path
+    build: Path
 
     @cached_property
     def outcomes(self) -> Counter[str]:
@@ -108,11 +108,9 @@ class Export:
         return self.tables[0]
 
     @cached_property
-    def thumbnails(self) -> Mapping[str, str]:
-        """A small picture of every image that the runs show and that is there, by sha256."""
-        return thumbnails(
-            (run.media, media) for run in self.runs for record in run.records for media in media_of(record)
-        )
+    def shown(self) -> Mapping[str, Shown]:
+        """Every medium that the runs show, as exports show it, by sha256."""
+        return shown((run.build, media) for run in self.runs for record in run.records for media in media_of(record))
 
     def prefixed(self) -> Iterator[tuple[str, ExportedRun]]:
         """The runs, each with what its files' names begin with: nothing where there is one run alone."""
@@ -151,7 +149,7 @@ def load(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> li
                 store.meta("created"),
                 judge_id,
                 judged_records(store, judge),
-                build_of(workspace, store) / "media",
+                workspace.build_of(store),
             )
             for name, label, store in zip(names, labels, stores, strict=True)
         ]
@@ -175,12 +173,6 @@ def media_of(record: Record) -> list[Media]:
 def benchmark_of(runs: Sequence[ExportedRun]) -> Benchmark:
     """The benchmark that the runs are of."""
     return get_benchmark(runs[0].spec["benchmark"])
-
-
-def build_of(workspace: Workspace, store: RunStore) -> Path:
-    """The folder of the build that a run was asked from, wherever that is now."""
-    data = store.meta("data", None)
-    return Path(data) if data else workspace.build_folder(store.meta("spec")["benchmark"])
 
 
 def _words(value: Any) -> str:

@@ -1,36 +1,40 @@
-"""Small pictures of a run's media, for exports that people look at."""
+"""A run's media, small, for exports that people look at."""
 
 from __future__ import annotations
 
 import io
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from app.report.media import media_path, seen
+from app.report.text import clean
 from benchmarks.base import Media
-from benchmarks.errors import MediaError
 
 LONGEST_SIDE = 256
 """Pixels: a chart's labels can still be guessed, and 1,884 of them take some ten megabytes."""
 
 
-def thumbnails(wanted: Iterable[tuple[Path, Media]]) -> Mapping[str, str]:
-    """A ``data:`` URI of a small WebP by sha256, of every image among (folder, medium) that is there and can be read."""
-    found: dict[str, str] = {}
-    for folder, media in wanted:
-        if media.sha256 not in found and media.modality == "image" and (small := _thumbnail(folder / media.name)):
-            found[media.sha256] = f"data:image/webp;base64,{b64encode(small).decode()}"
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A medium: a line of ``facts``, and ``picture``, a ``data:`` URI of a small WebP; None where it has none."""
+
+    facts: str
+    picture: str | None
+
+
+def shown(wanted: Iterable[tuple[Path, Media]]) -> Mapping[str, Shown]:
+    """Every medium among (build, medium) by its sha256, as the first of the builds that has it shows it."""
+    found: dict[str, Shown] = {}
+    for build, media in wanted:
+        if media.sha256 in found and found[media.sha256].picture:
+            continue
+        look = seen(media, media_path(build, media), LONGEST_SIDE)
+        uri = None
+        if look.picture is not None:
+            out = io.BytesIO()
+            look.picture.save(out, "WEBP", quality=60, method=2)
+            uri = f"data:image/webp;base64,{b64encode(out.getvalue()).decode()}"
+        found[media.sha256] = Shown(clean(look.facts), uri)
     return found
-
-
-def _thumbnail(path: Path) -> bytes | None:
-    from benchmarks.media import load_image
-
-    try:
-        image = load_image(path)
-    except MediaError:
-        return None
-    image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-    out = io.BytesIO()
-    image.save(out, "WEBP", quality=60, method=2)
-    return out.getvalue()

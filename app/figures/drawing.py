@@ -137,6 +137,7 @@ def heat(
         best = [
             max((v for _, values in rows if (v := values[i]) is not None), default=None) for i in range(len(columns))
         ]
+        size = 6.5 if wide / max(1, len(columns)) > 0.35 else 5.2  # "100*" in its cell
         for y, (_, values) in enumerate(rows):
             for x, value in enumerate(values):
                 # Of counts by the root, so that few among many are seen.
@@ -145,9 +146,8 @@ def heat(
                 axes.add_patch(_cell(x, y, fill, hatch))
                 told = "n/a" if value is None else f"{value:.0f}" if counts else f"{100 * value:.0f}"
                 told += "*" if star and value is not None and value == best[x] else ""
-                axes.text(
-                    x, y, told, ha="center", va="center", color="white" if share > 0.55 else "black", fontsize=6.5
-                )
+                colour = "white" if share > 0.55 else "black"
+                axes.text(x, y, told, ha="center", va="center", color=colour, fontsize=size)
         axes.set_xlim(-0.5, len(columns) - 0.5)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         _columns(axes, columns, wide)

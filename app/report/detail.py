@@ -37,14 +37,13 @@ def detail(workspace: Workspace, folder: Path, ordinal: int, judges: Sequence[st
         if record is None:
             return None
         spec = RunSpec.model_validate(store.meta("spec"))
-        data = store.meta("data")
+        build = workspace.build_of(store)
         siblings = tuple(store.siblings(ordinal, whose))
     benchmark = get_benchmark(spec.benchmark)
     steps = _sent(benchmark, spec, record)
     shown = dict.fromkeys(
         part for messages in steps for message in messages for part in message.parts if isinstance(part, Media)
     )
-    build = Path(data) if data else workspace.build_folder(spec.benchmark)
     return Detail(
         rows[0],
         record,

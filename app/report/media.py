@@ -1,20 +1,38 @@
-"""What is known of a medium without decoding it, and where it lies: never outside its build, never a file that could be run."""
+"""A medium as people are shown it, and where it lies: never outside its build, never a file that could be run."""
 
 from __future__ import annotations
 
 import re
-import wave
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.base import Media
+from benchmarks.errors import MediaError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PILImage
 
 _NAME = re.compile(r"[0-9a-f]{64}\.[a-z0-9]{1,5}")
 _SUFFIXES = {
     "image": ".png .jpg .jpeg .gif .webp .bmp .tif .tiff",
-    "audio": ".wav .mp3 .flac .ogg .opus .m4a .aac",
-    "video": ".mp4 .m4v .mov .mkv .webm .avi",
-    "point_cloud": ".ply .pcd .xyz .npy .npz .obj .stl .glb .las",
+    "audio": ".wav .mp3 .flac .ogg",
+    "video": ".mp4 .mov .mkv .webm .avi",
+    "point_cloud": ".npy .npz .ply .obj .off .stl .glb",
 }
+_NAMES = {"point_cloud": "3D model"}
+_KEPT = 64
+"""So many media are kept as they were seen, each of some hundred kilobytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """``facts`` is a line: kind, size, length, counts, or why it cannot be seen; hostile as the file is. ``picture`` is small
+    and RGB; None where there is none."""
+
+    facts: str
+    picture: PILImage | None = None
 
 
 def media_path(build: Path, media: Media) -> Path | None:
@@ -31,37 +49,39 @@ def media_path(build: Path, media: Media) -> Path | None:
     return path if inside else None
 
 
-def media_facts(media: Media, path: Path | None) -> str:
-    """Kind, size, and pixels or seconds as far as a header tells them; and the boxes drawn on it for the model."""
-    told = [media.modality.replace("_", " ")]
+def seen(media: Media, path: Path | None, side: int) -> Seen:
+    """The medium in the file ``path`` as people are shown it, its picture of at most ``side`` pixels a side. Never raises.
+
+    A sound's picture is its waveform, a video's three frames, a 3D model's a view. What was seen is kept by its content. It
+    takes as long as reading a file of any size: for a thread.
+    """
+    told = [_NAMES.get(media.modality, media.modality)]
+    picture = None
     if path is None:
         told.append("not there")
     else:
-        told += [media.suffix.lstrip("."), _size(path), *_header(media, path)]
+        told.append(media.suffix.lstrip("."))
+        try:
+            told.append(_bytes(path.stat().st_size))
+            picture, known = _glance(media, path, side)
+            told += known
+        except MediaError as error:
+            told.append(error.reason)
+        except Exception as error:  # whatever else a hostile file, or a machine without memory, can make of this
+            told.append(f"cannot be read ({type(error).__name__})")
     if media.marks:
         told.append(f"with {len(media.marks)} marks drawn: {', '.join(mark.label for mark in media.marks[:12])}")
-    return ", ".join(part for part in told if part)
+    return Seen(", ".join(told), picture)
 
 
-def _size(path: Path) -> str:
-    size = path.stat().st_size
+@lru_cache(_KEPT)
+def _glance(media: Media, path: Path, side: int) -> tuple[PILImage, tuple[str, ...]]:
+    from benchmarks.media import read_media
+    from benchmarks.media.show import glance
+
+    picture, known = glance(read_media(path, media), media.suffix, media.modality, side)
+    return picture, tuple(known.values())
+
+
+def _bytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
-
-
-def _header(media: Media, path: Path) -> list[str]:
-    try:
-        if media.modality == "image":
-            from PIL import Image
-
-            with Image.open(path, formats=("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")) as image:
-                return [f"{image.width} x {image.height} pixels"]
-        if media.suffix == ".wav":
-            with wave.open(str(path), "rb") as sound:
-                return [f"{sound.getnframes() / sound.getframerate():.1f} s", f"{sound.getframerate()} Hz"]
-        if media.suffix == ".ply":
-            with path.open("rb") as file:
-                found = re.search(rb"element vertex (\d{1,12})\s", file.read(4096))
-            return [f"{int(found[1])} points"] if found else []
-    except Exception:  # a decoder that is given hostile bytes can raise anything
-        return ["cannot be read"]
-    return []

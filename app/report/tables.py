@@ -34,10 +34,7 @@ def tables_of(
     """
     stores = [RunStore.read(folder) for folder in folders]
     try:
-        names = {store.meta("spec")["benchmark"] for store in stores}
-        if len(names) > 1:
-            raise SpecError(f"these runs are of several benchmarks ({', '.join(sorted(names))}); show them one by one.")
-        benchmark = get_benchmark(names.pop())
+        benchmark = one_benchmark(stores, "show them one by one")
         judge_id = judge_of(stores, judge)
         judges, measures = present(stores), references(stores)
         labels = run_labels(stores)
@@ -152,6 +149,14 @@ class _Whose:
             ]
             self._known[judge] = list(dict.fromkeys(told))
         return self._known[judge]
+
+
+def one_benchmark(stores: Sequence[RunStore], instead: str) -> Benchmark:
+    """The benchmark that the runs are of. Raises SpecError where they are of several, which says what to do ``instead``."""
+    names = {store.meta("spec")["benchmark"] for store in stores}
+    if len(names) > 1:
+        raise SpecError(f"these runs are of several benchmarks ({', '.join(sorted(names))}); {instead}.")
+    return get_benchmark(names.pop())
 
 
 def run_labels(stores: Sequence[RunStore]) -> list[str]:

@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_BIDI_AND_INVISIBLE = {
-    *range(0x200B, 0x2010),
-    *range(0x2028, 0x202F),
-    *range(0x2060, 0x2070),
-    0x061C,
-    0xFEFF,
-    0x00AD,
+_UNSEEN = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE0E), 0xFFA0} | {
+    *range(0xFFF0, 0xFFF9),
+    *range(0xE0000, 0xE1000),
 }
+"""What Unicode says is not shown (default-ignorable) and is no format character. The two selectors U+FE0E and U+FE0F are
+not among them: they make an emoji of a letter or a letter of an emoji, as in ordinary answers."""
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -46,22 +44,23 @@ _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def clean(text: str, *, newlines: bool = False) -> str:
-    """``text`` with every character that could steer a terminal made a visible escape.
+    """``text`` with every character that could steer a terminal, or hide something, made a visible escape.
 
-    That is C0 and C1 controls (so no escape sequence survives), lone surrogates, bidirectional and zero-width
-    characters. Tabs become spaces; newlines stay only where ``newlines``.
+    That is C0 and C1 controls (so no escape sequence survives), lone surrogates, line and paragraph separators, every format
+    character (bidirectional, zero-width, tags) and whatever else is not shown. Tabs become spaces; newlines stay only where
+    ``newlines``.
     """
     return "".join(_visible(character, newlines) for character in text)
 
 
 def _visible(character: str, newlines: bool) -> str:
     code = ord(character)
-    if character == "\n" and newlines:
+    if 0x20 <= code < 0x7F or (character == "\n" and newlines):
         return character
     if character == "\t":
         return "    "
-    if code < 0x20 or 0x7F <= code < 0xA0 or code in _BIDI_AND_INVISIBLE or unicodedata.category(character) == "Cs":
-        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") or code in _UNSEEN:
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
     return character
 
 

@@ -77,6 +77,11 @@ class Workspace:
         """Where ``rashomon build`` puts a benchmark unless told otherwise."""
         return self.path / "benchmarks" / benchmark
 
+    def build_of(self, store: RunStore) -> Path:
+        """The folder of the build that a run was asked from, wherever that is now."""
+        data = store.meta("data", None)
+        return Path(data) if data else self.build_folder(store.meta("spec")["benchmark"])
+
     def command(self) -> str:
         """What to type before a command so that it finds this workspace: nothing more if it is the usual one."""
         return (

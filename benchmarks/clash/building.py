@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,18 +24,6 @@ _REPEATED = "repeated: another row is the same sample"
 Construction = Callable[[Path, BuildWriter, BuildOptions], Iterator[Sample]]
 
 
-class _CountingWriter(BuildWriter):
-    """A writer that also counts what was skipped, by source and by the reason up to its first colon."""
-
-    def __init__(self, out: Path) -> None:
-        super().__init__(out)
-        self.skipped: defaultdict[str, Counter[str]] = defaultdict(Counter)
-
-    def add_skipped(self, source: str, row: str, reason: str) -> None:
-        super().add_skipped(source, row, reason)
-        self.skipped[source][reason.partition(":")[0]] += 1
-
-
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
     """Read or construct the samples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
 
@@ -45,7 +33,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     """
     named = list(dict.fromkeys(resolved("clash", NAMES, sources)))
     samples: dict[str, Sample] = {}
-    with _CountingWriter(out) as writer:
+    with BuildWriter(out) as writer:
         for name, place in named:
             for row, sample in _samples(name, place, writer, options):
                 if sample.id in samples:

@@ -276,20 +276,26 @@ def _next(captions: Iterator[Caption | Unusable], most: int, source: str, writer
 
 
 def _together(ways: Iterable[Way], models: Models) -> list[Draft | Rejected]:
-    """How each way ends. What they ask goes out together, round after round."""
+    """How each way ends. What they ask goes out together, round after round, to one model as long as any of them asks it:
+    so few times as can be is another model of this machine loaded."""
     under_way = dict(enumerate(ways))
     ended: dict[int, Draft | Rejected] = {}
+    asks: dict[int, Ask] = {}
     replies: dict[int, Generation | None] = dict.fromkeys(under_way)
+    who: Who = "writer"
     while replies:
-        asks: dict[int, Ask] = {}
         for i, reply in replies.items():
+            asks.pop(i, None)
             try:
                 asks[i] = next(under_way[i]) if reply is None else under_way[i].send(reply)
             except StopIteration as end:
                 ended[i] = end.value
             except Rejected as rejected:
                 ended[i] = rejected
-        replies = dict(zip(asks, models.ask(list(asks.values())), strict=True))
+        if not any(ask.who == who for ask in asks.values()):
+            who = "checker" if who == "writer" else "writer"
+        asked = [i for i, ask in asks.items() if ask.who == who]
+        replies = dict(zip(asked, models.ask([asks[i] for i in asked]), strict=True))
     return [ended[i] for i in sorted(ended)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,18 +25,6 @@ _NO_MEDIUM = "no media condition"
 _NO_CAPTION = "no captions condition"
 
 
-class _CountingWriter(BuildWriter):
-    """A writer that also counts what was skipped, by the reason up to its first colon."""
-
-    def __init__(self, out: Path) -> None:
-        super().__init__(out)
-        self.skipped: defaultdict[str, Counter[str]] = defaultdict(Counter)
-
-    def add_skipped(self, source: str, row: str, reason: str) -> None:
-        super().add_skipped(source, row, reason)
-        self.skipped[source][reason.partition(":")[0]] += 1
-
-
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
     """Read or construct the samples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
 
@@ -53,7 +41,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         )
     captioners = _captioners(options)
     report: dict[str, Any] = {}
-    with _CountingWriter(out) as writer:
+    with BuildWriter(out) as writer:
         material = Material(writer, named, options.render)
         samples: dict[str, Sample] = {}
         ids: set[str] = set()
@@ -78,7 +66,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
 
 
 def _found(
-    known: Sequence[tuple[str, str]], writer: _CountingWriter, options: BuildOptions, report: dict[str, Any]
+    known: Sequence[tuple[str, str]], writer: BuildWriter, options: BuildOptions, report: dict[str, Any]
 ) -> Iterator[Found]:
     for name, place in known:
         if name == CAPTIONED:

@@ -1,7 +1,8 @@
 """The construction: scenes are put together, a model asks and answers, several models answer again under all permutations.
 
-Candidates go in waves, and all that a wave asks of a model at one time is asked together; what comes out depends on the
-replies alone, not on the order they arrive in.
+Candidates of all sizes and negatives go in waves together, and a wave asks one model after the other all that it asks of it:
+so few times as can be is another model of this machine loaded. What comes out depends on the replies alone, not on the order
+they arrive in.
 """
 
 from __future__ import annotations
@@ -74,6 +75,40 @@ class _Candidate:
         return digest([[scene.source, scene.name, scene.modality, scene.caption] for scene in self.scenes])[:16]
 
 
+@dataclass
+class _Stratum:
+    """Samples of one size and kind of negatives: those that pass, as many as are wanted, and all that were tried."""
+
+    drawn: Iterator[_Candidate]
+    wanted: int
+    kept: list[_Candidate] = field(default_factory=list)
+    tried: list[_Candidate] = field(default_factory=list)
+
+    def wave(self) -> list[_Candidate]:
+        """What is tried next; nothing where enough are kept, enough are tried, or no more can be drawn."""
+        most = max(_SMALLEST_WAVE, _DRAWN * self.wanted) - len(self.tried)
+        left = self.wanted - len(self.kept)
+        size = min(max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * left)), most)
+        return list(islice(self.drawn, size)) if left > 0 else []
+
+    def take(self, wave: Sequence[_Candidate]) -> None:
+        """Keep what passes of a wave that was worked on."""
+        self.tried += wave
+        passing = [each for each in wave if not each.problem and KEPT in each.filters]
+        self.kept += passing[: self.wanted - len(self.kept)]
+
+    def note(self, writer: BuildWriter) -> None:
+        """Note everything that was given up, with its step."""
+        kept = {id(each) for each in self.kept}
+        for each in self.tried:
+            if each.problem:
+                writer.add_skipped(CAPTIONED, each.name, each.problem)
+            elif KEPT not in each.filters:
+                writer.add_skipped(CAPTIONED, each.name, f"round trip: passes {', '.join(each.filters) or 'no filter'}")
+            elif id(each) not in kept:
+                writer.add_skipped(CAPTIONED, each.name, "enough: no more of this size and negatives are wanted")
+
+
 def construct(place: str, writer: BuildWriter, options: BuildOptions, checks: Sequence[Path] = ()) -> Constructed:
     """The samples made of the captioned media in ``place``: ``options.per_stratum`` of each size and kind of negatives.
 
@@ -85,15 +120,22 @@ def construct(place: str, writer: BuildWriter, options: BuildOptions, checks: Se
     models = _models(options)
     pool, where = read_pool(place, writer)
     embedder = options.embedder or Words()
-    kept: list[_Candidate] = []
-    every: list[_Candidate] = []
-    for size in SIZES:
-        for negatives in ("random", "similar"):
-            near = Near(pool, embedder) if negatives == "similar" else None
-            drawn = (_candidate(each, negatives, where) for each in tuples(pool, size, near, options.seed))
-            found, tried = _stratum(drawn, models, options, writer)
-            kept += found
-            every += tried
+    near = Near(pool, embedder)
+    strata = [
+        _Stratum(
+            _candidates(pool, size, kind, near if kind == "similar" else None, where, options), options.per_stratum
+        )
+        for size in SIZES
+        for kind in ("random", "similar")
+    ]
+    while waves := [(stratum, wave) for stratum in strata if (wave := stratum.wave())]:
+        _work([each for _, wave in waves for each in wave], models, options.seed)
+        for stratum, wave in waves:
+            stratum.take(wave)
+    for stratum in strata:
+        stratum.note(writer)
+    kept = [each for stratum in strata for each in stratum.kept]
+    every = [each for stratum in strata for each in stratum.tried]
     if not kept:
         raise SourceError(f"no question about {place} passes {KEPT} ({_reasons(every)}).")
     candidates = [_row(each) for each in every if each.votes]
@@ -156,34 +198,16 @@ def _models(options: BuildOptions) -> tuple[TextModel, ...]:
     return models
 
 
-def _candidate(scenes: tuple[Scene, ...], negatives: str, where: Mapping[tuple[str, str], Path]) -> _Candidate:
-    return _Candidate(scenes, negatives, tuple(where[scene.source, scene.name] for scene in scenes))
-
-
-def _stratum(
-    drawn: Iterator[_Candidate], models: Sequence[TextModel], options: BuildOptions, writer: BuildWriter
-) -> tuple[list[_Candidate], list[_Candidate]]:
-    """Those that pass, as many as are wanted, and all that were tried."""
-    kept: list[_Candidate] = []
-    tried: list[_Candidate] = []
-    most = max(_SMALLEST_WAVE, _DRAWN * options.per_stratum)
-    while len(kept) < options.per_stratum and len(tried) < most:
-        left = options.per_stratum - len(kept)
-        wave = list(islice(drawn, min(max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * left)), most - len(tried))))
-        if not wave:
-            break
-        _work(wave, models, options.seed)
-        tried += wave
-        for each in wave:
-            if each.problem:
-                writer.add_skipped(CAPTIONED, each.name, each.problem)
-            elif KEPT not in each.filters:
-                writer.add_skipped(CAPTIONED, each.name, f"round trip: passes {', '.join(each.filters) or 'no filter'}")
-            elif len(kept) < options.per_stratum:
-                kept.append(each)
-            else:
-                writer.add_skipped(CAPTIONED, each.name, "enough: no more of this size and negatives are wanted")
-    return kept, tried
+def _candidates(
+    pool: Pool,
+    size: int,
+    kind: str,
+    near: Near | None,
+    where: Mapping[tuple[str, str], Path],
+    options: BuildOptions,
+) -> Iterator[_Candidate]:
+    for scenes in tuples(pool, size, near, options.seed):
+        yield _Candidate(scenes, kind, tuple(where[scene.source, scene.name] for scene in scenes))
 
 
 def _work(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: int) -> None:

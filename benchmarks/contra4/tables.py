@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.base import Cell as TableCell
-from benchmarks.base import Estimate, Figures, Record, Table
+from benchmarks.base import Chart, Estimate, Figures, Record, Table
 from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
 from benchmarks.contra4.meteor import LABEL, meteor
-from benchmarks.contra4.tally import Cell, by_judge, officially, tally
+from benchmarks.contra4.tally import Cell, officially, tally
 from benchmarks.contra4.terms import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
-from benchmarks.failures import failures_table
+from benchmarks.failures import by_judge, failures_table
 from benchmarks.statistics import estimate, ratio, resample
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
     categories = dict.fromkeys((*CATEGORIES, *sorted(_values(runs, "category"))))
     present = [name for name in categories if name in _values(runs, "category")]
 
-    def table(name: str, title: str, columns: _Columns, cell: Cell, *notes: str) -> Table:
+    def table(name: str, title: str, columns: _Columns, cell: Cell, *notes: str, chart: Chart | None = None) -> Table:
         rows = _rows(runs, judge, columns, cell, resamples, seed)
-        return Table(name, title, tuple(columns), tuple(rows), (*notes, _COUNTED, _INTERVALS))
+        return Table(name, title, tuple(columns), tuple(rows), (*notes, _COUNTED, _INTERVALS), chart=chart)
 
     repeated = len(
         {r.instance.group for records in runs.values() for r in records if _combination(r) not in COMBINATIONS}
@@ -69,12 +69,14 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
             {name: (name,) for name in COMBINATIONS},
             _combination,
             *left,
+            chart="heat",
         ),
         table(
             "categories",
             "Accuracy by category (the categories of Figure 6)",
             {name: (name,) for name in present},
             _stratum("category"),
+            chart="heat",
         ),
         _captions(runs, resamples, seed),
         failures_table(runs, judge, CONDITIONS, enters=_ENTERS),

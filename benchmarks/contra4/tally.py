@@ -12,14 +12,11 @@ from benchmarks.answers import visible_answer
 from benchmarks.base import Estimate, Outcome, Record
 from benchmarks.contra4.reading import contains
 from benchmarks.contra4.terms import CONDITIONS
-from benchmarks.failures import OUTCOMES
+from benchmarks.failures import OUTCOMES, Read
 from benchmarks.statistics import estimate, ratio, resample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-Read = Callable[[Record], tuple[Outcome, bool]]
-"""What becomes of a record, and whether its answer is right."""
 
 Cell = Callable[[Record], str | None]
 """The cell of a table that a record belongs to; None: none of them."""
@@ -78,16 +75,6 @@ def tally(records: Sequence[Record], cells: tuple[str, ...], cell: Cell, read: R
         if place is not None and outcome in ("labelled", "unparsed"):
             counts[groups[record.instance.group], condition, place] += (right, 1)
     return Tally(cells, counts, outcomes)
-
-
-def by_judge(judge: str) -> Read:
-    """As ``judge`` labels."""
-
-    def read(record: Record) -> tuple[Outcome, bool]:
-        outcome = record.outcome(judge)
-        return outcome, outcome == "labelled" and record.verdicts[judge].label == "CORRECT"
-
-    return read
 
 
 def officially(record: Record) -> tuple[Outcome, bool]:

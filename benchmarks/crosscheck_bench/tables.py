@@ -22,9 +22,9 @@ from benchmarks.crosscheck_bench.metrics import (
     accuracy,
 )
 from benchmarks.crosscheck_bench.protocol import grounding
-from benchmarks.crosscheck_bench.tally import Tally, by_judge, tally
+from benchmarks.crosscheck_bench.tally import Tally, tally
 from benchmarks.crosscheck_bench.terms import CAPABILITIES, CONDITIONS
-from benchmarks.failures import OUTCOMES, failures_table
+from benchmarks.failures import OUTCOMES, by_judge, failures_table
 from benchmarks.statistics import estimate, resample
 
 if TYPE_CHECKING:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Outcome, Record
+from benchmarks.base import Record
 from benchmarks.crosscheck_bench.metrics import KEYS
 from benchmarks.crosscheck_bench.terms import CONDITIONS
-from benchmarks.failures import OUTCOMES
+from benchmarks.failures import OUTCOMES, Read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-Read = Callable[[Record], tuple[Outcome, bool]]
-"""What becomes of a record, and whether its answer is right."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +58,3 @@ def tally(records: Sequence[Record], read: Read) -> Tally:
         if outcome in ("labelled", "unparsed"):
             counts[place] += (right, 1)
     return Tally(counts, asked, outcomes)
-
-
-def by_judge(judge: str) -> Read:
-    """As ``judge`` labels."""
-
-    def read(record: Record) -> tuple[Outcome, bool]:
-        outcome = record.outcome(judge)
-        return outcome, outcome == "labelled" and record.verdicts[judge].label == "CORRECT"
-
-    return read

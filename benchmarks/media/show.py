@@ -61,6 +61,21 @@ def pictures(data: bytes, suffix: str, modality: Modality) -> list[bytes]:
     raise MediaError(f"the {modality}", "is not made into pictures")
 
 
+def glance(data: bytes, suffix: str, modality: Modality, side: int) -> tuple[PILImage, dict[str, str]]:
+    """The ``thumbnail`` and the ``facts`` of a medium, which is decoded once for both where both need that."""
+    _sized(data)
+    if modality == "image":
+        made = image.load_image(data)
+        known = _size(made)
+    elif modality == "point_cloud":
+        shape = points.load_shape(data, suffix)
+        made, known = _view(shape), _counts(shape)
+    else:
+        return thumbnail(data, suffix, modality, side), facts(data, suffix, modality)
+    made.thumbnail((side, side))
+    return made, known
+
+
 def thumbnail(data: bytes, suffix: str, modality: Modality, side: int) -> PILImage:
     """A small RGB picture of any medium, at most ``side`` pixels wide and high: an image, a sound's waveform, three frames
     of a video side by side, a 3D model's three-quarter view. Raises MediaError."""
@@ -68,7 +83,7 @@ def thumbnail(data: bytes, suffix: str, modality: Modality, side: int) -> PILIma
     if modality == "audio":
         return _waveform(audio.load_sound(data, _WAVE_RATE), side)
     if modality == "point_cloud":
-        made = render.views(points.load_shape(data, suffix), render.VIEWS[-1:])[0]
+        made = _view(points.load_shape(data, suffix))
     elif modality == "video":
         made = _beside(video.load_frames(data, _STRIP))
     else:
@@ -96,11 +111,21 @@ def facts(data: bytes, suffix: str, modality: Modality) -> dict[str, str]:
             "rate": f"{clip.fps:.4g} a second",
         }
     if modality == "point_cloud":
-        shape = points.load_shape(data, suffix)
-        counts = {"points": f"{len(shape.points)} points"}
-        return counts if shape.faces is None else {**counts, "faces": f"{len(shape.faces)} faces"}
-    made = image.load_image(data)
+        return _counts(points.load_shape(data, suffix))
+    return _size(image.load_image(data))
+
+
+def _size(made: PILImage) -> dict[str, str]:
     return {"size": f"{made.width} x {made.height} pixels"}
+
+
+def _counts(shape: points.Shape) -> dict[str, str]:
+    counts = {"points": f"{len(shape.points)} points"}
+    return counts if shape.faces is None else {**counts, "faces": f"{len(shape.faces)} faces"}
+
+
+def _view(shape: points.Shape) -> PILImage:
+    return render.views(shape, render.VIEWS[-1:])[0]
 
 
 def _sized(data: bytes) -> None:

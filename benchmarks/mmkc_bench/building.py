@@ -16,6 +16,7 @@ from benchmarks.media import image_suffix, load_image
 from benchmarks.mmkc_bench.example import Example
 from benchmarks.mmkc_bench.source import PUBLISHED, Found, read
 from benchmarks.mmkc_bench.terms import DATASETS, TYPES, WEIGHTS
+from benchmarks.sources import most_common
 
 KNOWLEDGE = "knowledge"
 NAMES = (PUBLISHED, KNOWLEDGE)
@@ -34,7 +35,6 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         if name and name not in NAMES:
             raise SpecError(f"mmkc-bench has no source {name!r}; {did_you_mean(name, NAMES)}")
     examples: dict[str, Example] = {}
-    skipped: Counter[str] = Counter()
     models: dict[str, str] = {}
     with BuildWriter(out) as writer:
         for source, place in dict.fromkeys((name or PUBLISHED, place) for name, place in sources):
@@ -45,13 +45,12 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                     made = Skipped(source, found.row, _REPEATED)
                 if isinstance(made, Skipped):
                     writer.add_skipped(made.source, made.row, made.reason)
-                    skipped[made.reason.partition(":")[0]] += 1
                     continue
                 examples[made.id] = made
                 writer.add_row({"id": made.id, **made.to_row()})
         if not examples:
-            counted = "; ".join(f"{n} times: {reason}" for reason, n in skipped.most_common(3)) or "they are empty"
-            raise SourceError(f"the sources have no example that can be used ({counted}).")
+            raise SourceError(f"the sources have no example that can be used ({most_common(writer.skipped)}).")
+        skipped = sum(writer.skipped.values(), Counter[str]())
         manifest = _manifest(options, list(examples.values()), skipped) | ({"models": models} if models else {})
         return writer.finish(manifest, replace=options.replace)
 

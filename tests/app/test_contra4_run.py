@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from benchmarks.base import Media, get_benchmark
+from benchmarks.build import Build
 from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
 from tests.app.test_batch import states
 from tests.benchmarks.contra4_data import PLAIN, mixed_rows, real_rows, row, write_source
@@ -44,6 +47,34 @@ def test_real_mixed_rows_are_asked_by_their_captions(tmp_path: Path) -> None:
     assert rows == ["tiny / gold-captions", "tiny / gold-captions (official)"]
     assert {each["cells"]["All / All"]["n"] for each in tables["main"]["rows"][:2]} == {33}
     assert [each["cells"]["audio+3d"]["n"] for each in tables["combinations"]["rows"]] == [3, 3]
+    told = rashomon.run("export", "r", "--format", "svg,html", "--out", tmp_path / "out").stdout
+    assert "categories.svg, combinations.svg, report.html" in told
+
+
+@real_rows
+@pytest.mark.slow
+def test_real_media_are_told_beside_a_sample_and_seen_in_the_report(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"))
+    build = Build.open(rashomon.workspace / "benchmarks" / "contra4")
+    asked = [each for each in get_benchmark("contra4").instances(build, "official") if each.condition == "media"]
+    answers = "".join(json.dumps({"id": each.id, "answer": "Scene B"}) + "\n" for each in asked)
+    (tmp_path / "answers.jsonl").write_text(answers)
+    given = ("--benchmark", "contra4", "--model", "B", "--name", "r", "--display", "none")
+    rashomon.run("import", tmp_path / "answers.jsonl", *given)
+    shows_all = next(each for each in asked if each.strata["size"] == "4")
+    told = [
+        line for line in rashomon.run("show", "r", "--sample", shows_all.id).stdout.splitlines() if "medium" in line
+    ]
+    assert len(told) == 4
+    for kind, fact in (("audio", " Hz, "), ("3D model", " points"), ("image", " pixels"), ("video", " frames, ")):
+        assert sum(f": {kind}, " in line and fact in line for line in told) == 1
+    rashomon.run("export", "r", "--format", "html", "--out", tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    shown = json.loads(data)["media"]
+    assert len(shown) == len({part.sha256 for each in asked for part in each.parts if isinstance(part, Media)})
+    assert all(each["picture"] for each in shown.values())
 
 
 @pytest.mark.slow

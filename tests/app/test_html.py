@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -19,6 +20,7 @@ from app.exports.html import _json, _table
 from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.base import Estimate, Media, Table
+from tests.support.media import sound
 from tests.support.runs import instances, make_run, says
 
 HOSTILE = (
@@ -68,7 +70,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     Image.new("RGB", (900, 600), "#c1440e").save(picture)
     media = Media(hashlib.sha256(picture.read_bytes()).hexdigest(), ".png")
     picture.rename(build / "media" / media.name)
+    heard = Media(hashlib.sha256(data := sound(1.5)).hexdigest(), ".wav", "audio")
+    (build / "media" / heard.name).write_bytes(data)
     asked = instances(len(HOSTILE), picture=media)
+    asked[-1] = replace(asked[-1], parts=(heard, Media("f" * 64, ".mp4", "video"), *asked[-1].parts))
     for name in ("one", "two"):
         make_run(
             workspace, name, asked, lambda i: says(HOSTILE[int(i.group[-4:])] + " 12")(i),
@@ -130,14 +135,19 @@ def test_hostile_answers_stay_text(report: str) -> None:
     assert said == {clean(f"{text} 12", newlines=True) for text in HOSTILE}
 
 
-def test_each_instance_stands_once_with_every_runs_answer_and_one_small_picture(report: str) -> None:
+def test_each_instance_stands_once_with_every_runs_answer_and_each_medium_once(report: str) -> None:
     data = data_of(Page(report))
     assert data["runs"] == ["policy:always-image", "policy:always-text"]
     assert len(data["instances"]) == 6 * len(HOSTILE)
     assert all([answer["run"] for answer in each["answers"]] == [0, 1] for each in data["instances"])
-    (picture,) = data["media"].values()
-    assert picture.startswith("data:image/webp;base64,")
-    assert len(picture) < 2000
+    assert {each["facts"] for each in data["media"].values()} == {
+        "image, png, 2.9 kB, 900 x 600 pixels",
+        "audio, wav, 24.0 kB, 1.5 s, 8000 Hz, mono",
+        "video, not there",
+    }
+    pictures = [each["picture"] for each in data["media"].values() if each["picture"]]
+    assert len(pictures) == 2
+    assert all(picture.startswith("data:image/webp;base64,") and len(picture) < 3000 for picture in pictures)
     shown = {part["media"] for each in data["instances"] for part in each["parts"] if "media" in part}
     assert shown == set(data["media"])
 

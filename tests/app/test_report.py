@@ -44,10 +44,11 @@ HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(
 @given(HOSTILE)
 @example("\x9b31m")
 @example("\u2066\u2069\u200b\ufeff")
+@example("".join(map(chr, (0x180E, 0xFFF9, 0x1D173, *range(0xE0000, 0xE0200)))))
 def test_cleaned_text_holds_nothing_that_steers_a_terminal(text: str) -> None:
     cleaned = clean(text)
     assert not [
-        c for c in cleaned if unicodedata.category(c) in ("Cc", "Cs") or c in "\u202a\u202e\u2066\u2069\u200b\ufeff"
+        c for c in cleaned if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") or 0xE0000 <= ord(c) < 0xE1000
     ]
     assert clean(cleaned) == cleaned
     cleaned.encode("utf-8")
@@ -92,6 +93,10 @@ def test_escaping_is_what_it_looks_like() -> None:
     assert latex("[4bit]") == "{[}4bit{]}"
     assert spreadsheet_cell("=HYPERLINK(1)") == "'=HYPERLINK(1)"
     assert clean("\x1b[31mred\x07") == r"\x1b[31mred\x07"
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "AB")
+    assert clean(f"12{hidden}") == r"12\U000e0041\U000e0042", "tags, which no font draws"
+    assert clean("a\u180eb\u3164c\ufe00") == r"a\u180eb\u3164c\ufe00"
+    assert clean("❤\ufe0f 中文 é　ไทย") == "❤\ufe0f 中文 é　ไทย", "what is written so stays"
 
 
 TABLE = Table(

@@ -154,7 +154,7 @@ def test_flips_name_what_changed_and_both_answers_are_read_with_their_labels(
     assert [told.answer for told in read.told if told] == ["12", "15", "I cannot say."]
     assert [told.label for told in read.told if told] == [one.was, one.now, "ABSTAIN"]
     assert read.instance.id == one.instance
-    assert read.pictures == ()
+    assert read.media == ()
     with pytest.raises(SpecError, match="none of these runs"):
         beside_each_other(workspace, runs, "no-such", None, found.sides.judge)
 

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.overriding import override, take_back
-from app.report.media import media_facts, media_path
 from app.report.tables import tables_of
 from app.sample_query import Known, parse_query
 from app.store.rows import Answer
@@ -20,7 +19,7 @@ from app.store.run import RunStore
 from app.store.samples import FATES, ORDERS, SampleFilter
 from app.store.schema import MIGRATIONS
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance, Mark, Media, Record, Text, Verdict
+from benchmarks.base import Generation, Instance, Record, Text, Verdict
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
@@ -284,43 +283,3 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
         in rashomon.run("override", "r", "factual-0000/aligned", "x", "--as", "ann", "--reason", "y", code=2).stderr
     )
     assert "counts again" in rashomon.run("override", "r", "factual-0000/aligned", "--as", "ann", "--undo").stdout
-
-
-# --- media -----------------------------------------------------------------------------------------
-
-
-def test_a_medium_that_leads_out_of_the_build_or_could_be_run_has_no_path(tmp_path: Path) -> None:
-    media = tmp_path / "media"
-    media.mkdir()
-    (tmp_path / "secret.png").write_bytes(b"x")
-    (media / f"{'a' * 64}.command").write_bytes(b"x")
-    (media / f"{'b' * 64}.png").symlink_to(tmp_path / "secret.png")
-    assert media_path(tmp_path, Media("a" * 64, ".command")) is None
-    assert media_path(tmp_path, Media("b" * 64, ".png")) is None
-    assert media_path(tmp_path, Media("../secret", ".png")) is None
-    assert media_path(tmp_path, Media("c" * 64, ".png")) is None
-
-
-def test_facts_of_media(tmp_path: Path) -> None:
-    import wave
-
-    from PIL import Image
-
-    (tmp_path / "media").mkdir()
-    picture, sound, points = (
-        Media("a" * 64, ".png", marks=(Mark("A", (0, 0, 1, 1)),)),
-        Media("b" * 64, ".wav", "audio"),
-        Media("c" * 64, ".ply", "point_cloud"),
-    )
-    Image.new("RGB", (30, 20)).save(tmp_path / "media" / picture.name)
-    with wave.open(str(tmp_path / "media" / sound.name), "wb") as out:
-        out.setparams((1, 2, 8000, 0, "NONE", ""))
-        out.writeframes(bytes(2 * 12000))
-    (tmp_path / "media" / points.name).write_bytes(b"ply\nformat ascii 1.0\nelement vertex 77\nend_header\n")
-    told = [media_facts(each, media_path(tmp_path, each)) for each in (picture, sound, points)]
-    assert "30 x 20 pixels, with 1 marks drawn: A" in told[0]
-    assert "1.5 s, 8000 Hz" in told[1]
-    assert "77 points" in told[2]
-    (tmp_path / "media" / picture.name).write_bytes(b"\x89PNG\r\n\x1a\n broken")
-    assert "cannot be read" in media_facts(picture, media_path(tmp_path, picture))
-    assert media_facts(sound, None) == "audio, not there"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +76,10 @@ def test_a_run_in_every_state(state: str, size: tuple[int, int], stage: Stage, s
 def test_the_newest_answer_comes_with_its_picture(stage: Stage, tmp_path: Path) -> None:
     build = tmp_path / "build"
     (build / "media").mkdir(parents=True)
-    media = Media("a" * 64, ".png")
-    Image.new("RGB", (300, 200), "#56b4e9").save(build / "media" / media.name)
+    out = io.BytesIO()
+    Image.new("RGB", (300, 200), "#56b4e9").save(out, "PNG")
+    media = Media(hashlib.sha256(out.getvalue()).hexdigest(), ".png")
+    (build / "media" / media.name).write_bytes(out.getvalue())
     asked = instances(2, picture=media)
     folder = stage.run("seen", state="running", asked=asked, done=5, data=build)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,16 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from app.report.media import Seen, seen
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.label import LabelScreen
 from app.tui.screens.samples import SamplesScreen
+from app.tui.widgets.picture import HalfCells
 from app.tui.widgets.sample_view import SampleView
 from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict
+from tests.support.media import cloud, sound, video
 from tests.support.runs import instances
 from tests.tui.conftest import Snapshot
 from tests.tui.stage import BOTH, SIZES, Stage, drive, screen_text, until
@@ -287,5 +293,78 @@ def test_the_view_shows_every_step_and_nothing_of_a_hidden_reference(stage: Stag
         assert "not answered yet" in screen_text(app)
         assert isinstance(screen.query_one(SampleView), SampleView)
         assert screen.query_one(VirtualTable).row_count == 1
+
+    drive(stage.app(), script)
+
+
+# --- media ---------------------------------------------------------------------------------------
+
+
+def mixed(build: Path) -> tuple[list[Instance], dict[str, Media]]:
+    """Two questions about a sound, a video, a 3D model and a broken image; media are in ``build``."""
+    (build / "media").mkdir(parents=True)
+    media = {}
+    for name, data, suffix, modality in (
+        ("sound", sound(1.5), ".wav", "audio"),
+        ("video", video(), ".mp4", "video"),
+        ("model", cloud(), ".npz", "point_cloud"),
+        ("broken", b"\x89PNG\r\n\x1a\n [@click=app.quit]x[/]", ".png", "image"),
+    ):
+        media[name] = Media(hashlib.sha256(data).hexdigest(), suffix, modality)  # type: ignore[arg-type]
+        (build / "media" / media[name].name).write_bytes(data)
+    asked = instances(2)
+    first = tuple(part for name, each in media.items() for part in (Text(f"{name}: "), each))
+    asked[0] = replace(asked[0], parts=(*first, Text("Which?")))
+    asked[1] = replace(asked[1], parts=(media["sound"], Text("What?")))
+    return asked, media
+
+
+@pytest.mark.parametrize("size", BOTH)
+def test_every_medium_is_shown_with_its_facts_or_why_not(size: tuple[int, int], stage: Stage, tmp_path: Path) -> None:
+    asked, _ = mixed(tmp_path / "build")
+    folder = stage.run("mixed", asked=asked, data=tmp_path / "build")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, folder)
+        await pilot.press("enter")
+        await until(pilot, lambda: len(screen.view.query(HalfCells)) == 3 and "damaged" in screen_text(app))
+        shown = " ".join(screen_text(app).split())
+        assert "1 audio, wav" in shown
+        assert "2 video, mp4" in shown
+        assert "12 frames" in shown
+        assert "300 points" in shown
+        assert "4 image, png, 0.0 kB, is" in shown
+        assert "▀▀▀" in shown
+        await pilot.press("j" if size[0] > 100 else "escape", "j")
+        await until(pilot, lambda: len(screen.view.query(HalfCells)) == 1)
+
+    drive(stage.app(), script, size)
+
+
+def test_a_medium_that_takes_long_keeps_nothing_waiting(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, media = mixed(tmp_path / "build")
+    folder = stage.run("mixed", asked=asked, data=tmp_path / "build")
+    going, begun = threading.Event(), []
+
+    def slow(medium: Media, *rest: Any) -> Seen:
+        begun.append(medium)
+        going.wait(60)
+        return seen(medium, *rest)
+
+    monkeypatch.setattr("app.tui.widgets.picture.seen", slow)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        try:
+            screen = await opened(pilot, app, folder)
+            await until(pilot, lambda: len(begun) == 2)
+            await pilot.press("j")
+            await until(pilot, lambda: screen.view.detail is not None and screen.view.detail.row.id == asked[1].id)
+            assert "What?" in screen_text(app)
+        finally:
+            going.set()
+        await until(pilot, lambda: len(screen.view.query(HalfCells)) == 1)
+        assert begun == [media["sound"], media["video"], media["sound"]], "what nobody waits for is not read"
 
     drive(stage.app(), script)

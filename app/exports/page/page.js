@@ -53,15 +53,18 @@
     for (const part of each.parts) {
       if (part.text !== undefined) {
         box.append(part.text);
-      } else if (data.media[part.media]) {
-        const picture = make("img");
-        picture.src = data.media[part.media];
-        picture.alt = `${part.modality} ${part.media}`;
-        picture.title = part.media;
-        box.append(picture);
-      } else {
-        box.append(`[${part.modality} ${part.media}]`);
+        continue;
       }
+      const { facts, picture } = data.media[part.media];
+      const medium = make("figure", "medium", make("figcaption", "", facts));
+      medium.title = part.media;
+      if (picture) {
+        const image = make("img");
+        image.src = picture;
+        image.alt = facts;
+        medium.prepend(image);
+      }
+      box.append(medium);
     }
     return box;
   };

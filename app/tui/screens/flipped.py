@@ -140,11 +140,11 @@ class BesideScreen(RashomonScreen):
 
     def _show_picture(self, number: int) -> None:
         assert self.read is not None
-        pictures = self.read.pictures
-        self.picture = number % len(pictures) if pictures else 0
-        self.query_one(Picture).show(pictures[self.picture] if pictures else None)
+        media = self.read.media
+        self.picture = number % len(media) if media else 0
+        self.query_one(Picture).show(*(media[self.picture] if media else (None,)))
         # A style set here would win over the one that hides pictures on a short screen.
-        self.query_one("#picture").set_class(not pictures, "-none")
+        self.query_one("#picture").set_class(not media, "-none")
         self.query_one("#asked", Static).update(_asked(self.read, self.picture))
 
     def action_picture(self) -> None:
@@ -165,7 +165,7 @@ class BesideScreen(RashomonScreen):
 
 
 def _asked(read: BesideEachOther, picture: int) -> Content:
-    instance, pictures = read.instance, len(read.pictures)
+    instance, pictures = read.instance, len(read.media)
     which = f"   picture {picture + 1} of {pictures}, m shows the next" if pictures > 1 else ""
     lines = [literal(f"{instance.condition}   {_pairs(instance.strata)}{which}", "#909090")]
     lines.append(literal(read.prompt, newlines=True, limit=4000))

@@ -64,7 +64,6 @@ class SamplesScreen(RashomonScreen):
     SamplesScreen #hint.-wrong { color: $error; }
     SamplesScreen VirtualTable { width: 2fr; }
     SamplesScreen SampleView { width: 3fr; border-left: solid #3a3a3a; }
-    SamplesScreen.-short Picture { display: none; }
     SamplesScreen.-narrow SampleView { display: none; border-left: none; }
     SamplesScreen.-narrow.-detail SampleView { display: block; }
     SamplesScreen.-narrow.-detail VirtualTable { display: none; }

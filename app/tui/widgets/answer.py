@@ -9,12 +9,12 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from app.report.media import media_path
 from app.store.tail import Newest
 from app.tui.safe import literal
 from app.tui.theme import DIM, outcome_look
 from app.tui.widgets.picture import Picture
 from benchmarks.base import Benchmark, Media, Record
-from benchmarks.build import Build
 
 _QUESTION, _ANSWER = 600, 3000  # characters
 
@@ -65,11 +65,4 @@ class NewestAnswer(Horizontal):
             shown.append(literal(verdict.reason, DIM, limit=400))
         text.update(Content("\n").join(shown))
         media = next((part for part in instance.parts if isinstance(part, Media)), None)
-        path = _path(newest.data, media)
-        picture.show(path, "" if media is None else f"{media.suffix.lstrip('.')} of {instance.id}")
-
-
-def _path(data: str | None, media: Media | None) -> Path | None:
-    if data is None or media is None or Path(media.name).name != media.name:
-        return None
-    return Build(Path(data), {}).media_path(media)  # not opened: that reads all of it
+        picture.show(media, media_path(Path(newest.data), media) if media and newest.data else None)

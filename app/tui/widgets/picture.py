@@ -1,25 +1,28 @@
-"""Picture: an image file in the terminal, as Sixels, by Kitty's protocol or in half cells; or one sentence why not.
+"""Picture: a medium in the terminal, as Sixels, by Kitty's protocol or in half cells; and a line of facts, or why not.
 
-The file is hostile, too: it is opened in a thread, with a limit on its pixels, and scaled down to a thumbnail there.
+The file is hostile, too: it is read in a thread, within limits, and scaled down there (``app.report.media``).
 """
 
 from __future__ import annotations
 
-from functools import partial
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
-from textual.worker import Worker, WorkerState
 
+from app.report.media import Seen, seen
 from app.tui.safe import literal
+from app.tui.theme import DIM
+from benchmarks.base import Media
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,9 +30,8 @@ if TYPE_CHECKING:
 MODES = ("auto", "sixel", "kitty", "half", "off")
 THUMBNAIL = 800
 """Pixels of the longer side."""
-MOST_PIXELS = 80_000_000
-"""An image with more is not decoded."""
-_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
+_READERS = ThreadPoolExecutor(2, "media")
+"""What reads media: not the threads that read runs, since a long video keeps one busy."""
 
 
 def best_mode(asked: str) -> tuple[str, type[Widget] | None]:
@@ -56,27 +58,6 @@ def _has_terminal() -> bool:
     import sys
 
     return sys.__stdout__ is not None and sys.__stdout__.isatty()
-
-
-def thumbnail(path: Path) -> Image:
-    """An image of at most ``THUMBNAIL`` pixels a side, RGB. Raises ValueError with a sentence for what cannot be shown."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(path, formats=_FORMATS) as image:
-            if image.width * image.height > MOST_PIXELS:
-                raise ValueError(f"{image.width} x {image.height} pixels are too many to show here.")
-            image.draft("RGB", (THUMBNAIL, THUMBNAIL))
-            image.thumbnail((THUMBNAIL, THUMBNAIL))
-            rgba = image.convert("RGBA")
-            ground = Image.new("RGBA", rgba.size, "white")
-            return Image.alpha_composite(ground, rgba).convert("RGB")
-    except FileNotFoundError as error:
-        raise ValueError("the file is not there.") from error
-    except UnidentifiedImageError as error:
-        raise ValueError("this is no image that can be shown.") from error
-    except (OSError, SyntaxError, Image.DecompressionBombError, MemoryError) as error:
-        raise ValueError(f"the image cannot be read ({type(error).__name__}).") from error
 
 
 class HalfCells(Widget):
@@ -112,62 +93,46 @@ class HalfCells(Widget):
 
 
 class Picture(Widget):
-    """An image. :meth:`show` shows another; None shows nothing and takes no room (class ``-empty``)."""
+    """A medium: its picture, and with ``facts`` a line above it that tells what it is. :meth:`show` shows another.
+
+    Where there is no picture, the line stands alone and says why. Without a medium it takes no room (class ``-empty``).
+    """
 
     DEFAULT_CSS = """
     Picture { width: 1fr; height: 1fr; }
     Picture.-empty { display: none; }
-    Picture Static { color: #909090; }
+    Picture Static { height: auto; }
     Picture > SixelImage, Picture > TGPImage { width: auto; height: 100%; }
     """
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+    def __init__(self, *, facts: bool = False, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self.path: Path | None = None
-        self._note = ""
-        self._worker: Worker[Any] | None = None
+        self._with_facts = facts
+        self._shown: tuple[Media | None, Path | None, str] = None, None, ""
         self.add_class("-empty")
 
     def compose(self) -> ComposeResult:
         yield from ()
 
-    def show(self, path: Path | None, note: str = "") -> None:
-        """Show the image in a file. ``note``, which may be hostile, stands in its place where images are off."""
-        if (path, note) == (self.path, self._note):
+    def show(self, media: Media | None, path: Path | None = None, name: str = "") -> None:
+        """Show a medium, whose file is ``path`` if it is there; ``name`` stands before its facts."""
+        if (media, path, name) == self._shown:
             return
-        self.path, self._note = path, note
-        self.set_class(path is None and not note, "-empty")
-        if path is None or getattr(self.app, "images", "half") == "off":
-            self._put(Static(literal(note)) if note else None)
-            self._worker = None
-            return
-        self._worker = self.run_worker(
-            partial(thumbnail, path), thread=True, group="thumbnail", exit_on_error=False, exclusive=False
-        )
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        event.stop()
-        if event.worker is not self._worker:
-            return
-        if event.state == WorkerState.SUCCESS and event.worker.result is not None:
-            widget: type[Any] = getattr(self.app, "image_widget", None) or HalfCells
-            self._put(widget(event.worker.result))
-        elif event.state == WorkerState.ERROR:
-            # `thumbnail` says in a sentence what it expects to go wrong; a hostile file can find more.
-            error = event.worker.error
-            why = str(error) if isinstance(error, ValueError) else f"the image cannot be read ({type(error).__name__})."
-            self._put(Static(literal(f"{self._note}: {why}" if self._note else why)))
-
-    def _put(self, widget: Widget | None) -> None:
+        self._shown = media, path, name
+        self.workers.cancel_node(self)  # what it was waiting for: reading that has not begun never does
+        self.set_class(media is None, "-empty")
         self.remove_children()
-        if widget is not None:
-            self.mount(widget)
+        if media is not None:
+            self.run_worker(self._read(media, path, name), exit_on_error=False)
 
+    async def _read(self, media: Media, path: Path | None, name: str) -> None:
+        found = await asyncio.get_running_loop().run_in_executor(_READERS, seen, media, path, THUMBNAIL)
+        shown = None if getattr(self.app, "images", "half") == "off" else found.picture
+        await self.mount_all(self._parts(found, shown, name))
 
-def facts(path: Path) -> Content:
-    """Nothing but what the file system says of a medium: its name's ending and size."""
-    try:
-        size = path.stat().st_size
-    except OSError:
-        return Content("the file is not there")
-    return literal(f"{path.suffix.lstrip('.') or 'file'}, {size / 1000:,.0f} kB")
+    def _parts(self, found: Seen, shown: Image | None, name: str) -> Iterator[Widget]:
+        if self._with_facts or shown is None:
+            yield Static(literal(f"{name}{found.facts}", DIM, limit=300))
+        if shown is not None:
+            widget: type[Any] = getattr(self.app, "image_widget", None) or HalfCells
+            yield widget(shown)

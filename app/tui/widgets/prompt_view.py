@@ -13,9 +13,10 @@ from textual.widgets import Static
 
 from app.config import RunSpec
 from app.preview import Rendered, Renderer, media_of, requests
+from app.report.media import media_path
 from app.tui.commands import bindings
 from app.tui.safe import literal
-from app.tui.widgets.picture import Picture, facts
+from app.tui.widgets.picture import Picture
 from benchmarks.base import Instance, Message, Part, Request, Text
 from benchmarks.build import Build
 
@@ -47,7 +48,7 @@ class PromptView(VerticalScroll, can_focus=True):
         yield Static(Content("choose a benchmark and a model, and what is asked stands here"), id="where")
         with Horizontal():
             yield Static("", id="texts")
-            yield Picture()
+            yield Picture(facts=True)
 
     def show(self, run: RunSpec, instances: Sequence[Instance], build: Build) -> None:
         """Show what ``run`` asks; the place stays where it was, if there is still such a place."""
@@ -89,14 +90,8 @@ class PromptView(VerticalScroll, can_focus=True):
         self.query_one("#where", Static).update(literal(where, limit=200))
         asked = requests(self._run, instance)
         self._write(asked, Content.styled("asking the model's tokenizer ...", "#909090"))
-        media = media_of(asked[0])
-        if not media:
-            self.query_one(Picture).show(None)
-        elif media[0].modality == "image":
-            self.query_one(Picture).show(self._build.media_path(media[0]), media[0].name)
-        else:
-            path = self._build.media_path(media[0])
-            self.query_one(Picture).show(None, f"{media[0].modality}: {facts(path).plain}")
+        media = next(iter(media_of(asked[0])), None)
+        self.query_one(Picture).show(media, media_path(self._build.path, media) if media else None)
         renderer: Any = self._renderer
         screen: Any = self.screen
         screen.in_thread(partial(renderer.rendered, asked[0]), partial(self._rendered, asked), group="render")

@@ -1,16 +1,16 @@
-"""SampleView: one sample: picture, answer, labels with reasons, references, siblings, the prompt as it was sent."""
+"""SampleView: one sample: its media, answer, labels with reasons, references, siblings, the prompt as it was sent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
+from textual.containers import ItemGrid, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
 from app.report.detail import Detail
-from app.report.media import media_facts
 from app.store.samples import SampleRow
 from app.tui.safe import literal
 from app.tui.theme import OUTCOMES, Look
@@ -21,6 +21,10 @@ from judges.base import OVERRIDE
 
 _SHORT = 2000
 """Characters of one text that are shown until all is asked for."""
+_FEW = 4
+"""More media than that are shown smaller."""
+MOST_PICTURES = 8
+"""So many of a sample's media are shown; a row of four videos as frames has 32."""
 
 
 class SampleView(VerticalScroll):
@@ -28,30 +32,52 @@ class SampleView(VerticalScroll):
 
     DEFAULT_CSS = """
     SampleView { padding: 0 1; width: 1fr; height: 1fr; scrollbar-size: 1 1; }
-    SampleView Picture { height: 14; margin-bottom: 1; }
     SampleView Static { height: auto; }
+    SampleView ItemGrid { height: auto; grid-gutter: 0 2; }
+    SampleView Picture { height: auto; }
+    SampleView Picture > HalfCells, SampleView Picture > SixelImage, SampleView Picture > TGPImage { height: 14; }
+    SampleView .-several Picture > HalfCells, SampleView .-several Picture > SixelImage,
+    SampleView .-several Picture > TGPImage { height: 8; }
+    SampleView .-many Picture > HalfCells, SampleView .-many Picture > SixelImage,
+    SampleView .-many Picture > TGPImage, .-short SampleView Picture > HalfCells,
+    .-short SampleView Picture > SixelImage, .-short SampleView Picture > TGPImage { height: 5; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.detail: Detail | None = None
         self.whole = False
-        self._facts, self._picture, self._told = Static(id="facts"), Picture(id="picture"), Static(id="told")
+        self._facts, self._told = Static(id="facts"), Static(id="told")
+        self._media = ItemGrid(id="media", min_column_width=30)
+        self._pictures = [Picture(facts=True) for _ in range(MOST_PICTURES)]
 
     def compose(self) -> ComposeResult:
-        yield from (self._facts, self._picture, self._told)
+        yield self._facts
+        with self._media:
+            yield from self._pictures
+        yield self._told
 
     def show(self, detail: Detail | None) -> None:
         """Show a sample, or nothing."""
         again = self.detail is not None and detail is not None and detail.row.ordinal == self.detail.row.ordinal
         self.detail = detail
         told = [] if detail is None else list(_told(detail, self.whole))
-        picture = next((path for media, path in detail.media if media.modality == "image"), None) if detail else None
         self._facts.update(_facts(detail) if detail else Content("no sample is chosen"))
-        self._picture.show(picture)
+        self._show_media(detail.media if detail else ())
         self._told.update(Content("\n").join(told))
         if not again:
             self.scroll_home(animate=False)
+
+    def _show_media(self, media: Sequence[tuple[Media, Path | None]]) -> None:
+        several = len(media) > 1
+        self._media.set_class(several, "-several")
+        self._media.set_class(many := len(media) > _FEW, "-many")
+        self._media.min_column_width = 16 if many else 30
+        for number, picture in enumerate(self._pictures):
+            if number < len(media):
+                picture.show(*media[number], f"{number + 1}  " if several else "")
+            else:
+                picture.show(None)
 
     def toggle_whole(self) -> None:
         """Show everything in full, or not any more."""
@@ -76,7 +102,6 @@ def _facts(detail: Detail) -> Content:
         literal(look, f"bold {look.colour}") + Content("  ") + literal(row.condition, "bold"),
         literal(row.id, "#909090", limit=300),
         literal("  ".join(f"{key}: {value}" for key, value in strata.items()), "#909090", limit=600),
-        *(literal(media_facts(media, path), "#909090", limit=300) for media, path in detail.media),
     ]
     return Content("\n").join(line for line in lines if line.plain)
 
@@ -84,6 +109,8 @@ def _facts(detail: Detail) -> Content:
 def _told(detail: Detail, whole: bool) -> Iterator[Content]:
     record = detail.record
     limit = 200_000 if whole else _SHORT
+    if len(detail.media) > MOST_PICTURES:
+        yield Content.styled(f"and {len(detail.media) - MOST_PICTURES} more media, which v opens outside", "#909090")
     yield _heading("Answer")
     yield from _answer(detail, whole, limit)
     if record.basis is not None:
@@ -110,12 +137,13 @@ def _told(detail: Detail, whole: bool) -> Iterator[Content]:
                 + literal(look, look.colour, limit=60)
                 + literal(f"  {row.answer[:40]}", "#909090")
             )
+    places = {media: place for place, (media, _) in enumerate(detail.media, start=1)}
     for number, messages in enumerate(detail.steps, start=1):
         yield _heading("The prompt as sent" + (f", step {number}" if len(detail.steps) > 1 else ""))
         for message in messages:
             if len(messages) > 1:
                 yield literal(f"{message.role}:", "bold")
-            yield literal("".join(_part(part) for part in message.parts), limit=limit, newlines=True)
+            yield literal("".join(_part(part, places) for part in message.parts), limit=limit, newlines=True)
     for remark in detail.remarks:
         yield literal(remark, "#909090", newlines=True)
 
@@ -169,10 +197,11 @@ def _verdict(verdict: Verdict, whole: bool, limit: int) -> Iterator[Content]:
         yield Content.styled("  (t shows its raw reply)", "#909090")
 
 
-def _part(part: object) -> str:
+def _part(part: object, places: Mapping[Media, int]) -> str:
     if isinstance(part, Media):
         marks = f", {len(part.marks)} marks drawn" if part.marks else ""
-        return f"[{part.modality.upper()} {part.sha256[:8]}{marks}]\n"
+        place = f"{places[part]}, " if len(places) > 1 else ""
+        return f"[{part.modality.upper()} {place}{part.sha256[:8]}{marks}]\n"
     return str(getattr(part, "text", ""))
 
 
