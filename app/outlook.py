@@ -130,8 +130,9 @@ def outlook(workspace: Workspace, spec: RunSpec, contents: Contents) -> Outlook:
     Raises SpecError where it names what is not there, or nothing that its model takes.
     """
     chosen = chosen_of(spec, contents.benchmark, contents.instances)
-    asked, excluded = split(chosen, takes_of(spec.model))
-    refuse_nothing_left(spec.model, asked, excluded, contents.benchmark)
+    takes = takes_of(spec.model)
+    asked, excluded = split(chosen, takes)
+    refuse_nothing_left(spec.model, takes, asked, excluded, contents.benchmark)
     return Outlook(asked, speed_of(workspace, spec), excluded)
 
 

@@ -66,11 +66,13 @@ def split(chosen: Iterable[Instance], takes: Sequence[Modality]) -> tuple[list[I
     return asked, Excluded(total, total + len(asked), dict(by), dict(conditions))
 
 
-def refuse_nothing_left(model: str, asked: Sequence[Instance], excluded: Excluded, benchmark: Benchmark) -> None:
+def refuse_nothing_left(
+    model: str, takes: Sequence[Modality], asked: Sequence[Instance], excluded: Excluded, benchmark: Benchmark
+) -> None:
     """Raise SpecError, with the ways out, where the model takes none of what it would be asked."""
     if not asked and excluded.total:
-        kind = "" if set(excluded.by) != {"image"} else "is a text-only model and "
+        kind = "" if takes else "is a text-only model and "
         raise SpecError(
-            f"{model} {kind}takes {lacking(excluded.by)}, which every one of the {excluded.of:,} instances shows; "
+            f"{model} {kind}takes {lacking(excluded.by)}, and each of the {excluded.of:,} instances shows some; "
             f"{benchmark.without_media or 'name a model that does.'}"
         )

@@ -81,7 +81,7 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
             return Checked(spec, folder, build, identity, (), True, Excluded.kept(store))
     benchmark = get_benchmark(spec.benchmark)
     chosen, excluded = split(chosen_instances(spec, benchmark, build), info.takes)
-    refuse_nothing_left(info.model, chosen, excluded, benchmark)
+    refuse_nothing_left(info.model, info.takes, chosen, excluded, benchmark)
     if means_nothing(spec.model, (each.references for each in chosen)):
         raise SpecError(
             f"{spec.model} has nothing to say in {spec.benchmark}; `rashomon models` lists the other policies."

@@ -148,7 +148,9 @@ def test_a_second_sound_is_not_lost(omni: VLM, files: Files, monkeypatch: pytest
 
 
 @real_media
-@pytest.mark.parametrize("name", ["arm_wrestling.mp4", "tiny_3frames.mov", "man_playing_drums.mp4"])
+@pytest.mark.parametrize(
+    "name", ["tiny_3frames.mov", "arm_wrestling.mp4", pytest.param("man_playing_drums.mp4", marks=pytest.mark.slow)]
+)
 def test_frames_and_times_are_those_that_mlx_vlm_takes(qwen: VLM, files: Files, name: str) -> None:
     pytest.importorskip("cv2")
     from mlx_vlm.utils import load_video, resolve_video_sampling
