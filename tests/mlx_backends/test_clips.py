@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
@@ -13,14 +14,16 @@ import numpy as np
 import pytest
 
 from benchmarks.base import Decoding, Media, Message, Modality, Request, Text
+from benchmarks.media import load_image
 from benchmarks.media.audio import load_sound
 from benchmarks.media.video import Clip
 from mlx_backends.clips import MOST_FRAMES, Clips
-from mlx_backends.inputs import common
+from mlx_backends.inputs import Preparer, common
 from mlx_backends.prompt import PromptError
 from mlx_backends.registry import load_backend
 from mlx_backends.tiny_omni import build_tiny_omni
 from mlx_backends.vlm import TOGETHER, VLM
+from tests.mlx_backends import architectures
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.benchmark_requests import answers
 from tests.mlx_backends.conftest import Pictures, answer, asked
@@ -77,6 +80,82 @@ def mlx_vlms_own(backend: VLM, request: Request, **media: Any) -> tuple[int, ...
         backend._model, backend._processor, prompt.text, max_tokens=request.decoding.max_tokens, temperature=0.0, **media
     )
     return tuple(int(one.token) for one in found if one.finish_reason is None)
+
+
+@pytest.fixture(scope="module")
+def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLM]:
+    """Gemma 4, whose processor is another's than Qwen's in everything."""
+    folder = architectures.gemma4(tmp_path_factory.mktemp("gemma") / "gemma4")
+    backend = load_backend(str(folder), files.path)
+    assert isinstance(backend, VLM)
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("name", ["omni", "gemma"])
+def test_all_kinds_in_one_prompt_are_answered_as_mlx_vlm_answers_them(
+    name: str, files: Files, request: pytest.FixtureRequest
+) -> None:
+    backend: VLM = request.getfixturevalue(name)
+    image, heard, filmed = files.noise(4, 96, 64), files.sound(seconds=2), files.video(frames=30)
+    scenes = (Text("Scene A: "), heard, Text(" Scene B: "), filmed, Text(" Scene C: "), image, Text(" Which?"))
+    asking = asked(*scenes, decoding=Decoding(8))
+    clips = backend._preparer.clips
+    samples = clips.sound(files.path(heard), heard, keep=False)[1].samples
+    seen = clips.video(files.path(filmed), filmed, None, keep=False)[1]
+    theirs = mlx_vlms_own(
+        backend,
+        asking,
+        image=[load_image(files.path(image))],
+        audio=[samples],
+        video=[seen.frames],
+        video_metadata=[seen.metadata],
+    )
+    ours = answer(backend, asking)
+    assert ours.error is None
+    assert theirs
+    assert ours.tokens[: len(theirs)] == theirs
+
+
+def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
+    """Of Gemma 3n the processor alone: its image tower has one size, 300 million parameters."""
+    from mlx_vlm.models.gemma3n.processing_gemma3n import Gemma3nProcessor
+    from transformers import AutoTokenizer, Gemma3nAudioFeatureExtractor
+
+    class Processor(Gemma3nProcessor):  # type: ignore[misc]
+        def check_argument_for_proper_class(self, name: str, argument: Any) -> type:
+            return type(argument)
+
+    class NoImages:
+        model_input_names = ("pixel_values",)
+
+    marks = {f"{kind}_token": f"<{kind}>" for kind in ("image", "audio", "boi", "eoi", "boa", "eoa")}
+    each = "{%- elif c.type == 'audio' %}{{- '<audio>' }}"
+    template = architectures._TURNS.replace("IMAGE", "<image>").replace("{%- elif c.type == 't", each + "{%- elif c.type == 't")
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks.values()]
+    ids = architectures._tokenizer(tmp_path / "gemma3n", special, template, extra_special_tokens=marks)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gemma3n")
+    processor = Processor(Gemma3nAudioFeatureExtractor(), NoImages(), tokenizer, tokenizer.chat_template)
+    config = SimpleNamespace(model_type="gemma3n", image_token_id=ids["<image>"], audio_token_id=ids["<audio>"])
+    preparer = Preparer(processor, config, files.path)
+    assert preparer.clips.seconds == 30
+    asking = asked(Text("Scene A: "), files.sound(seconds=2), Text(" Scene B: "), files.sound(pitch=900), Text(" Which?"))
+    text, tensors = preparer.tensors(asking)
+    assert "Scene A: <audio> Scene B: <audio> Which?" in text
+    assert tensors["input_features"].shape[0] == 2
+    assert int(tensors["input_features_mask"][0].sum()) > 3 * int(tensors["input_features_mask"][1].sum())
+    assert int((tensors["input_ids"] == ids["<audio>"]).sum()) == 2 * 188
+
+
+def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLM, files: Files) -> None:
+    requests = [
+        Request(str(n), 0, (Message("user", (Text("A: "), files.sound(pitch=200 + n), Text(" What?"))),), Decoding(3))
+        for n in range(3)
+    ]
+    expected = tokens(answers(gemma, requests))
+    assert gemma.prove(requests) is not None
+    assert "per_layer_inputs, which is not known to be the same in a batch" in gemma.remarks[0]
+    assert tokens(answers(gemma, requests)) == expected
 
 
 # --- sounds ----------------------------------------------------------------------------------------
