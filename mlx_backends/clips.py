@@ -73,7 +73,11 @@ class Clips:
         """A sound's file as it is now. Raises MediaError."""
         data = read_media(path, media)
         look = ("audio", hashlib.sha256(data).hexdigest())
-        heard = self._heard.get(look, lambda: self._hear(data), lambda one: int(one.samples.nbytes)) if keep else self._hear(data)
+        heard = (
+            self._heard.get(look, lambda: self._hear(data), lambda one: int(one.samples.nbytes))
+            if keep
+            else self._hear(data)
+        )
         if heard.cut:
             self.cut.add(look[1])
         return look, heard
@@ -95,9 +99,13 @@ class Clips:
         """What whoever reads the answers must know of how media were shown, a sentence each."""
         told = []
         if self.cut:
-            told.append(f"{model} hears the first {self.seconds:g} s of a sound; {len(self.cut)} are longer and were cut.")
+            told.append(
+                f"{model} hears the first {self.seconds:g} s of a sound; {len(self.cut)} are longer and were cut."
+            )
         if self.thinned:
-            told.append(f"{model} was shown {MOST_FRAMES} frames of {len(self.thinned)} videos of which it would take more.")
+            told.append(
+                f"{model} was shown {MOST_FRAMES} frames of {len(self.thinned)} videos of which it would take more."
+            )
         return told
 
     def _hear(self, data: bytes) -> Heard:

@@ -107,11 +107,19 @@ class Preparer:
         import numpy as np
 
         images, videos = prompt.images, prompt.of("video")
-        if len(images) + len(videos) < len(prompt.media) or not tensors.keys() <= _TEXT | {_PIXELS, _GRID, _FRAMES, _TIMES}:
+        if len(images) + len(videos) < len(prompt.media) or not tensors.keys() <= _TEXT | {
+            _PIXELS,
+            _GRID,
+            _FRAMES,
+            _TIMES,
+        }:
             return (), (), []
         key = (*looks, "apart", *_shapes(tensors))
         if key not in self._digests:
-            self._digests[key] = (*_rows(tensors, _PIXELS, _GRID, len(images)), *_rows(tensors, _FRAMES, _TIMES, len(videos)))
+            self._digests[key] = (
+                *_rows(tensors, _PIXELS, _GRID, len(images)),
+                *_rows(tensors, _FRAMES, _TIMES, len(videos)),
+            )
         made = self._digests[key]
         if len(made) < len(prompt.media):
             return (), (), []

@@ -54,7 +54,11 @@ def _has(found: Mapping[str, Any], modality: Modality) -> bool:
 
 def _said(value: object) -> bool:
     """Whether a value names a token, or configures something."""
-    return value >= 0 if isinstance(value, int) and not isinstance(value, bool) else isinstance(value, Mapping) and bool(value)
+    return (
+        value >= 0
+        if isinstance(value, int) and not isinstance(value, bool)
+        else isinstance(value, Mapping) and bool(value)
+    )
 
 
 def in_words(modalities: Iterable[Modality]) -> str:

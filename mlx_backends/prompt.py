@@ -194,9 +194,7 @@ class Prompter:
         if count["audio"] > 1 and not getattr(self._processor, "supports_multiple_audio", False):
             raise PromptError(f"this model takes one sound a prompt, and the request holds {count['audio']}.")
 
-    def _filled(
-        self, rendered: str, markers: Markers, texts: Sequence[str], media: tuple[Media, ...]
-    ) -> Prompt:
+    def _filled(self, rendered: str, markers: Markers, texts: Sequence[str], media: tuple[Media, ...]) -> Prompt:
         def fill(piece: str) -> str:
             return _WORD.sub(lambda word: texts[int(word[1])], piece)
 
@@ -237,7 +235,11 @@ class Prompter:
         """What ``form`` puts for a medium, by modality: those that it puts in a way of their own."""
         found = {modality: marker for modality in _SHOWN if (marker := self._marker(form, modality)) is not None}
         patterns = Counter(marker.pattern for marker in found.values())
-        return {modality: marker for modality, marker in found.items() if modality == "image" or patterns[marker.pattern] == 1}
+        return {
+            modality: marker
+            for modality, marker in found.items()
+            if modality == "image" or patterns[marker.pattern] == 1
+        }
 
     def _marker(self, form: Callable[[Sequence[Turn]], str], modality: Modality) -> re.Pattern[str] | None:
         """What ``form`` puts before a text for a medium, numbers aside; None where it puts nothing there."""
@@ -286,7 +288,10 @@ def _list(pieces: Sequence[Piece]) -> list[dict[str, str]]:
 
 
 def _media(shown: Iterable[Modality]) -> str:
-    return " and ".join({"image": "images", "audio": "sounds", "video": "videos"}[each] for each in sorted(shown)) or "images"
+    return (
+        " and ".join({"image": "images", "audio": "sounds", "video": "videos"}[each] for each in sorted(shown))
+        or "images"
+    )
 
 
 def _text(rendered: object) -> str:

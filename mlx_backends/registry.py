@@ -40,7 +40,7 @@ def describe(model: str) -> EngineInfo:
 
 
 def takes_of(model: str) -> tuple[Modality, ...]:
-    """The media that ``model`` (see :func:`describe`) is shown as they are; its weights are not looked at. Raises as that does."""
+    """The media that ``model`` is shown as they are, without a look at its weights. Otherwise as :func:`describe`."""
     if model.startswith((PREFIX, IMPORTED)) or remote.is_remote(model):
         return describe(model).takes
     return inspect(resolve(model)).takes

@@ -53,8 +53,7 @@ def models(*, as_json: bool) -> None:
     found = cached_choices()
     if as_json:
         told: list[dict[str, Any]] = [
-            {"name": each.name, "kind": each.kind, "fits": True, "takes": list(each.takes)}
-            for each in policy_choices()
+            {"name": each.name, "kind": each.kind, "fits": True, "takes": list(each.takes)} for each in policy_choices()
         ]
         told += [
             {

@@ -109,7 +109,17 @@ def test_the_published_rows_run_as_far_as_there_are_media(tmp_path: Path) -> Non
     assert manifest["samples"] == 2335
     assert manifest["scenes"]["Image"] == {"there": 118, "missing": 1902}
     assert manifest["with_all_media"] == 0
-    asked = ("--batch", "--benchmark", "contra4", "--model", tmp_path / "tiny", "--max-tokens", "2", "--display", "none")
+    asked = (
+        "--batch",
+        "--benchmark",
+        "contra4",
+        "--model",
+        tmp_path / "tiny",
+        "--max-tokens",
+        "2",
+        "--display",
+        "none",
+    )
     told = rashomon.run(*asked, code=2).stderr
     assert "there is no condition 'media'; known are gold-captions." in told
     rashomon.run(*asked, "--conditions", "gold-captions", "--limit", "200", "--name", "r")

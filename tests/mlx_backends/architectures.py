@@ -169,7 +169,9 @@ def gemma4(folder: Path) -> Path:
     """It takes images, sounds and videos; before each frame of a video its processor writes when it is."""
     marks = ["<|image|>", "<|audio|>", "<|video|>", "<boi>", "<eoi>", "<boa>", "<eoa>"]
     each = "".join(f"{{%- elif c.type == '{kind}' %}}{{{{- '<|{kind}|>' }}}}" for kind in ("audio", "video"))
-    template = _TURNS.replace("IMAGE", "<|image|>").replace("{%- elif c.type == 'text' %}", each + "{%- elif c.type == 'text' %}")
+    template = _TURNS.replace("IMAGE", "<|image|>").replace(
+        "{%- elif c.type == 'text' %}", each + "{%- elif c.type == 'text' %}"
+    )
     ids = _tokenizer(
         folder,
         ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks],
@@ -278,7 +280,9 @@ def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any], more
     module, _ = get_model_and_args(config)
     own = copy.deepcopy(config)
     own.setdefault("text_config", {})
-    model = module.Model(update_module_configs(module.ModelConfig.from_dict(own), module, own, ["text", "vision", *more]))
+    model = module.Model(
+        update_module_configs(module.ModelConfig.from_dict(own), module, own, ["text", "vision", *more])
+    )
     # Not as they are initialised: such a model says one token whatever it is asked, and any two ways of asking agree.
     random = tiny._random(tree_flatten(model.parameters()), seed=0)
     weights = {name: mx.array(values.astype(np.float32)) for name, values in random}

@@ -77,7 +77,12 @@ def mlx_vlms_own(backend: VLM, request: Request, **media: Any) -> tuple[int, ...
     prompt = backend._preparer._prompter.prompt(request.messages)
     backend._processor.detokenizer = __import__("mlx_backends.vlm", fromlist=["_NoText"])._NoText()
     found = stream_generate(
-        backend._model, backend._processor, prompt.text, max_tokens=request.decoding.max_tokens, temperature=0.0, **media
+        backend._model,
+        backend._processor,
+        prompt.text,
+        max_tokens=request.decoding.max_tokens,
+        temperature=0.0,
+        **media,
     )
     return tuple(int(one.token) for one in found if one.finish_reason is None)
 
@@ -131,7 +136,9 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
 
     marks = {f"{kind}_token": f"<{kind}>" for kind in ("image", "audio", "boi", "eoi", "boa", "eoa")}
     each = "{%- elif c.type == 'audio' %}{{- '<audio>' }}"
-    template = architectures._TURNS.replace("IMAGE", "<image>").replace("{%- elif c.type == 't", each + "{%- elif c.type == 't")
+    template = architectures._TURNS.replace("IMAGE", "<image>").replace(
+        "{%- elif c.type == 't", each + "{%- elif c.type == 't"
+    )
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks.values()]
     ids = architectures._tokenizer(tmp_path / "gemma3n", special, template, extra_special_tokens=marks)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gemma3n")
@@ -139,7 +146,9 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
     config = SimpleNamespace(model_type="gemma3n", image_token_id=ids["<image>"], audio_token_id=ids["<audio>"])
     preparer = Preparer(processor, config, files.path)
     assert preparer.clips.seconds == 30
-    asking = asked(Text("Scene A: "), files.sound(seconds=2), Text(" Scene B: "), files.sound(pitch=900), Text(" Which?"))
+    asking = asked(
+        Text("Scene A: "), files.sound(seconds=2), Text(" Scene B: "), files.sound(pitch=900), Text(" Which?")
+    )
     text, tensors = preparer.tensors(asking)
     assert "Scene A: <audio> Scene B: <audio> Which?" in text
     assert tensors["input_features"].shape[0] == 2
@@ -372,7 +381,9 @@ def test_sounds_are_told_apart_and_stand_for_all_media_of_a_prompt(omni: VLM, fi
 
 
 def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so(omni: VLM, files: Files) -> None:
-    requests = [asked(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)]
+    requests = [
+        asked(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)
+    ]
     requests = [replace(one, instance_id=str(number)) for number, one in enumerate(requests)]
     omni.exact()
     expected = tokens(answers(omni, requests))
