@@ -345,6 +345,8 @@ class Benchmark(ABC):
     """The conditions under which the sources disagree."""
     behaviours: Mapping[str, str] = {}
     """What a model does whose answers have a label, as in "follows the text"; for the labels that say it."""
+    without_media: str = ""
+    """How it can be asked of a model that cannot take its media, a sentence, where there is a way."""
     situations: Mapping[str, str] = {}
     """When a condition of ``conflicts`` is met, as in "when the image alone is right"; stands behind a behaviour."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.base import Generation, Media, Request
+from benchmarks.base import Generation, Media, Modality, Request
 from mlx_backends.canary import Proof
 
 MediaPath = Callable[[Media], Path]
@@ -38,6 +38,8 @@ class EngineInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     weights_bytes: int | None = None
     """The size of the model's weight files."""
+    takes: tuple[Modality, ...] = ("image",)
+    """The media it is shown as they are; a run does not ask it about others."""
 
 
 class Backend(ABC):

@@ -11,6 +11,7 @@ from itertools import chain, count
 from benchmarks.base import SHOWN_TEXT, Generation, Request, did_you_mean
 from benchmarks.errors import SpecError
 from mlx_backends.base import Backend, EngineInfo
+from mlx_backends.modalities import ALL
 
 PREFIX = "policy:"
 ABSTAIN = "The sources disagree, so the answer cannot be determined."
@@ -56,7 +57,7 @@ class Policy(Backend):
         name = model.removeprefix(PREFIX)
         if name not in _SPEAKS_OF:
             raise SpecError(f"there is no policy {model!r}; {did_you_mean(PREFIX + name, policy_names())}")
-        self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False)
+        self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False, takes=ALL)
         self._name = name
         self._waiting: deque[Request] = deque()
 

@@ -6,10 +6,12 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks.base import Modality
 from benchmarks.errors import ModelError
 from mlx_backends import remote
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.memory import fits
+from mlx_backends.modalities import ALL
 from mlx_backends.models import ModelInfo, inspect, resolve, revision
 from mlx_backends.policy import PREFIX, Policy
 from mlx_backends.terms import Terms
@@ -33,8 +35,15 @@ def describe(model: str) -> EngineInfo:
     if remote.is_remote(model):
         return remote.describe(model)
     if model.startswith(IMPORTED):
-        return EngineInfo("imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False)
+        return EngineInfo("imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False, takes=ALL)
     return _describe(inspect(resolve(model)))
+
+
+def takes_of(model: str) -> tuple[Modality, ...]:
+    """The media that ``model`` is shown as they are, without a look at its weights. Otherwise as :func:`describe`."""
+    if model.startswith((PREFIX, IMPORTED)) or remote.is_remote(model):
+        return describe(model).takes
+    return inspect(resolve(model)).takes
 
 
 def load_backend(
@@ -88,6 +97,7 @@ def _describe(found: ModelInfo) -> EngineInfo:
         device=_device(),
         versions={name: _version(name) for name in sorted({*_LIBRARIES, found.engine})},
         weights_bytes=found.weights_bytes,
+        takes=found.takes,
     )
 
 

@@ -75,7 +75,8 @@ class VLM(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return () if self.proof is None else self.proof.remarks(self.info.model)
+        proven = () if self.proof is None else self.proof.remarks(self.info.model)
+        return (*proven, *self._preparer.clips.remarks(self.info.model))
 
     @property
     def widest(self) -> int:

@@ -52,7 +52,9 @@ def models(*, as_json: bool) -> None:
     """Print the policy baselines, and the models in the Hugging Face cache with whether each fits in memory."""
     found = cached_choices()
     if as_json:
-        told: list[dict[str, Any]] = [{"name": each.name, "kind": each.kind, "fits": True} for each in policy_choices()]
+        told: list[dict[str, Any]] = [
+            {"name": each.name, "kind": each.kind, "fits": True, "takes": list(each.takes)} for each in policy_choices()
+        ]
         told += [
             {
                 "name": each.name,
@@ -60,6 +62,7 @@ def models(*, as_json: bool) -> None:
                 "quantisation": each.quantisation,
                 "bytes": each.weights_bytes or 0,
                 "fits": each.fits,
+                "takes": list(each.takes),
                 "note": each.problem or each.note,
             }
             for each in found

@@ -36,6 +36,10 @@ class Contra4(Benchmark):
     paper_prompts = "each model's own; the caption baseline's and Gemini's are official"
     most_checkers = None
     default_conditions = ("media",)
+    without_media = (
+        "ask by captions (--conditions gold-captions, or captions of a build made with --captioner), or show 3D and videos as "
+        "pictures (--conditions rendered of a build made with --rendered)."
+    )
     decoding = Decoding(max_tokens=64)
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:

@@ -165,8 +165,79 @@ def internvl_chat(folder: Path) -> Path:
     return _model(folder, config, {"processor_class": "InternVLChatProcessor"})
 
 
+def gemma4(folder: Path) -> Path:
+    """It takes images, sounds and videos; before each frame of a video its processor writes when it is."""
+    marks = ["<|image|>", "<|audio|>", "<|video|>", "<boi>", "<eoi>", "<boa>", "<eoa>"]
+    each = "".join(f"{{%- elif c.type == '{kind}' %}}{{{{- '<|{kind}|>' }}}}" for kind in ("audio", "video"))
+    template = _TURNS.replace("IMAGE", "<|image|>").replace(
+        "{%- elif c.type == 'text' %}", each + "{%- elif c.type == 'text' %}"
+    )
+    ids = _tokenizer(
+        folder,
+        ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks],
+        template,
+        extra_special_tokens={
+            "image_token": "<|image|>",
+            "audio_token": "<|audio|>",
+            "video_token": "<|video|>",
+            "boi_token": "<boi>",
+            "eoi_token": "<eoi>",
+            "boa_token": "<boa>",
+            "eoa_token": "<eoa>",
+        },
+    )
+    text = {
+        "model_type": "gemma4_text",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "intermediate_size": 128,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "global_head_dim": 16,
+        "num_kv_shared_layers": 0,
+        "hidden_size_per_layer_input": 16,
+        "vocab_size": len(ids),
+        "vocab_size_per_layer_input": len(ids),
+        "layer_types": ["sliding_attention", "full_attention"],
+        "use_double_wide_mlp": False,
+    }
+    vision = {
+        "model_type": "gemma4_vision",
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "head_dim": 16,
+        "global_head_dim": 16,
+        "position_embedding_size": 64,
+    }
+    audio = {
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "subsampling_conv_channels": [8, 4],
+        "output_proj_dims": 64,
+    }
+    config = {
+        "architectures": ["Gemma4ForConditionalGeneration"],
+        "model_type": "gemma4",
+        "vocab_size": len(ids),
+        "hidden_size": 64,
+        "eos_token_id": [ids["<|im_end|>"]],
+        "image_token_id": ids["<|image|>"],
+        "audio_token_id": ids["<|audio|>"],
+        "video_token_id": ids["<|video|>"],
+        "text_config": text,
+        "vision_config": vision,
+        "audio_config": audio,
+    }
+    return _model(folder, config, {"patch_size": 16, "max_soft_tokens": 70, "pooling_kernel_size": 3}, ["audio"])
+
+
 def _tokenizer(
-    folder: Path, special: Sequence[str], template: str, bos: str | None = None, **named: str
+    folder: Path, special: Sequence[str], template: str, bos: str | None = None, **named: Any
 ) -> dict[str, int]:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -198,7 +269,7 @@ def _tokenizer(
     return vocabulary
 
 
-def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any]) -> Path:
+def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any], more: Sequence[str] = ()) -> Path:
     import mlx.core as mx
     import numpy as np
     from mlx.utils import tree_flatten
@@ -209,7 +280,9 @@ def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any]) -> P
     module, _ = get_model_and_args(config)
     own = copy.deepcopy(config)
     own.setdefault("text_config", {})
-    model = module.Model(update_module_configs(module.ModelConfig.from_dict(own), module, own, ["text", "vision"]))
+    model = module.Model(
+        update_module_configs(module.ModelConfig.from_dict(own), module, own, ["text", "vision", *more])
+    )
     # Not as they are initialised: such a model says one token whatever it is asked, and any two ways of asking agree.
     random = tiny._random(tree_flatten(model.parameters()), seed=0)
     weights = {name: mx.array(values.astype(np.float32)) for name, values in random}
