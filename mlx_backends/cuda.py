@@ -309,9 +309,7 @@ class Cuda(Backend):
         """The logits, of the shape (tokens, vocabulary), of rows that are led through given tokens together."""
         import numpy as np
 
-        rows = [
-            _Row(request, inputs, len(tokens), forced=tokens, logits=[]) for request, inputs, tokens in asked
-        ]
+        rows = [_Row(request, inputs, len(tokens), forced=tokens, logits=[]) for request, inputs, tokens in asked]
         self._whole(rows)
         return [np.stack(row.logits or []) for row in rows]
 
@@ -426,8 +424,7 @@ class _Batch:
 
     def _work(self) -> None:
         try:
-            with redirect_stdout(sys.stderr):
-                self._generate()
+            self._generate()
         except BaseException as error:  # it belongs to whoever asks
             self.error = error
         finally:
@@ -442,7 +439,10 @@ class _Batch:
             torch.cuda.reset_peak_memory_stats()
         tensors = together([row.inputs for row in self.rows], self._pad)
         numbers = self._model.dtype
-        moved = {name: value.to(where, numbers) if value.is_floating_point() else value.to(where) for name, value in tensors.items()}
+        moved = {
+            name: value.to(where, numbers) if value.is_floating_point() else value.to(where)
+            for name, value in tensors.items()
+        }
         most = max(row.max_tokens for row in self.rows)
         with torch.inference_mode():
             self._model.generate(
