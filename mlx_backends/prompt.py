@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.base import Media, Message, Modality, Text
 from benchmarks.errors import ModelError
+from mlx_backends.templates import prompt_utils
 
 Piece = str | Media
 Turn = tuple[str, tuple[Piece, ...]]
@@ -58,7 +59,7 @@ class Prompt:
 
 
 class Prompter:
-    """Makes the prompts of one model, from mlx-vlm's processor and configuration for it."""
+    """Makes the prompts of one model, from its processor and configuration: mlx-vlm's, or those of transformers."""
 
     def __init__(self, processor: Any, config: Any) -> None:
         self._processor = processor
@@ -184,12 +185,10 @@ class Prompter:
                 yield part
 
     def _check_count(self, media: Sequence[Media]) -> None:
-        from mlx_vlm.prompt_utils import SINGLE_IMAGE_ONLY_MODELS
-
         count = Counter(each.modality for each in media)
         if other := next((modality for modality in count if modality not in _SHOWN), None):
             raise PromptError(f"no model is shown a medium of type {other} as it is, and the request holds one.")
-        if count["image"] > 1 and self._config.model_type in SINGLE_IMAGE_ONLY_MODELS:
+        if count["image"] > 1 and self._config.model_type in prompt_utils().SINGLE_IMAGE_ONLY_MODELS:
             raise PromptError(f"this model takes one image a prompt, and the request holds {count['image']}.")
         if count["audio"] > 1 and not getattr(self._processor, "supports_multiple_audio", False):
             raise PromptError(f"this model takes one sound a prompt, and the request holds {count['audio']}.")
@@ -207,12 +206,10 @@ class Prompter:
     # --- ways of putting messages -------------------------------------------------------------------
 
     def _declared(self, turns: Sequence[Turn]) -> str:
-        from mlx_vlm.prompt_utils import apply_chat_template
-
         messages = [{"role": role, "content": _list(p) if _has_media(p) else "".join(map(str, p))} for role, p in turns]
         count = Counter(piece.modality for _, pieces in turns for piece in pieces if isinstance(piece, Media))
         counts = {"num_images": count["image"], "num_audios": count["audio"]}
-        return _text(apply_chat_template(self._processor, self._config, messages, **counts))
+        return _text(prompt_utils().apply_chat_template(self._processor, self._config, messages, **counts))
 
     def _plain_forms(self) -> Iterator[Callable[[Sequence[Turn]], str]]:
         def inline(pieces: Sequence[Piece]) -> str:
@@ -227,9 +224,7 @@ class Prompter:
         yield rendering(lambda pieces: _list([inline(pieces)]))
 
     def _rendered(self, messages: list[dict[str, Any]]) -> str:
-        from mlx_vlm.prompt_utils import get_chat_template
-
-        return _text(get_chat_template(self._processor, messages, add_generation_prompt=True))
+        return _text(prompt_utils().get_chat_template(self._processor, messages, add_generation_prompt=True))
 
     def _markers(self, form: Callable[[Sequence[Turn]], str]) -> Markers:
         """What ``form`` puts for a medium, by modality: those that it puts in a way of their own."""
