@@ -40,6 +40,8 @@ judge = click.option(
     metavar="NAME",
     help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C), first(A,B).",
 )
+yes = click.option("--yes", is_flag=True, help="Fetch without asking, after saying what.")
+plan_only = click.option("--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing.")
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
@@ -416,13 +418,60 @@ def published(benchmark: str | None, **how: Any) -> None:
     tell(benchmark, **how)
 
 
-@cli.command()
+@cli.group(invoke_without_command=True)
 @as_json
-def models(as_json: bool) -> None:
-    """List the models, and whether each fits in memory."""
-    from app.commands.listing import models as tell
+@click.pass_context
+def models(context: click.Context, as_json: bool) -> None:
+    """List the models, and whether each fits in memory. `rashomon models get ID` fetches one."""
+    if context.invoked_subcommand is None:
+        from app.commands.listing import models as tell
 
-    tell(as_json=as_json)
+        tell(as_json=as_json)
+
+
+@models.command("get")
+@click.argument("model", metavar="ID")
+@yes
+@plan_only
+@force
+@click.pass_obj
+def models_get(workspace: Any, /, model: str, **how: Any) -> int:
+    """Fetch a model from the Hugging Face Hub into its cache. ID is org/name; `rashomon models` lists some.
+
+    Size, licence, memory and free disk are said first; what broke off is continued.
+    """
+    from app.commands.models import get
+
+    return get(workspace, model, **how)
+
+
+@cli.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def data(context: click.Context, as_json: bool) -> None:
+    """List what benchmarks need from elsewhere. `rashomon data get BENCHMARK` fetches it."""
+    if context.invoked_subcommand is None:
+        from app.commands.data import listing
+
+        listing(context.obj, as_json=as_json)
+
+
+@data.command("get")
+@click.argument("benchmark")
+@click.option(
+    "--to", type=PATH, help="The folder to fetch to; default: in the workspace, where `rashomon build` looks."
+)
+@yes
+@plan_only
+@click.pass_obj
+def data_get(workspace: Any, /, benchmark: str, **how: Any) -> int:
+    """Fetch what a benchmark is built from, and no more.
+
+    Size, licence and free disk are said first; what broke off is continued, and nothing lies at its place before it is whole.
+    """
+    from app.commands.data import get
+
+    return get(workspace, benchmark, **how)
 
 
 @cli.command()

@@ -77,6 +77,10 @@ class Workspace:
         """Where ``rashomon build`` puts a benchmark unless told otherwise."""
         return self.path / "benchmarks" / benchmark
 
+    def source_folder(self, benchmark: str) -> Path:
+        """Where ``rashomon data get`` puts what a benchmark is built from unless told otherwise."""
+        return self.path / "sources" / benchmark
+
     def command(self) -> str:
         """What to type before a command so that it finds this workspace: nothing more if it is the usual one."""
         return (
