@@ -59,7 +59,7 @@ def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> Fit:
 
 
 def smallest_mac(weights_bytes: int) -> int | None:
-    """The memory, in GB as Apple counts, of the smallest Mac on which a model of so many bytes of weights fits; None where none."""
+    """The memory, in GB as Apple counts, of the smallest Mac that such a model fits on; None where there is none."""
     return next((each for each in _MACS if need(weights_bytes) <= _metal(each * GIB)), None)
 
 

@@ -16,7 +16,7 @@ from mlx_backends.weights import stored_type, weight_files
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json")
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _EVERY_LIBRARY_FETCHES = ["model*.safetensors", "*.json", "tokenizer.model", "*.tiktoken", "*.jinja"]
-"""What a model in the cache has whichever library fetched it. Without them a snapshot that lacks a README counts as incomplete."""
+"""What a snapshot has whichever library fetched it: without saying so, one that lacks its README counts as incomplete."""
 
 _VISION_KEY = re.compile(r"vision|visual|image|img")
 

@@ -51,7 +51,7 @@ def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
 
 
 def models(*, as_json: bool) -> None:
-    """Print the policy baselines, the models in the Hugging Face cache with whether each fits in memory, and those worth fetching."""
+    """Print the policy baselines, the models of the cache with whether each fits in memory, and those worth fetching."""
     found = cached_choices()
     here = {each.name for each in found if not each.problem}
     if as_json:

@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from app.fetch.remote_file import FetchError, RemoteFile
 
@@ -158,6 +158,9 @@ class _Downloads:
         try:
             with self._client.stream("GET", file.url, headers=headers) as response:
                 begun = _begin(file, response, begun)
+                length = _length(response)
+                if file.size is not None and length is not None and begun + length != file.size:
+                    self._refuse(file, f"it has {begun + length:,} bytes, not {file.size:,}")
                 self._write(file, response, begun)
                 return _md5(response)
         except httpx2.TimeoutException as error:
@@ -168,9 +171,7 @@ class _Downloads:
             raise _Lost(f"its address leads nowhere ({error.__class__.__name__})") from error
 
     def _write(self, file: RemoteFile, response: Any, begun: int) -> None:
-        plain = response.headers.get("Content-Encoding", "identity") == "identity"
-        length = response.headers.get("Content-Length") if plain else None
-        got = 0
+        length, got = _length(response), 0
         with file.part.open("r+b" if begun else "wb") as part:
             part.seek(begun)
             for piece in response.iter_bytes():
@@ -185,7 +186,7 @@ class _Downloads:
             part.truncate()
             part.flush()
             os.fsync(part.fileno())
-        if length is not None and got != int(length):
+        if length is not None and got != length:
             raise _Again("the connection broke off")
 
     def _check(self, file: RemoteFile, md5: str | None) -> None:
@@ -206,13 +207,23 @@ class _Downloads:
             if md5 is not None and hashlib.md5(file.part.read_bytes(), usedforsecurity=False).hexdigest() != md5
             else ""
         )
-        if not wrong:
-            return
-        file.part.unlink()
+        if wrong:
+            self._refuse(file, wrong)
+
+    def _refuse(self, file: RemoteFile, wrong: str) -> NoReturn:
+        """Forget what came of ``file``; once more may bring it."""
+        file.part.unlink(missing_ok=True)
         if file in self._wrong:
             raise _Lost(f"{wrong}, twice")
         self._wrong.add(file)
         raise _Again(wrong)
+
+
+def _length(response: Any) -> int | None:
+    """The length of what is being sent, where it is told of what comes and not of something compressed."""
+    told = response.headers.get("Content-Length", "")
+    plain = response.headers.get("Content-Encoding", "identity") == "identity"
+    return int(told) if plain and told.isdigit() else None
 
 
 def _md5(response: Any) -> str | None:

@@ -73,8 +73,10 @@ def make_plan(
     known = sum(file.size - file.begun() for file in missing if file.size is not None)
     unknown = [file for file in missing if file.size is None]
     asked = unknown[:: max(1, len(unknown) // SAMPLE)][:SAMPLE]
-    first = [next(file for file in missing if file.hub)] if any(file.hub for file in missing) else []
-    told = _sizes([*asked, *first], patience or Patience())[: len(asked)]
+    doors = {
+        file.owner: file for file in reversed(missing) if file.hub
+    }  # one of each repository: whether it lets us in
+    told = _sizes([*asked, *doors.values()], patience or Patience())[: len(asked)]
     average = sum(told) / len(told) if told else 0
     return Plan(
         name,
@@ -109,7 +111,7 @@ def read_small(file: RemoteFile) -> bytes:
     if file.is_here():
         return file.path.read_bytes()
     with tempfile.TemporaryDirectory() as folder:
-        there = RemoteFile(file.url, Path(folder) / "index", file.owner, file.size, file.digest)
+        there = RemoteFile(file.url, Path(folder) / file.path.name, file.owner, file.size, file.digest)
         lost = download([there])
         if lost:
             raise FetchError(f"{file.path.name} of {file.owner} cannot be had: {lost[there]}; try again later.")

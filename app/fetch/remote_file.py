@@ -59,10 +59,13 @@ class RemoteFile:
         return self.path.with_name(f".{self.path.name}.part")
 
     def is_here(self) -> bool:
-        """Whether it lies at its place, of the right size and digest where these are known."""
+        """Whether it lies at its place, of the right size, digest and beginning where these are known."""
         try:
-            if not self.path.is_file() or self.path.stat().st_size != (self.size or self.path.stat().st_size):
+            if not self.path.is_file() or (self.size is not None and self.path.stat().st_size != self.size):
                 return False
+            with self.path.open("rb") as stream:
+                if stream.read(len(self.begins)) != self.begins:
+                    return False
             return self.digest is None or self.digest.matches(self.path)
         except OSError:
             return False

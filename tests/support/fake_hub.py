@@ -45,7 +45,7 @@ class FakeHub:
     """``repos`` by id, ``files`` of other hosts by "HOST/PATH".
 
     ``faults`` are used up one a GET, by the end of the path: "404", "500", "429", "cut N" closes after N bytes, "wait N" sends
-    N bytes and no more until :attr:`released`, "flip" changes a byte, "html" is a portal's page, "whole" knows no ranges,
+    N bytes and no more until :attr:`released` (each raises :attr:`stalled`), "flip" changes a byte, "html" is a portal's page, "whole" knows no ranges,
     "elsewhere" answers with another range. The last one stays if it ends in "!".
     """
 
@@ -55,7 +55,7 @@ class FakeHub:
         self.faults: defaultdict[str, list[str]] = defaultdict(list)
         self.asked: list[Asked] = []
         self.released = threading.Event()
-        self.waiting = threading.Event()
+        self.stalled = threading.Semaphore(0)
         self.lock = threading.Lock()
         hub = self
 
@@ -96,6 +96,8 @@ class FakeHub:
 class _Handler(BaseHTTPRequestHandler):
     server_of: FakeHub
     protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    disable_nagle_algorithm = True
 
     def log_message(self, *_: object) -> None:
         pass
@@ -209,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             if limit is not None:
                 if stall:
-                    self.server_of.waiting.set()
+                    self.server_of.stalled.release()
                     self.server_of.released.wait(60)
                     self.wfile.write(body[limit:])
                 else:
