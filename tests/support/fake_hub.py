@@ -44,9 +44,9 @@ class Asked:
 class FakeHub:
     """``repos`` by id, ``files`` of other hosts by "HOST/PATH".
 
-    ``faults`` are used up one a GET, by the end of the path: "404", "500", "429", "cut N" closes after N bytes, "wait N" sends
-    N bytes and no more until :attr:`released` (each raises :attr:`stalled`), "flip" changes a byte, "html" is a portal's page, "whole" knows no ranges,
-    "elsewhere" answers with another range. The last one stays if it ends in "!".
+    ``faults`` are used up one a GET, by the end of the path: "404", "500", "429", "cut N" closes after N bytes, "wait N"
+    sends N bytes and no more until :attr:`released` (each raises :attr:`stalled`), "flip" changes a byte, "html" is a
+    portal's page, "whole" knows no ranges, "elsewhere" answers with another range. The last one stays if it ends in "!".
     """
 
     def __init__(self) -> None:
