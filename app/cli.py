@@ -541,7 +541,10 @@ def judges(as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def doctor(workspace: Any, /, as_json: bool) -> int:
-    """Say what works on this machine, and how to mend what does not."""
+    """Say what works on this machine, and how to mend what does not.
+
+    Exit codes: 0 all of it works (what is marked "see" is advice); 1 something does not.
+    """
     from app.commands.doctor import doctor as examine
 
     return examine(workspace, as_json=as_json)
