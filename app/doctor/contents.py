@@ -32,7 +32,10 @@ def data(workspace: Workspace) -> Finding:
     from app.fetch.recipes import RECIPES
     from benchmarks.build import Build
 
-    built, ready, begun, none = [], [], [], []
+    built: list[str] = []
+    ready: list[str] = []
+    begun: list[str] = []
+    none: list[str] = []
     for name in benchmark_names():
         folder = workspace.build_folder(name)
         if folder.exists():

@@ -43,6 +43,8 @@ def carry_out(plan: Plan, again: str) -> None:
     try:
         lost = download(plan.missing, show)
     except FetchError as error:
+        if sys.stderr.isatty():
+            print(file=sys.stderr)  # under the line that changes
         raise FetchError(f"{error}" if "same command" in str(error) else f"{error} What is whole is kept.") from error
     except BaseException as error:
         if isinstance(error, Exception):

@@ -263,9 +263,10 @@ def client(silence: float) -> Any:
 
 def hub_headers() -> dict[str, str]:
     """What the Hub wants to know of who asks: the token, where there is one."""
-    from huggingface_hub.utils import build_hf_headers
+    from huggingface_hub import get_token
 
-    return {name: value for name, value in build_hf_headers().items() if name.lower() == "authorization"}
+    token = get_token()
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def refused(owner: str, status: int, code: str, page: str) -> FetchError:
@@ -286,7 +287,7 @@ def unreachable(file: RemoteFile, reason: str, attempts: int) -> FetchError:
     """The error of a server that was asked often enough."""
     host = file.url.split("/")[2]
     return FetchError(
-        f"{file.path.name} cannot be had of {host} ({attempts} attempts): {reason}; check the network, then type the same "
+        f"{file.path.name} cannot be had of {host} ({attempts} attempt{'' if attempts == 1 else 's'}): {reason}; check the network, then type the same "
         "command."
     )
 

@@ -33,7 +33,6 @@ class Repository:
     kind: Kind
     revision: str
     licence: str
-    gated: bool
     files: tuple[HubFile, ...]
 
     @property
@@ -78,8 +77,10 @@ def repository(name: str, kind: Kind, wanted: Callable[[str], bool]) -> Reposito
             for each in tree
             if isinstance(each, RepoFile) and wanted(each.path)
         )
-    licence = next((tag.partition(":")[2] for tag in info.tags or [] if tag.startswith("license:")), "")
-    return Repository(name, kind, revision, licence, bool(info.gated), files)
+    licence = next(
+        (tag.partition(":")[2] for tag in getattr(info, "tags", None) or [] if tag.startswith("license:")), ""
+    )
+    return Repository(name, kind, revision, licence, files)
 
 
 @contextmanager

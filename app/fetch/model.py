@@ -39,7 +39,7 @@ def listed(name: str) -> tuple[Repository, tuple[RemoteFile, ...]]:
 def link(found: Repository) -> Path:
     """Let the Hub's library make a snapshot of the blobs that are in the cache; its folder. Raises FetchError."""
     from huggingface_hub import snapshot_download
-    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     shown = not are_progress_bars_disabled()
     disable_progress_bars()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from app.fetch.download import AT_ONCE, Patience, client, hub_headers, refused, unreachable
 from app.fetch.remote_file import FetchError, RemoteFile
@@ -18,7 +20,7 @@ SAMPLE = 24
 SPARE = 256 * 2**20
 """Bytes that are to stay free on the disk."""
 
-_LARGEST_INDEX = 16 * 2**20
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def make_plan(
     doors = {
         file.owner: file for file in reversed(missing) if file.hub
     }  # one of each repository: whether it lets us in
-    told = _sizes([*asked, *doors.values()], patience or Patience())[: len(asked)]
+    told = [count for count in _sizes([*asked, *doors.values()], patience or Patience())[: len(asked)] if count]
     average = sum(told) / len(told) if told else 0
     return Plan(
         name,
@@ -124,17 +126,20 @@ def _sizes(files: Sequence[RemoteFile], patience: Patience) -> list[int]:
         return []
     with client(patience.silence) as session, ThreadPoolExecutor(AT_ONCE) as pool:
         token = hub_headers() if any(file.hub for file in files) else {}
-        return list(pool.map(lambda file: _size(session, file, token if file.hub else {}), files))
+        return list(pool.map(lambda file: _size(session, file, token if file.hub else {}, patience), files))
 
 
-def _size(session: object, file: RemoteFile, headers: dict[str, str]) -> int:
+def _size(session: Any, file: RemoteFile, headers: dict[str, str], patience: Patience) -> int:
     import httpx2
 
-    assert isinstance(session, httpx2.Client)
-    try:
-        response = session.head(file.url, headers={"Accept-Encoding": "identity", **headers})
-    except httpx2.TransportError as error:
-        raise unreachable(file, f"the connection failed ({error.__class__.__name__})", 1) from error
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            response = session.head(file.url, headers={"Accept-Encoding": "identity", **headers})
+            break
+        except httpx2.TransportError as error:
+            if attempt == _ATTEMPTS:
+                raise unreachable(file, f"the connection failed ({error.__class__.__name__})", attempt) from error
+            time.sleep(patience.wait)
     if response.status_code in (401, 403):
         raise refused(file.owner, response.status_code, response.headers.get("X-Error-Code", ""), file.page)
     length = response.headers.get("Content-Length", "")

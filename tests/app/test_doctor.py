@@ -164,7 +164,7 @@ def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(places.subprocess, "run", lambda *_, **__: Told)
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: Told)
     assert places._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
     assert places.remote_disk(Path("/Volumes/my share/runs")) == "smbfs"
 
