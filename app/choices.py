@@ -54,7 +54,8 @@ def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
     folder = workspace.build_folder(benchmark.name)
     if not folder.exists():
         here = kept.state(workspace.source_folder(benchmark.name)) == "fetched"
-        told = f"{'fetched, ' if here else ''}not built here yet: rashomon build {benchmark.name}{'' if here else ' --source ...'}"
+        build = f"rashomon build {benchmark.name}"
+        told = f"fetched, not built yet: {build}" if here else f"not built here yet: {build} --source ..."
         return BenchmarkChoice(benchmark, folder, None, told)
     try:
         build = Build.open(folder)

@@ -171,23 +171,17 @@ class _Downloads:
             raise _Lost(f"its address leads nowhere ({error.__class__.__name__})") from error
 
     def _write(self, file: RemoteFile, response: Any, begun: int) -> None:
-        length, got = _length(response), 0
-        with file.part.open("r+b" if begun else "wb") as part:
-            part.seek(begun)
+        with file.part.open("ab" if begun else "wb") as part:
             for piece in response.iter_bytes():
                 if self._stop.is_set():
                     raise _Stopped
                 part.write(piece)
-                got += len(piece)
                 with self._lock:
                     self._bytes += len(piece)
-                if file.size is not None and begun + got > file.size:
+                if file.size is not None and part.tell() > file.size:
                     break
-            part.truncate()
             part.flush()
             os.fsync(part.fileno())
-        if length is not None and got != length:
-            raise _Again("the connection broke off")
 
     def _check(self, file: RemoteFile, md5: str | None) -> None:
         """Raises _Again, and forgets what came, where that is not the file."""
@@ -239,11 +233,11 @@ def _begin(file: RemoteFile, response: Any, begun: int) -> int:
     status = response.status_code
     if file.url.startswith("https:") and response.url.scheme != "https":
         raise _Lost("the server leads to an address without encryption")
-    if status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {begun}-"):
-        return begun
+    if status == 206 and begun:
+        return begun  # another range than was asked for would come to another checksum
     if status == 200:
         return 0
-    if status in (206, 416):
+    if status == 416:
         file.part.unlink(missing_ok=True)
         raise _Again("it does not continue where the file broke off")
     if status in (401, 403):
@@ -285,10 +279,9 @@ def refused(owner: str, status: int, code: str, page: str) -> FetchError:
 
 def unreachable(file: RemoteFile, reason: str, attempts: int) -> FetchError:
     """The error of a server that was asked often enough."""
-    host = file.url.split("/")[2]
+    host, times = file.url.split("/")[2], "once" if attempts == 1 else f"{attempts} times"
     return FetchError(
-        f"{file.path.name} cannot be had of {host} ({attempts} attempt{'' if attempts == 1 else 's'}): {reason}; check the network, then type the same "
-        "command."
+        f"{file.path.name} cannot be had of {host}, tried {times}: {reason}; check the network, then type the same command."
     )
 
 
