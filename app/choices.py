@@ -54,8 +54,8 @@ def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
     folder = workspace.build_folder(benchmark.name)
     if not folder.exists():
         here = kept.state(workspace.source_folder(benchmark.name)) == "fetched"
-        build = f"rashomon build {benchmark.name}"
-        told = f"fetched, not built yet: {build}" if here else f"not built here yet: {build} --source ..."
+        typed = f"rashomon build {benchmark.name}"
+        told = f"fetched, not built yet: {typed}" if here else f"not built here yet: {typed} --source ..."
         return BenchmarkChoice(benchmark, folder, None, told)
     try:
         build = Build.open(folder)

@@ -12,11 +12,13 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from app import completing
 from tests.app.test_start import HEAVY
 from tests.support.command import ROOT, Rashomon
 
@@ -114,11 +116,23 @@ def test_tab_completes_in_a_real_shell(name: str, rashomon: Rashomon) -> None:
     assert not (rashomon.home / "gone").exists()
 
 
-def offered(rashomon: Rashomon, line: str, *, code: str = "bash_complete") -> list[str]:
-    asked = {**rashomon.environment, "COMP_LINE": line, "_RASHOMON_COMPLETE": code}
-    done = subprocess.run(rashomon.command(), env=asked, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    return done.stdout.split()
+@pytest.fixture
+def asked(
+    rashomon: Rashomon, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], list[str]]:
+    """What bash is answered to a line."""
+    for name in ("RASHOMON_WORKSPACE", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, rashomon.environment[name])
+    for name in ("HF_HOME", "HF_HUB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(completing.VARIABLE, "bash_complete")
+
+    def ask(line: str) -> list[str]:
+        monkeypatch.setenv("COMP_LINE", line)
+        assert completing.answer() == 0
+        return capsys.readouterr().out.split()
+
+    return ask
 
 
 @pytest.mark.parametrize(
@@ -141,8 +155,8 @@ def offered(rashomon: Rashomon, line: str, *, code: str = "bash_complete") -> li
         ("rashomon show 'half a quo", []),
     ],
 )
-def test_what_is_offered(line: str, first: list[str], rashomon: Rashomon) -> None:
-    found = offered(rashomon, line)
+def test_what_is_offered(line: str, first: list[str], asked: Callable[[str], list[str]]) -> None:
+    found = asked(line)
     assert found[: len(first)] == first
     assert first or not found
 

@@ -6,18 +6,41 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.doctor import libraries, machine, places
+from app.doctor import contents, libraries, machine, places
 from app.store.workspace import Workspace
 from tests.support.command import ROOT, Rashomon
 
+Examined = Callable[..., dict[str, dict[str, Any]]]
 
-def examined(rashomon: Rashomon, *, code: int = 0) -> dict[str, dict[str, Any]]:
-    return {one["what"]: one for one in json.loads(rashomon.run("doctor", "--json", code=code).stdout)}
+
+@pytest.fixture
+def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
+    """What is found of places and contents, in a home of its own with these variables."""
+
+    def examine(**variables: str) -> dict[str, dict[str, Any]]:
+        for name in ("HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in (Rashomon(tmp_path).environment | variables).items():
+            monkeypatch.setenv(name, value)
+        checks = (
+            places.workspace,
+            places.cache,
+            places.hub,
+            contents.models,
+            contents.data,
+            contents.demo,
+            contents.device,
+        )
+        return {found.what: asdict(found) for found in (check(Workspace.find()) for check in checks)}
+
+    return examine
 
 
 def test_a_bare_machine_works_and_is_told_what_to_fetch(tmp_path: Path) -> None:
@@ -26,7 +49,7 @@ def test_a_bare_machine_works_and_is_told_what_to_fetch(tmp_path: Path) -> None:
     assert "see   models       0 vision-language and 0 text models" in told
     assert "-> `rashomon models get mlx-community/Qwen3-VL-4B-Instruct-4bit` fetches one" in told
     assert "-> `rashomon data get cmc-bench` fetches a benchmark's data" in told
-    found = examined(rashomon)
+    found = {one["what"]: one for one in json.loads(rashomon.run("doctor", "--json").stdout)}
     assert all(one["ok"] for one in found.values())
     assert {name for name, one in found.items() if one["mend"]} == {"models", "data"}
     assert not (rashomon.workspace).exists()  # looking makes nothing
@@ -46,43 +69,43 @@ def test_what_the_environment_says_is_told_by_name_and_never_by_value(tmp_path: 
     assert "fetch nothing until it is unset" in told
 
 
-def test_a_login_is_found_where_the_hub_puts_it(tmp_path: Path) -> None:
+def test_a_login_is_found_where_the_hub_puts_it(tmp_path: Path, examined: Examined) -> None:
     token = tmp_path / "cache" / "huggingface" / "token"
     token.parent.mkdir(parents=True)
     token.write_text("hf_secret")
-    found = examined(Rashomon(tmp_path))["hub token"]
+    found = examined()["hub token"]
     assert found["told"] == f"logged in ({token})"
 
 
-def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path) -> None:
+def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path, examined: Examined) -> None:
     (tmp_path / "a file").touch()
     bad = str(tmp_path / "a file" / "workspace")
-    found = examined(Rashomon(tmp_path, variables={"RASHOMON_WORKSPACE": bad}), code=1)["workspace"]
+    found = examined(RASHOMON_WORKSPACE=bad)["workspace"]
     assert not found["ok"]
     assert found["mend"] == "name another with --workspace or RASHOMON_WORKSPACE."
 
 
-def test_a_workspace_in_icloud_is_warned_of(tmp_path: Path) -> None:
+def test_a_workspace_in_icloud_is_warned_of(tmp_path: Path, examined: Examined) -> None:
     place = tmp_path / "Library" / "Mobile Documents" / "work"
-    found = examined(Rashomon(tmp_path, variables={"RASHOMON_WORKSPACE": str(place)}))["workspace"]
+    found = examined(RASHOMON_WORKSPACE=str(place))["workspace"]
     assert found["ok"]
     assert "cloud-synchronised" in found["mend"]
 
 
-def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written(tmp_path: Path, examined: Examined) -> None:
     (tmp_path / "a file").touch()
-    found = examined(Rashomon(tmp_path, variables={"HF_HOME": str(tmp_path / "a file" / "hf")}))["cache"]
+    found = examined(HF_HOME=str(tmp_path / "a file" / "hf"))["cache"]
     assert "set HF_HOME" in found["mend"]
 
 
-def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, examined: Examined) -> None:
     snapshot = tmp_path / "cache/huggingface/hub/models--org--broken/snapshots/abc"
     snapshot.mkdir(parents=True)
     (snapshot.parents[1] / "refs").mkdir()
     (snapshot.parents[1] / "refs" / "main").write_text("abc")
     (snapshot / "config.json").write_text("{")
     (tmp_path / "models--").mkdir()
-    found = examined(Rashomon(tmp_path))["models"]
+    found = examined()["models"]
     assert "0 vision-language" in found["told"]
     for name in ("model-4bit", "model-bf16"):
         there = tmp_path / f"cache/huggingface/hub/models--org--{name}"
@@ -90,27 +113,27 @@ def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path) -> 
         (there / "snapshots" / "abc").symlink_to(ROOT / "assets" / "demo" / name)
         (there / "refs").mkdir()
         (there / "refs" / "main").write_text("abc")
-    found = examined(Rashomon(tmp_path))["models"]
+    found = examined()["models"]
     assert "2 vision-language and 0 text models" in found["told"]
     assert found["mend"].startswith("1 more cannot be run, org/broken because ")
     assert "cannot be read as JSON" in found["mend"]
 
 
-def test_data_that_were_fetched_in_part_fetched_built_or_damaged(tmp_path: Path) -> None:
+def test_data_that_were_fetched_in_part_fetched_built_or_damaged(tmp_path: Path, examined: Examined) -> None:
     rashomon = Rashomon(tmp_path)
     sources, builds = rashomon.workspace / "sources", rashomon.workspace / "benchmarks"
     (sources / "clash").mkdir(parents=True)
     (sources / "clash" / ".fetched.json").write_text(
         json.dumps({"benchmark": "clash", "files": 1, "bytes": 1, "licences": [], "revisions": []})
     )
-    found = examined(rashomon)["data"]
+    found = examined()["data"]
     assert found["told"].startswith("fetched: clash; not here: ")
     assert found["mend"] == "`rashomon build clash` builds what was fetched."
     (sources / "pope").mkdir()
     (sources / "pope" / "half").touch()
-    assert examined(rashomon)["data"]["mend"] == "`rashomon data get pope` goes on."
+    assert examined()["data"]["mend"] == "`rashomon data get pope` goes on."
     (builds / "cmc-bench").mkdir(parents=True)
-    found = examined(rashomon, code=1)["data"]
+    found = examined()["data"]
     assert not found["ok"]
     assert "cmc-bench is not a built benchmark" in found["told"]
     assert "build cmc-bench" in found["mend"]
@@ -123,7 +146,8 @@ def test_an_mlx_that_does_not_start_fails_and_nothing_else_does(how: str, tmp_pa
     (broken / "__init__.py").touch()
     (broken / "core.py").write_text(how)
     path = os.pathsep.join([str(tmp_path / "broken"), str(ROOT)])
-    found = examined(Rashomon(tmp_path, variables={"PYTHONPATH": path}), code=1)
+    rashomon = Rashomon(tmp_path, variables={"PYTHONPATH": path})
+    found = {one["what"]: one for one in json.loads(rashomon.run("doctor", "--json", code=1).stdout)}
     assert [name for name, one in found.items() if not one["ok"]] == ["mlx"]
     assert "install mlx again" in found["mlx"]["mend"]
 

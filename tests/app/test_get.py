@@ -166,6 +166,7 @@ def test_cmc_bench_gets_two_splits_and_six_subjects(hub: FakeHub, rashomon: Rash
     assert '"usable_rows": 6' in built  # MMMU's: one of each subject
 
 
+@pytest.mark.slow
 def test_mmkc_bench_to_a_folder_of_ones_own(hub: FakeHub, rashomon: Rashomon, tmp_path: Path) -> None:
     files = {"ER.json": json.dumps([er_row(1)]).encode(), ".gitattributes": b"x"}
     files |= {path: picture(number) for number, path in enumerate(er_row(1)["image_path"])}
@@ -178,6 +179,7 @@ def test_mmkc_bench_to_a_folder_of_ones_own(hub: FakeHub, rashomon: Rashomon, tm
     assert "3 media" in built
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (CONTRA4_DATA / "test.json").exists(), reason="the published rows are not here")
 def test_contra4_gets_its_rows_and_coco_images_and_says_what_is_left(hub: FakeHub, rashomon: Rashomon) -> None:
     hub.files[
@@ -190,6 +192,7 @@ def test_contra4_gets_its_rows_and_coco_images_and_says_what_is_left(hub: FakeHu
     assert "AudioCaps" in told
 
 
+@pytest.mark.slow
 def test_pope_is_asked_for_the_questions_as_they_were_published(hub: FakeHub, rashomon: Rashomon) -> None:
     if not (CLASH_DATA / "pope").exists():
         pytest.skip("POPE's questions are not here")
@@ -263,7 +266,7 @@ def test_without_a_network_it_is_one_sentence(tmp_path: Path) -> None:
     assert len(told.splitlines()) == 1
 
 
-def test_a_model_is_fetched_into_the_cache_checked_and_runs(hub: FakeHub, rashomon: Rashomon) -> None:
+def test_a_model_is_fetched_into_the_cache_checked_and_listed(hub: FakeHub, rashomon: Rashomon) -> None:
     tiny_model(hub)
     hub.faults["model.safetensors"] = ["cut 500000", "flip"]
     plan = rashomon.run("models", "get", "org/tiny", "--dry-run").stdout
@@ -283,6 +286,7 @@ def test_a_model_is_fetched_into_the_cache_checked_and_runs(hub: FakeHub, rashom
     assert not [each for each in hub.gets("")[before:] if "/resolve/" in each.path]
 
 
+@pytest.mark.slow
 def test_a_model_that_broke_off_is_no_model_until_it_is_whole(hub: FakeHub, rashomon: Rashomon) -> None:
     tiny_model(hub)
     hub.faults["model.safetensors"] = ["wait 700000!"]
@@ -314,6 +318,7 @@ def test_a_model_without_safetensors_or_too_large_is_not_fetched(hub: FakeHub, r
     assert "no weights in safetensors" in rashomon.run("models", "get", "org/old", "--yes", code=2).stderr
 
 
+@pytest.mark.slow
 def test_two_at_once_do_not_fetch_the_same(hub: FakeHub, rashomon: Rashomon) -> None:
     tiny_model(hub)
     hub.faults["model.safetensors"] = ["wait 700000!"]
