@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.fetch import kept
 from app.paths import ASSETS, exists, typed_path
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Modality, benchmark_names, get_benchmark
@@ -53,7 +54,9 @@ def benchmark_choices(workspace: Workspace) -> list[BenchmarkChoice]:
 def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
     folder = workspace.build_folder(benchmark.name)
     if not folder.exists():
-        told = f"not built here yet: rashomon build {benchmark.name} --source ..."
+        here = kept.state(workspace.source_folder(benchmark.name)) == "fetched"
+        typed = f"rashomon build {benchmark.name}"
+        told = f"fetched, not built yet: {typed}" if here else f"not built here yet: {typed} --source ..."
         return BenchmarkChoice(benchmark, folder, None, told)
     try:
         build = Build.open(folder)

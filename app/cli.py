@@ -14,10 +14,17 @@ from typing import Any
 
 import click
 
+from app import completing
+
 PATH = click.Path(path_type=Path)
 RUN_HELP = "RUN is a run's name, or the beginning of one."
 
-display = click.option("--display", metavar="KIND", help="full, plain, json or none; default: full on a terminal.")
+display = click.option(
+    "--display",
+    metavar="KIND",
+    shell_complete=completing.displays,
+    help="full, plain, json or none; default: full on a terminal.",
+)
 force = click.option("--force", is_flag=True, help="Load the model even if it does not seem to fit in memory.")
 restarts = click.option(
     "--restarts",
@@ -34,12 +41,20 @@ until_width = click.option(
 accept_engine = click.option(
     "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
-conditions = click.option("--conditions", metavar="C,C", help="Only these conditions, with commas between.")
+conditions = click.option(
+    "--conditions",
+    metavar="C,C",
+    shell_complete=completing.conditions,
+    help="Only these conditions, with commas between.",
+)
 judge = click.option(
     "--judge",
     metavar="NAME",
+    shell_complete=completing.judges,
     help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C), first(A,B).",
 )
+yes = click.option("--yes", is_flag=True, help="Fetch without asking, after saying what.")
+plan_only = click.option("--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing.")
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
@@ -113,13 +128,29 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
 
 @cli.command()
 @click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml]")
-@click.option("--benchmark", metavar="NAME", help="See `rashomon benchmarks`.")
 @click.option(
-    "--model", multiple=True, metavar="ID", help="A folder, a Hub id in the cache, or policy:NAME. Repeatable."
+    "--benchmark",
+    metavar="NAME",
+    help="See `rashomon benchmarks`.",
+    shell_complete=completing.benchmarks,
+    is_eager=True,
+)
+@click.option(
+    "--model",
+    multiple=True,
+    metavar="ID",
+    shell_complete=completing.models,
+    help="A folder, a Hub id in the cache, or policy:NAME. Repeatable.",
 )
 @click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
 @click.option("--prompt-set", multiple=True, metavar="NAME", help="Repeatable.")
-@click.option("--judge", multiple=True, metavar="NAME", help="Repeatable; the first one's labels are shown.")
+@click.option(
+    "--judge",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.judges,
+    help="Repeatable; the first one's labels are shown.",
+)
 @conditions
 @click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances of these strata. Repeatable.")
 @click.option("--limit", type=int, help="This many examples, stratified, each with all its conditions.")
@@ -166,7 +197,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run")
+@click.argument("run", shell_complete=completing.runs)
 @conditions
 @click.option("--repeat", is_flag=True, help="Ask --conditions (default: all) again; old answers are kept, set aside.")
 @click.option("--retry-errors", is_flag=True, help="Ask again what ended in an error.")
@@ -185,8 +216,15 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> i
 
 
 @cli.command("judge", epilog=RUN_HELP)
-@click.argument("run")
-@click.option("--judge", "names", multiple=True, metavar="NAME", help="See `rashomon judges`; or a model. Repeatable.")
+@click.argument("run", shell_complete=completing.runs)
+@click.option(
+    "--judge",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.judges,
+    help="See `rashomon judges`; or a model. Repeatable.",
+)
 @click.option("--retry-failed", is_flag=True, help="Judge again what the judge failed on.")
 @click.option("--dry-run", is_flag=True, help="Say what there is to judge, and what it may cost; ask nothing.")
 @api
@@ -202,7 +240,7 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any)
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run")
+@click.argument("run", shell_complete=completing.runs)
 @click.option("--as", "annotator", required=True, metavar="NAME", help="Who labels.")
 @click.option("--n", type=int, help="So many answers; default 100, or as before. More continues the same sample.")
 @click.option("--seed", type=int, help="Decides which answers; default 0, or as before.")
@@ -218,7 +256,7 @@ def label(workspace: Any, /, run: str, **how: Any) -> int:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run")
+@click.argument("run", shell_complete=completing.runs)
 @click.argument("sample", metavar="ID")
 @click.argument("label", required=False)
 @click.option("--as", "person", required=True, metavar="NAME", help="Who says so.")
@@ -237,7 +275,13 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **how:
 
 @cli.command("import")
 @click.argument("file", type=PATH)
-@click.option("--benchmark", required=True, metavar="NAME", help="See `rashomon benchmarks`.")
+@click.option(
+    "--benchmark",
+    required=True,
+    metavar="NAME",
+    shell_complete=completing.benchmarks,
+    help="See `rashomon benchmarks`.",
+)
 @click.option("--model", required=True, metavar="NAME", help="Who gave the answers, as tables are to call it.")
 @click.option(
     "--format",
@@ -249,7 +293,14 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **how:
 )
 @click.option("--data", type=PATH, help="The built benchmark the ids are of; default: the workspace's.")
 @click.option("--prompt-set", metavar="NAME", help="The prompt set the answers were given to.")
-@click.option("--judge", "judges", multiple=True, metavar="NAME", help="Repeatable; default: the benchmark's.")
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.judges,
+    help="Repeatable; default: the benchmark's.",
+)
 @click.option("--name", help="The run's name.")
 @display
 @click.pass_obj
@@ -261,7 +312,7 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
 
 
 @cli.command()
-@click.argument("benchmark")
+@click.argument("benchmark", shell_complete=completing.benchmarks)
 @click.option(
     "--source",
     multiple=True,
@@ -301,7 +352,7 @@ def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) 
 
 
 @cli.command()
-@click.argument("benchmark")
+@click.argument("benchmark", shell_complete=completing.benchmarks)
 @click.option("--out", type=PATH, required=True, help="The folder to write: train.jsonl, validation.jsonl.")
 @click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides which caption and which file.")
@@ -325,7 +376,7 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True)
+@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
 @click.option("--table", metavar="NAME", help="Only this table.")
 @click.option("--sample", metavar="ID", help="One instance instead: its prompt, answer and verdicts.")
 @click.option("--spec", is_flag=True, help="The spec that repeats it instead, and what it was made of.")
@@ -340,8 +391,13 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @cli.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's.")
-@click.argument("run", nargs=-1, required=True)
-@click.option("--baseline", metavar="RUN", help="What the others are compared to; default: the first.")
+@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@click.option(
+    "--baseline",
+    metavar="RUN",
+    shell_complete=completing.runs,
+    help="What the others are compared to; default: the first.",
+)
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure. Repeatable.")
 @click.option("--group-by", metavar="WHAT", help="quantization: each model's quantisations, beside memory and speed.")
 @click.option("--flips", is_flag=True, help="Name the instances whose label is another.")
@@ -361,7 +417,7 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True)
+@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
 @click.option("--margin", type=float, default=0.03, show_default=True, help="How much worse than the best may be.")
 @click.option("--metric", metavar="NAME", help="What decides; default: the share of right labels.")
 @click.option("--lower-is-better", is_flag=True, help="For a metric such as HR.")
@@ -378,7 +434,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True)
+@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
 @click.option(
     "--format",
     "formats",
@@ -411,7 +467,7 @@ def benchmarks(workspace: Any, /, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("benchmark", required=False)
+@click.argument("benchmark", required=False, shell_complete=completing.benchmarks)
 @click.option("--table", metavar="NAME", help="Only this one, as the paper numbers it.")
 @as_json
 def published(benchmark: str | None, **how: Any) -> None:
@@ -421,13 +477,60 @@ def published(benchmark: str | None, **how: Any) -> None:
     tell(benchmark, **how)
 
 
-@cli.command()
+@cli.group(invoke_without_command=True)
 @as_json
-def models(as_json: bool) -> None:
-    """List the models, and whether each fits in memory."""
-    from app.commands.listing import models as tell
+@click.pass_context
+def models(context: click.Context, as_json: bool) -> None:
+    """List the models, and whether each fits in memory. `rashomon models get ID` fetches one."""
+    if context.invoked_subcommand is None:
+        from app.commands.listing import models as tell
 
-    tell(as_json=as_json)
+        tell(as_json=as_json)
+
+
+@models.command("get")
+@click.argument("model", metavar="ID", shell_complete=completing.to_fetch)
+@yes
+@plan_only
+@force
+@click.pass_obj
+def models_get(workspace: Any, /, model: str, **how: Any) -> int:
+    """Fetch a model from the Hugging Face Hub into its cache. ID is org/name; `rashomon models` lists some.
+
+    Size, licence, memory and free disk are said first; what broke off is continued.
+    """
+    from app.commands.models import get
+
+    return get(workspace, model, **how)
+
+
+@cli.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def data(context: click.Context, as_json: bool) -> None:
+    """List what benchmarks need from elsewhere. `rashomon data get BENCHMARK` fetches it."""
+    if context.invoked_subcommand is None:
+        from app.commands.data import listing
+
+        listing(context.obj, as_json=as_json)
+
+
+@data.command("get")
+@click.argument("benchmark", shell_complete=completing.benchmarks)
+@click.option(
+    "--to", type=PATH, help="The folder to fetch to; default: in the workspace, where `rashomon build` looks."
+)
+@yes
+@plan_only
+@click.pass_obj
+def data_get(workspace: Any, /, benchmark: str, **how: Any) -> int:
+    """Fetch what a benchmark is built from, and no more.
+
+    Size, licence and free disk are said first; what broke off is continued, and nothing lies at its place before it is whole.
+    """
+    from app.commands.data import get
+
+    return get(workspace, benchmark, **how)
 
 
 @cli.command()
@@ -443,10 +546,23 @@ def judges(as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def doctor(workspace: Any, /, as_json: bool) -> int:
-    """Say what works on this machine, and how to mend what does not."""
+    """Say what works on this machine, and how to mend what does not.
+
+    Exit codes: 0 all of it works (what is marked "see" is advice); 1 something does not.
+    """
     from app.commands.doctor import doctor as examine
 
     return examine(workspace, as_json=as_json)
+
+
+@cli.command(
+    epilog='bash: `eval "$(rashomon completion bash)"` in ~/.bashrc. zsh: the same in ~/.zshrc, after compinit. '
+    "fish: `rashomon completion fish > ~/.config/fish/completions/rashomon.fish`."
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes Tab complete commands, options, runs, models, benchmarks and judges in a shell."""
+    click.echo(completing.script(shell), nl=False)
 
 
 @cli.command()
@@ -462,7 +578,7 @@ def serve(workspace: Any, /, **how: Any) -> int:
 
 
 @cli.command()
-@click.argument("benchmark", default="cmc-bench")
+@click.argument("benchmark", default="cmc-bench", shell_complete=completing.benchmarks)
 @display
 @click.pass_obj
 def demo(workspace: Any, /, benchmark: str, display: str | None) -> int:

@@ -16,6 +16,8 @@ from mlx_backends.weights import stored_type, weight_files
 
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json")
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+_EVERY_LIBRARY_FETCHES = ["model*.safetensors", "*.json", "tokenizer.model", "*.tiktoken", "*.jinja"]
+"""What a snapshot has whichever library fetched it: without saying so, one that lacks its README counts as incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,14 @@ def _snapshot(model: str) -> Path:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(model, cache_dir=hub_cache(), local_files_only=True))
+        return Path(
+            snapshot_download(
+                model, cache_dir=hub_cache(), local_files_only=True, allow_patterns=_EVERY_LIBRARY_FETCHES
+            )
+        )
     except LocalEntryNotFoundError as error:
         raise ModelError(
-            f"there is no folder {model!r}, nor does the Hugging Face cache hold it; `hf download {model}` fetches it."
+            f"there is no folder {model!r}, nor does the Hugging Face cache hold it; `rashomon models get {model}` fetches it."
         ) from error
 
 

@@ -13,6 +13,9 @@ from typing import Any
 
 from app.config import ApiSpec, load_judges, parse
 from app.engine.asking import Asked, LocalEmbedder, OneAtATime
+from app.fetch import kept
+from app.fetch.recipes import RECIPES
+from app.locks import FileLock
 from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
@@ -57,10 +60,7 @@ def build(
     describers = dict(_captioner(text) for text in captioners)
     if per_stratum < 1:
         raise SpecError("--per-stratum must be at least 1.")
-    if not sources:
-        known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
-        raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}.")
-    pairs = [_source(benchmark, text) for text in sources]
+    pairs = [_source(benchmark, text) for text in sources] or _fetched(workspace, benchmark)
     folder = typed_path(out or workspace.build_folder(name))
     terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
     with ExitStack() as stack:
@@ -149,6 +149,19 @@ def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:
     if name not in known:
         raise SpecError(f"{benchmark.name} has no source {name!r}; {did_you_mean(name, known)}")
     return name, str(typed_path(where)) if where.startswith("~") else where
+
+
+def _fetched(workspace: Workspace, benchmark: Benchmark) -> list[tuple[str, str]]:
+    """The sources that `rashomon data get` fetched. Raises SpecError where it did not, or not all of them."""
+    folder = workspace.source_folder(benchmark.name)
+    if benchmark.name in RECIPES and kept.state(folder) == "fetched":
+        return RECIPES[benchmark.name].pairs(folder)
+    get = f"`{workspace.command()} data get {benchmark.name}`"
+    if benchmark.name in RECIPES and kept.state(folder) == "begun":
+        raise SpecError(f"what {benchmark.name} is built from is not completely here; {get} goes on.")
+    known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
+    or_get = f"; or {get} first" if benchmark.name in RECIPES else ""
+    raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}{or_get}.")
 
 
 def _tell(made: Build, benchmark: Benchmark) -> None:

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from app.commands.doctor import Finding, examine
+from app.doctor import Finding, examine
 from app.tui.commands import bindings
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
