@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from app.commands.check_rows import check_rows
 from app.config import ApiSpec, load_judges, parse
 from app.locks import FileLock
 from app.paths import exists, typed_path
@@ -34,6 +35,8 @@ def build(
     per_stratum: int,
     replace: bool,
     as_json: bool,
+    from_file: Path | None = None,
+    check: bool = False,
     writer: str | None = None,
     checkers: Sequence[str] = (),
     captioners: Sequence[str] = (),
@@ -41,8 +44,11 @@ def build(
     rendered: bool = False,
     api: Mapping[str, Any] = MappingProxyType({}),
     force: bool = False,
-) -> None:
-    """Construct a benchmark and say what came of it.
+) -> int:
+    """Construct a benchmark and say what came of it; 1 where ``check`` finds no row that can be used.
+
+    ``from_file`` is a table of the user's own rows, which is a source like any other; with ``check`` its rows are told one by
+    one and nothing is built.
 
     ``writer`` and ``checkers`` are the models of a construction that needs some, ``captioners`` describe media, each
     "MODALITY=MODEL"; what they reply is kept in the workspace, so that building again after an interrupt asks only what is left.
@@ -54,10 +60,19 @@ def build(
     describers = dict(_captioner(text) for text in captioners)
     if per_stratum < 1:
         raise SpecError("--per-stratum must be at least 1.")
-    if not sources:
+    rows = typed_path(from_file) if from_file is not None else None
+    if rows is not None and not benchmark.rows_source:
+        benchmark.check_rows(rows, BuildOptions())  # which says so
+    if check:
+        if rows is None or sources:
+            raise SpecError("--check is of a table of rows; give it with --from, and no --source.")
+        return check_rows(benchmark, rows, BuildOptions(seed=seed, per_stratum=per_stratum), as_json=as_json)
+    if not sources and rows is None:
         known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
         raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}.")
     pairs = [_source(benchmark, text) for text in sources]
+    if rows is not None:
+        pairs.append((benchmark.rows_source, str(rows)))
     folder = typed_path(out or workspace.build_folder(name))
     terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
     with ExitStack() as stack:
@@ -89,6 +104,7 @@ def build(
         print(json.dumps({"path": str(made.path), "digest": made.digest, "manifest": made.manifest}, indent=2))
     else:
         _tell(made, benchmark)
+    return 0
 
 
 def training(
