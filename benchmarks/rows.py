@@ -13,7 +13,7 @@ from benchmarks.files import Loader
 class RowCheck:
     """One row: ``where`` it stands, whether something can be made of it, ``told`` what or what is wrong, how to ``mend`` it.
 
-    ``instances`` are what it is asked as: its conditions, in their order; empty where nothing is made of it.
+    ``instances`` are what it is asked as: its conditions in which sources meet; empty where nothing is made of it.
     """
 
     where: str

@@ -14,6 +14,7 @@ from typing import Any
 from app.commands.check_rows import check_rows
 from app.config import ApiSpec, load_judges, parse
 from app.locks import FileLock
+from app.own_rows import table_path
 from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
@@ -21,8 +22,12 @@ from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions, under_way
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.files import json_lines
 from benchmarks.media.show import pictures
 from mlx_backends.terms import Terms
+
+_TOLD = 20
+"""So many rows that were left out are told of one by one."""
 
 
 def build(
@@ -60,7 +65,7 @@ def build(
     describers = dict(_captioner(text) for text in captioners)
     if per_stratum < 1:
         raise SpecError("--per-stratum must be at least 1.")
-    rows = typed_path(from_file) if from_file is not None else None
+    rows = table_path(from_file) if from_file is not None else None
     if rows is not None and not benchmark.rows_source:
         benchmark.check_rows(rows, BuildOptions())  # which says so
     if check:
@@ -104,6 +109,8 @@ def build(
         print(json.dumps({"path": str(made.path), "digest": made.digest, "manifest": made.manifest}, indent=2))
     else:
         _tell(made, benchmark)
+        if rows is not None:
+            _tell_left_out(made)
     return 0
 
 
@@ -193,3 +200,12 @@ def _tell(made: Build, benchmark: Benchmark) -> None:
             print(f"  {key}: {clean(json.dumps(value, ensure_ascii=False))}")
     print(f"  digest: {made.digest}")
     print(f"  rows that were left out, one by one: {clean(str(made.path / 'skipped.jsonl'))}")
+
+
+def _tell_left_out(made: Build) -> None:
+    """The first rows that were left out, with why; whoever has a table of their own mends it row by row."""
+    left_out = [line for _, line in json_lines(made.path / "skipped.jsonl")]
+    for line in left_out[:_TOLD]:
+        print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
+    if left_out:
+        print(f"  --check instead of building says of all {len(left_out)} how to mend them")

@@ -37,7 +37,7 @@ def _print(rows: Sequence[RowCheck]) -> None:
 
     from app.report.console import Terminal
 
-    table = Table("", "row", "what it becomes, or what is wrong", "how to mend it", box=box.SIMPLE_HEAD)
+    table = Table("", "row", "what it becomes, or what is wrong", "how to mend it", box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         mark = Text("✓", "green") if row.usable else Text("✗", "red")
         table.add_row(mark, *(Text(clean(cell)) for cell in (row.where, row.told, row.mend)))

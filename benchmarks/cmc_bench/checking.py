@@ -14,6 +14,7 @@ from benchmarks.cmc_bench.instances import drafts, from_row
 from benchmarks.cmc_bench.source import Row, read
 from benchmarks.cmc_bench.source_mmmu import NO_OPTION
 from benchmarks.cmc_bench.source_rows import unused_columns
+from benchmarks.cmc_bench.terms import PAPER_CONDITIONS
 from benchmarks.files import NO_IMAGE, NOT_JSON, Loader, Skipped
 from benchmarks.rows import RowCheck, RowsCheck
 
@@ -75,5 +76,6 @@ def _row(
     right, wrong_image = (Media(c.sha256, c.suffix) for c in (example.right, example.donor))
     media |= {right: example.right.row.image, wrong_image: example.donor.row.image}
     told = f"{example.right.type}: {example.right.row.answer} against {example.value}; wrong image of {example.donor.row.row}"
-    asked = tuple(from_row(draft.to_row(), "paper") for draft in drafts(example, right, wrong_image))
+    shown = (draft for draft in drafts(example, right, wrong_image) if draft.condition in PAPER_CONDITIONS)
+    asked = tuple(from_row(draft.to_row(), "paper") for draft in shown)
     return RowCheck(where, True, " ".join(told.split()), "", asked)
