@@ -15,6 +15,7 @@ from judges.base import get_judge
 from mlx_backends.memory import fits
 from mlx_backends.models import ModelInfo, cached_models, inspect, resolve
 from mlx_backends.policy import PREFIX, policy_names
+from mlx_backends.registry import engine_of
 from mlx_backends.remote.names import ENGINES, KEYS, is_remote
 
 _NEAR = 200
@@ -114,14 +115,13 @@ def model_choice(word: str) -> ModelChoice:
     if word.startswith(PREFIX):
         problem = "" if word in policy_names() else f"there is no policy {word!r}"
         return ModelChoice(word, word, "policy baseline", fits=not problem, problem=problem)
-    if is_remote(word):
-        from mlx_backends.remote import describe
-
+    if engine := engine_of(word):
+        kind, note = ("remote", key_state(word)) if is_remote(word) else (word.partition(":")[0], "")
         try:
-            describe(word)
+            engine.describe(word)
         except RashomonError as error:
-            return ModelChoice(word, word, "remote", fits=None, problem=str(error))
-        return ModelChoice(word, word, "remote", note=key_state(word))
+            return ModelChoice(word, word, kind, fits=None, problem=str(error))
+        return ModelChoice(word, word, kind, note=note)
     try:
         folder = resolve(word)
         return _model(inspect(folder), str(typed_path(word)) if typed_path(word).is_dir() else word)

@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Protocol, cast
 
 from benchmarks.errors import ModelError
-from mlx_backends import remote
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.memory import fits
 from mlx_backends.models import ModelInfo, inspect, resolve, revision
-from mlx_backends.policy import PREFIX, Policy
+from mlx_backends.remote.names import ENGINES as REMOTE
 from mlx_backends.terms import Terms
 from mlx_backends.weights import weights_digest
+
+_ENGINES = {
+    "policy": "mlx_backends.policy",
+    **dict.fromkeys(REMOTE, "mlx_backends.remote"),
+}
+"""What the name of an engine's models begins with, before a colon, and its :class:`Engine`: a module, imported when it is asked."""
 
 IMPORTED = "imported:"
 """What the name of a model begins with whose answers were produced elsewhere."""
 
 _LIBRARIES = ("mlx", "transformers")  # and the engine itself
+
+
+class Engine(Protocol):
+    """What the module of an engine has that is called by a name of its own."""
+
+    def describe(self, model: str) -> EngineInfo:
+        """What would answer as ``model``, loading nothing. Raises SpecError, ModelError."""
+
+    def load(self, model: str, media: MediaPath, terms: Terms) -> Backend:
+        """The backend that answers as ``model``; ``media`` finds a medium's file. Raises as :meth:`describe`."""
+
+
+def engine_of(model: str) -> Engine | None:
+    """The engine that ``model`` names by what stands before its colon; None for a folder or a Hub id."""
+    name, colon, _ = model.partition(":")
+    return cast(Engine, import_module(_ENGINES[name])) if colon and name in _ENGINES else None
 
 
 def describe(model: str) -> EngineInfo:
@@ -28,10 +51,8 @@ def describe(model: str) -> EngineInfo:
     a Hub id that is in the Hugging Face cache. Raises SpecError for an unknown policy or a remote name that says too
     little, and ModelError for a model that is not there or cannot be run.
     """
-    if model.startswith(PREFIX):
-        return Policy(model).info
-    if remote.is_remote(model):
-        return remote.describe(model)
+    if engine := engine_of(model):
+        return engine.describe(model)
     if model.startswith(IMPORTED):
         return EngineInfo("imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False)
     return _describe(inspect(resolve(model)))
@@ -46,10 +67,8 @@ def load_backend(
     ``terms`` are for remote engines, which raise KeyMissingError without their key. Raises ModelError where the model
     cannot be loaded, and before loading where it does not fit in this machine's memory, unless ``force``.
     """
-    if model.startswith(PREFIX):
-        return Policy(model)
-    if remote.is_remote(model):
-        return remote.load(model, media, terms or Terms())
+    if engine := engine_of(model):
+        return engine.load(model, media, terms or Terms())
     if model.startswith(IMPORTED):
         raise ModelError(f"the answers of {model} were produced elsewhere; import those that are missing as well.")
     found = inspect(resolve(model))
