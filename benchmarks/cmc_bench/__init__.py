@@ -27,7 +27,7 @@ class CMCBench(Benchmark):
     sources = (
         Source("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         Source("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
-        Source("rows", "your own images with questions, answers and texts: a CSV (--from) or a folder"),
+        Source("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
         Source("released", "the instances released by the paper's author"),
     )
     rows_source = "rows"

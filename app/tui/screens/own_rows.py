@@ -243,4 +243,6 @@ def _line(instance: Instance, marked: bool) -> Content:
 
 def _asked(instance: Instance) -> Content:
     """The prompt's texts, an image by a mark in its place."""
-    return literal("".join(part.text if isinstance(part, Text) else "⟦image⟧" for part in instance.parts), newlines=True)
+    return literal(
+        "".join(part.text if isinstance(part, Text) else "⟦image⟧" for part in instance.parts), newlines=True
+    )
