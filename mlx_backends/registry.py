@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,7 +17,7 @@ from mlx_backends.remote.names import ENGINES as REMOTE
 from mlx_backends.terms import Terms
 from mlx_backends.weights import weights_digest
 
-_ENGINES = {
+_ENGINES: Mapping[str, str] = {
     "policy": "mlx_backends.policy",
     **dict.fromkeys(REMOTE, "mlx_backends.remote"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.checking import check
-from benchmarks.cmc_bench.passages import places, stating, states
+from benchmarks.cmc_bench.passages import places, states, stating
 from benchmarks.cmc_bench.source import Row, read
 from benchmarks.delimited import columns, delimited_rows
 from benchmarks.errors import SourceError, SpecError
@@ -219,14 +220,8 @@ def test_the_build_is_what_the_check_said(tmp_path: Path) -> None:
     built = {instance.id: instance for instance in get_benchmark("cmc-bench").instances(made, "paper")}
     for row in said.values():
         for instance in row.instances:
-            assert built[instance.id] == built[instance.id].__class__(
-                **{**_fields(instance), "strata": built[instance.id].strata}
-            )
+            assert built[instance.id] == replace(instance, strata=built[instance.id].strata)
     assert made.manifest["contradicting_values"]["the row's own"] == 2
-
-
-def _fields(instance: object) -> dict[str, object]:
-    return {name: getattr(instance, name) for name in instance.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
 def rows_of(made: Build, question: str) -> dict[str, str]:
