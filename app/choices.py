@@ -13,10 +13,12 @@ from benchmarks.base import Benchmark, Modality, benchmark_names, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from judges.base import get_judge
+from mlx_backends import cuda
 from mlx_backends.memory import fits
-from mlx_backends.modalities import ALL, IMAGES, in_words
+from mlx_backends.modalities import ALL, in_words
 from mlx_backends.models import ModelInfo, cached_models, inspect, resolve
 from mlx_backends.policy import PREFIX, policy_names
+from mlx_backends.registry import describe, engine_of, takes_of
 from mlx_backends.remote.names import ENGINES, KEYS, is_remote
 
 _NEAR = 200
@@ -120,14 +122,13 @@ def model_choice(word: str) -> ModelChoice:
     if word.startswith(PREFIX):
         problem = "" if word in policy_names() else f"there is no policy {word!r}"
         return ModelChoice(word, word, "policy baseline", fits=not problem, problem=problem, takes=ALL)
-    if is_remote(word):
-        from mlx_backends.remote import describe
-
+    if word.startswith(cuda.PREFIX) or engine_of(word):
+        kind, note = ("remote", key_state(word)) if is_remote(word) else (word.partition(":")[0], "")
         try:
             describe(word)
         except RashomonError as error:
-            return ModelChoice(word, word, "remote", fits=None, problem=str(error))
-        return ModelChoice(word, word, "remote", note=key_state(word), takes=IMAGES)
+            return ModelChoice(word, word, kind, fits=None, problem=str(error))
+        return ModelChoice(word, word, kind, note=note, takes=takes_of(word))
     try:
         folder = resolve(word)
         return _model(inspect(folder), str(typed_path(word)) if typed_path(word).is_dir() else word)

@@ -319,6 +319,14 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
     metavar="NAME=WHERE",
     help="A folder, or hub:ORG/NAME; or a folder with a sub-folder for each source. Repeatable.",
 )
+@click.option(
+    "--from",
+    "from_file",
+    type=PATH,
+    metavar="FILE",
+    help="Your own rows: CSV, TSV or JSON lines of image, question, answer (cmc-bench).",
+)
+@click.option("--check", is_flag=True, help="Only say what each row of --from becomes, or how to mend it.")
 @click.option("--out", type=PATH, help="The folder to build; default: in the workspace.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides every choice of the construction.")
 @click.option("--per-stratum", type=int, default=250, show_default=True, help="The target of examples a conflict type.")
@@ -344,11 +352,11 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
 @force
 @as_json
 @click.pass_obj
-def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) -> None:
-    """Construct a benchmark from its sources. Rows of your own are one of them."""
+def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) -> int:
+    """Construct a benchmark from its sources. Rows of your own are one of them: `--from rows.csv`."""
     from app.commands.build import build as construct
 
-    construct(workspace, benchmark, source, api=_terms(how), **how)
+    return construct(workspace, benchmark, source, api=_terms(how), **how)
 
 
 @cli.command()

@@ -19,6 +19,7 @@ from benchmarks.errors import SourceError, SpecError
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
+    from benchmarks.rows import RowsCheck
     from benchmarks.rubric import Rubric
 
 Modality = Literal["image", "audio", "video", "point_cloud"]
@@ -390,6 +391,16 @@ class Benchmark(ABC):
     @abstractmethod
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         """The instances of a build, in the build's order, with the parts of ``prompt_set``."""
+
+    rows_source: str = ""
+    """The source that is a file of a user's own rows, as ``rashomon build --from`` takes it; empty: there is none."""
+
+    def check_rows(self, file: Path, options: BuildOptions) -> RowsCheck:
+        """What a build with ``options`` makes of each row of ``file``; builds nothing.
+
+        Raises SpecError where it takes no rows, SourceError where the file cannot be read.
+        """
+        raise SpecError(f"{self.name} is not built from a table of rows; see `rashomon benchmarks` for its sources.")
 
     def check(self, build: Build, prompt_set: str) -> None:
         """Raise SourceError where ``build`` is another benchmark's, SpecError where there is no such prompt set."""

@@ -10,8 +10,9 @@ from itertools import chain, count
 
 from benchmarks.base import SHOWN_TEXT, Generation, Request, did_you_mean
 from benchmarks.errors import SpecError
-from mlx_backends.base import Backend, EngineInfo
+from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.modalities import ALL
+from mlx_backends.terms import Terms
 
 PREFIX = "policy:"
 ABSTAIN = "The sources disagree, so the answer cannot be determined."
@@ -38,6 +39,16 @@ def means_nothing(model: str, references: Iterable[Mapping[str, Sequence[str]]])
     """
     needed = _SPEAKS_OF.get(model.removeprefix(PREFIX), ()) if model.startswith(PREFIX) else ()
     return bool(needed) and not any(each.get(source) for each in references for source in needed)
+
+
+def describe(model: str) -> EngineInfo:
+    """What answers as ``model``. Raises SpecError for an unknown name."""
+    return Policy(model).info
+
+
+def load(model: str, media: MediaPath, terms: Terms) -> Backend:
+    """The policy called ``model``, which looks at no medium. Raises SpecError for an unknown name."""
+    return Policy(model)
 
 
 class Policy(Backend):
