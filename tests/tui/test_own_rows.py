@@ -65,16 +65,16 @@ def test_a_table_is_checked_looked_at_and_built(
         await until(pilot, lambda: screen.query_one(Picture).children)
         assert "▸ image-correct" in screen_text(app)
         assert "The kales came to 92" in " ".join(screen_text(app).split())
-        right = screen.query_one(Picture).path
+        right = screen.query_one(Picture).media
         await press(pilot, "n")
-        await until(pilot, lambda: screen.query_one(Picture).path != right)
+        await until(pilot, lambda: screen.query_one(Picture).media != right)
         await press(pilot, "N")
-        await until(pilot, lambda: screen.query_one(Picture).path == right)
+        await until(pilot, lambda: screen.query_one(Picture).media == right)
         await settled(pilot)
         snapshot(app, "rows")
         await press(pilot, "w")
         assert "→ write the answer as the passage spells it" in " ".join(screen_text(app).split())
-        assert screen.query_one(Picture).path is None
+        assert screen.query_one(Picture).media is None
         await settled(pilot)
         snapshot(app, "rows-wrong")
         await press(pilot, "w")

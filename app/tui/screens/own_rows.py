@@ -166,13 +166,13 @@ class OwnRowsScreen(RashomonScreen):
         if not row.instances:
             mend = [literal(f"→ {row.mend}", PARTIAL)] if row.mend else []
             self.put("#told", Content("\n").join([literal(row.told, "" if row.usable else WRONG), *mend]))
-            self._show_latest.ask(lambda: None, self._picture)
+            self._show_latest.ask(lambda: None, lambda _: self.query_one(Picture).show(None))
             return
         shown = row.instances[self._condition]
         lines = [_line(instance, instance is shown) for instance in row.instances]
         self.put("#told", Content("\n").join([*lines, Content(""), _asked(shown)]))
         media = next((part for part in shown.parts if isinstance(part, Media)), None)
-        self._show_latest.ask(partial(self._picture_file, media), self._picture)
+        self._show_latest.ask(partial(self._picture_file, media), partial(self.query_one(Picture).show, media))
 
     def _picture_file(self, media: Media | None) -> Path | None:
         """The medium as a file; a table's images may come out of anything."""
@@ -182,9 +182,6 @@ class OwnRowsScreen(RashomonScreen):
         if not path.exists():
             path.write_bytes(self.found.media[media]())
         return path
-
-    def _picture(self, path: Path | None) -> None:
-        self.query_one(Picture).show(path)
 
     # --- the build ----------------------------------------------------------------------------------
 
