@@ -21,7 +21,7 @@ _ENGINES: Mapping[str, str] = {
     "policy": "mlx_backends.policy",
     **dict.fromkeys(REMOTE, "mlx_backends.remote"),
 }
-"""What the name of an engine's models begins with, before a colon, and its :class:`Engine`: a module, imported when it is asked."""
+"""What stands before the colon in the names of an engine's models, and its :class:`Engine`: a module, imported when asked."""
 
 IMPORTED = "imported:"
 """What the name of a model begins with whose answers were produced elsewhere."""
