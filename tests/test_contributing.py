@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,7 +74,7 @@ class Contributed:
 
 
 @pytest.fixture(scope="module")
-def contributed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contributed]:
+def contributed(tmp_path_factory: pytest.TempPathFactory) -> Contributed:
     tree = tmp_path_factory.mktemp("clone")
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -87,7 +86,7 @@ def contributed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contribute
             (tree / block.name).write_text(block.content, "utf-8")
         elif block.language == "diff":
             apply(block.content, tree / block.name)
-    yield Contributed(tree)
+    return Contributed(tree)
 
 
 def test_the_example_is_listed_built_run_judged_and_shown(contributed: Contributed) -> None:

@@ -16,7 +16,6 @@ from app.config import ApiSpec, load_judges, parse
 from app.engine.asking import Asked, LocalEmbedder, OneAtATime
 from app.fetch import kept
 from app.fetch.recipes import RECIPES
-from app.locks import FileLock
 from app.own_rows import table_path
 from app.paths import exists, typed_path
 from app.report.text import clean

@@ -133,8 +133,8 @@ def test_any_bytes_are_a_table_or_an_error(data: bytes) -> None:
         try:
             for _, fields in delimited_rows(file):
                 assert isinstance(fields, RowProblem) or all(isinstance(cell, str) for cell in fields.values())
-        except SourceError as error:
-            assert str(error)
+        except SourceError:
+            return
 
 
 # --- where images lie --------------------------------------------------------------------------------
