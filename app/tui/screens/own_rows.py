@@ -160,7 +160,7 @@ class OwnRowsScreen(RashomonScreen):
             self._draw()
 
     def _draw(self) -> None:
-        row = self.row
+        row = self.row if self.query("#told") else None  # as the app closes, it is gone again
         if row is None:
             return
         if not row.instances:
