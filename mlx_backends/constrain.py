@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from benchmarks.base import Choice, Form
@@ -63,11 +63,16 @@ class Constraint:
     def __call__(self, tokens: Any, logits: Any) -> Any:
         import mlx.core as mx
 
+        allowed = self.allowed(lambda: tokens.flatten()[-1].item(), logits.shape[-1])
+        return mx.where(mx.array(allowed), logits, mx.array(-float("inf"), logits.dtype))
+
+    def allowed(self, last: Callable[[], int], width: int) -> Any:
+        """Which of ``width`` logits may be chosen next, as an array of bool; ``last`` tells the token that was chosen before."""
         # Engines compute one token ahead, so that they also come here after the last one.
         if self._begun and not self._matcher.is_stopped():
-            self._matcher.consume_token(tokens.flatten()[-1].item())
+            self._matcher.consume_token(last())
         self._begun = True
-        return mx.where(mx.array(self._allowed(logits.shape[-1])), logits, mx.array(-float("inf"), logits.dtype))
+        return self._allowed(width)
 
     def _allowed(self, width: int) -> Any:
         """Which of ``width`` logits may be chosen. A model has more logits than its tokenizer has tokens, or fewer."""

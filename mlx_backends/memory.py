@@ -109,7 +109,7 @@ def working_set(device: Mapping[str, Any]) -> int | None:
 def _have(device: Mapping[str, Any]) -> tuple[int, str]:
     exact = working_set(device)
     if exact is not None:
-        return exact, "Metal's recommended working set"
+        return exact, str(device.get("source", "Metal's recommended working set"))
     total = _total()
     if sys.platform == "darwin":
         share = total * 2 // 3 if total <= 36 * GIB else total * 3 // 4

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 TOP = 20
 """How many of the most likely tokens of a position are kept."""
 
+_PIXELS, _GRID = "pixel_values", "image_grid_thw"
+
 Pixels = tuple[float, float, float]
 """An image's processed pixel values: their mean, standard deviation and greatest absolute value."""
 
@@ -62,15 +64,16 @@ def made(
     token_ids: Sequence[int],
     images: Sequence[np.ndarray[Any, Any]],
     forced: Sequence[int],
-    logits: np.ndarray[Any, Any],
+    logits: Sequence[np.ndarray[Any, Any]],
     *,
     keep: bool,
 ) -> Probe:
-    """The probe of what an engine found: ``images`` one array of pixel values each, ``logits`` (forced tokens, vocabulary)."""
+    """The probe of what an engine found: ``images`` one array of pixel values each, ``logits`` one array of the
+    vocabulary's length for each forced token."""
     import numpy as np
 
     images = [np.ascontiguousarray(image, dtype="<f4") for image in images]
-    logprobs = _log_softmax(logits.astype(np.float64)) if len(forced) else np.zeros((0, 1))
+    logprobs = _log_softmax(np.array(logits, dtype=np.float64)) if len(forced) else np.zeros((0, 1))
     order = np.argsort(-logprobs, axis=-1, kind="stable")[:, :TOP]
     return Probe(
         request.id,
@@ -91,3 +94,37 @@ def _log_softmax(logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     shifted = logits - logits.max(axis=-1, keepdims=True)
     found: np.ndarray[Any, Any] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return found
+
+
+def pictures(tensors: Mapping[str, Any], count: int) -> list[Any]:
+    """The processed pixel values of each of ``count`` images as float32 arrays, or one for all where they are not told apart.
+
+    Channels come before height and width. ``tensors`` are those of either engine.
+    """
+    import numpy as np
+
+    if tensors.get(_PIXELS) is None:
+        return []
+    pixels, grid = _array(tensors[_PIXELS]), tensors.get(_GRID)
+    if pixels.ndim >= 4 and pixels.shape[-1] == 3 != pixels.shape[-3]:
+        pixels = np.moveaxis(pixels, -1, -3)
+    if grid is not None and pixels.ndim == 2:
+        sizes = [int(np.prod(size)) for size in np.array(grid).tolist()]
+        if len(sizes) == count and sum(sizes) == len(pixels):
+            return np.split(pixels, np.cumsum(sizes)[:-1])
+    if pixels.ndim >= 3 and len(pixels) == count:
+        return list(pixels)
+    return [pixels]
+
+
+def _array(value: Any) -> Any:
+    """A tensor of either framework as a NumPy array of float32."""
+    import numpy as np
+
+    if isinstance(value, list):
+        return np.stack([_array(one) for one in value])
+    if "mlx" in type(value).__module__:
+        import mlx.core as mx
+
+        return np.array(value.astype(mx.float32))
+    return np.asarray(value.float() if hasattr(value, "float") else value, dtype=np.float32)

@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.base import Media, Message, Text
 from benchmarks.errors import ModelError
+from mlx_backends.templates import prompt_utils
 
 Piece = str | Media
 Turn = tuple[str, tuple[Piece, ...]]
@@ -43,7 +44,7 @@ class Prompt:
 
 
 class Prompter:
-    """Makes the prompts of one model, from mlx-vlm's processor and configuration for it."""
+    """Makes the prompts of one model, from its processor and configuration: mlx-vlm's, or those of transformers."""
 
     def __init__(self, processor: Any, config: Any) -> None:
         self._processor = processor
@@ -144,12 +145,10 @@ class Prompter:
                 yield part
 
     def _check_count(self, images: Sequence[Media]) -> None:
-        from mlx_vlm.prompt_utils import SINGLE_IMAGE_ONLY_MODELS
-
         other = next((image.modality for image in images if image.modality != "image"), None)
         if other is not None:
             raise PromptError(f"this backend shows images only, and the request holds a medium of type {other}.")
-        if len(images) > 1 and self._config.model_type in SINGLE_IMAGE_ONLY_MODELS:
+        if len(images) > 1 and self._config.model_type in prompt_utils().SINGLE_IMAGE_ONLY_MODELS:
             raise PromptError(f"this model takes one image a prompt, and the request holds {len(images)}.")
 
     def _filled(
@@ -166,11 +165,9 @@ class Prompter:
     # --- ways of putting messages -------------------------------------------------------------------
 
     def _declared(self, turns: Sequence[Turn]) -> str:
-        from mlx_vlm.prompt_utils import apply_chat_template
-
         messages = [{"role": role, "content": _list(p) if _has_image(p) else "".join(map(str, p))} for role, p in turns]
         count = sum(isinstance(piece, Media) for _, pieces in turns for piece in pieces)
-        return _text(apply_chat_template(self._processor, self._config, messages, num_images=count))
+        return _text(prompt_utils().apply_chat_template(self._processor, self._config, messages, num_images=count))
 
     def _plain_forms(self) -> Iterator[Callable[[Sequence[Turn]], str]]:
         def inline(pieces: Sequence[Piece]) -> str:
@@ -185,9 +182,7 @@ class Prompter:
         yield rendering(lambda pieces: _list([inline(pieces)]))
 
     def _rendered(self, messages: list[dict[str, Any]]) -> str:
-        from mlx_vlm.prompt_utils import get_chat_template
-
-        return _text(get_chat_template(self._processor, messages, add_generation_prompt=True))
+        return _text(prompt_utils().get_chat_template(self._processor, messages, add_generation_prompt=True))
 
     def _marker(self, form: Callable[[Sequence[Turn]], str]) -> re.Pattern[str] | None:
         """What ``form`` puts before a text for an image, numbers aside; None where it puts nothing there."""

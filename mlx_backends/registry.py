@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.errors import ModelError
-from mlx_backends import remote
+from mlx_backends import cuda, remote
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.memory import fits
 from mlx_backends.models import ModelInfo, inspect, resolve, revision
@@ -24,8 +24,8 @@ _LIBRARIES = ("mlx", "transformers")  # and the engine itself
 def describe(model: str) -> EngineInfo:
     """What would answer as ``model``, without loading it or importing MLX.
 
-    ``model`` is ``policy:NAME``, a remote one (``openai:MODEL`` ..., see :mod:`mlx_backends.remote`), a local folder, or
-    a Hub id that is in the Hugging Face cache. Raises SpecError for an unknown policy or a remote name that says too
+    ``model`` is ``policy:NAME``, a remote one (``openai:MODEL`` ..., see :mod:`mlx_backends.remote`), a local folder, a Hub
+    id that is in the Hugging Face cache, or either of these in PyTorch (``cuda:ID``, see :mod:`mlx_backends.cuda`). Raises SpecError for an unknown policy or a remote name that says too
     little, and ModelError for a model that is not there or cannot be run.
     """
     if model.startswith(PREFIX):
@@ -34,6 +34,8 @@ def describe(model: str) -> EngineInfo:
         return remote.describe(model)
     if model.startswith(IMPORTED):
         return EngineInfo("imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False)
+    if model.startswith(cuda.PREFIX):
+        return cuda.describe(model)
     return _describe(inspect(resolve(model)))
 
 
@@ -52,6 +54,8 @@ def load_backend(
         return remote.load(model, media, terms or Terms())
     if model.startswith(IMPORTED):
         raise ModelError(f"the answers of {model} were produced elsewhere; import those that are missing as well.")
+    if model.startswith(cuda.PREFIX):
+        return cuda.load(model, media, force=force, width=under_way)
     found = inspect(resolve(model))
     from mlx_backends.limits import Limits
     from mlx_backends.lm import LM

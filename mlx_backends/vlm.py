@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.base import Generation, Message, Request, Text
+from benchmarks.base import Generation, Media, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.canary import ALONE, Case, Led, Proof, Watch, Way, chosen, prove
 from mlx_backends.constrain import Constrainer
 from mlx_backends.inputs import Preparer
 from mlx_backends.limits import Limits
 from mlx_backends.loading import one_line
+from mlx_backends.probe import Probe, made, pictures
 from mlx_backends.reading import Reader
 
 if TYPE_CHECKING:
@@ -171,6 +172,16 @@ class VLM(Backend):
                 self._begin_together(1 if self.proof.way == SHARED else width, share=self.proof.way != BATCHED)
         return self.proof
 
+    def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
+        if self._in_flight:
+            raise RuntimeError("the model is answering")
+        with redirect_stdout(sys.stderr):
+            text, tensors = self._preparer.tensors(request)
+            logits = self._forced(request, forced) if forced else []
+        shown = sum(isinstance(part, Media) for message in request.messages for part in message.parts)
+        token_ids = tensors["input_ids"].flatten().tolist()
+        return made(request, text, token_ids, pictures(tensors, shown), forced, logits, keep=keep)
+
     def close(self) -> None:
         if self._work is not None:
             self.cancel(self._work.request.id)
@@ -277,6 +288,16 @@ class VLM(Backend):
             pass
         tokens = work.tokens if last.token_ids is None else list(map(int, last.token_ids))
         return Case(request, tokens, np.stack(watch.logits[: len(tokens)]))
+
+    def _forced(self, request: Request, tokens: Sequence[int]) -> Any:
+        """The logits, of the shape (tokens, vocabulary), when the model is led through ``tokens`` as :meth:`step` answers."""
+        import numpy as np
+
+        led = Led(tokens)
+        free = replace(request, form=None, decoding=replace(request.decoding, max_tokens=len(tokens), temperature=0.0))
+        for _ in self._stream(free, [led]):
+            pass
+        return np.stack(led.logits[: len(tokens)])
 
     def _padded(self, cases: Sequence[Case]) -> list[Any]:
         """The first cases, each beside a longer row that pads it; prompts are read one by one."""
