@@ -21,11 +21,10 @@ def tables(found: Parity, metrics: Sequence[str] = ()) -> list[Table]:
 def stages_table(found: Parity) -> Table:
     """A row for each stage: whether A and B are the same there, and what was seen."""
     rows = tuple((each.stage, (each.found, each.said)) for each in found.findings)
-    looked = (
-        f"{len(found.probed)} requests were looked at, half of them from those whose answers differ."
-        if found.probed and any(each.stage == "numerics" for each in found.findings)
-        else "The models' inputs were not looked at."
-    )
+    looked = "The models' inputs were not looked at."
+    if any(each.stage == "numerics" for each in found.findings):
+        other = {str(each["instance"]) for each in found.answers.examples} & set(found.probed)
+        looked = f"{len(found.probed)} requests were looked at, {len(other)} of them with answers that differ."
     notes = (
         f"A is {found.labels[0]} ({found.a.folder.name}), B is {found.labels[1]} ({found.b.folder.name}). {looked}",
         *found.unseen,

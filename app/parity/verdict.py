@@ -50,7 +50,7 @@ def verdict(findings: Sequence[Finding], consequence: str) -> str:
 def weights_cause(a: Told, b: Told) -> str:
     """What sets two models apart that are given the same: quantisation, framework, both, or other weights."""
     one, other = a.quantisation, b.quantisation
-    frameworks = [_framework(each) for each in (a, b)]
+    frameworks = _frameworks(a, b)
     framework = f"the framework ({frameworks[0]} in A, {frameworks[1]} in B)" if frameworks[0] != frameworks[1] else ""
     widths = f"the quantisation ({one or 'none'} in A, {other or 'none'} in B)" if one != other else ""
     if framework and widths:
@@ -62,9 +62,11 @@ def weights_cause(a: Told, b: Told) -> str:
     return widths or framework or "the same weights in the same engine give other numbers"
 
 
-def _framework(run: Told) -> str:
-    """The engine with its device and versions."""
-    versions = [
-        f"{key.removeprefix(_VERSION)} {value}" for key, value in sorted(run.identity.items()) if key.startswith(_VERSION)
-    ]
-    return " ".join([str(run.identity.get("engine")), f"on {run.identity.get('device')}", *versions])
+def _frameworks(a: Told, b: Told) -> tuple[str, str]:
+    """The engines and their devices; of one engine on one device, the libraries whose versions differ."""
+    named = [f"{run.identity.get('engine')} on {run.identity.get('device')}" for run in (a, b)]
+    if named[0] != named[1]:
+        return named[0], named[1]
+    keys = [key for key in a.identity if key.startswith(_VERSION) and a.identity[key] != b.identity.get(key)]
+    told = [" ".join(f"{key.removeprefix(_VERSION)} {run.identity.get(key)}" for key in keys) for run in (a, b)]
+    return told[0], told[1]
