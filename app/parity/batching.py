@@ -25,7 +25,7 @@ def batching_finding(a: tuple[Told, Kept | None], b: tuple[Told, Kept | None], i
             other, count, first = _asked_again(run, kept, instances)
             where = f"{name}'s server, asked again one at a time,"
         else:
-            found = replay(_own(run, kept, instances), _noise(run, kept))
+            found = replay(_own(run, kept, instances), _noise(run))
             other, count, first = found.other, found.answers, found.first
             where = f"{name} alone"
             if found.other:
@@ -36,9 +36,7 @@ def batching_finding(a: tuple[Told, Kept | None], b: tuple[Told, Kept | None], i
         told.append(f"{where} gives {count - other} of {count} answers of its run")
         if other:
             told[-1] += f" (first another one: {first})"
-            causes.append(f"{other} of {count} answers of {name}'s run are not what {where} says{_canary(kept)}")
-        elif failed := _failed(kept):
-            told[-1] += f"; the canary finds that {failed}"
+            causes.append(f"{other} of {count} answers of {name}'s run are not what {where} says (batching)")
     if not looked:
         return [Finding("batching", "unknown", "no run's answers were looked at alone")]
     return [Finding("batching", "differs" if causes else "same", "; ".join(told), "; ".join(causes))]
@@ -54,20 +52,10 @@ def _own(run: Told, kept: Kept, instances: Sequence[str]) -> list[Any]:
     return found
 
 
-def _noise(run: Told, kept: Kept) -> float:
-    """How far ahead another token may be for rounding to decide: by the canary's noise where that is known."""
-    measured = (kept.canary or {}).get("noise")
-    return max(_MULTIPLE * float(measured), NOISE["fp32"]) if measured else _MULTIPLE * noise_of(run.quantisation)
-
-
-def _failed(kept: Kept) -> str:
-    failed = (kept.canary or {}).get("failed") or {}
-    return "; ".join(f"{way}, {reason}" for way, reason in failed.items())
-
-
-def _canary(kept: Kept) -> str:
-    failed = _failed(kept)
-    return f" (batching; the canary: {failed})" if failed else " (batching)"
+def _noise(run: Told) -> float:
+    """How far ahead another token may be for rounding to decide: by the noise that the run's canaries saw, where they did."""
+    measured = max((float(canary.get("noise", 0)) for canary in run.canaries), default=0.0)
+    return max(_MULTIPLE * measured, NOISE["fp32"]) if measured else _MULTIPLE * noise_of(run.quantisation)
 
 
 def _asked_again(run: Told, kept: Kept, instances: Sequence[str]) -> tuple[int, int, str]:

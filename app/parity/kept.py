@@ -24,15 +24,13 @@ _TEXTS, _PIXELS = "probes.json", "pixels.npz"
 class Kept:
     """What was kept of an engine. ``probes`` are its probes, one for each request and each answer that it was led through.
 
-    ``digests`` maps a request's id to the request's digest; ``engine`` is what answered; ``canary`` what the canary found (a
-    ``Proof``), if it was asked; ``alone`` the answers of a server that was asked again, one at a time, by the request's id;
-    ``refused`` why a request could not be probed.
+    ``digests`` maps a request's id to the request's digest; ``engine`` is what answered; ``alone`` the answers of a server that
+    was asked again, one at a time, by the request's id; ``refused`` why a request could not be probed.
     """
 
     engine: Mapping[str, Any]
     probes: Sequence[Probe] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
-    canary: Mapping[str, Any] | None = None
     alone: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from app.config import RunSpec, parse
 from app.parity.found import Finding, counted
@@ -17,13 +18,15 @@ from judges.base import newest
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A run as parity needs it: its records by instance, its spec, what it is, and the judge that its spec names first."""
+    """A run as parity needs it: its records by instance, its spec, what it is, the judge that its spec names first, and what its
+    canaries found (``Proof``s)."""
 
     folder: Path
     spec: RunSpec
     identity: Mapping[str, object]
     records: Mapping[str, Record]
     judge: str | None
+    canaries: Sequence[Mapping[str, Any]] = ()
 
     def request(self, instance: str) -> Request:
         """The first request of an instance."""
@@ -44,7 +47,8 @@ def told(folder: Path) -> Told:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
         judged = {judge for p in store.progress() for judge in p.judged}
         records = {record.instance.id: record for record in store.records()}
-        return Told(folder, spec, store.meta("identity", {}), records, newest(spec.judge[0], sorted(judged)))
+        judge = newest(spec.judge[0], sorted(judged))
+        return Told(folder, spec, store.meta("identity", {}), records, judge, store.meta("canary", []))
 
 
 @dataclass(frozen=True, slots=True)
