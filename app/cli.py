@@ -132,6 +132,11 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
 @click.option(
     "--exact", is_flag=True, default=None, help="Compute each answer by itself: none together, nothing reused."
 )
+@click.option(
+    "--score",
+    type=click.Choice(["generate", "likelihood"]),
+    help="Generate answers, or take the likeliest of a question's options.",
+)
 @click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
 @api
 @until_width

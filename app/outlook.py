@@ -159,7 +159,7 @@ def remote_use(spec: RunSpec, instances: Iterable[Instance], build: Build) -> Es
     """What asking a remote engine the instances of a run will take."""
     from mlx_backends.remote.budget import estimate
 
-    protocol = get_benchmark(spec.benchmark).protocol(spec.to_decoding())
+    protocol = spec.protocol()
     asked = (request for instance in instances for request in requests_of(protocol, instance))
     return estimate(asked, spec.api.terms(None), build.media_path)
 

@@ -27,7 +27,7 @@ def requests(spec: RunSpec, instance: Instance) -> list[Request]:
 
     In the place of what is answered on the way stands a text of the greatest length, of dots.
     """
-    protocol = get_benchmark(spec.benchmark).protocol(spec.to_decoding())
+    protocol = spec.protocol()
     return list(islice(requests_of(protocol, instance), MOST_STEPS))
 
 

@@ -136,7 +136,14 @@ class JSONObject:
         }
 
 
-Form = Choice | JSONObject
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Nothing is generated: the answer is the one of these words that the model finds most likely to begin its answer with."""
+
+    words: tuple[str, ...]
+
+
+Form = Choice | JSONObject | Likelihood
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +173,8 @@ class Request:
         whole: list[Any] = [body, asdict(self.decoding)]
         if isinstance(self.form, Choice):
             whole.append({"choice": list(self.form.words)})
+        elif isinstance(self.form, Likelihood):
+            whole.append({"likelihood": list(self.form.words)})
         elif isinstance(self.form, JSONObject):
             whole.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
         return digest(whole)
@@ -182,7 +191,8 @@ class Generation:
     ``peak_memory`` the most while it was made, ``active_memory`` and ``cache_memory`` what was in use and what was kept
     for use again when it was done. What a backend cannot know is None. ``calls`` counts the requests that were really
     sent to get it: more than 1 where a remote engine was asked again, 0 where its reply was kept from an earlier time.
-    ``prompt_tokens`` and ``completion_tokens`` are then the sum over those calls.
+    ``prompt_tokens`` and ``completion_tokens`` are then the sum over those calls. ``scores`` are the natural logprobs of the
+    words of a :class:`Likelihood`, in its order.
     """
 
     request_id: str
@@ -198,6 +208,7 @@ class Generation:
     calls: int = 1
     active_memory: int | None = None
     cache_memory: int | None = None
+    scores: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +364,10 @@ class Benchmark(ABC):
         from benchmarks.protocols import Direct
 
         return Direct(decoding)
+
+    def options(self, instance: Instance) -> tuple[str, ...]:
+        """What an answer to ``instance`` may begin with, as its prompt asks for it; empty where it may be anything."""
+        return ()
 
     def remarks(self, record: Record) -> tuple[str, ...]:
         """What whoever looks at one record should know of how it was asked, a sentence each."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection
 from typing import Any
 
-from benchmarks.base import Choice, Form
+from benchmarks.base import Choice, Form, Likelihood
 from benchmarks.errors import ModelError
 from mlx_backends.loading import contained
 
@@ -31,6 +31,8 @@ class Constrainer:
         """
         if form is None or not hasattr(self._tokenizer, "backend_tokenizer"):
             return []
+        if isinstance(form, Likelihood):
+            raise ModelError("this engine does not tell how likely it finds an option; leave --score out.")
         from llguidance import LLMatcher
 
         ends = [token for token in self._ends if token < len(self._tokenizer)]  # a configuration may name any number

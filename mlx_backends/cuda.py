@@ -19,12 +19,13 @@ from threading import Thread
 from time import perf_counter
 from typing import Any
 
-from benchmarks.base import Decoding, FinishReason, Generation, Message, Request, Text
+from benchmarks.base import Decoding, FinishReason, Generation, Likelihood, Message, Request, Text
 from benchmarks.errors import ModelError
 from mlx_backends import memory
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.canary import ALONE, Case, Proof, chosen, prove
 from mlx_backends.constrain import Constrainer, Constraint
+from mlx_backends.likelihood import score
 from mlx_backends.limits import out_of_memory
 from mlx_backends.loading import one_line
 from mlx_backends.models import ModelInfo, inspect, read_config, resolve, revision
@@ -135,7 +136,7 @@ class Cuda(Backend):
         self.proof: Proof | None = None
         self._model = model
         self._config = config
-        tokenizer = processor.tokenizer
+        self._tokenizer = tokenizer = processor.tokenizer
         self._ends = _ends(Path(tokenizer.name_or_path), config, tokenizer)
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else next(iter(self._ends), 0)
         model.generation_config = GenerationConfig(pad_token_id=self._pad)  # nothing of the model's own is to apply
@@ -171,7 +172,10 @@ class Cuda(Backend):
         if self._batch is None:
             return list(self._begin())
         done = [self._generation(row) for row in self._batch.finished(_SLICE_S)]
-        if self._batch.over:
+        if not self._batch.live:  # the thread is about to end; nothing else may use the model before it has
+            self._batch.join()
+            self._batch = None
+        elif self._batch.over:
             done += self._ended(self._batch)
             self._batch = None
         return done
@@ -239,6 +243,9 @@ class Cuda(Backend):
             try:
                 with redirect_stdout(sys.stderr):
                     inputs = self._preparer.inputs(request)
+                if isinstance(request.form, Likelihood):
+                    yield self._likeliest(request, request.form, inputs)
+                else:
                     rows.append(self._row(request, inputs))
             except Exception as error:  # a request that fails must not end the run
                 yield Generation(request.id, "", "error", error=one_line(error))
@@ -249,6 +256,18 @@ class Cuda(Backend):
         constraints = self._constrainer.processors(request.form)
         draw = _draw(request.decoding, int(request.digest[:8], 16))
         return _Row(request, inputs, request.decoding.max_tokens, next(iter(constraints), None), draw)
+
+    def _likeliest(self, request: Request, form: Likelihood, inputs: TorchInputs) -> Generation:
+        """The likeliest of the options, which are read together where that is proven."""
+        started = perf_counter()
+
+        def led(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
+            asked = [(request, inputs, tokens) for tokens in sequences]
+            at = range(0, len(asked), self.capacity)
+            return [logits for start in at for logits in self._forced(asked[start : start + self.capacity])]
+
+        found = score(form, self._tokenizer, led)
+        return found.generation(request, len(inputs.ids), perf_counter() - started, _peak(self.info.device))
 
     def _ended(self, batch: _Batch) -> list[Generation]:
         """What becomes of the rows of a batch that failed: alone they are errors, else each of them is asked again by itself."""
@@ -309,9 +328,7 @@ class Cuda(Backend):
         """The logits, of the shape (tokens, vocabulary), of rows that are led through given tokens together."""
         import numpy as np
 
-        rows = [
-            _Row(request, inputs, len(tokens), forced=tokens, logits=[]) for request, inputs, tokens in asked
-        ]
+        rows = [_Row(request, inputs, len(tokens), forced=tokens, logits=[]) for request, inputs, tokens in asked]
         self._whole(rows)
         return [np.stack(row.logits or []) for row in rows]
 
@@ -426,8 +443,7 @@ class _Batch:
 
     def _work(self) -> None:
         try:
-            with redirect_stdout(sys.stderr):
-                self._generate()
+            self._generate()
         except BaseException as error:  # it belongs to whoever asks
             self.error = error
         finally:
@@ -442,7 +458,10 @@ class _Batch:
             torch.cuda.reset_peak_memory_stats()
         tensors = together([row.inputs for row in self.rows], self._pad)
         numbers = self._model.dtype
-        moved = {name: value.to(where, numbers) if value.is_floating_point() else value.to(where) for name, value in tensors.items()}
+        moved = {
+            name: value.to(where, numbers) if value.is_floating_point() else value.to(where)
+            for name, value in tensors.items()
+        }
         most = max(row.max_tokens for row in self.rows)
         with torch.inference_mode():
             self._model.generate(

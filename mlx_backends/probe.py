@@ -73,7 +73,7 @@ def made(
     import numpy as np
 
     images = [np.ascontiguousarray(image, dtype="<f4") for image in images]
-    logprobs = _log_softmax(np.array(logits, dtype=np.float64)) if len(forced) else np.zeros((0, 1))
+    logprobs = log_softmax(np.array(logits, dtype=np.float64)) if len(forced) else np.zeros((0, 1))
     order = np.argsort(-logprobs, axis=-1, kind="stable")[:, :TOP]
     return Probe(
         request.id,
@@ -88,7 +88,8 @@ def made(
     )
 
 
-def _log_softmax(logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def log_softmax(logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Natural logprobs of logits, along the last axis."""
     import numpy as np
 
     shifted = logits - logits.max(axis=-1, keepdims=True)

@@ -75,6 +75,8 @@ def together(rows: Sequence[TorchInputs], pad: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row.tensors):
         values = [row.tensors[name] for row in rows if name in row.tensors]
-        like_tokens = all(row.tensors[name].shape == row.tensors["input_ids"].shape for row in rows if name in row.tensors)
+        like_tokens = all(
+            row.tensors[name].shape == row.tensors["input_ids"].shape for row in rows if name in row.tensors
+        )
         found[name] = torch.cat([filled(name, row) for row in rows] if like_tokens else values)
     return found

@@ -67,7 +67,9 @@ def _model(path: Path, described: Mapping[str, Any], device: str, precision: str
     kind: Any = getattr(transformers, KNOWN[described["model_type"]])
     mlx = for_mlx(path, described)
     left_out = ("quantization", "quantization_config") if quantisation(described) else ()
-    config = CONFIG_MAPPING[described["model_type"]].from_dict({k: v for k, v in described.items() if k not in left_out})
+    config = CONFIG_MAPPING[described["model_type"]].from_dict(
+        {k: v for k, v in described.items() if k not in left_out}
+    )
     number = getattr(torch, TYPES.get(precision or "", computed_in(path)))
     settings: dict[str, Any] = {"dtype": number, "output_loading_info": True}
     if precision == NF4:

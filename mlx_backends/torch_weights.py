@@ -122,7 +122,11 @@ def _layer(base: str, stored: Mapping[str, Any], how: Mapping[str, Any]) -> Any:
             f"its weights are quantised as {mode}, and only affine ones are computed back for PyTorch; "
             "name the model in bf16, or its affine 4-bit or 8-bit version."
         )
-    if bits not in (2, 3, 4, 5, 6, 8) or not isinstance(size, int) or weight.shape[-1] * 32 != scales.shape[-1] * size * bits:
+    if (
+        bits not in (2, 3, 4, 5, 6, 8)
+        or not isinstance(size, int)
+        or weight.shape[-1] * 32 != scales.shape[-1] * size * bits
+    ):
         raise _strange(f"{base!r} is not quantised as config.json says ({bits} bits in groups of {size})")
     return dequantised(weight, scales, stored[f"{base}.biases"], bits)
 

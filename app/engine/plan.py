@@ -31,6 +31,8 @@ from mlx_backends.registry import IMPORTED, describe
 _VERSION = "version of "
 _DEVICE = "device"
 _TEXT_ENGINE = "mlx-lm"
+SCORING = ("mlx-vlm", "transformers")
+"""The engines that score options by their likelihood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
     chosen = chosen_instances(spec, get_benchmark(spec.benchmark), build)
     if info.engine == _TEXT_ENGINE and any(isinstance(part, Media) for each in chosen for part in each.parts):
         raise SpecError(f"{info.model} is a text-only model and would be shown images; name one that sees.")
+    if spec.score == "likelihood":
+        _check_options(spec, info, chosen)
     if means_nothing(spec.model, (each.references for each in chosen)):
         raise SpecError(
             f"{spec.model} has nothing to say in {spec.benchmark}; `rashomon models` lists the other policies."
@@ -87,6 +91,18 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
     if folder.exists():
         raise StoreError(f"{folder} is in the way and is not a run; move it, or give the run another --name.")
     return Checked(spec, folder, build, identity, chosen, found=False)
+
+
+def _check_options(spec: RunSpec, info: EngineInfo, chosen: Sequence[Instance]) -> None:
+    """Raise SpecError where a run by likelihood has nothing to score, or nobody who does."""
+    if info.engine not in SCORING:
+        raise SpecError(f"{spec.model} does not tell how likely it finds an option; leave --score out, or name a local model.")
+    benchmark = get_benchmark(spec.benchmark)
+    without = sorted({instance.condition for instance in chosen if not benchmark.options(instance)})
+    if without:
+        raise SpecError(
+            f"{spec.benchmark} offers no options under {', '.join(without)}; leave them out by --conditions, or --score."
+        )
 
 
 def plan(workspace: Workspace, checked: Checked) -> Planned:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Decoding, Figures, Instance, Record, Source, Table
+from benchmarks.base import Benchmark, Decoding, Figures, Instance, Record, Source, Table, Text
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.prompts import PROMPT_SETS
 from benchmarks.contra4.source import MEDIA
-from benchmarks.contra4.terms import CONDITIONS, LABELS
+from benchmarks.contra4.terms import CONDITIONS, LABELS, LETTERS
 
 __all__ = ["Contra4"]
 
@@ -50,6 +50,11 @@ class Contra4(Benchmark):
         self.check(build, prompt_set)
         rendered = bool(build.manifest["options"]["rendered"])
         return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, rendered=rendered))
+
+    def options(self, instance: Instance) -> tuple[str, ...]:
+        last = instance.parts[-1]
+        named = isinstance(last, Text) and last.text.endswith("Option")  # the captions' prompt begins the answer itself
+        return tuple(letter if named else f"Scene {letter}" for letter in LETTERS[: int(instance.strata["size"])])
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"

@@ -50,7 +50,8 @@ def lfm2_vl(folder: Path) -> Path:
         "eos_token_id": ids["<|im_end|>"],
     }
     vision = {
-        "model_type": "lfm2_vl",
+        "model_type": "siglip2_vision_model",
+        "vision_use_head": False,
         "hidden_size": 64,
         "intermediate_size": 128,
         "num_hidden_layers": 2,
@@ -75,6 +76,7 @@ def lfm2_vl(folder: Path) -> Path:
         "tile_size": 64,
         "min_image_tokens": 1,
         "max_image_tokens": 4,
+        "resample": 2,  # mlx-vlm and transformers do not have the same one where it is left out
     }
     return _model(folder, config, processor)
 
@@ -123,6 +125,8 @@ def qwen2_5_vl(folder: Path) -> Path:
         "merge_size": 2,
         "min_pixels": 784,
         "max_pixels": 12544,
+        "image_mean": [0.48145466, 0.4578275, 0.40821073],  # the published ones; left out, the libraries differ
+        "image_std": [0.26862954, 0.26130258, 0.27577711],
     }
     return _model(folder, config, processor)
 
@@ -213,5 +217,5 @@ def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any]) -> P
     # Not as they are initialised: such a model says one token whatever it is asked, and any two ways of asking agree.
     random = tiny._random(tree_flatten(model.parameters()), seed=0)
     weights = {name: mx.array(values.astype(np.float32)) for name, values in random}
-    mx.save_safetensors(str(folder / "model.safetensors"), weights)
+    mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
     return folder

@@ -37,6 +37,10 @@ def loaded(code: str, *arguments: str) -> set[str]:
         "lm",
         "rows",
         "constrain",
+        "cuda",
+        "probe",
+        "torch_models",
+        "torch_weights",
         "reading",
     ],
 )
