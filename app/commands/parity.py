@@ -14,20 +14,27 @@ from app.config import load_spec
 from app.display import make_display
 from app.engine.plan import check, plan
 from app.engine.supervise import INTERRUPTED
+from app.exports.source import Files
+from app.exports.writing import check_formats, write
+from app.exports.writing import told as told_files
+from app.figures.style import FIGURE_FORMATS, inches, to_bytes
 from app.parity.pair import compare_runs
 from app.parity.published import beside_published
 from app.parity.tables import tables, to_json
 from app.paths import typed_path
 from app.report.console import Terminal
-from app.report.render import print_table
+from app.report.latex import document
+from app.report.render import print_table, to_csv, to_markdown
 from app.report.render import to_json as table_to_json
-from app.report.text import clean
+from app.report.text import clean, markdown
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Table
 from benchmarks.errors import SpecError, StoreError
 from mlx_backends.registry import looks_like_model
+
+FORMATS = ("csv", "md", "latex", *FIGURE_FORMATS)
 
 EXAMPLES = 24
 """How many examples models are asked, where nobody says otherwise."""
@@ -58,7 +65,23 @@ def parity(
     if models:
         if sides:
             raise SpecError("--model climbs the ladder of one model; name no runs beside it but published:ROW.")
-        raise NotImplementedError
+        return _climb(
+            workspace,
+            models,
+            rows,
+            {**asked, "data": data},
+            judge=judge,
+            probes=probes,
+            data=data,
+            force=force,
+            display="none" if as_json else display,
+            formats=formats,
+            out=out,
+            width=width,
+            as_json=as_json,
+        )
+    if formats:
+        raise SpecError("--format writes a ladder; with two runs use `rashomon compare --format`, or --json.")
     if not sides or len(sides) > 2 or len(sides) + len(rows) < 2:
         raise SpecError("name two runs or models, or one run and published:ROW; or a model with --model.")
     folders = _runs(workspace, sides, {**asked, "data": data}, force=force, display="none" if as_json else display)
@@ -78,6 +101,68 @@ def parity(
         body["published"] = {"verdict": beside.verdict, "comparability": list(beside.comparability)}
         shown.append(beside.table)
         verdicts.append(beside.verdict)
+    _tell(verdicts, shown, body, as_json=as_json)
+    return 0
+
+
+def _climb(
+    workspace: Workspace,
+    models: Sequence[str],
+    rows: Sequence[str],
+    asked: Mapping[str, Any],
+    *,
+    judge: str | None,
+    probes: int,
+    data: Path | None,
+    force: bool,
+    display: str | None,
+    formats: Sequence[str],
+    out: Path | None,
+    width: str,
+    as_json: bool,
+) -> int:
+    """Ask every rung that can be had here, and tell where the difference enters."""
+    from app.parity import ladder_tables
+    from app.parity.ladder import climb
+    from app.parity.rungs import rungs
+
+    if formats:
+        check_formats(formats, FORMATS)
+        inches(width)
+    every = rungs(list(models))
+    there = [rung for rung in every if not rung.why]
+    missing = [f"{rung.name}: {rung.why}" for rung in every if rung.why]
+    for line in missing:
+        _say(line)
+    if sum(not rung.aside for rung in there) < 2:
+        raise SpecError(f"there is one rung or none of {models[0]} here; name the rungs, each with --model.")
+    folders = ask(workspace, [rung.model for rung in there], asked, force=force, display=display)
+    if folders is None:
+        return INTERRUPTED
+    builds = _builds(workspace, folders, data)
+    found = climb(there, folders, judge=judge, probes=probes, builds=builds, force=force, say=_say, missing=missing)
+    body, shown, verdicts = ladder_tables.to_json(found), ladder_tables.tables(found), [found.verdict]
+    if rows:
+        table, told = ladder_tables.beside_paper(found, rows, judge)
+        shown.append(table)
+        verdicts.append(told)
+        body["published"] = {"verdict": told}
+    if formats:
+        from app.figures.ladder import figure
+
+        files: Files = {}
+        for word in dict.fromkeys(formats):
+            if word in FIGURE_FORMATS:
+                files[f"ladder.{word}"] = to_bytes(figure(found, width=width), word)
+            elif word == "csv":
+                files |= {f"{table.name}.csv": to_csv(table) for table in shown}
+            elif word == "md":
+                files["ladder.md"] = "\n".join([*(f"{markdown(v)}\n" for v in verdicts), *map(to_markdown, shown)])
+            else:
+                files["ladder.tex"] = document(shown, "Where the difference enters", verdicts)
+        folder = typed_path(out or Path("parity"))
+        write(folder, files)
+        _say(told_files(folder, files))
     _tell(verdicts, shown, body, as_json=as_json)
     return 0
 

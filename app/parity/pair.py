@@ -180,14 +180,14 @@ def _seen(
 
 
 def _led(a: Told, b: Told, one: Kept, other: Kept, instances: Sequence[str]) -> list[tuple[Probe, Probe]]:
-    """The probes that were led through the same answer: A's where both were, else B's."""
+    """The probes that were led through the same answer: of each request the first that both were led through."""
     found = []
     for instance in instances:
         requests = a.request(instance).id, b.request(instance).id
-        for answer in forced(a, b, [instance])[instance]:
-            pair = one.of(requests[0], answer), other.of(requests[1], answer)
-            if pair[0] is not None and pair[1] is not None:
-                found.append((pair[0], pair[1]))
+        for ours in (probe for probe in one.probes if probe.request_id == requests[0] and probe.forced):
+            theirs = other.of(requests[1], ours.forced)
+            if theirs is not None:
+                found.append((ours, theirs))
                 break
     return found
 
