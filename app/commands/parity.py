@@ -18,7 +18,8 @@ from app.exports.source import Files
 from app.exports.writing import check_formats, write
 from app.exports.writing import told as told_files
 from app.figures.style import FIGURE_FORMATS, inches, to_bytes
-from app.parity.pair import compare_runs
+from app.parity.pair import compare_runs, keep
+from app.parity.probing import PROBES
 from app.parity.published import beside_published
 from app.parity.tables import tables, to_json
 from app.paths import typed_path
@@ -82,7 +83,7 @@ def parity(
         )
     if formats:
         raise SpecError("--format writes a ladder; with two runs use `rashomon compare --format`, or --json.")
-    if not sides or len(sides) > 2 or len(sides) + len(rows) < 2:
+    if not sides or len(sides) > 2:
         raise SpecError("name two runs or models, or one run and published:ROW; or a model with --model.")
     folders = _runs(workspace, sides, {**asked, "data": data}, force=force, display="none" if as_json else display)
     if folders is None:
@@ -91,6 +92,9 @@ def parity(
     body: dict[str, Any] = {}
     shown: list[Table] = []
     verdicts: list[str] = []
+    if len(sides) + len(rows) == 1:
+        _say(keep(folders[0], probes=probes or PROBES, builds=builds, force=force, say=_say))
+        return 0
     if len(folders) == 2:
         found = compare_runs(
             (folders[0], folders[1]), judge=judge, probes=probes, builds=builds, force=force, say=_say

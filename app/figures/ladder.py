@@ -14,8 +14,8 @@ _SERIES = ("answers", "labels", "likeliest tokens")
 
 
 def figure(found: Ladder, *, width: str) -> Figure:
-    """Above, the rungs' accuracies with their intervals; below, the share of answers, labels and likeliest tokens that is
-    another one after each step. What was not looked at is written as n/a."""
+    """The rungs' accuracies with their intervals; by how much a logit moves at each step; and the share of answers, labels and
+    likeliest tokens that is another one after it. What was not looked at is written as n/a."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 
@@ -23,8 +23,8 @@ def figure(found: Ladder, *, width: str) -> Figure:
     way = [i for i, rung in enumerate(found.rungs) if not rung.aside]
     steps = [step for step in found.steps if not step.aside]
     with styled():
-        made = Figure(figsize=(wide, 3.6))
-        above, below = made.subplots(2, 1)
+        made = Figure(figsize=(wide, 4.8))
+        above, middle, below = made.subplots(3, 1)
         for place, i in enumerate(way):
             value = found.accuracies[i]
             if value.value is None:
@@ -38,6 +38,18 @@ def figure(found: Ladder, *, width: str) -> Figure:
         above.set_ylim(0, 1)
         above.set_ylabel("accuracy")
         above.set_title("Accuracy at each rung", fontsize=7)
+        names = [label(f"{step.start} to {step.end}", 16, 3) for step in steps]
+        for place, step in enumerate(steps):
+            if step.parity.numerics is None:
+                middle.text(place, 0.0, "n/a", ha="center", va="bottom", fontsize=5.5)
+                continue
+            middle.bar(place, step.moved, 0.5, color=ink(2).fill, edgecolor="black", linewidth=0.4)
+            middle.text(place, step.moved, f"{step.moved:.2g}", ha="center", va="bottom", fontsize=5.5)
+        middle.set_xticks(range(len(steps)), names)
+        middle.set_xlim(-0.6, len(steps) - 0.4)
+        middle.set_ylim(0, max(1e-6, max((step.moved for step in steps), default=0.0)) * 1.25)
+        middle.set_ylabel("logits")
+        middle.set_title("By how much each step moves a logit on average", fontsize=7)
         room = 0.26
         for number, name in enumerate(_SERIES):
             kind = ink(number)
@@ -64,12 +76,12 @@ def figure(found: Ladder, *, width: str) -> Figure:
                     **name_once,
                 )
                 below.text(at, share, f"{100 * share:.0f}", ha="center", va="bottom", fontsize=5.5)
-        below.set_xticks(range(len(steps)), [label(f"{step.start} to {step.end}", 16, 3) for step in steps])
+        below.set_xticks(range(len(steps)), names)
         below.set_xlim(-0.6, len(steps) - 0.4)
         below.set_ylim(0, max(0.05, below.get_ylim()[1] * 1.15))
-        below.set_ylabel("another one, %")
+        below.set_ylabel("share")
         for axis in (above.yaxis, below.yaxis):
             axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        below.set_title("What each step changes", fontsize=7)
+        below.set_title("What each step makes another one", fontsize=7)
         below.legend(loc="best")
     return made

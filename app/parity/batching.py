@@ -23,20 +23,20 @@ def batching_finding(a: tuple[Told, Kept | None], b: tuple[Told, Kept | None], i
             continue
         if kept.alone:
             other, count, first = _asked_again(run, kept, instances)
-            where = f"{name}'s server, asked again one at a time,"
+            who = f"{name}'s server gives when it is asked one at a time"
         else:
             found = replay(_own(run, kept, instances), _noise(run))
             other, count, first = found.other, found.answers, found.first
-            where = f"{name} alone"
+            who = f"{name} gives alone"
             if found.other:
                 first += f", where another token is ahead by {found.margin:.2g}"
         if not count:
             continue
         looked = True
-        told.append(f"{where} gives {count - other} of {count} answers of its run")
+        told.append(f"{count - other} of {count} answers of {name}'s run are what {who}")
         if other:
             told[-1] += f" (first another one: {first})"
-            causes.append(f"{other} of {count} answers of {name}'s run are not what {where} says (batching)")
+            causes.append(f"{other} of {count} answers of {name}'s run are not what {who} (batching)")
     if not looked:
         return [Finding("batching", "unknown", "no run's answers were looked at alone")]
     return [Finding("batching", "differs" if causes else "same", "; ".join(told), "; ".join(causes))]
@@ -65,5 +65,5 @@ def _asked_again(run: Told, kept: Kept, instances: Sequence[str]) -> tuple[int, 
         for instance in instances
         if (request := run.request(instance).id) in kept.alone
     ]
-    other = [instance for instance, before, now in pairs if before != now]
+    other = [instance for instance, before, now in pairs if before.strip() != now.strip()]
     return len(other), len(pairs), other[0] if other else ""

@@ -55,7 +55,7 @@ def told(folder: Path) -> Told:
 class Answers:
     """The answers of two runs to the ``shared`` instances that both have answered.
 
-    ``texts`` are equal as texts, ``tokens`` token for token of the ``with_tokens`` that have them in both. ``first`` is where each
+    ``texts`` are equal as texts, white space at their edges aside, ``tokens`` token for token of the ``with_tokens`` that have them in both. ``first`` is where each
     answer that differs first does so, from 1: the token, or where there are none the character (``by_tokens``).
     """
 
@@ -94,7 +94,8 @@ def compare_answers(a: Told, b: Told) -> Answers:
     examples: list[Mapping[str, object]] = []
     for instance in shared:
         one, other = a.records[instance], b.records[instance]
-        said = [[step.text for step in record.generations] for record in (one, other)]
+        # Servers leave out the space that many answers begin with.
+        said = [[step.text.strip() for step in record.generations] for record in (one, other)]
         pair: tuple[Sequence[object], Sequence[object]] = (
             (_tokens(one), _tokens(other)) if by_tokens else ("\n".join(said[0]), "\n".join(said[1]))
         )
@@ -209,7 +210,7 @@ def _prompt_tokens(record: Record | None) -> int | None:
 
 
 def _text(record: Record) -> str:
-    return record.answer.text if record.answer else ""
+    return record.answer.text.strip() if record.answer else ""
 
 
 def _label(record: Record, judge: str) -> str | None:

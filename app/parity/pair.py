@@ -23,7 +23,9 @@ from app.parity.outputs import (
 )
 from app.parity.probing import FORCED, PROBES, Probed, choose, probe
 from app.parity.verdict import verdict, weights_cause
+from app.parity.kept import FOLDER
 from benchmarks.base import Estimate
+from benchmarks.errors import ModelError
 
 if TYPE_CHECKING:
     from app.compare.pairs import Pair
@@ -113,6 +115,29 @@ def forced(a: Told, b: Told, instances: Sequence[str]) -> dict[str, list[list[in
         both = [list(side.records[instance].generations[0].tokens[:FORCED]) for side in (a, b)]
         found[instance] = [each for number, each in enumerate(both) if each and each not in both[:number]]
     return found
+
+
+def keep(
+    folder: Path,
+    *,
+    probes: int = PROBES,
+    builds: Sequence[Path] = (),
+    force: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> str:
+    """Look at what the model of one run makes of some of its requests, and keep it in its folder, to be compared elsewhere.
+
+    What was done, in a sentence. Raises ModelError where it cannot be looked at.
+    """
+    run = told(folder)
+    instances = choose(run, run, probes, ())
+    seen = probe(run, forced(run, run, instances), builds, force=force, say=say)
+    if seen.kept is None:
+        raise ModelError(seen.why)
+    return (
+        f"{len(seen.kept.digests)} requests of {folder.name} were looked at; what its model makes of them lies in {folder / FOLDER}: "
+        "copy the run's folder, and compare it where its model is not."
+    )
 
 
 def assemble(

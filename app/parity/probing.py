@@ -40,9 +40,16 @@ class Probed:
 
 
 def choose(a: Told, b: Told, count: int, differing: Sequence[str]) -> list[str]:
-    """The instances to look at: half of them from those whose answers differ, the others from all, evenly spread."""
+    """The instances to look at: half of them from those whose answers differ, the others from all, evenly spread.
+
+    Of a run whose model is elsewhere only those that were looked at there can be.
+    """
     shared = [i for i, one in a.records.items() if one.answer and i in b.records and b.records[i].answer]
-    first = _spread(list(differing), min(len(differing), count // 2))
+    for run in (a, b):
+        if (known := kept.load(run.folder)) is not None and elsewhere(run):
+            shared = [i for i in shared if known.digests.get((of := run.request(i)).id) == of.digest]
+    differing = [i for i in differing if i in set(shared)]
+    first = _spread(differing, min(len(differing), count // 2))
     rest = [i for i in shared if i not in set(first)]
     return first + _spread(rest, min(len(rest), count - len(first)))
 
@@ -58,7 +65,7 @@ def probe(
     """What the model of ``run`` makes of the instances ``asked``, each led through those answers."""
     model = run.spec.model
     known = kept.load(run.folder)
-    why = _elsewhere(run)
+    why = elsewhere(run)
     if known is not None and (why or _has(known, run, asked)):
         return Probed(known)
     if why:
@@ -71,7 +78,7 @@ def probe(
     return Probed(kept.load(run.folder))
 
 
-def _elsewhere(run: Told) -> str:
+def elsewhere(run: Told) -> str:
     """Why the model of a run cannot be probed here, in a sentence; empty where it can."""
     model = run.spec.model
     if model.startswith((PREFIX, IMPORTED)):
@@ -107,7 +114,11 @@ def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -
 def _run(order: Order) -> str:
     """Run the worker; why it failed, empty where it did not."""
     log = order.run / "parity.log"
-    with log.open("ab") as errors:
+    try:
+        errors = log.open("ab")
+    except OSError as error:
+        return f"cannot write {log}: {error.strerror}; what a model makes of its prompts is kept in its run's folder."
+    with errors:
         worker = subprocess.Popen(
             [sys.executable, "-m", "app.parity.worker"],
             stdin=subprocess.PIPE,

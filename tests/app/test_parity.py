@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from app.parity.pair import Parity, compare_runs
+from app.parity.pair import Parity, compare_runs, keep
 from app.parity.tables import to_json
 from app.store.workspace import Workspace
 from benchmarks.base import Instance, Media, Text, get_benchmark
@@ -20,8 +18,7 @@ from mlx_backends import batching, repair
 from mlx_backends.base import Backend
 from mlx_backends.tiny import build_tiny_vlm
 from mlx_backends.vlm import VLM
-from tests.support.command import ROOT, Rashomon
-from tests.support.demo import BF16, FOUR_BIT
+from tests.support.command import ROOT
 from tests.support.fp32 import in_fp32
 from tests.support.parity import asked, in_this_process
 
@@ -31,12 +28,12 @@ SYSTEM = "{{- '<|im_start|>system\\nYou read charts with care.<|im_end|>\\n' }}"
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """The demo's charts, built, and some of the demo model's answers about them: the run ``right``."""
+def workspace(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Workspace:
+    """The demo's charts, built, and the tiny model's answers about some of them: the run ``right``."""
     workspace = Workspace(tmp_path_factory.mktemp("parity") / "workspace")
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], workspace.build_folder("cmc-bench"), BuildOptions())
-    asked(workspace, "right", FOUR_BIT, some(workspace))
+    asked(workspace, "right", tiny, some(workspace))
     return workspace
 
 
@@ -71,6 +68,14 @@ def two_pictures(workspace: Workspace) -> list[Instance]:
     return made
 
 
+def with_system(model: Path, folder: Path) -> None:
+    """A copy of a model whose chat template writes a system prompt of its own."""
+    shutil.copytree(model, folder)
+    path = folder / "tokenizer_config.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, "chat_template": SYSTEM + told["chat_template"]}))
+
+
 def compare(workspace: Workspace, a: str, b: str, probes: int = PROBES) -> Parity:
     return compare_runs(
         (workspace.runs_folder / a, workspace.runs_folder / b),
@@ -86,20 +91,18 @@ def found(parity: Parity) -> dict[str, str]:
 SAME = dict.fromkeys(("asked", "prompt", "tokens", "images", "pixels", "numerics", "batching", "decoding", "judge"), "same")
 
 
-def test_a_model_beside_itself_is_the_same_at_every_stage(workspace: Workspace) -> None:
-    asked(workspace, "again", FOUR_BIT, some(workspace))
+def test_a_model_beside_itself_is_the_same_at_every_stage(workspace: Workspace, tiny: Path) -> None:
+    asked(workspace, "again", tiny, some(workspace))
     parity = compare(workspace, "right", "again")
     assert found(parity) == SAME
-    assert parity.verdict.startswith(f"A and B do not part at any stage. {ANSWERS} of {ANSWERS} answers are the same, token for token; ")
+    same = f"{ANSWERS} of {ANSWERS} answers are the same, token for token; "
+    assert parity.verdict.startswith(f"A and B do not part at any stage. {same}")
 
 
-def test_a_wrong_image_mean_is_named(workspace: Workspace, tmp_path: Path) -> None:
-    shutil.copytree(FOUR_BIT, tmp_path / "other-mean")
-    for name in ("preprocessor_config.json", "processor_config.json"):
-        told = json.loads((tmp_path / "other-mean" / name).read_text())
-        for part in (told, told.get("image_processor", {})):
-            part |= {"image_mean": [0.25, 0.3, 0.4]} if "image_mean" in part else {}
-        (tmp_path / "other-mean" / name).write_text(json.dumps(told))
+def test_a_wrong_image_mean_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny, tmp_path / "other-mean")
+    settings = tmp_path / "other-mean" / "preprocessor_config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "image_mean": [0.25, 0.3, 0.4]}))
     asked(workspace, "other-mean", tmp_path / "other-mean", some(workspace))
     parity = compare(workspace, "right", "other-mean")
     assert parity.verdict.startswith(
@@ -109,16 +112,16 @@ def test_a_wrong_image_mean_is_named(workspace: Workspace, tmp_path: Path) -> No
     assert found(parity) == {**SAME, "pixels": "differs", "numerics": "differs"}
 
 
-def test_a_dropped_system_prompt_is_named(workspace: Workspace, tmp_path: Path) -> None:
-    shutil.copytree(FOUR_BIT, tmp_path / "with-system")
-    template = tmp_path / "with-system" / "chat_template.jinja"
-    template.write_text(SYSTEM + template.read_text())
+def test_a_dropped_system_prompt_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
+    with_system(tiny, tmp_path / "with-system")
     asked(workspace, "with-system", tmp_path / "with-system", some(workspace))
     parity = compare(workspace, "with-system", "right")
     assert parity.verdict.startswith(
         "A and B part at the prompt after the chat template: the system prompt is missing in B (“You read charts with care.”)."
     ), parity.verdict
-    assert found(parity) == {**SAME, "prompt": "differs", "tokens": "differs", "numerics": "differs"}
+    seen = found(parity)
+    assert [stage for stage, word in seen.items() if word == "differs"] == ["prompt", "tokens", "numerics"]
+    assert seen["images"] == seen["pixels"] == seen["batching"] == "same"
     blind = compare(workspace, "with-system", "right", probes=0)
     assert found(blind)["tokens"] == "differs", "two runs alone tell that their prompts are of other lengths"
     assert "tokens shorter" in blind.verdict
@@ -171,7 +174,7 @@ def test_the_known_batching_fault_is_named(
     asked(workspace, "unrepaired", tiny, some(workspace), before=together)
     parity = compare(workspace, "alone", "unrepaired")
     assert found(parity) == {**SAME, "batching": "differs"}
-    assert "answers of B's run are not what B alone says (batching" in parity.verdict
+    assert "answers of B's run are not what B gives alone (batching)." in parity.verdict
     assert "A's run" not in parity.verdict
     assert parity.answers.same < ANSWERS
 
@@ -182,3 +185,38 @@ def _unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
     merge = ar._merge_prefill_prompt_kwargs
     monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))
     monkeypatch.setattr(repair, "NEEDED_BY", ())
+
+
+def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_is_not(
+    workspace: Workspace, tiny: Path, tmp_path: Path
+) -> None:
+    """A run of another machine: its folder was copied with what was looked at there, its model and its build were not."""
+    gone = tmp_path / "gone"
+    with_system(tiny, gone)
+    there = Workspace(tmp_path / "there")
+    shutil.copytree(workspace.path / "benchmarks", there.path / "benchmarks")
+    folder = asked(there, "elsewhere", gone, some(workspace))
+    assert f"{PROBES} requests of elsewhere were looked at" in keep(
+        folder, probes=PROBES, builds=[there.build_folder("cmc-bench")]
+    )
+    shutil.copytree(folder, workspace.runs_folder / "from-there")
+    shutil.rmtree(gone)
+    shutil.rmtree(there.path)
+    parity = compare(workspace, "from-there", "right", probes=16)
+    assert len(parity.probed) == PROBES
+    assert "the system prompt is missing in B" in parity.verdict
+    assert parity.numerics is not None
+    assert found(parity)["pixels"] == "same"
+
+
+def test_a_run_whose_model_is_not_here_is_compared_by_what_it_answered(
+    workspace: Workspace, tiny: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny, tmp_path / "gone")
+    asked(workspace, "unknown", tmp_path / "gone", some(workspace))
+    shutil.rmtree(tmp_path / "gone")
+    parity = compare(workspace, "right", "unknown")
+    assert parity.unseen
+    assert "gone' is neither a folder nor a Hub id" in parity.unseen[0]
+    assert parity.verdict.startswith("Nothing that was looked at differs; not looked at: the prompt's tokens")
+    json.dumps(to_json(parity))
