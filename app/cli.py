@@ -362,7 +362,9 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 @cli.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's; a model is asked first.")
 @click.argument("sides", nargs=-1, metavar="[A] [B] [published:ROW]...")
-@click.option("--model", "models", multiple=True, metavar="ID", help="The ladder of a model instead. Repeatable: its rungs.")
+@click.option(
+    "--model", "models", multiple=True, metavar="ID", help="The ladder of a model instead. Repeatable: its rungs."
+)
 @click.option("--probe", "probes", type=click.IntRange(0), default=16, show_default=True, help="Requests to look at.")
 @click.option("--benchmark", metavar="NAME", help="What models are asked.")
 @click.option("--data", type=PATH, help="The built benchmark's folder; default: the runs', else the workspace's.")
@@ -370,7 +372,9 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @conditions
 @click.option("--limit", type=int, help="So many examples are asked of models; default 24.")
 @click.option("--max-tokens", type=int, help="The longest answer of models; default: the benchmark's.")
-@click.option("--format", "formats", metavar="F,F", help="Write the ladder as files too: png, svg, pdf, csv, md, latex.")
+@click.option(
+    "--format", "formats", metavar="F,F", help="Write the ladder as files too: png, svg, pdf, csv, md, latex."
+)
 @click.option("--out", type=PATH, help="With --format: the folder to write; default: parity here.")
 @click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
 @judge

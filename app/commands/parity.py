@@ -96,9 +96,7 @@ def parity(
         _say(keep(folders[0], probes=probes or PROBES, builds=builds, force=force, say=_say))
         return 0
     if len(folders) == 2:
-        found = compare_runs(
-            (folders[0], folders[1]), judge=judge, probes=probes, builds=builds, force=force, say=_say
-        )
+        found = compare_runs((folders[0], folders[1]), judge=judge, probes=probes, builds=builds, force=force, say=_say)
         body, shown, verdicts = to_json(found), tables(found), [found.verdict]
     if rows:
         beside = beside_published(folders, rows, judge)

@@ -96,7 +96,9 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
 def _check_options(spec: RunSpec, info: EngineInfo, chosen: Sequence[Instance]) -> None:
     """Raise SpecError where a run by likelihood has nothing to score, or nobody who does."""
     if info.engine not in SCORING:
-        raise SpecError(f"{spec.model} does not tell how likely it finds an option; leave --score out, or name a local model.")
+        raise SpecError(
+            f"{spec.model} does not tell how likely it finds an option; leave --score out, or name a local model."
+        )
     benchmark = get_benchmark(spec.benchmark)
     without = sorted({instance.condition for instance in chosen if not benchmark.options(instance)})
     if without:

@@ -15,7 +15,9 @@ _MULTIPLE = 4
 """As in the canary: two logprobs move, and either may move twice as far as was seen."""
 
 
-def batching_finding(a: tuple[Told, Kept | None], b: tuple[Told, Kept | None], instances: Sequence[str]) -> list[Finding]:
+def batching_finding(
+    a: tuple[Told, Kept | None], b: tuple[Told, Kept | None], instances: Sequence[str]
+) -> list[Finding]:
     """The stage's finding over both runs, with whoever answers otherwise alone named."""
     told, causes, looked = [], [], False
     for name, (run, kept) in (("A", a), ("B", b)):

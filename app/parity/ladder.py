@@ -53,8 +53,12 @@ class Ladder:
     def verdict(self) -> str:
         """Where the difference enters, in words."""
         way = [step for step in self.steps if not step.aside]
-        told = [f"From {self.whole.start} to {self.whole.end}, {self.whole.changed} of {self.whole.parity.answers.shared} answers change"]
-        told[0] += f"; {self.whole.parity.effect.sentence().replace(' in A', ' at the top').replace(' in B', ' at the foot')}."
+        told = [
+            f"From {self.whole.start} to {self.whole.end}, {self.whole.changed} of {self.whole.parity.answers.shared} answers change"
+        ]
+        told[0] += (
+            f"; {self.whole.parity.effect.sentence().replace(' in A', ' at the top').replace(' in B', ' at the foot')}."
+        )
         for step in self.steps:
             early = [each for each in causes(step.parity.findings) if each.stage not in ("numerics", "judge")]
             told += [f"At {step.start} to {step.end} already the {each.stage} differ: {each.cause}." for each in early]

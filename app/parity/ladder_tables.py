@@ -59,7 +59,9 @@ def _cells(step: Step) -> tuple[Cell, ...]:
         differ[0] if differ else "unknown" if unknown else "same",
         Estimate(numerics.moved if numerics else None, n=places, reason=_UNSEEN),
         Estimate(numerics.top_same / places if numerics else None, n=places, reason=_UNSEEN),
-        Estimate(answers.same / answers.shared if answers.shared else None, n=answers.shared, reason="nothing is shared"),
+        Estimate(
+            answers.same / answers.shared if answers.shared else None, n=answers.shared, reason="nothing is shared"
+        ),
         Estimate(parity.effect.same_labels.value, n=parity.effect.labelled, reason="nothing is labelled in both"),
         parity.effect.difference,
     )

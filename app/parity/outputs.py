@@ -81,7 +81,9 @@ class Answers:
             return f"{self.same} of {self.shared} answers are the same{exact}"
         what = "token" if self.by_tokens else "character"
         place = f"{what} {median(self.first):g}"
-        where = f"from {place} on" if len(self.first) == 1 else f"from {place} on at the median, {min(self.first)} at first"
+        where = (
+            f"from {place} on" if len(self.first) == 1 else f"from {place} on at the median, {min(self.first)} at first"
+        )
         return f"{self.same} of {self.shared} answers are the same{exact}; the others part {where}"
 
 
@@ -126,10 +128,15 @@ def asked_finding(a: Told, b: Told) -> Finding:
 
 def asked_difference(a: Request, b: Request) -> str:
     """How one request differs from another in what is asked, decoding apart; empty where it does not."""
-    images = [[part.sha256 + repr(part.marks) for m in r.messages for part in m.parts if isinstance(part, Media)] for r in (a, b)]
+    images = [
+        [part.sha256 + repr(part.marks) for m in r.messages for part in m.parts if isinstance(part, Media)]
+        for r in (a, b)
+    ]
     if images[0] != images[1] and sorted(images[0]) == sorted(images[1]):
         at = next(i for i, (one, other) in enumerate(zip(*images, strict=True)) if one != other)
-        return f"the images come in another order: image {at + 1} in A is image {images[1].index(images[0][at]) + 1} in B"
+        return (
+            f"the images come in another order: image {at + 1} in A is image {images[1].index(images[0][at]) + 1} in B"
+        )
     if images[0] != images[1]:
         if len(images[0]) != len(images[1]):
             return f"A shows {len(images[0])} images, B {len(images[1])}"
@@ -154,11 +161,17 @@ def counts_finding(a: Told, b: Told) -> Finding:
         counts = [_prompt_tokens(record) for record in (one, other)]
         if None not in counts:
             short = (counts[1] or 0) - (counts[0] or 0)
-            causes.append(f"B's prompts are {abs(short)} tokens {'longer' if short > 0 else 'shorter'}" if short else "")
+            causes.append(
+                f"B's prompts are {abs(short)} tokens {'longer' if short > 0 else 'shorter'}" if short else ""
+            )
     if not causes:
         return Finding("tokens", "unknown", "an engine does not tell how long its prompts were")
     found = counted("tokens", causes, "prompt lengths")
-    return found if found.found == "differs" else Finding("tokens", "unknown", f"{found.said}; the tokens were not looked at")
+    return (
+        found
+        if found.found == "differs"
+        else Finding("tokens", "unknown", f"{found.said}; the tokens were not looked at")
+    )
 
 
 def decoding_finding(a: Told, b: Told) -> Finding:
@@ -173,7 +186,9 @@ def decoding_finding(a: Told, b: Told) -> Finding:
         return Finding("decoding", "differs", "; ".join(told), "; ".join(told))
     if one.temperature:
         return Finding(
-            "decoding", "same", f"temperature {one.temperature:g}: two engines draw other tokens even if nothing else differs"
+            "decoding",
+            "same",
+            f"temperature {one.temperature:g}: two engines draw other tokens even if nothing else differs",
         )
     return Finding("decoding", "same", f"greedy, {one.max_tokens} tokens")
 

@@ -45,7 +45,10 @@ def agreement_table(found: Parity) -> Table:
         both = [
             i
             for i, one in found.a.records.items()
-            if i in found.b.records and view in ("all", one.instance.condition) and one.answer and found.b.records[i].answer
+            if i in found.b.records
+            and view in ("all", one.instance.condition)
+            and one.answer
+            and found.b.records[i].answer
         ]
         same = sum(i not in differing for i in both)
         rows.append((view, (len(both), same, cells[1], cells[2], cells[3])))
@@ -59,7 +62,9 @@ def figures_table(found: Parity, metrics: Sequence[str] = ()) -> Table:
     pair = found.pair
     compared = {name: pair.compare(pair.figures.of[name]) for name in metrics or pair.figures.of}
     corrected = holm([each.p for each in compared.values()])
-    rows = [("accuracy", (*map(_bare, found.effect.accuracies), found.effect.difference, found.effect.difference.n, None))]
+    rows = [
+        ("accuracy", (*map(_bare, found.effect.accuracies), found.effect.difference, found.effect.difference.n, None))
+    ]
     rows += [(name, _cells(each, p)) for (name, each), p in zip(compared.items(), corrected, strict=True)]
     note = (
         "Over the answers that both have labelled (accuracy of each run: over all of its own); B - A with its 95% percentile "
@@ -99,4 +104,9 @@ def finding_json(each: Finding) -> dict[str, str]:
 
 def _side(found: Parity, number: int) -> dict[str, Any]:
     run = (found.a, found.b)[number]
-    return {"run": run.folder.name, "label": found.labels[number], "model": run.spec.model, "identity": dict(run.identity)}
+    return {
+        "run": run.folder.name,
+        "label": found.labels[number],
+        "model": run.spec.model,
+        "identity": dict(run.identity),
+    }

@@ -64,7 +64,9 @@ def two_pictures(workspace: Workspace) -> list[Instance]:
     made = []
     for one in shown[:4]:
         other = next(pictures[i.id] for i in shown if pictures[i.id] != pictures[one.id])
-        made.append(replace(one, parts=(Text("Here is a chart."), other, Text("And the one that is asked about."), *one.parts)))
+        made.append(
+            replace(one, parts=(Text("Here is a chart."), other, Text("And the one that is asked about."), *one.parts))
+        )
     return made
 
 
@@ -88,7 +90,9 @@ def found(parity: Parity) -> dict[str, str]:
     return {each.stage: each.found for each in parity.findings}
 
 
-SAME = dict.fromkeys(("asked", "prompt", "tokens", "images", "pixels", "numerics", "batching", "decoding", "judge"), "same")
+SAME = dict.fromkeys(
+    ("asked", "prompt", "tokens", "images", "pixels", "numerics", "batching", "decoding", "judge"), "same"
+)
 
 
 def test_a_model_beside_itself_is_the_same_at_every_stage(workspace: Workspace, tiny: Path) -> None:
@@ -157,9 +161,7 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
     assert found(parity)["pixels"] == "same", "the same pictures, each prepared as it should be"
 
 
-def test_the_known_batching_fault_is_named(
-    workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "END_TOKENS", 10_000)  # whole prompts are read together, as mlx-vlm's server does
     monkeypatch.setattr(batching, "FILLED", 100)
     asked(workspace, "alone", tiny, some(workspace))

@@ -125,4 +125,6 @@ def test_an_engine_that_cannot_score_says_so(tmp_path: Path) -> None:
 
 
 def test_log_softmax_survives_large_logits() -> None:
-    assert np.allclose(log_softmax(np.array([[1000.0, 1000.0, -1000.0]])), [[-np.log(2), -np.log(2), -2000 - np.log(2)]])
+    assert np.allclose(
+        log_softmax(np.array([[1000.0, 1000.0, -1000.0]])), [[-np.log(2), -np.log(2), -2000 - np.log(2)]]
+    )

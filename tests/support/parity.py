@@ -45,7 +45,10 @@ def asked(
 ) -> Path:
     """A finished run of ``model`` on ``instances`` of CMC-Bench; ``before`` is done to the backend before it is asked."""
     (spec,) = BatchSpec(
-        benchmark="cmc-bench", model=(str(model),), name=name, decoding={"max_tokens": max_tokens}  # type: ignore[arg-type]
+        benchmark="cmc-bench",
+        model=(str(model),),
+        name=name,
+        decoding={"max_tokens": max_tokens},  # type: ignore[arg-type]
     ).runs()
     build, benchmark, judge = open_build(workspace, spec), get_benchmark("cmc-bench"), get_judge("match")
     assert isinstance(judge, FunctionJudge)
