@@ -16,6 +16,7 @@ from app.paths import exists, typed_path
 from benchmarks.base import Decoding, Protocol, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import find_judge
+from mlx_backends.cuda import split
 from mlx_backends.terms import Terms
 
 if TYPE_CHECKING:
@@ -251,7 +252,12 @@ def _models(given: Any, base: Path) -> Any:
         given = [given]
     if not isinstance(given, list):
         return given
-    return [str(typed_path(m, base)) if isinstance(m, str) and m and exists(base / m) else m for m in given]
+    return [_absolute(m, base) if isinstance(m, str) and m else m for m in given]
+
+
+def _absolute(model: str, base: Path) -> str:
+    before, place, behind = split(model)
+    return f"{before}{typed_path(place, base)}{behind}" if place and exists(base / place) else model
 
 
 def parse(model: type[M], values: Any, where: str) -> M:

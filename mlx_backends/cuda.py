@@ -55,22 +55,34 @@ class Named:
     device: str
 
 
+def split(name: str) -> tuple[str, str, str]:
+    """A model's name as what stands before the folder or Hub id, that, and what stands behind it: the first is empty elsewhere."""
+    if not name.startswith(PREFIX):
+        return "", name, ""
+    model = name.removeprefix(PREFIX)
+    while "@" in model and model.rpartition("@")[2] in _OPTIONS:
+        model = model.rpartition("@")[0]
+    return PREFIX, model, name[len(PREFIX) + len(model) :]
+
+
 def named(name: str) -> Named:
     """The parts of a model's name that begins with ``cuda:``."""
-    rest, said = name.removeprefix(PREFIX), []
-    while "@" in rest and rest.rpartition("@")[2] in _OPTIONS:
-        rest, _, word = rest.rpartition("@")
-        said.append(word)
-    return Named(rest, next((word for word in said if word != "cpu"), None), "cpu" if "cpu" in said else device())
+    _, model, options = split(name)
+    said = options.split("@")[1:]
+    return Named(model, next((word for word in said if word != "cpu"), None), "cpu" if "cpu" in said else device())
 
 
 def device() -> str:
     """What PyTorch would compute on here, told by the machine and what is installed, without importing it."""
     if sys.platform == "darwin":
         return "mps"
+    return "cuda" if gpu() and not _version("torch").endswith("+cpu") else "cpu"
+
+
+def gpu() -> bool:
+    """Whether this machine has an NVIDIA GPU that is not hidden by CUDA_VISIBLE_DEVICES, told by its driver's files."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
-    there = Path("/proc/driver/nvidia/version").exists() or Path("/dev/dxg").exists()
-    return "cuda" if there and not hidden and not _version("torch").endswith("+cpu") else "cpu"
+    return not hidden and (Path("/proc/driver/nvidia/version").exists() or Path("/dev/dxg").exists())
 
 
 def describe(name: str) -> EngineInfo:
@@ -575,8 +587,7 @@ def _memory(where: str, *, loaded: bool = False) -> dict[str, Any]:
     import torch
 
     free, _ = torch.cuda.mem_get_info()
-    have = free + (torch.cuda.memory_reserved() if loaded else 0)
-    return {"max_recommended_working_set_size": have, "source": "the GPU's memory"}
+    return {"total_memory": free + (torch.cuda.memory_reserved() if loaded else 0)}
 
 
 def _peak(where: str) -> int | None:

@@ -17,6 +17,7 @@ READ_AT_ONCE = 512
 """Tokens of each prompt that are read in one go."""
 
 _WORKING_SET = "max_recommended_working_set_size"
+_GPU_MEMORY = "total_memory"  # of MLX's CUDA build
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ def need(weights_bytes: int) -> int:
 def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> Fit:
     """Whether a model whose weight files are ``weights_bytes`` long can run here.
 
-    With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly. Without it, on
-    a Mac it is estimated from the machine's memory (Metal recommends two thirds of it up to 36 GiB, three quarters
+    With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly, or an NVIDIA GPU's.
+    Without it, on a Mac it is estimated from the machine's memory (Metal recommends two thirds of it up to 36 GiB, three quarters
     above); elsewhere it is the machine's memory less 2 GiB or an eighth of it, whichever is more.
     """
     have, source = _have(device or {})
@@ -109,7 +110,9 @@ def working_set(device: Mapping[str, Any]) -> int | None:
 def _have(device: Mapping[str, Any]) -> tuple[int, str]:
     exact = working_set(device)
     if exact is not None:
-        return exact, str(device.get("source", "Metal's recommended working set"))
+        return exact, "Metal's recommended working set"
+    if isinstance(total := device.get(_GPU_MEMORY), int) and total > 0:
+        return total, "the GPU's memory"
     total = _total()
     if sys.platform == "darwin":
         share = total * 2 // 3 if total <= 36 * GIB else total * 3 // 4

@@ -73,7 +73,7 @@ def _model(path: Path, described: Mapping[str, Any], device: str, precision: str
     number = getattr(torch, TYPES.get(precision or "", computed_in(path)))
     settings: dict[str, Any] = {"dtype": number, "output_loading_info": True}
     if precision == NF4:
-        settings |= _nf4(device)
+        settings |= _nf4(device, mlx)
     if mlx:
         with torch.device("meta"):
             shapes = {name: value.shape for name, value in kind(config).state_dict().items()}
@@ -87,17 +87,20 @@ def _model(path: Path, described: Mapping[str, Any], device: str, precision: str
     return (model if precision == NF4 else model.to(device)).eval()
 
 
-def _nf4(device: str) -> dict[str, Any]:
+def _nf4(device: str, mlx: bool) -> dict[str, Any]:
     """What has transformers quantise to NF4 while loading. Raises ModelError where that cannot be done."""
     import torch
     from transformers import BitsAndBytesConfig
 
     if device != "cuda":
         raise ModelError("nf4 is computed by bitsandbytes on an NVIDIA GPU, and PyTorch sees none; leave @nf4 out.")
-    try:
-        version("bitsandbytes")
-    except PackageNotFoundError as error:
-        raise ModelError("nf4 needs bitsandbytes; `pip install bitsandbytes`, or leave @nf4 out.") from error
+    if mlx:
+        raise ModelError("nf4 is made of the original weights, and these were made for MLX; name the original model.")
+    for needed in ("bitsandbytes", "accelerate"):
+        try:
+            version(needed)
+        except PackageNotFoundError as error:
+            raise ModelError(f"nf4 needs {needed}; `pip install 'rashomon[nf4]'`, or leave @nf4 out.") from error
     settings = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": torch.bfloat16}
     return {"quantization_config": BitsAndBytesConfig(**settings), "dtype": torch.bfloat16, "device_map": device}
 

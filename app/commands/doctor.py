@@ -12,11 +12,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 from app.engine.lease import lease_path
 from app.locks import FileLock
 from app.report.text import clean
 from app.store.workspace import Workspace
+from mlx_backends import cuda
 
 _LOW_DISK_BYTES = 5 * 10**9
 _MLX_SECONDS = 60
@@ -75,7 +77,10 @@ def _packages(workspace: Workspace) -> Finding:
 
 def _mlx(workspace: Workspace) -> Finding:
     # In a process of its own: a broken MLX or Metal can abort the process that loads it.
-    code = "import mlx.core as mx; print(mx.default_device(), 'Metal' if mx.metal.is_available() else 'no Metal')"
+    code = (
+        "import mlx.core as mx; cuda = hasattr(mx, 'cuda') and mx.cuda.is_available()\n"
+        "print(mx.default_device(), 'Metal' if mx.metal.is_available() else 'CUDA' if cuda else 'no Metal')"
+    )
     try:
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=_MLX_SECONDS, check=False
@@ -87,7 +92,39 @@ def _mlx(workspace: Workspace) -> Finding:
         return Finding(
             "mlx", False, last, "install mlx again: on Linux `pip install 'mlx[cpu]'`, on a Mac `pip install mlx`."
         )
-    return Finding("mlx", True, done.stdout.strip())
+    told = done.stdout.strip()
+    if cuda.gpu() and "CUDA" not in told:
+        return Finding(
+            "mlx", True, told, "there is an NVIDIA GPU: `pip install 'mlx[cuda12]'` (or cuda13) lets MLX use it."
+        )
+    return Finding("mlx", True, told)
+
+
+def _torch(workspace: Workspace) -> Finding:
+    # In a process of its own, as MLX: its CUDA can abort too.
+    code = (
+        "import torch; cuda = torch.cuda.is_available()\n"
+        "print(torch.__version__, torch.cuda.get_device_name() if cuda else 'mps' if torch.backends.mps.is_available() else 'cpu')"
+    )
+    if find_spec("torch") is None:
+        return Finding(
+            "torch", True, "not installed; `pip install 'rashomon[torch]'` lets PyTorch answer too (cuda:ID)"
+        )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=_MLX_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Finding("torch", False, f"did not start in {_MLX_SECONDS} s", "install torch again.")
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+        return Finding("torch", False, last, "install torch again.")
+    told = done.stdout.strip()
+    if cuda.gpu() and told.endswith(" cpu"):
+        return Finding(
+            "torch", True, told, "there is an NVIDIA GPU that this PyTorch cannot use; install one for its driver."
+        )
+    return Finding("torch", True, told)
 
 
 def _workspace(workspace: Workspace) -> Finding:
@@ -148,6 +185,7 @@ _CHECKS: tuple[Callable[[Workspace], Finding], ...] = (
     _machine,
     _packages,
     _mlx,
+    _torch,
     _workspace,
     _models,
     _device,

@@ -204,3 +204,106 @@ def test_ends_are_the_generation_settings_then_the_configurations(tmp_path: Path
     assert cuda._ends(tmp_path, {"eos_token_id": [1, 2]}, Tokenizer) == {1, 2, 3}
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": 7}))
     assert cuda._ends(tmp_path, {"eos_token_id": [1, 2]}, Tokenizer) == {7, 3}
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("device", "mlx", "missing", "why"),
+    [
+        ("cpu", False, "", "PyTorch sees none"),
+        ("cuda", True, "", "name the original model"),
+        ("cuda", False, "bitsandbytes", r"rashomon\[nf4\]"),
+        ("cuda", False, "accelerate", r"rashomon\[nf4\]"),
+    ],
+)
+def test_nf4_is_refused_where_it_cannot_be(
+    device: str, mlx: bool, missing: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlx_backends import torch_models
+
+    _installed(monkeypatch, missing)
+    with pytest.raises(ModelError, match=why):
+        torch_models._nf4(device, mlx)
+
+
+@needs_torch
+def test_nf4_asks_bitsandbytes_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+    import transformers
+
+    from mlx_backends import torch_models
+
+    _installed(monkeypatch, "")
+    monkeypatch.setattr(transformers, "BitsAndBytesConfig", dict)
+    found = torch_models._nf4("cuda", mlx=False)
+    assert found["quantization_config"] == {
+        "load_in_4bit": True,
+        "bnb_4bit_quant_type": "nf4",
+        "bnb_4bit_compute_dtype": torch.bfloat16,
+    }
+    assert (found["device_map"], found["dtype"]) == ("cuda", torch.bfloat16)
+
+
+def _installed(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    from importlib.metadata import PackageNotFoundError
+
+    from mlx_backends import torch_models
+
+    def version(name: str) -> str:
+        if name == missing:
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(torch_models, "version", version)
+
+
+def test_a_gpus_memory_is_what_must_hold_the_weights() -> None:
+    from mlx_backends.memory import GIB, fits
+
+    fit = fits(20 * GIB, {"total_memory": 24 * GIB, "architecture": "sm_89"})
+    assert fit.ok
+    assert fit.sentence.endswith("24.0 GiB of the GPU's memory")
+    assert not fits(22 * GIB, {"total_memory": 24 * GIB}).ok
+
+
+def test_four_bit_weights_are_counted_as_they_will_be_computed_back(tiny_4bit: Path) -> None:
+    _, found = cuda._described(cuda.named(f"cuda:{tiny_4bit}"))
+    assert cuda._needed(found, cuda.named(f"cuda:{tiny_4bit}")) == 4 * found.weights_bytes
+    assert cuda._needed(found, cuda.named(f"cuda:{tiny_4bit}@fp32")) == 8 * found.weights_bytes
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"model_type": "internvl_chat"}, "does not know by itself"),
+        ({"model_type": ["qwen3_vl"]}, "does not know by itself"),
+        ({"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4"}}, "mxfp4"),
+    ],
+)
+def test_a_model_that_pytorch_cannot_have_is_refused_with_a_sentence(
+    change: dict[str, object], why: str, tmp_path: Path, tiny_4bit: Path
+) -> None:
+    import shutil
+    import subprocess
+    import sys
+
+    folder = Path(shutil.copytree(tiny_4bit, tmp_path / "model"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | change))
+    code = (
+        "import sys\nfrom mlx_backends.registry import load_backend\nfrom mlx_backends.base import no_media\n"
+        "from benchmarks.errors import ModelError\ntry: load_backend('cuda:' + sys.argv[1], no_media)\n"
+        "except ModelError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
+    assert why in done.stdout
+
+
+@needs_torch
+def test_pytorch_refuses_a_process_that_has_mlx_vlm(tiny: Path, pictures: Pictures) -> None:
+    import mlx_vlm
+
+    assert mlx_vlm
+    with pytest.raises(ModelError, match="a process of its own|of its own"):
+        load_backend(f"cuda:{tiny}", pictures.path)
