@@ -60,6 +60,7 @@ def prompt_difference(a: str, b: str) -> str:
             if _SYSTEM.search(opened + mine) or _SYSTEM.search(mine):
                 return f"the system prompt is missing in {name} ({_short(_body(mine))})"
             return f"{name} lacks {_short(mine)}, {_where(a, b)}"
+    only_a, only_b = _whole(a, start, end), _whole(b, start, end)
     if _SYSTEM.search(a[:start]) and not re.search(r"\buser\b", a[:start], re.IGNORECASE):
         return f"the system prompt is another one: {_short(only_a)} in A, {_short(only_b)} in B"
     return f"A has {_short(only_a)}, B {_short(only_b)}, {_where(a, b)}"
@@ -131,6 +132,16 @@ def _pixel_difference(a: Probe, i: int, b: Probe, j: int) -> str:
 
 def _common(a: str, b: str) -> int:
     return next((i for i, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
+
+
+def _whole(text: str, start: int, end: int) -> str:
+    """What stands between what two texts begin and end with alike, with the words whole that it begins and ends in."""
+    stop = len(text) - end
+    while start and text[start - 1].isalnum():
+        start -= 1
+    while stop < len(text) and text[stop].isalnum():
+        stop += 1
+    return text[start:stop]
 
 
 def _where(a: str, b: str) -> str:

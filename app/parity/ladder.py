@@ -53,12 +53,11 @@ class Ladder:
     def verdict(self) -> str:
         """Where the difference enters, in words."""
         way = [step for step in self.steps if not step.aside]
+        whole = self.whole
+        effect = whole.parity.effect.sentence().replace(" in A", " at the top").replace(" in B", " at the foot")
         told = [
-            f"From {self.whole.start} to {self.whole.end}, {self.whole.changed} of {self.whole.parity.answers.shared} answers change"
+            f"From {whole.start} to {whole.end}, {whole.changed} of {whole.parity.answers.shared} answers change; {effect}."
         ]
-        told[0] += (
-            f"; {self.whole.parity.effect.sentence().replace(' in A', ' at the top').replace(' in B', ' at the foot')}."
-        )
         for step in self.steps:
             early = [each for each in causes(step.parity.findings) if each.stage not in ("numerics", "judge")]
             told += [f"At {step.start} to {step.end} already the {each.stage} differ: {each.cause}." for each in early]
@@ -68,10 +67,10 @@ class Ladder:
             if not most.moved and not most.changed:
                 told.append("No step changes anything.")
             else:
+                elsewhere = max(step.moved for step in others)
                 told.append(
                     f"Most of it enters at {most.start} to {most.end} ({most.kind}): a logit moves by {most.moved:.2g} there on "
-                    f"average, by {max(step.moved for step in others):.2g} at most at any other step; {most.changed} answers change there, "
-                    f"{_each(others)}."
+                    f"average, by {elsewhere:.2g} at most at any other step; {most.changed} answers change there, {_each(others)}."
                 )
         return " ".join(told)
 

@@ -92,9 +92,10 @@ def beside_paper(found: Ladder, rows: Sequence[str], judge: str | None) -> tuple
                 away.append((names[rung], sum(apart) / len(apart), len(apart)))
         if away:
             each = ", ".join(f"{distance:.3f} ({name})" for name, distance, _ in away)
+            row = table.columns[paper].removesuffix(" (paper)")
             told.append(
-                f"Beside the paper's {table.columns[paper].removesuffix(' (paper)')} the {away[0][2]} figures are on average away by "
-                f"{each}: what is there at {away[0][0]} already is neither MLX nor quantisation, but model, rows, prompt, judge or decoding."
+                f"Beside the paper's {row} the {away[0][2]} figures are on average away by {each}: what is there at {away[0][0]} "
+                "already is neither MLX nor quantisation, but model, rows, prompt, judge or decoding."
             )
     return table, " ".join(told) or "The paper has no figure that these runs have."
 

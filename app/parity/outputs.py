@@ -55,8 +55,9 @@ def told(folder: Path) -> Told:
 class Answers:
     """The answers of two runs to the ``shared`` instances that both have answered.
 
-    ``texts`` are equal as texts, white space at their edges aside, ``tokens`` token for token of the ``with_tokens`` that have them in both. ``first`` is where each
-    answer that differs first does so, from 1: the token, or where there are none the character (``by_tokens``).
+    ``texts`` are equal as texts, white space at their edges aside, ``tokens`` token for token of the ``with_tokens`` that have
+    them in both. ``first`` is where each answer that differs first does so, from 1: the token, or where there are none
+    the character (``by_tokens``).
     """
 
     shared: int

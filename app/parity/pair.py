@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.parity.batching import batching_finding
 from app.parity.found import Finding
 from app.parity.inputs import Word, compare_inputs
+from app.parity.kept import FOLDER
 from app.parity.numerics import Numerics, compare_numerics, noise_of, numerics_finding
 from app.parity.outputs import (
     Answers,
@@ -23,7 +24,6 @@ from app.parity.outputs import (
 )
 from app.parity.probing import FORCED, PROBES, Probed, choose, probe
 from app.parity.verdict import verdict, weights_cause
-from app.parity.kept import FOLDER
 from benchmarks.base import Estimate
 from benchmarks.errors import ModelError
 
@@ -135,8 +135,8 @@ def keep(
     if seen.kept is None:
         raise ModelError(seen.why)
     return (
-        f"{len(seen.kept.digests)} requests of {folder.name} were looked at; what its model makes of them lies in {folder / FOLDER}: "
-        "copy the run's folder, and compare it where its model is not."
+        f"{len(seen.kept.digests)} requests of {folder.name} were looked at; what its model makes of them lies in "
+        f"{folder / FOLDER}: copy the run's folder, and compare it where its model is not."
     )
 
 
@@ -209,7 +209,7 @@ def _led(a: Told, b: Told, one: Kept, other: Kept, instances: Sequence[str]) -> 
     found = []
     for instance in instances:
         requests = a.request(instance).id, b.request(instance).id
-        for ours in (probe for probe in one.probes if probe.request_id == requests[0] and probe.forced):
+        for ours in (each for each in one.probes if each.request_id == requests[0] and each.forced):
             theirs = other.of(requests[1], ours.forced)
             if theirs is not None:
                 found.append((ours, theirs))

@@ -44,7 +44,7 @@ def beside_published(folders: Sequence[Path], rows: Sequence[str], judge: str | 
     )
     verdict = (
         f"Beside the paper's {who}: of {len(apart)} figures {outside} are not inside our interval; they differ by "
-        f"{sum(each for each, _ in apart) / len(apart):.3f} on average and by {most:.3f} at most ({where}). What was asked there, "
-        f"token for token, is not known; rows, prompt, judge and decoding of both stand under the table.{weights}"
+        f"{sum(each for each, _ in apart) / len(apart):.3f} on average and by {most:.3f} at most ({where}). What was asked "
+        f"there, token for token, is not known; rows, prompt, judge and decoding of both stand under the table.{weights}"
     )
     return Beside(table, verdict, tuple(comparability(sides, rows)))

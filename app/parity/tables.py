@@ -62,7 +62,7 @@ def figures_table(found: Parity, metrics: Sequence[str] = ()) -> Table:
     pair = found.pair
     compared = {name: pair.compare(pair.figures.of[name]) for name in metrics or pair.figures.of}
     corrected = holm([each.p for each in compared.values()])
-    rows = [
+    rows: list[tuple[str, tuple[Cell, ...]]] = [
         ("accuracy", (*map(_bare, found.effect.accuracies), found.effect.difference, found.effect.difference.n, None))
     ]
     rows += [(name, _cells(each, p)) for (name, each), p in zip(compared.items(), corrected, strict=True)]

@@ -86,7 +86,7 @@ def work(order: Order) -> None:
 
 def alone(backend: Backend, requests: Sequence[Request]) -> dict[str, str]:
     """The answers to ``requests``, asked one after the other with nothing else under way; errors are left out."""
-    found = {}
+    found: dict[str, str] = {}
     for request in requests:
         backend.submit(request)
         while not (done := backend.step()):

@@ -1,4 +1,4 @@
-"""Beyond one machine: a model that a real server serves, asked by many calls at once; and a run's folder that is copied elsewhere."""
+"""Beyond one machine: a model that a real server serves, asked by many calls at once; and a run that is copied elsewhere."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ from tests.support.fp32 import in_fp32
 from tests.support.served import served
 
 OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "12", "--display", "none")
+
+ONE_ROW = ("--max-num-seqs", "1")
+"""mlx-vlm 0.7.10's server mixes up what it answers together, of a Qwen3-VL: so it takes many calls, and answers one at a time."""
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +65,7 @@ def test_a_served_model_killed_and_resumed_gives_the_answers_of_the_direct_backe
     shutil.copytree(BF16, model)
     in_fp32(model)
     rashomon.run("--batch", *OPTIONS, "--model", model, "--limit", "6", "--name", "direct", "--exact")
-    with served(model, tmp_path / "server.log") as port:
+    with served(model, tmp_path / "server.log", None, *ONE_ROW) as port:
         served_model = f"endpoint:{model}@http://127.0.0.1:{port}/v1"
         asked = ("--batch", *OPTIONS, "--model", served_model, "--limit", "6", "--name", "served", "--concurrency", "4")
         process = rashomon.held().start(*asked)
@@ -72,8 +75,8 @@ def test_a_served_model_killed_and_resumed_gives_the_answers_of_the_direct_backe
         assert 3 < before < 48
     gone = rashomon.run(*asked, "--attempts", "1", code=2)
     assert states(rashomon)["served"][1] == before, "no answer counts as failed because nobody serves"
-    assert "127.0.0.1" in gone.stderr + gone.stdout
-    with served(model, tmp_path / "server.log", port):
+    assert "the server cannot be reached" in gone.stderr
+    with served(model, tmp_path / "server.log", port, *ONE_ROW):
         rashomon.run(*asked)
         found = beside(rashomon, "direct", "served", "--probe", "4")
     assert found["answers"]["shared"] == 48

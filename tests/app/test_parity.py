@@ -22,8 +22,8 @@ from tests.support.command import ROOT
 from tests.support.fp32 import in_fp32
 from tests.support.parity import asked, in_this_process
 
-PROBES = 4
-ANSWERS = 8
+PROBES = 3
+ANSWERS = 6
 SYSTEM = "{{- '<|im_start|>system\\nYou read charts with care.<|im_end|>\\n' }}"
 
 

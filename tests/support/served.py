@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 @contextmanager
-def served(model: Path, log: Path, port: int | None = None) -> Iterator[int]:
+def served(model: Path, log: Path, port: int | None = None, *options: str) -> Iterator[int]:
     """The server of ``model``, ready, at the port that is yielded; it is gone after the block. Its output goes to ``log``."""
     if port is None:
         with socket.socket() as free:
@@ -32,6 +32,7 @@ def served(model: Path, log: Path, port: int | None = None) -> Iterator[int]:
         "--port",
         str(port),
     ]
+    command += options
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "MLX_DISABLE_COMPILE": "1"}
     with log.open("ab") as output:
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
