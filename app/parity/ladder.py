@@ -70,7 +70,7 @@ class Ladder:
                 elsewhere = max(step.moved for step in others)
                 told.append(
                     f"Most of it enters at {most.start} to {most.end} ({most.kind}): a logit moves by {most.moved:.2g} there on "
-                    f"average, by {elsewhere:.2g} at most at any other step; {most.changed} answers change there, {_each(others)}."
+                    f"average, by {elsewhere:.2g} at most elsewhere; {most.changed} answers change there, {_each(others)}."
                 )
         return " ".join(told)
 

@@ -18,8 +18,8 @@ HIGHEST = 10
 NOISE = {"fp32": 0.002, "": 0.05}
 """By how much rounding moves a logit on average, at most: in fp32, and in anything else. Ours to choose.
 
-Measured on the demo model, against fp32 in MLX: bf16 0.012, 8-bit 0.013, 4-bit 0.16, 3-bit 0.42. Logits of real models lie between
-16 and 32, where one step of bf16 is 0.125, so that rounding the last of them alone moves it by 0.03.
+Measured on the demo model, against fp32 in MLX: bf16 0.012, 8-bit 0.013, 4-bit 0.16, 3-bit 0.42. Logits of real models lie
+between 16 and 32, where one step of bf16 is 0.125, so that rounding the last of them alone moves it by 0.03.
 """
 
 
