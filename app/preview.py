@@ -13,7 +13,7 @@ from typing import Self
 
 from app.config import RunSpec
 from app.outlook import requests_of
-from benchmarks.base import Instance, Media, Request, get_benchmark, part_to_json
+from benchmarks.base import Instance, Media, Request, part_to_json
 from benchmarks.errors import ModelError
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import IMPORTED

@@ -143,7 +143,7 @@ class Likelihood:
     words: tuple[str, ...]
 
 
-Form = Choice | JSONObject | Likelihood
+Form = Choice | JSONObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Request:
     step: int
     messages: tuple[Message, ...]
     decoding: Decoding
-    form: Form | None = None
+    form: Form | Likelihood | None = None
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -23,7 +23,7 @@ class Constrainer:
         self._ends = sorted(ends)
         self._known: Any = None
 
-    def processors(self, form: Form | None) -> list[Constraint]:
+    def processors(self, form: Form | Likelihood | None) -> list[Constraint]:
         """The logits processors for one request: a fresh one if it has a form, and where the tokenizer allows it.
 
         llguidance reads fast tokenizers only; an answer of another one is left free. Raises ModelError for a form that

@@ -25,8 +25,9 @@ def describe(model: str) -> EngineInfo:
     """What would answer as ``model``, without loading it or importing MLX.
 
     ``model`` is ``policy:NAME``, a remote one (``openai:MODEL`` ..., see :mod:`mlx_backends.remote`), a local folder, a Hub
-    id that is in the Hugging Face cache, or either of these in PyTorch (``cuda:ID``, see :mod:`mlx_backends.cuda`). Raises SpecError for an unknown policy or a remote name that says too
-    little, and ModelError for a model that is not there or cannot be run.
+    id that is in the Hugging Face cache, or either of these in PyTorch (``cuda:ID``, see :mod:`mlx_backends.cuda`).
+    Raises SpecError for an unknown policy or a remote name that says too little, and ModelError for a model that is not
+    there or cannot be run.
     """
     if model.startswith(PREFIX):
         return Policy(model).info

@@ -89,7 +89,7 @@ class Tiles(dict[str, Any]):
         return views, (wide, high), small
 
     def _rounded(self, length: int, least: int) -> int:
-        return max(least, round(length / self._unit) * self._unit)
+        return int(max(least, round(length / self._unit) * self._unit))
 
     def _large(self, image: Image) -> bool:
         patch = int(self["encoder_patch_size"])

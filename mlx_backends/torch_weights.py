@@ -66,7 +66,7 @@ def converted(path: Path, config: Mapping[str, Any], shapes: Mapping[str, Sequen
     return found
 
 
-def dequantised(weight: Any, scales: Any, biases: Any, bits: int) -> Any:
+def dequantised(weight: Any, scales: Any, biases: Any, *, bits: int) -> Any:
     """MLX's affine quantisation computed back, of the shape (rows, columns), in the type of ``scales``.
 
     ``weight`` holds numbers of ``bits`` bits one after the other, the first in the lowest bits, in uint32 of the shape
@@ -128,7 +128,7 @@ def _layer(base: str, stored: Mapping[str, Any], how: Mapping[str, Any]) -> Any:
         or weight.shape[-1] * 32 != scales.shape[-1] * size * bits
     ):
         raise _strange(f"{base!r} is not quantised as config.json says ({bits} bits in groups of {size})")
-    return dequantised(weight, scales, stored[f"{base}.biases"], bits)
+    return dequantised(weight, scales, stored[f"{base}.biases"], bits=bits)
 
 
 def _stored(path: Path) -> dict[str, Any]:

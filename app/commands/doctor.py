@@ -103,8 +103,8 @@ def _mlx(workspace: Workspace) -> Finding:
 def _torch(workspace: Workspace) -> Finding:
     # In a process of its own, as MLX: its CUDA can abort too.
     code = (
-        "import torch; cuda = torch.cuda.is_available()\n"
-        "print(torch.__version__, torch.cuda.get_device_name() if cuda else 'mps' if torch.backends.mps.is_available() else 'cpu')"
+        "import torch; cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()\n"
+        "print(torch.__version__, torch.cuda.get_device_name() if cuda else 'mps' if mps else 'cpu')"
     )
     if find_spec("torch") is None:
         return Finding(

@@ -130,10 +130,8 @@ class Database:
             numbers = array("I")
             numbers.frombytes(tokens)
             text, finish_reason, *figures, scores = rest
-            known = tuple(json.loads(scores)) if scores else ()
-            found[ordinal].append(
-                Generation(f"{instance_id}#{step}", text, finish_reason, tuple(numbers), *figures, scores=known)
-            )
+            figures.append(tuple(json.loads(scores)) if scores else ())
+            found[ordinal].append(Generation(f"{instance_id}#{step}", text, finish_reason, tuple(numbers), *figures))
         return found
 
 

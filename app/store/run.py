@@ -127,8 +127,8 @@ class RunStore(Samples):
                 generation = answer.generation
                 cursor = self._db.execute(
                     "INSERT INTO generation (instance, step, request, text, finish_reason, tokens, prompt_tokens,"
-                    " completion_tokens, prefill_s, decode_s, peak_memory, error, calls, active_memory, cache_memory, scores, engine,"
-                    " finished_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " completion_tokens, prefill_s, decode_s, peak_memory, error, calls, active_memory, cache_memory, scores,"
+                    " engine, finished_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         answer.ordinal,
                         answer.step,

@@ -39,6 +39,7 @@ def loaded(code: str, *arguments: str) -> set[str]:
         "constrain",
         "cuda",
         "probe",
+        "torch_backend",
         "torch_models",
         "torch_weights",
         "reading",

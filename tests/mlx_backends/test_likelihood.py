@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,23 +38,23 @@ def test_a_score_is_the_sum_of_logprobs_each_after_those_before() -> None:
     probabilities = {(): [0.5, 0.3, 0.2], (0,): [0.1, 0.8, 0.1], (0, 1): [0.25, 0.25, 0.5]}
     asked_for: list[tuple[int, ...]] = []
 
-    def led(sequences: object) -> list[object]:
-        asked_for.extend(sequences)  # type: ignore[arg-type]
+    def led(sequences: Sequence[Sequence[int]]) -> list[Any]:
+        asked_for.extend(map(tuple, sequences))
         return [np.log([probabilities[s[:n]] for n in range(len(s))]) for s in asked_for]
 
-    found = score(Likelihood(("A", "B", "ABC", "AB")), Letters(), led)  # type: ignore[arg-type]
+    found = score(Likelihood(("A", "B", "ABC", "AB")), Letters(), led)
     assert np.allclose(np.exp(found.scores), [0.5, 0.3, 0.5 * 0.8 * 0.5, 0.5 * 0.8])
     assert (found.best, found.tokens) == ("A", (0,))
     assert asked_for == [(0, 1, 2)], "one sequence tells of all of them"
 
 
 def test_of_equal_scores_the_first_wins_and_an_empty_option_is_refused() -> None:
-    def led(sequences: object) -> list[object]:
+    def led(sequences: Sequence[Sequence[int]]) -> list[Any]:
         return [np.zeros((1, 3))]
 
-    assert score(Likelihood(("B", "A")), Letters(), led).best == "B"  # type: ignore[arg-type]
+    assert score(Likelihood(("B", "A")), Letters(), led).best == "B"
     with pytest.raises(ModelError, match="without any text"):
-        score(Likelihood(("A", "")), Letters(), led)  # type: ignore[arg-type]
+        score(Likelihood(("A", "")), Letters(), led)
 
 
 @pytest.fixture(scope="module")

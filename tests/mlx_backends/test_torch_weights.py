@@ -29,8 +29,7 @@ def test_affine_weights_are_computed_back_bit_for_bit(bits: int, group: int, kin
     random = mx.random.normal((40, 256), key=mx.random.key(bits)).astype(getattr(mx, kind))
     packed = mx.quantize(random, group_size=group, bits=bits)
     expected = mx.dequantize(*packed, group_size=group, bits=bits)
-    weight, scales, biases = (_tensor(each) for each in packed)
-    found = dequantised(weight, scales, biases, bits)
+    found = dequantised(*map(_tensor, packed), bits=bits)
     assert found.dtype == getattr(torch, kind)
     assert torch.equal(found, _tensor(expected))
 
@@ -42,7 +41,7 @@ def test_large_matrices_and_stacks_of_them_are_computed_back_too(monkeypatch: py
     monkeypatch.setattr(torch_weights, "_ROWS", 7)
     packed = mx.quantize(mx.random.normal((3, 20, 128), key=mx.random.key(0)), group_size=64, bits=4)
     expected = mx.dequantize(*packed, group_size=64, bits=4)
-    assert torch.equal(dequantised(*(_tensor(each) for each in packed), 4), _tensor(expected))
+    assert torch.equal(dequantised(*map(_tensor, packed), bits=4), _tensor(expected))
 
 
 def _tensor(value: mx.array) -> Any:
@@ -95,7 +94,8 @@ def test_names_and_convolutions_are_put_as_pytorch_has_them(tmp_path: Path) -> N
 def test_layers_may_have_bits_of_their_own(tmp_path: Path) -> None:
     import torch
 
-    weights, expected = {}, {}
+    weights: dict[str, mx.array] = {}
+    expected: dict[str, Any] = {}
     for name, bits in (("a", 4), ("b", 8)):
         packed = mx.quantize(mx.random.normal((8, 64), key=mx.random.key(bits)), bits=bits)
         weights |= dict(zip((f"{name}.weight", f"{name}.scales", f"{name}.biases"), packed, strict=True))
