@@ -424,6 +424,42 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     tell(workspace, run, **how)
 
 
+@cli.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's; a model is asked first.")
+@click.argument("sides", nargs=-1, metavar="[A] [B] [published:ROW]...")
+@click.option(
+    "--model", "models", multiple=True, metavar="ID", help="The ladder of a model instead. Repeatable: its rungs."
+)
+@click.option("--probe", "probes", type=click.IntRange(0), default=16, show_default=True, help="Requests to look at.")
+@click.option("--benchmark", metavar="NAME", help="What models are asked.")
+@click.option("--data", type=PATH, help="The built benchmark's folder; default: the runs', else the workspace's.")
+@click.option("--prompt-set", metavar="NAME", help="What models are asked in.")
+@conditions
+@click.option("--limit", type=int, help="So many examples are asked of models; default 24.")
+@click.option("--max-tokens", type=int, help="The longest answer of models; default: the benchmark's.")
+@click.option(
+    "--format", "formats", metavar="F,F", help="Write the ladder as files too: png, svg, pdf, csv, md, latex."
+)
+@click.option("--out", type=PATH, help="With --format: the folder to write; default: parity here.")
+@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@judge
+@display
+@force
+@as_json
+@click.pass_obj
+def parity(workspace: Any, /, sides: Sequence[str], **how: Any) -> int:
+    """Say where two runs or models part, and why. Prompt, tokens, pixels, numerics, batching, judge.
+
+    With --model: where the difference enters between PyTorch, MLX in full precision, 8-bit and 4-bit.
+    """
+    from app.commands.parity import parity as tell
+
+    asked = {key: how.pop(key) for key in ("benchmark", "prompt_set", "limit", "max_tokens")}
+    asked["prompt_set"] = [asked["prompt_set"]] if asked["prompt_set"] else []
+    asked["conditions"] = _words(how.pop("conditions"))
+    how["formats"] = _words(how["formats"])
+    return tell(workspace, sides, asked, **how)
+
+
 @cli.command(epilog=RUN_HELP)
 @click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
 @click.option("--margin", type=float, default=0.03, show_default=True, help="How much worse than the best may be.")
