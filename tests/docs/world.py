@@ -126,7 +126,7 @@ class World:
         told = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "ids")])
         assert told.code == 0, told
         lines = (self.path / "ids" / "samples.jsonl").read_text("utf-8").splitlines()
-        return str(json.loads(lines[0])["instance"]["id"])
+        return str(json.loads(lines[0])["id"])
 
     @contextmanager
     def entered(self, server: FaultServer) -> Iterator[None]:
@@ -191,7 +191,7 @@ class World:
         told = self.tell(["export", "RUN", "--format", "json", "--out", str(self.path / "answers")])
         assert told.code == 0, told
         rows = [json.loads(line) for line in (self.path / "answers" / "samples.jsonl").read_text("utf-8").splitlines()]
-        said = [{"id": each["instance"]["id"], "answer": "12"} for each in rows]
+        said = [{"id": each["id"], "answer": "12"} for each in rows]
         (self.here / "answers.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said), "utf-8")
 
 
