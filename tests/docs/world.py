@@ -27,8 +27,10 @@ from app.main import _arranged
 from benchmarks.errors import RashomonError
 from tests.benchmarks.clash_data import own_folder, own_sample, published_folder, published_row
 from tests.benchmarks.contra4_data import row, write_source
+from tests.benchmarks.crosscheck_data import row as crosscheck_row
+from tests.benchmarks.crosscheck_data import write_rows
 from tests.benchmarks.mmkc_data import whole_folder
-from tests.benchmarks.small_data import mmmu_rows, original_chartqa, own_rows, write_picture
+from tests.benchmarks.small_data import mmmu_rows, own_rows, write_picture
 from tests.benchmarks.test_pope import small_pope
 from tests.docs.pages import ROOT, Command, files
 from tests.support.demo import BF16, FOUR_BIT
@@ -222,8 +224,8 @@ def _cached(hub: Path, model: str, folder: Path) -> None:
 
 def _data(data: Path, here: Path) -> None:
     """Small sources in the layouts of the published ones."""
-    original_chartqa(data / "ChartQA")
-    mmmu_rows(data / "MMMU", subjects=("Physics",))
+    _charts(data / "ChartQA")
+    mmmu_rows(data / "MMMU", subjects=("Physics",), count=2)
     for name, place in (("HuggingFaceM4/ChartQA", "ChartQA"), ("MMMU/MMMU", "MMMU")):
         (here / name).parent.mkdir(exist_ok=True)
         (here / name).symlink_to(data / place)  # a folder that is called like the Hub id is taken before it
@@ -239,7 +241,22 @@ def _data(data: Path, here: Path) -> None:
         write_picture(data / "contra4" / source / f"{number:012d}.jpg", number, "JPEG")
     (data / "coco").mkdir()
     (data / "coco" / "val2017").symlink_to(data / "contra4" / "coco_val")
+    write_rows(data / "my-questions", [crosscheck_row(task, 1) for task in ("LD", "BR", "BDC")])
     (data / "my-products").symlink_to(ROOT / "assets" / "products")
+
+
+def _charts(folder: Path) -> None:
+    """Some of the demo's charts, which the demo model answers in a word, in ChartQA's own layout."""
+    lines = (HELD_OUT / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
+    for split, some in (("val", lines[:3]), ("test", lines[3:6])):
+        rows = [json.loads(line) for line in some]
+        (folder / split / "png").mkdir(parents=True)
+        for each in rows:
+            shutil.copy(HELD_OUT / "cmc-bench" / each["image"], folder / split / "png" / Path(each["image"]).name)
+        labels = [
+            {"imgname": Path(each["image"]).name, "query": each["question"], "label": each["answer"]} for each in rows
+        ]
+        (folder / split / f"{split}_human.json").write_text(json.dumps(labels), "utf-8")
 
 
 def _fill_in(sheet: Path) -> None:
