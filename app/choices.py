@@ -6,15 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.fetch import kept
 from app.paths import ASSETS, exists, typed_path
 from app.store.workspace import Workspace
-from benchmarks.base import Benchmark, benchmark_names, get_benchmark
+from benchmarks.base import Benchmark, Modality, benchmark_names, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from judges.base import get_judge
+from mlx_backends import cuda
 from mlx_backends.memory import fits
+from mlx_backends.modalities import ALL, in_words
 from mlx_backends.models import ModelInfo, cached_models, inspect, resolve
 from mlx_backends.policy import PREFIX, policy_names
+from mlx_backends.registry import describe, engine_of, takes_of
 from mlx_backends.remote.names import ENGINES, KEYS, is_remote
 
 _NEAR = 200
@@ -52,7 +56,9 @@ def benchmark_choices(workspace: Workspace) -> list[BenchmarkChoice]:
 def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
     folder = workspace.build_folder(benchmark.name)
     if not folder.exists():
-        told = f"not built here yet: rashomon build {benchmark.name} --source ..."
+        here = kept.state(workspace.source_folder(benchmark.name)) == "fetched"
+        typed = f"rashomon build {benchmark.name}"
+        told = f"fetched, not built yet: {typed}" if here else f"not built here yet: {typed} --source ..."
         return BenchmarkChoice(benchmark, folder, None, told)
     try:
         build = Build.open(folder)
@@ -76,15 +82,17 @@ class ModelChoice:
     fits: bool | None = True
     note: str = ""
     problem: str = ""
+    takes: tuple[Modality, ...] = ()
 
     def facts(self) -> str:
         """What it is, in a line."""
-        return ", ".join(fact for fact in (self.kind, self.quantisation, self.problem or self.note) if fact)
+        takes = f"takes {in_words(self.takes)}" if self.weights_bytes is not None and self.takes else None
+        return ", ".join(fact for fact in (self.kind, self.quantisation, takes, self.problem or self.note) if fact)
 
 
 def policy_choices() -> list[ModelChoice]:
     """The baselines that need no model."""
-    return [ModelChoice(name, name, "policy baseline") for name in policy_names()]
+    return [ModelChoice(name, name, "policy baseline", takes=ALL) for name in policy_names()]
 
 
 def cached_choices() -> list[ModelChoice]:
@@ -113,15 +121,14 @@ def model_choice(word: str) -> ModelChoice:
     """What a typed ``word`` names: a policy, a remote model, a folder, or a Hub id. One that is nothing has its problem."""
     if word.startswith(PREFIX):
         problem = "" if word in policy_names() else f"there is no policy {word!r}"
-        return ModelChoice(word, word, "policy baseline", fits=not problem, problem=problem)
-    if is_remote(word):
-        from mlx_backends.remote import describe
-
+        return ModelChoice(word, word, "policy baseline", fits=not problem, problem=problem, takes=ALL)
+    if word.startswith(cuda.PREFIX) or engine_of(word):
+        kind, note = ("remote", key_state(word)) if is_remote(word) else (word.partition(":")[0], "")
         try:
             describe(word)
         except RashomonError as error:
-            return ModelChoice(word, word, "remote", fits=None, problem=str(error))
-        return ModelChoice(word, word, "remote", note=key_state(word))
+            return ModelChoice(word, word, kind, fits=None, problem=str(error))
+        return ModelChoice(word, word, kind, note=note, takes=takes_of(word))
     try:
         folder = resolve(word)
         return _model(inspect(folder), str(typed_path(word)) if typed_path(word).is_dir() else word)
@@ -135,7 +142,9 @@ def _model(model: ModelInfo, word: str) -> ModelChoice:
         return ModelChoice(word, model.name, "model", fits=None, problem=model.problem)
     fit = fits(model.weights_bytes)
     kind = f"{model.architecture} (text only)" if model.engine == "mlx-lm" else model.architecture or "model"
-    return ModelChoice(word, model.name, kind, model.quantisation, model.weights_bytes, fit.ok, fit.sentence)
+    return ModelChoice(
+        word, model.name, kind, model.quantisation, model.weights_bytes, fit.ok, fit.sentence, takes=model.takes
+    )
 
 
 @dataclass(frozen=True, slots=True)

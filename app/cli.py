@@ -14,10 +14,17 @@ from typing import Any
 
 import click
 
+from app import completing
+
 PATH = click.Path(path_type=Path)
 RUN_HELP = "RUN is a run's name, or the beginning of one."
 
-display = click.option("--display", metavar="KIND", help="full, plain, json or none; default: full on a terminal.")
+display = click.option(
+    "--display",
+    metavar="KIND",
+    shell_complete=completing.displays,
+    help="full, plain, json or none; default: full on a terminal.",
+)
 force = click.option("--force", is_flag=True, help="Load the model even if it does not seem to fit in memory.")
 restarts = click.option(
     "--restarts",
@@ -34,12 +41,20 @@ until_width = click.option(
 accept_engine = click.option(
     "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
-conditions = click.option("--conditions", metavar="C,C", help="Only these conditions, with commas between.")
+conditions = click.option(
+    "--conditions",
+    metavar="C,C",
+    shell_complete=completing.conditions,
+    help="Only these conditions, with commas between.",
+)
 judge = click.option(
     "--judge",
     metavar="NAME",
+    shell_complete=completing.judges,
     help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C), first(A,B).",
 )
+yes = click.option("--yes", is_flag=True, help="Fetch without asking, after saying what.")
+plan_only = click.option("--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing.")
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
@@ -113,13 +128,29 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
 
 @cli.command()
 @click.argument("spec", required=False, type=PATH, metavar="[SPEC.toml]")
-@click.option("--benchmark", metavar="NAME", help="See `rashomon benchmarks`.")
 @click.option(
-    "--model", multiple=True, metavar="ID", help="A folder, a Hub id in the cache, or policy:NAME. Repeatable."
+    "--benchmark",
+    metavar="NAME",
+    help="See `rashomon benchmarks`.",
+    shell_complete=completing.benchmarks,
+    is_eager=True,
+)
+@click.option(
+    "--model",
+    multiple=True,
+    metavar="ID",
+    shell_complete=completing.models,
+    help="A folder, a Hub id in the cache, or policy:NAME. Repeatable.",
 )
 @click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
 @click.option("--prompt-set", multiple=True, metavar="NAME", help="Repeatable.")
-@click.option("--judge", multiple=True, metavar="NAME", help="Repeatable; the first one's labels are shown.")
+@click.option(
+    "--judge",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.judges,
+    help="Repeatable; the first one's labels are shown.",
+)
 @conditions
 @click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances of these strata. Repeatable.")
 @click.option("--limit", type=int, help="This many examples, stratified, each with all its conditions.")
@@ -131,6 +162,11 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
 @click.option("--name", help="The run's name; default: one that the same spec always gives again.")
 @click.option(
     "--exact", is_flag=True, default=None, help="Compute each answer by itself: none together, nothing reused."
+)
+@click.option(
+    "--score",
+    type=click.Choice(["generate", "likelihood"]),
+    help="Generate answers, or take the likeliest of a question's options.",
 )
 @click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
 @api
@@ -161,7 +197,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run")
+@click.argument("run", shell_complete=completing.runs)
 @conditions
 @click.option("--repeat", is_flag=True, help="Ask --conditions (default: all) again; old answers are kept, set aside.")
 @click.option("--retry-errors", is_flag=True, help="Ask again what ended in an error.")
@@ -180,8 +216,15 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> i
 
 
 @cli.command("judge", epilog=RUN_HELP)
-@click.argument("run")
-@click.option("--judge", "names", multiple=True, metavar="NAME", help="See `rashomon judges`; or a model. Repeatable.")
+@click.argument("run", shell_complete=completing.runs)
+@click.option(
+    "--judge",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.judges,
+    help="See `rashomon judges`; or a model. Repeatable.",
+)
 @click.option("--retry-failed", is_flag=True, help="Judge again what the judge failed on.")
 @click.option("--dry-run", is_flag=True, help="Say what there is to judge, and what it may cost; ask nothing.")
 @api
@@ -197,7 +240,7 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any)
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run")
+@click.argument("run", shell_complete=completing.runs)
 @click.option("--as", "annotator", required=True, metavar="NAME", help="Who labels.")
 @click.option("--n", type=int, help="So many answers; default 100, or as before. More continues the same sample.")
 @click.option("--seed", type=int, help="Decides which answers; default 0, or as before.")
@@ -213,7 +256,7 @@ def label(workspace: Any, /, run: str, **how: Any) -> int:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run")
+@click.argument("run", shell_complete=completing.runs)
 @click.argument("sample", metavar="ID")
 @click.argument("label", required=False)
 @click.option("--as", "person", required=True, metavar="NAME", help="Who says so.")
@@ -232,7 +275,13 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **how:
 
 @cli.command("import")
 @click.argument("file", type=PATH)
-@click.option("--benchmark", required=True, metavar="NAME", help="See `rashomon benchmarks`.")
+@click.option(
+    "--benchmark",
+    required=True,
+    metavar="NAME",
+    shell_complete=completing.benchmarks,
+    help="See `rashomon benchmarks`.",
+)
 @click.option("--model", required=True, metavar="NAME", help="Who gave the answers, as tables are to call it.")
 @click.option(
     "--format",
@@ -244,7 +293,14 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **how:
 )
 @click.option("--data", type=PATH, help="The built benchmark the ids are of; default: the workspace's.")
 @click.option("--prompt-set", metavar="NAME", help="The prompt set the answers were given to.")
-@click.option("--judge", "judges", multiple=True, metavar="NAME", help="Repeatable; default: the benchmark's.")
+@click.option(
+    "--judge",
+    "judges",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.judges,
+    help="Repeatable; default: the benchmark's.",
+)
 @click.option("--name", help="The run's name.")
 @display
 @click.pass_obj
@@ -256,13 +312,21 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
 
 
 @cli.command()
-@click.argument("benchmark")
+@click.argument("benchmark", shell_complete=completing.benchmarks)
 @click.option(
     "--source",
     multiple=True,
     metavar="NAME=WHERE",
     help="A folder, or hub:ORG/NAME; or a folder with a sub-folder for each source. Repeatable.",
 )
+@click.option(
+    "--from",
+    "from_file",
+    type=PATH,
+    metavar="FILE",
+    help="Your own rows: CSV, TSV or JSON lines of image, question, answer (cmc-bench).",
+)
+@click.option("--check", is_flag=True, help="Only say what each row of --from becomes, or how to mend it.")
 @click.option("--out", type=PATH, help="The folder to build; default: in the workspace.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides every choice of the construction.")
 @click.option("--per-stratum", type=int, default=250, show_default=True, help="The target of examples a conflict type.")
@@ -288,15 +352,15 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
 @force
 @as_json
 @click.pass_obj
-def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) -> None:
-    """Construct a benchmark from its sources. Rows of your own are one of them."""
+def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) -> int:
+    """Construct a benchmark from its sources. Rows of your own are one of them: `--from rows.csv`."""
     from app.commands.build import build as construct
 
-    construct(workspace, benchmark, source, api=_terms(how), **how)
+    return construct(workspace, benchmark, source, api=_terms(how), **how)
 
 
 @cli.command()
-@click.argument("benchmark")
+@click.argument("benchmark", shell_complete=completing.benchmarks)
 @click.option("--out", type=PATH, required=True, help="The folder to write: train.jsonl, validation.jsonl.")
 @click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides which caption and which file.")
@@ -320,7 +384,7 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True)
+@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
 @click.option("--table", metavar="NAME", help="Only this table.")
 @click.option("--sample", metavar="ID", help="One instance instead: its prompt, answer and verdicts.")
 @click.option("--spec", is_flag=True, help="The spec that repeats it instead, and what it was made of.")
@@ -335,8 +399,13 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @cli.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's.")
-@click.argument("run", nargs=-1, required=True)
-@click.option("--baseline", metavar="RUN", help="What the others are compared to; default: the first.")
+@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@click.option(
+    "--baseline",
+    metavar="RUN",
+    shell_complete=completing.runs,
+    help="What the others are compared to; default: the first.",
+)
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure. Repeatable.")
 @click.option("--group-by", metavar="WHAT", help="quantization: each model's quantisations, beside memory and speed.")
 @click.option("--flips", is_flag=True, help="Name the instances whose label is another.")
@@ -355,8 +424,44 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     tell(workspace, run, **how)
 
 
+@cli.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's; a model is asked first.")
+@click.argument("sides", nargs=-1, metavar="[A] [B] [published:ROW]...")
+@click.option(
+    "--model", "models", multiple=True, metavar="ID", help="The ladder of a model instead. Repeatable: its rungs."
+)
+@click.option("--probe", "probes", type=click.IntRange(0), default=16, show_default=True, help="Requests to look at.")
+@click.option("--benchmark", metavar="NAME", help="What models are asked.")
+@click.option("--data", type=PATH, help="The built benchmark's folder; default: the runs', else the workspace's.")
+@click.option("--prompt-set", metavar="NAME", help="What models are asked in.")
+@conditions
+@click.option("--limit", type=int, help="So many examples are asked of models; default 24.")
+@click.option("--max-tokens", type=int, help="The longest answer of models; default: the benchmark's.")
+@click.option(
+    "--format", "formats", metavar="F,F", help="Write the ladder as files too: png, svg, pdf, csv, md, latex."
+)
+@click.option("--out", type=PATH, help="With --format: the folder to write; default: parity here.")
+@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@judge
+@display
+@force
+@as_json
+@click.pass_obj
+def parity(workspace: Any, /, sides: Sequence[str], **how: Any) -> int:
+    """Say where two runs or models part, and why. Prompt, tokens, pixels, numerics, batching, judge.
+
+    With --model: where the difference enters between PyTorch, MLX in full precision, 8-bit and 4-bit.
+    """
+    from app.commands.parity import parity as tell
+
+    asked = {key: how.pop(key) for key in ("benchmark", "prompt_set", "limit", "max_tokens")}
+    asked["prompt_set"] = [asked["prompt_set"]] if asked["prompt_set"] else []
+    asked["conditions"] = _words(how.pop("conditions"))
+    how["formats"] = _words(how["formats"])
+    return tell(workspace, sides, asked, **how)
+
+
 @cli.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True)
+@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
 @click.option("--margin", type=float, default=0.03, show_default=True, help="How much worse than the best may be.")
 @click.option("--metric", metavar="NAME", help="What decides; default: the share of right labels.")
 @click.option("--lower-is-better", is_flag=True, help="For a metric such as HR.")
@@ -373,7 +478,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @cli.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True)
+@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
 @click.option(
     "--format",
     "formats",
@@ -406,7 +511,7 @@ def benchmarks(workspace: Any, /, as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("benchmark", required=False)
+@click.argument("benchmark", required=False, shell_complete=completing.benchmarks)
 @click.option("--table", metavar="NAME", help="Only this one, as the paper numbers it.")
 @as_json
 def published(benchmark: str | None, **how: Any) -> None:
@@ -416,13 +521,60 @@ def published(benchmark: str | None, **how: Any) -> None:
     tell(benchmark, **how)
 
 
-@cli.command()
+@cli.group(invoke_without_command=True)
 @as_json
-def models(as_json: bool) -> None:
-    """List the models, and whether each fits in memory."""
-    from app.commands.listing import models as tell
+@click.pass_context
+def models(context: click.Context, as_json: bool) -> None:
+    """List the models, and whether each fits in memory. `rashomon models get ID` fetches one."""
+    if context.invoked_subcommand is None:
+        from app.commands.listing import models as tell
 
-    tell(as_json=as_json)
+        tell(as_json=as_json)
+
+
+@models.command("get")
+@click.argument("model", metavar="ID", shell_complete=completing.to_fetch)
+@yes
+@plan_only
+@force
+@click.pass_obj
+def models_get(workspace: Any, /, model: str, **how: Any) -> int:
+    """Fetch a model from the Hugging Face Hub into its cache. ID is org/name; `rashomon models` lists some.
+
+    Size, licence, memory and free disk are said first; what broke off is continued.
+    """
+    from app.commands.models import get
+
+    return get(workspace, model, **how)
+
+
+@cli.group(invoke_without_command=True)
+@as_json
+@click.pass_context
+def data(context: click.Context, as_json: bool) -> None:
+    """List what benchmarks need from elsewhere. `rashomon data get BENCHMARK` fetches it."""
+    if context.invoked_subcommand is None:
+        from app.commands.data import listing
+
+        listing(context.obj, as_json=as_json)
+
+
+@data.command("get")
+@click.argument("benchmark", shell_complete=completing.benchmarks)
+@click.option(
+    "--to", type=PATH, help="The folder to fetch to; default: in the workspace, where `rashomon build` looks."
+)
+@yes
+@plan_only
+@click.pass_obj
+def data_get(workspace: Any, /, benchmark: str, **how: Any) -> int:
+    """Fetch what a benchmark is built from, and no more.
+
+    Size, licence and free disk are said first; what broke off is continued, and nothing lies at its place before it is whole.
+    """
+    from app.commands.data import get
+
+    return get(workspace, benchmark, **how)
 
 
 @cli.command()
@@ -438,10 +590,23 @@ def judges(as_json: bool) -> None:
 @as_json
 @click.pass_obj
 def doctor(workspace: Any, /, as_json: bool) -> int:
-    """Say what works on this machine, and how to mend what does not."""
+    """Say what works on this machine, and how to mend what does not.
+
+    Exit codes: 0 all of it works (what is marked "see" is advice); 1 something does not.
+    """
     from app.commands.doctor import doctor as examine
 
     return examine(workspace, as_json=as_json)
+
+
+@cli.command(
+    epilog='bash: `eval "$(rashomon completion bash)"` in ~/.bashrc. zsh: the same in ~/.zshrc, after compinit. '
+    "fish: `rashomon completion fish > ~/.config/fish/completions/rashomon.fish`."
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes Tab complete commands, options, runs, models, benchmarks and judges in a shell."""
+    click.echo(completing.script(shell), nl=False)
 
 
 @cli.command()
@@ -457,7 +622,7 @@ def serve(workspace: Any, /, **how: Any) -> int:
 
 
 @cli.command()
-@click.argument("benchmark", default="cmc-bench")
+@click.argument("benchmark", default="cmc-bench", shell_complete=completing.benchmarks)
 @display
 @click.pass_obj
 def demo(workspace: Any, /, benchmark: str, display: str | None) -> int:

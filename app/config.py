@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from app.paths import exists, typed_path
-from benchmarks.base import Decoding, did_you_mean, digest, get_benchmark
+from benchmarks.base import Decoding, Protocol, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import find_judge
+from mlx_backends.cuda import split
 from mlx_backends.terms import Terms
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidat
 RESTARTS = 2
 """How often, without an answer in between, a worker that died for want of memory is started again. Not part of what a run is."""
 
+Score = Literal["generate", "likelihood"]
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
@@ -94,6 +96,7 @@ class BatchSpec(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**32)
     name: RunName | None = None
     exact: bool = False
+    score: Score = "generate"
     restarts: int = Field(default=RESTARTS, ge=0, le=100)
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
@@ -155,6 +158,8 @@ class RunSpec(BaseModel):
     name: RunName | None = None
     exact: bool = False
     """Whether each answer is computed by itself: nothing together, nothing reused."""
+    score: Score = "generate"
+    """Whether answers are generated, or the likeliest of an instance's options is taken ("likelihood")."""
     restarts: int = RESTARTS
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
@@ -166,6 +171,8 @@ class RunSpec(BaseModel):
         left_out = {"judge", "data", "name", "restarts", "api"}
         if not self.exact:
             left_out.add("exact")  # as runs before there was the word were named
+        if self.score == "generate":
+            left_out.add("score")
         decides = self.model_dump(mode="json", exclude=left_out)
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", Path(self.model).name if "/" in self.model else self.model).strip("-.")
         return f"{self.benchmark}-{slug[:48]}-{self.prompt_set}-{digest([decides, data_digest])[:8]}"
@@ -174,13 +181,20 @@ class RunSpec(BaseModel):
         """The decoding that requests carry; the run's seed is its seed."""
         return Decoding(seed=self.seed, **self.decoding.model_dump())
 
+    def protocol(self) -> Protocol:
+        """How the benchmark's instances become model calls in this run."""
+        from benchmarks.protocols import Likeliest
+
+        benchmark, decoding = get_benchmark(self.benchmark), self.to_decoding()
+        return Likeliest(benchmark, decoding) if self.score == "likelihood" else benchmark.protocol(decoding)
+
     def what_decides(self) -> dict[str, Any]:
         """What of the spec decides the answers, flat, as kept with a run and compared when it is resumed."""
         return {
             "benchmark": self.benchmark,
             "model": self.model,
             "prompt set": self.prompt_set,
-            "protocol": get_benchmark(self.benchmark).protocol(self.to_decoding()).name,
+            "protocol": self.protocol().name,
             "conditions": list(self.conditions),
             "strata": {k: list(v) for k, v in self.strata.items()},
             "limit": self.limit,
@@ -238,7 +252,12 @@ def _models(given: Any, base: Path) -> Any:
         given = [given]
     if not isinstance(given, list):
         return given
-    return [str(typed_path(m, base)) if isinstance(m, str) and m and exists(base / m) else m for m in given]
+    return [_absolute(m, base) if isinstance(m, str) and m else m for m in given]
+
+
+def _absolute(model: str, base: Path) -> str:
+    before, place, behind = split(model)
+    return f"{before}{typed_path(place, base)}{behind}" if place and exists(base / place) else model
 
 
 def parse(model: type[M], values: Any, where: str) -> M:

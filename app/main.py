@@ -16,6 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     0 done; 1 failures were recorded or the run could not go on; 2 the command or spec is wrong; 130 interrupted.
     """
+    if "_RASHOMON_COMPLETE" in os.environ:
+        from app.completing import answer
+
+        sys.exit(answer())
     from app.cli import cli, run
     from benchmarks.errors import RashomonError
 
@@ -25,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no error
     try:
-        code = run(_arranged(list(sys.argv[1:] if arguments is None else arguments), cli.commands))
+        code = run(arranged(list(sys.argv[1:] if arguments is None else arguments), cli.commands))
         sys.stdout.flush()
     except RashomonError as error:
         from app.report.text import clean
@@ -54,7 +58,7 @@ def _interrupt(*_: object) -> None:
     raise Interrupted
 
 
-def _arranged(arguments: list[str], commands: Collection[str]) -> list[str]:
+def arranged(arguments: list[str], commands: Collection[str]) -> list[str]:
     """The arguments with --workspace in front, wherever it stood, and with --batch as the command it is."""
     from benchmarks.errors import SpecError
 

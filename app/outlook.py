@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from app.config import RunSpec
+from app.engine.excluded import Excluded, refuse_nothing_left, split
 from app.engine.plan import chosen_of
 from app.pace import duration
 from app.store.run import RunStore
@@ -19,6 +20,7 @@ from benchmarks.base import Benchmark, Generation, Instance, Protocol, Record, R
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from judges.rubric import RubricJudge
+from mlx_backends.registry import takes_of
 
 if TYPE_CHECKING:
     from mlx_backends.remote.budget import Estimated
@@ -77,10 +79,14 @@ class Speed:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a run will ask: the instances, and how fast they may be answered, None where nobody knows yet."""
+    """What a run will ask: the instances, and how fast they may be answered, None where nobody knows yet.
+
+    ``excluded`` are the others that were chosen, which its model cannot take.
+    """
 
     instances: Sequence[Instance]
     speed: Speed | None
+    excluded: Excluded = Excluded()  # noqa: RUF009 - immutable
 
     @cached_property
     def examples(self) -> int:
@@ -119,9 +125,15 @@ def half_width(n: int) -> float:
 
 
 def outlook(workspace: Workspace, spec: RunSpec, contents: Contents) -> Outlook:
-    """What ``spec`` asks of a build, and how long that takes. Raises SpecError where it names what is not there."""
+    """What ``spec`` asks of a build, and how long that takes.
+
+    Raises SpecError where it names what is not there, or nothing that its model takes.
+    """
     chosen = chosen_of(spec, contents.benchmark, contents.instances)
-    return Outlook(chosen, speed_of(workspace, spec))
+    takes = takes_of(spec.model)
+    asked, excluded = split(chosen, takes)
+    refuse_nothing_left(spec.model, takes, asked, excluded, contents.benchmark)
+    return Outlook(asked, speed_of(workspace, spec), excluded)
 
 
 def speed_of(workspace: Workspace, spec: RunSpec) -> Speed | None:
@@ -159,7 +171,7 @@ def remote_use(spec: RunSpec, instances: Iterable[Instance], build: Build) -> Es
     """What asking a remote engine the instances of a run will take."""
     from mlx_backends.remote.budget import estimate
 
-    protocol = get_benchmark(spec.benchmark).protocol(spec.to_decoding())
+    protocol = spec.protocol()
     asked = (request for instance in instances for request in requests_of(protocol, instance))
     return estimate(asked, spec.api.terms(None), build.media_path)
 

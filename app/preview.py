@@ -13,11 +13,10 @@ from typing import Self
 
 from app.config import RunSpec
 from app.outlook import requests_of
-from benchmarks.base import Instance, Media, Request, get_benchmark, part_to_json
+from benchmarks.base import Instance, Media, Request, part_to_json
 from benchmarks.errors import ModelError
 from mlx_backends.policy import PREFIX
-from mlx_backends.registry import IMPORTED
-from mlx_backends.remote import is_remote
+from mlx_backends.registry import IMPORTED, engine_of
 
 MOST_STEPS = 8
 
@@ -27,7 +26,7 @@ def requests(spec: RunSpec, instance: Instance) -> list[Request]:
 
     In the place of what is answered on the way stands a text of the greatest length, of dots.
     """
-    protocol = get_benchmark(spec.benchmark).protocol(spec.to_decoding())
+    protocol = spec.protocol()
     return list(islice(requests_of(protocol, instance), MOST_STEPS))
 
 
@@ -68,8 +67,8 @@ class Renderer:
         """The prompt of ``request``."""
         if self.model.startswith((PREFIX, IMPORTED)):
             return Rendered(None, "a policy reads no prompt: it answers from the references")
-        if is_remote(self.model):
-            return Rendered(None, "a remote engine puts the messages into its own template")
+        if engine_of(self.model):
+            return Rendered(None, "the engine puts the messages into its own template")
         messages = [[message.role, [part_to_json(part) for part in message.parts]] for message in request.messages]
         with self._lock:
             try:

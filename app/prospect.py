@@ -84,7 +84,7 @@ class Looker:
             name = run.run_name(contents.build.digest)
             there = (self._workspace.runs_folder / name / DATABASE).is_file()
             found.append(Prospect(run, name, there, contents, ahead))
-        return Prospects(tuple(found), tuple(self._costs(found)), tuple(self._warnings(spec)))
+        return Prospects(tuple(found), tuple(self._costs(found)), (*self._excluded(found), *self._warnings(spec)))
 
     def _costs(self, found: list[Prospect]) -> list[str]:
         told = []
@@ -98,6 +98,10 @@ class Looker:
                 if isinstance(judge, RubricJudge) and judge.info.device == "remote":
                     told.append(f"judge {word}: {judge_use(judge, one.run, one.outlook.instances)}")
         return told
+
+    def _excluded(self, found: list[Prospect]) -> list[str]:
+        new = [one for one in found if not one.found and one.outlook.excluded.total]
+        return [f"{one.run.model}: {one.outlook.excluded.sentence}" for one in new]
 
     def _warnings(self, spec: BatchSpec) -> list[str]:
         """What would end the runs although the spec is right: a remote model or judge without its key or library."""

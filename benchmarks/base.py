@@ -19,6 +19,7 @@ from benchmarks.errors import SourceError, SpecError
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
+    from benchmarks.rows import RowsCheck
     from benchmarks.rubric import Rubric
 
 Modality = Literal["image", "audio", "video", "point_cloud"]
@@ -136,6 +137,13 @@ class JSONObject:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """Nothing is generated: the answer is the one of these words that the model finds most likely to begin its answer with."""
+
+    words: tuple[str, ...]
+
+
 Form = Choice | JSONObject
 
 
@@ -152,7 +160,7 @@ class Request:
     step: int
     messages: tuple[Message, ...]
     decoding: Decoding
-    form: Form | None = None
+    form: Form | Likelihood | None = None
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -166,6 +174,8 @@ class Request:
         whole: list[Any] = [body, asdict(self.decoding)]
         if isinstance(self.form, Choice):
             whole.append({"choice": list(self.form.words)})
+        elif isinstance(self.form, Likelihood):
+            whole.append({"likelihood": list(self.form.words)})
         elif isinstance(self.form, JSONObject):
             whole.append({"object": [[name, list(words)] for name, words in self.form.properties.items()]})
         return digest(whole)
@@ -182,7 +192,8 @@ class Generation:
     ``peak_memory`` the most while it was made, ``active_memory`` and ``cache_memory`` what was in use and what was kept
     for use again when it was done. What a backend cannot know is None. ``calls`` counts the requests that were really
     sent to get it: more than 1 where a remote engine was asked again, 0 where its reply was kept from an earlier time.
-    ``prompt_tokens`` and ``completion_tokens`` are then the sum over those calls.
+    ``prompt_tokens`` and ``completion_tokens`` are then the sum over those calls. ``scores`` are the natural logprobs of the
+    words of a :class:`Likelihood`, in its order.
     """
 
     request_id: str
@@ -198,6 +209,7 @@ class Generation:
     calls: int = 1
     active_memory: int | None = None
     cache_memory: int | None = None
+    scores: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +357,8 @@ class Benchmark(ABC):
     """The conditions under which the sources disagree."""
     behaviours: Mapping[str, str] = {}
     """What a model does whose answers have a label, as in "follows the text"; for the labels that say it."""
+    without_media: str = ""
+    """How it can be asked of a model that cannot take its media, a sentence, where there is a way."""
     situations: Mapping[str, str] = {}
     """When a condition of ``conflicts`` is met, as in "when the image alone is right"; stands behind a behaviour."""
 
@@ -353,6 +367,10 @@ class Benchmark(ABC):
         from benchmarks.protocols import Direct
 
         return Direct(decoding)
+
+    def options(self, instance: Instance) -> tuple[str, ...]:
+        """What an answer to ``instance`` may begin with, as its prompt asks for it; empty where it may be anything."""
+        return ()
 
     def remarks(self, record: Record) -> tuple[str, ...]:
         """What whoever looks at one record should know of how it was asked, a sentence each."""
@@ -373,6 +391,16 @@ class Benchmark(ABC):
     @abstractmethod
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         """The instances of a build, in the build's order, with the parts of ``prompt_set``."""
+
+    rows_source: str = ""
+    """The source that is a file of a user's own rows, as ``rashomon build --from`` takes it; empty: there is none."""
+
+    def check_rows(self, file: Path, options: BuildOptions) -> RowsCheck:
+        """What a build with ``options`` makes of each row of ``file``; builds nothing.
+
+        Raises SpecError where it takes no rows, SourceError where the file cannot be read.
+        """
+        raise SpecError(f"{self.name} is not built from a table of rows; see `rashomon benchmarks` for its sources.")
 
     def check(self, build: Build, prompt_set: str) -> None:
         """Raise SourceError where ``build`` is another benchmark's, SpecError where there is no such prompt set."""

@@ -1,4 +1,4 @@
-"""Rows out of files: JSON, JSON lines and parquet, and the images they name. Everything in them may be hostile."""
+"""Rows out of files: JSON, JSON lines, parquet, CSV, and the images they name. Everything in them may be hostile."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Fields = Mapping[str, Any]
 Loader = Callable[[], bytes]
 
 OUTSIDE = "the image's path leaves the folder"
+ADDRESS = "the image is an address of the network; save it as a file and name that"
 NO_IMAGE = "the row has no image"
 NOT_JSON = "the line is not a JSON object"
 
@@ -34,11 +35,15 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A row as it stands in a file; ``folders`` are where the images it names may lie, the first that has it wins."""
+    """A row as it stands in a file; ``folders`` are where the images it names may lie, the first that has it wins.
+
+    With ``anywhere`` its images may also lie outside of these: for a file that its own user names.
+    """
 
     where: str
     fields: Fields
     folders: tuple[Path, ...] = ()
+    anywhere: bool = False
 
 
 class RowProblem(Exception):
@@ -66,17 +71,22 @@ def folders(folder: Path) -> list[Path]:
 
 
 def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> Iterator[RawRow | Skipped]:
-    """The rows of one .jsonl, .json or .parquet file; ``places`` are where its images lie, else its own folder.
+    """The rows of one .jsonl, .json, .parquet, .csv or .tsv file; ``places`` are where its images lie, else its own folder.
 
-    A line of a .jsonl file that is not a JSON object is skipped. Raises SourceError for a .json or .parquet file that
-    cannot be read at all.
+    A line of a .jsonl file that is not a JSON object is skipped. Raises SourceError for a file of another kind that cannot
+    be read at all.
     """
     name = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
     found = tuple(places) or tuple(dict.fromkeys((file.parent, root)))
-    if file.name.endswith(".parquet"):
+    kind = file.suffix.lower()
+    if kind == ".parquet":
         pairs: Iterable[tuple[int, Any]] = _parquet(file, name)
-    elif file.name.endswith(".jsonl"):
+    elif kind == ".jsonl":
         pairs = json_lines(file)
+    elif kind in (".csv", ".tsv"):
+        from benchmarks.delimited import delimited_rows
+
+        pairs = delimited_rows(file)
     else:
         pairs = _json(file, name)
     for number, fields in pairs:
@@ -84,7 +94,7 @@ def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> It
         if isinstance(fields, dict):
             yield RawRow(where, fields, found)
         else:
-            yield Skipped(source, where, NOT_JSON)
+            yield Skipped(source, where, str(fields) if isinstance(fields, RowProblem) else NOT_JSON)
 
 
 def text(fields: Fields, *names: str) -> str:
@@ -110,7 +120,7 @@ def image_loader(row: RawRow, *names: str) -> Loader:
         if isinstance(value, bytes) and value:
             return partial(bytes, value)
         if isinstance(value, str) and value.strip():
-            return _file_loader(value.strip(), row.folders)
+            return (_any_loader if row.anywhere else _file_loader)(value.strip(), row.folders)
     raise RowProblem(NO_IMAGE)
 
 
@@ -127,6 +137,20 @@ def _file_loader(path: str, places: Iterable[Path]) -> Loader:
                 return partial(read_image, file)
         except (OSError, RuntimeError):  # too long a name, or links that lead in a circle
             continue
+    raise RowProblem(f"the image {MISSING}")
+
+
+def _any_loader(path: str, places: Iterable[Path]) -> Loader:
+    if "://" in path:
+        raise RowProblem(ADDRESS)
+    for spelled in dict.fromkeys((path, path.replace("\\", "/"))):  # as Windows writes them
+        for place in places:
+            try:
+                file = place / Path(spelled).expanduser()
+                if file.is_file():
+                    return partial(read_image, file)
+            except (OSError, RuntimeError, ValueError):  # too long, no such home, NUL
+                continue
     raise RowProblem(f"the image {MISSING}")
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.base import Generation, Media, Request
+from benchmarks.base import Generation, Media, Modality, Request
+from benchmarks.errors import ModelError
 from mlx_backends.canary import Proof
+from mlx_backends.probe import Probe
 
 MediaPath = Callable[[Media], Path]
 """Where a medium's file lies; handed to a backend so that a request need not carry its media."""
@@ -38,6 +40,8 @@ class EngineInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     weights_bytes: int | None = None
     """The size of the model's weight files."""
+    takes: tuple[Modality, ...] = ("image",)
+    """The media it is shown as they are; a run does not ask it about others."""
 
 
 class Backend(ABC):
@@ -83,6 +87,13 @@ class Backend(ABC):
         where ``stop`` said so meanwhile. Nothing may be in flight.
         """
         return None
+
+    def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
+        """What the engine makes of ``request``, led through the ``forced`` tokens of an answer; ``keep`` the pixel values too.
+
+        Nothing may be in flight. Raises ModelError where the engine shows nothing of that.
+        """
+        raise ModelError(f"{self.info.engine} does not show what it makes of a prompt; compare models of this machine.")
 
     def close(self) -> None:  # noqa: B027 - most backends have nothing to free
         """Free what the backend holds; it answers nothing afterwards."""

@@ -34,6 +34,9 @@ FILLED = 1.25
 """Ends that are read together are filled up to no more than so many times their tokens: what is filled up is computed too."""
 
 _FEATURES, _MASK = "deepstack_visual_embeds", "visual_pos_masks"
+_LAYERS_NDIM = 3
+"""Of deepstack features in one array: layers, places, width."""
+
 _KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", _FEATURES, _MASK})
 
 
@@ -184,9 +187,11 @@ class Rows:
         if self._tower is None:
             found = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
         else:
-            with self._tower.showing(inputs.images):
+            with self._tower.showing(inputs.images, inputs.videos, tensors.get("video_grid_thw")):
                 found = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
         row.embedded = {name: value for name, value in found.to_dict().items() if value is not None}
+        if getattr(row.embedded.get(_FEATURES), "ndim", 0) > _LAYERS_NDIM:
+            raise ModelError("its image features come in a layout that is not known to be the same in a batch")
         if unknown := sorted(row.embedded.keys() - _KNOWN):
             raise ModelError(
                 f"its prompts come with {', '.join(unknown)}, which is not known to be the same in a batch"

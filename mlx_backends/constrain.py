@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
-from benchmarks.base import Choice, Form
+from benchmarks.base import Choice, Form, Likelihood
 from benchmarks.errors import ModelError
 from mlx_backends.loading import contained
 
@@ -23,7 +23,7 @@ class Constrainer:
         self._ends = sorted(ends)
         self._known: Any = None
 
-    def processors(self, form: Form | None) -> list[Constraint]:
+    def processors(self, form: Form | Likelihood | None) -> list[Constraint]:
         """The logits processors for one request: a fresh one if it has a form, and where the tokenizer allows it.
 
         llguidance reads fast tokenizers only; an answer of another one is left free. Raises ModelError for a form that
@@ -31,6 +31,8 @@ class Constrainer:
         """
         if form is None or not hasattr(self._tokenizer, "backend_tokenizer"):
             return []
+        if isinstance(form, Likelihood):
+            raise ModelError("this engine does not tell how likely it finds an option; leave --score out.")
         from llguidance import LLMatcher
 
         ends = [token for token in self._ends if token < len(self._tokenizer)]  # a configuration may name any number
@@ -63,11 +65,16 @@ class Constraint:
     def __call__(self, tokens: Any, logits: Any) -> Any:
         import mlx.core as mx
 
+        allowed = self.allowed(lambda: tokens.flatten()[-1].item(), logits.shape[-1])
+        return mx.where(mx.array(allowed), logits, mx.array(-float("inf"), logits.dtype))
+
+    def allowed(self, last: Callable[[], int], width: int) -> Any:
+        """Which of ``width`` logits may be chosen next, as an array of bool; ``last`` tells the token that was chosen before."""
         # Engines compute one token ahead, so that they also come here after the last one.
         if self._begun and not self._matcher.is_stopped():
-            self._matcher.consume_token(tokens.flatten()[-1].item())
+            self._matcher.consume_token(last())
         self._begun = True
-        return mx.where(mx.array(self._allowed(logits.shape[-1])), logits, mx.array(-float("inf"), logits.dtype))
+        return self._allowed(width)
 
     def _allowed(self, width: int) -> Any:
         """Which of ``width`` logits may be chosen. A model has more logits than its tokenizer has tokens, or fewer."""

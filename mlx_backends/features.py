@@ -27,6 +27,8 @@ class Tower:
         self._encoder: Any = getattr(model, self._name) if self._name else None
         self._kept: Kept[Any] = Kept(kept_bytes)
         self._images: tuple[str, ...] = ()
+        self._videos: tuple[str, ...] = ()
+        self._times: Any = None
 
     @property
     def encoded(self) -> int:
@@ -37,12 +39,15 @@ class Tower:
         return getattr(self._encoder, name)
 
     @contextmanager
-    def showing(self, images: Sequence[str]) -> Iterator[None]:
-        """Within this block the model's encoder is this one, and it is shown the images with these digests, in order."""
-        if self._name is None or not images:
+    def showing(self, images: Sequence[str], videos: Sequence[str] = (), times: Any = None) -> Iterator[None]:
+        """Within this block the model's encoder is this one, and it is shown the images and videos with these digests, in order.
+
+        ``times`` is the videos' grid, by which the encoder's call for them is known.
+        """
+        if self._name is None or not (images or videos):
             yield
             return
-        self._images = tuple(images)
+        self._images, self._videos, self._times = tuple(images), tuple(videos), times
         setattr(self._model, self._name, self)
         try:
             yield
@@ -50,7 +55,7 @@ class Tower:
             setattr(self._model, self._name, self._encoder)
 
     def __call__(self, pixels: Any, *arguments: Any, **named: Any) -> Any:
-        images = self._images
+        images = self._videos if self._times is not None and arguments and arguments[0] is self._times else self._images
         if len(images) == 1 or not _by_grid(pixels, arguments):
             return self._once(images, pixels, *arguments, **named)
         grid, *rest = arguments

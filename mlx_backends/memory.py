@@ -16,7 +16,9 @@ GIB = 2**30
 READ_AT_ONCE = 512
 """Tokens of each prompt that are read in one go."""
 
+_MACS = (8, 16, 18, 24, 32, 36, 48, 64, 96, 128, 192, 256, 512)
 _WORKING_SET = "max_recommended_working_set_size"
+_GPU_MEMORY = "total_memory"  # of MLX's CUDA build
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ def need(weights_bytes: int) -> int:
 def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> Fit:
     """Whether a model whose weight files are ``weights_bytes`` long can run here.
 
-    With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly. Without it, on
-    a Mac it is estimated from the machine's memory (Metal recommends two thirds of it up to 36 GiB, three quarters
+    With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly, or an NVIDIA GPU's.
+    Without it, on a Mac it is estimated from the machine's memory (Metal recommends two thirds of it up to 36 GiB, three quarters
     above); elsewhere it is the machine's memory less 2 GiB or an eighth of it, whichever is more.
     """
     have, source = _have(device or {})
@@ -55,6 +57,11 @@ def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> Fit:
         f"and {verb} in the {have / GIB:.1f} GiB of {source}"
     )
     return Fit(wanted, have, source, ok, sentence)
+
+
+def smallest_mac(weights_bytes: int) -> int | None:
+    """The memory, in GB as Apple counts, of the smallest Mac that such a model fits on; None where there is none."""
+    return next((each for each in _MACS if need(weights_bytes) <= _metal(each * GIB)), None)
 
 
 def width(
@@ -110,11 +117,17 @@ def _have(device: Mapping[str, Any]) -> tuple[int, str]:
     exact = working_set(device)
     if exact is not None:
         return exact, "Metal's recommended working set"
+    if isinstance(total := device.get(_GPU_MEMORY), int) and total > 0:
+        return total, "the GPU's memory"
     total = _total()
     if sys.platform == "darwin":
-        share = total * 2 // 3 if total <= 36 * GIB else total * 3 // 4
-        return share, f"Metal's working set, estimated from {total / GIB:.0f} GiB of memory"
+        return _metal(total), f"Metal's working set, estimated from {total / GIB:.0f} GiB of memory"
     return max(0, total - max(2 * GIB, total // 8)), f"memory to use, of {total / GIB:.0f} GiB"
+
+
+def _metal(total: int) -> int:
+    """What Metal recommends as working set on a Mac with so many bytes of memory."""
+    return total * 2 // 3 if total <= 36 * GIB else total * 3 // 4
 
 
 def _total() -> int:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.base import Modality
 from benchmarks.errors import ModelError
+from mlx_backends.modalities import takes
 from mlx_backends.weights import stored_type, weight_files
 
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json")
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
-_VISION_KEY = re.compile(r"vision|visual|image|img")
+_EVERY_LIBRARY_FETCHES = ["model*.safetensors", "*.json", "tokenizer.model", "*.tiktoken", "*.jinja"]
+"""What a snapshot has whichever library fetched it: without saying so, one that lacks its README counts as incomplete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class ModelInfo:
     """A model's folder at a glance; ``weights_bytes`` is the size of its weight files.
 
     ``quantisation`` is "4-bit g64", "mixed 4/6-bit g64", "bf16" ... ``problem`` says why the model cannot be run,
-    in a sentence, and is None where it can. ``engine`` is "mlx-vlm", or "mlx-lm" for a text-only model.
+    in a sentence, and is None where it can. ``engine`` is "mlx-vlm", or "mlx-lm" for a text-only model; ``takes`` are the
+    media it is shown as they are.
     """
 
     name: str
@@ -33,6 +36,7 @@ class ModelInfo:
     architecture: str | None
     problem: str | None = None
     engine: str = "mlx-vlm"
+    takes: tuple[Modality, ...] = ()
 
 
 def hub_cache() -> Path:
@@ -60,10 +64,14 @@ def _snapshot(model: str) -> Path:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(model, cache_dir=hub_cache(), local_files_only=True))
+        return Path(
+            snapshot_download(
+                model, cache_dir=hub_cache(), local_files_only=True, allow_patterns=_EVERY_LIBRARY_FETCHES
+            )
+        )
     except LocalEntryNotFoundError as error:
         raise ModelError(
-            f"there is no folder {model!r}, nor does the Hugging Face cache hold it; `hf download {model}` fetches it."
+            f"there is no folder {model!r}, nor does the Hugging Face cache hold it; `rashomon models get {model}` fetches it."
         ) from error
 
 
@@ -104,12 +112,12 @@ def inspect(path: Path) -> ModelInfo:
     """What the model in folder ``path`` is. Raises ModelError where the folder cannot be run, saying why."""
     config = read_config(path)
     files = weight_files(path)
-    sees = any(_VISION_KEY.search(key) for key in config)
+    taken = takes(config)
     if not any(file.is_file() for pattern in _TOKENIZERS for file in path.glob(pattern)):
         raise ModelError(
             f"{path} holds no tokenizer, and one made up in its place would be wrong; fetch the whole model."
         )
-    if sees and not any((path / name).is_file() for name in _PROCESSORS):
+    if taken and not any((path / name).is_file() for name in _PROCESSORS):
         raise ModelError(
             f"{path} does not say how images are prepared ({' or '.join(_PROCESSORS)}), and a default would change "
             "its answers; fetch the whole model."
@@ -120,7 +128,8 @@ def inspect(path: Path) -> ModelInfo:
         weights_bytes=sum(file.stat().st_size for file in files),
         quantisation=_quantisation(config, files),
         architecture=_architecture(config),
-        engine="mlx-vlm" if sees else "mlx-lm",
+        engine="mlx-vlm" if taken else "mlx-lm",
+        takes=taken,
     )
 
 

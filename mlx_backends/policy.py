@@ -10,7 +10,9 @@ from itertools import chain, count
 
 from benchmarks.base import SHOWN_TEXT, Generation, Request, did_you_mean
 from benchmarks.errors import SpecError
-from mlx_backends.base import Backend, EngineInfo
+from mlx_backends.base import Backend, EngineInfo, MediaPath
+from mlx_backends.modalities import ALL
+from mlx_backends.terms import Terms
 
 PREFIX = "policy:"
 ABSTAIN = "The sources disagree, so the answer cannot be determined."
@@ -39,6 +41,16 @@ def means_nothing(model: str, references: Iterable[Mapping[str, Sequence[str]]])
     return bool(needed) and not any(each.get(source) for each in references for source in needed)
 
 
+def describe(model: str) -> EngineInfo:
+    """What answers as ``model``. Raises SpecError for an unknown name."""
+    return Policy(model).info
+
+
+def load(model: str, media: MediaPath, terms: Terms) -> Backend:
+    """The policy called ``model``, which looks at no medium. Raises SpecError for an unknown name."""
+    return Policy(model)
+
+
 class Policy(Backend):
     """Answers from a request's ``references`` alone, in text that a judge labels as the policy means it.
 
@@ -56,7 +68,7 @@ class Policy(Backend):
         name = model.removeprefix(PREFIX)
         if name not in _SPEAKS_OF:
             raise SpecError(f"there is no policy {model!r}; {did_you_mean(PREFIX + name, policy_names())}")
-        self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False)
+        self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False, takes=ALL)
         self._name = name
         self._waiting: deque[Request] = deque()
 

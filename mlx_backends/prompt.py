@@ -1,19 +1,22 @@
-"""How a request's messages become the text a model reads, with every image in its place.
+"""How a request's messages become the text a model reads, with every image, sound and video in its place.
 
 The chat template never sees the texts. It is given a word of our own for each, what it makes of the words is checked,
-and only then are they replaced. So no template rewrites a text or is steered by it, and whether the images stand
+and only then are they replaced. So no template rewrites a text or is steered by it, and whether the media stand
 where the parts say does not depend on what the texts happen to be.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from benchmarks.base import Media, Message, Text
+from benchmarks.base import Media, Message, Modality, Text
 from benchmarks.errors import ModelError
+from mlx_backends.templates import prompt_utils
 
 Piece = str | Media
 Turn = tuple[str, tuple[Piece, ...]]
@@ -26,7 +29,12 @@ _CONTROL_SHAPE = re.compile(r"<\|.+\|>", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(r"Rashomon(\d{6})Text")
 _SPLIT = "\0"
-_PROBE = Media("0" * 64, ".png")
+_FRAME = "\1"
+_TIME = re.compile(r"(?:<?(?:\d+[.:])*\d+(?:seconds|s)?>?)?")
+"""What a processor writes between the frames of a video, its white space and control tokens aside."""
+_SHOWN: tuple[Modality, ...] = ("image", "audio", "video")
+
+Markers = Mapping[Modality, re.Pattern[str]]
 
 
 class PromptError(ModelError):
@@ -35,15 +43,23 @@ class PromptError(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The text for the model, its images in order, and the text before, between and after their markers."""
+    """The text for the model, its media in order, and the text before, between and after their markers."""
 
     text: str
-    images: tuple[Media, ...]
+    media: tuple[Media, ...]
     segments: tuple[str, ...]
+
+    @property
+    def images(self) -> tuple[Media, ...]:
+        return self.of("image")
+
+    def of(self, modality: Modality) -> tuple[Media, ...]:
+        """Its media of one modality, in order."""
+        return tuple(each for each in self.media if each.modality == modality)
 
 
 class Prompter:
-    """Makes the prompts of one model, from mlx-vlm's processor and configuration for it."""
+    """Makes the prompts of one model, from its processor and configuration: mlx-vlm's, or those of transformers."""
 
     def __init__(self, processor: Any, config: Any) -> None:
         self._processor = processor
@@ -54,9 +70,13 @@ class Prompter:
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._control_ids = {self._vocabulary[token] for token in control if token in self._vocabulary}
         self._control_ids.discard(self._tokenizer.unk_token_id)  # any text may hold a character that is unknown
-        named = (getattr(owner, "image_token", None) for owner in (processor, self._tokenizer))
-        self._placeholders = [*(token for token in named if isinstance(token, str) and token), "<image>"]
-        self._forms = [(form, self._marker(form)) for form in (self._declared, *self._plain_forms())]
+        self._placeholders = {modality: self._named(f"{modality}_token") for modality in _SHOWN}
+        self._placeholders["image"].append("<image>")
+        self._forms = [(form, self._markers(form)) for form in (self._declared, *self._plain_forms())]
+
+    def _named(self, name: str) -> list[str]:
+        named = (getattr(owner, name, None) for owner in (self._processor, self._tokenizer))
+        return [token for token in named if isinstance(token, str) and token]
 
     def neutralised(self, text: str) -> str:
         """``text`` with a space after the first character of whatever this model would read as a control token.
@@ -69,43 +89,48 @@ class Prompter:
         return text
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:
-        """The prompt for ``messages``: the first way of putting them that keeps every text and image in its place.
+        """The prompt for ``messages``: the first way of putting them that keeps every text and medium in its place.
 
         Those are, in this order, the message format mlx-vlm declares for the model, content lists, and the model's
-        image placeholder written into the text. Raises PromptError where none does.
+        placeholders written into the text. Raises PromptError where none does.
         """
         texts: list[str] = []
         turns = [(message.role, tuple(self._pieces(message, texts))) for message in messages]
-        images = tuple(piece for _, pieces in turns for piece in pieces if isinstance(piece, Media))
-        self._check_count(images)
-        reason = "no image can be put into its prompt"
-        for form, marker in self._forms:
-            if images and marker is None:
+        media = tuple(piece for _, pieces in turns for piece in pieces if isinstance(piece, Media))
+        shown = {each.modality for each in media}
+        self._check_count(media)
+        reason = f"no {' or '.join(sorted(shown))} can be put into its prompt"
+        for form, markers in self._forms:
+            if not shown <= markers.keys():
                 continue
             try:
                 rendered = form(turns)
             except Exception as error:  # templates raise what they like
                 reason = f"its chat template refuses the messages ({' '.join(str(error).split())[:120]})"
                 continue
-            if _in_order(rendered, turns, marker):
-                return self._filled(rendered, marker, texts, images)
-            reason = "its chat template does not keep the texts and images in their order"
+            if _in_order(rendered, turns, markers):
+                return self._filled(rendered, {each: markers[each] for each in shown}, texts, media)
+            reason = f"its chat template does not keep the texts and {_media(shown)} in their order"
         raise PromptError(f"this model cannot be asked that: {reason}.")
 
     def check_inputs(self, prompt: Prompt, inputs: Mapping[str, Any]) -> None:
-        """Raises PromptError unless ``inputs``, as prepared for the model, are the prompt with its images expanded.
+        """Raises PromptError unless ``inputs``, as prepared for the model, are the prompt with its media expanded.
 
-        That is, its segments stand whole and in order, with an image's tokens between every two and nowhere else.
+        That is, its segments stand whole and in order, with a medium's tokens between every two and nowhere else. A video's
+        tokens may have the times of its frames among them.
         """
         known = range(len(self._tokenizer))
-        image_tokens = self.image_tokens(inputs)
+        media_tokens, frames = self.media_tokens(inputs), self.tokens_of("video")
         runs: list[list[int]] = [[]]
+        marks = []
         for token in inputs["input_ids"].flatten().tolist():
-            if token in image_tokens or token not in known:
+            if token in media_tokens or token not in known:
+                marks.append(_FRAME if token in frames else _SPLIT)
                 runs.append([])
             else:
                 runs[-1].append(token)
-        read = _SPLIT.join(self._read(run) if run else "" for run in runs)  # an image is hundreds of empty ones
+        texts = [self._read(run) if run else "" for run in runs]  # an image is hundreds of empty ones
+        read = self._without_times("".join(chain.from_iterable(zip(texts, [*marks, ""], strict=True))))
         segments = [self._read(self._ids(segment)) for segment in prompt.segments]
         at = 0
         for number, segment in enumerate(segments):
@@ -117,11 +142,27 @@ class Prompter:
         if _SPLIT in read[at:] or not read.endswith(segments[-1]):
             raise PromptError("the processor added to the end of the prompt, or put an image where none was asked for.")
 
-    def image_tokens(self, inputs: Mapping[str, Any]) -> set[int]:
-        """The tokens that stand for images in ``inputs``, as prepared for the model."""
-        named = {getattr(self._config, name, None) for name in ("image_token_id", "image_token_index")}
-        named |= {inputs.get("image_token_index"), *map(self._vocabulary.get, self._placeholders)}
+    def media_tokens(self, inputs: Mapping[str, Any]) -> set[int]:
+        """The tokens that stand for media in ``inputs``, as prepared for the model."""
+        named = set().union(*map(self.tokens_of, _SHOWN))
+        return named | (self._control_ids & {inputs.get("image_token_index")})
+
+    def tokens_of(self, modality: Modality) -> set[int]:
+        """The tokens that stand for media of one modality."""
+        named = {getattr(self._config, f"{modality}_token_{word}", None) for word in ("id", "index")}
+        named |= set(map(self._vocabulary.get, self._placeholders[modality]))
         return self._control_ids & named  # a default may name any token
+
+    def _without_times(self, read: str) -> str:
+        """``read`` with the tokens of each video as one, and what a processor writes between its frames left out."""
+        pieces = re.split(f"({_FRAME}+)", read)
+        kept = [pieces[0]]
+        for number in range(1, len(pieces), 2):
+            text = pieces[number + 1]
+            last = number + 2 >= len(pieces)
+            inside = not last and _SPLIT not in text and _TIME.fullmatch(self._control.sub("", text))
+            kept.append("" if inside else _SPLIT + text)
+        return "".join(kept)
 
     # --- messages ---------------------------------------------------------------------------------
 
@@ -143,22 +184,21 @@ class Prompter:
             if part is not None:
                 yield part
 
-    def _check_count(self, images: Sequence[Media]) -> None:
-        from mlx_vlm.prompt_utils import SINGLE_IMAGE_ONLY_MODELS
+    def _check_count(self, media: Sequence[Media]) -> None:
+        count = Counter(each.modality for each in media)
+        if other := next((modality for modality in count if modality not in _SHOWN), None):
+            raise PromptError(f"no model is shown a medium of type {other} as it is, and the request holds one.")
+        if count["image"] > 1 and self._config.model_type in prompt_utils().SINGLE_IMAGE_ONLY_MODELS:
+            raise PromptError(f"this model takes one image a prompt, and the request holds {count['image']}.")
+        if count["audio"] > 1 and not getattr(self._processor, "supports_multiple_audio", False):
+            raise PromptError(f"this model takes one sound a prompt, and the request holds {count['audio']}.")
 
-        other = next((image.modality for image in images if image.modality != "image"), None)
-        if other is not None:
-            raise PromptError(f"this backend shows images only, and the request holds a medium of type {other}.")
-        if len(images) > 1 and self._config.model_type in SINGLE_IMAGE_ONLY_MODELS:
-            raise PromptError(f"this model takes one image a prompt, and the request holds {len(images)}.")
-
-    def _filled(
-        self, rendered: str, marker: re.Pattern[str] | None, texts: Sequence[str], images: tuple[Media, ...]
-    ) -> Prompt:
+    def _filled(self, rendered: str, markers: Markers, texts: Sequence[str], media: tuple[Media, ...]) -> Prompt:
         def fill(piece: str) -> str:
             return _WORD.sub(lambda word: texts[int(word[1])], piece)
 
-        prompt = Prompt(fill(rendered), images, tuple(map(fill, marker.split(rendered) if marker else [rendered])))
+        marker = re.compile("|".join(each.pattern for each in markers.values()))
+        prompt = Prompt(fill(rendered), media, tuple(map(fill, marker.split(rendered) if markers else [rendered])))
         if self._controls(prompt.text) != self._controls(rendered):
             raise PromptError("a text holds a control token of this model that could not be neutralised.")
         return prompt
@@ -166,36 +206,43 @@ class Prompter:
     # --- ways of putting messages -------------------------------------------------------------------
 
     def _declared(self, turns: Sequence[Turn]) -> str:
-        from mlx_vlm.prompt_utils import apply_chat_template
-
-        messages = [{"role": role, "content": _list(p) if _has_image(p) else "".join(map(str, p))} for role, p in turns]
-        count = sum(isinstance(piece, Media) for _, pieces in turns for piece in pieces)
-        return _text(apply_chat_template(self._processor, self._config, messages, num_images=count))
+        messages = [{"role": role, "content": _list(p) if _has_media(p) else "".join(map(str, p))} for role, p in turns]
+        count = Counter(piece.modality for _, pieces in turns for piece in pieces if isinstance(piece, Media))
+        counts = {"num_images": count["image"], "num_audios": count["audio"]}
+        return _text(prompt_utils().apply_chat_template(self._processor, self._config, messages, **counts))
 
     def _plain_forms(self) -> Iterator[Callable[[Sequence[Turn]], str]]:
         def inline(pieces: Sequence[Piece]) -> str:
-            return "".join(piece if isinstance(piece, str) else self._placeholders[0] for piece in pieces)
+            return "".join(p if isinstance(p, str) else self._placeholders[p.modality][0] for p in pieces)
 
         def rendering(content: Callable[[Sequence[Piece]], Content]) -> Callable[[Sequence[Turn]], str]:
             return lambda turns: self._rendered([{"role": role, "content": content(pieces)} for role, pieces in turns])
 
         yield rendering(_list)
-        yield rendering(lambda pieces: _list(pieces) if _has_image(pieces) else inline(pieces))
+        yield rendering(lambda pieces: _list(pieces) if _has_media(pieces) else inline(pieces))
         yield rendering(inline)
         yield rendering(lambda pieces: _list([inline(pieces)]))
 
     def _rendered(self, messages: list[dict[str, Any]]) -> str:
-        from mlx_vlm.prompt_utils import get_chat_template
+        return _text(prompt_utils().get_chat_template(self._processor, messages, add_generation_prompt=True))
 
-        return _text(get_chat_template(self._processor, messages, add_generation_prompt=True))
+    def _markers(self, form: Callable[[Sequence[Turn]], str]) -> Markers:
+        """What ``form`` puts for a medium, by modality: those that it puts in a way of their own."""
+        found = {modality: marker for modality in _SHOWN if (marker := self._marker(form, modality)) is not None}
+        patterns = Counter(marker.pattern for marker in found.values())
+        return {
+            modality: marker
+            for modality, marker in found.items()
+            if modality == "image" or patterns[marker.pattern] == 1
+        }
 
-    def _marker(self, form: Callable[[Sequence[Turn]], str]) -> re.Pattern[str] | None:
-        """What ``form`` puts before a text for an image, numbers aside; None where it puts nothing there."""
+    def _marker(self, form: Callable[[Sequence[Turn]], str], modality: Modality) -> re.Pattern[str] | None:
+        """What ``form`` puts before a text for a medium, numbers aside; None where it puts nothing there."""
         word = "Rashomon000000Text"
         try:
-            shown, found, _ = form([("user", (_PROBE, word))]).partition(word)
+            shown, found, _ = form([("user", (Media("0" * 64, "", modality), word))]).partition(word)
             alone, known, _ = form([("user", (word,))]).partition(word)
-        except Exception:  # a form that cannot put an image may still put texts
+        except Exception:  # a form that cannot put a medium may still put texts
             return None
         marker = shown.removeprefix(alone).strip()
         if not found or not known or not self._control.search(marker):
@@ -211,9 +258,9 @@ class Prompter:
         return [token for token in self._ids(text) if token in self._control_ids]
 
     def _read(self, tokens: Sequence[int]) -> str:
-        """Tokens as text without white space, which processors add and take away around images."""
+        """Tokens as text without white space, which processors add and take away around media."""
         text = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        return "".join(text.split()).replace(_SPLIT, "")
+        return "".join(text.split()).replace(_SPLIT, "").replace(_FRAME, "")
 
 
 def _control_tokens(processor: Any, tokenizer: Any) -> set[str]:
@@ -226,13 +273,20 @@ def _control_tokens(processor: Any, tokenizer: Any) -> set[str]:
     return {token for token in found if len(token) > 1 and not token.isspace()}
 
 
-def _has_image(pieces: Sequence[Piece]) -> bool:
+def _has_media(pieces: Sequence[Piece]) -> bool:
     return any(isinstance(piece, Media) for piece in pieces)
 
 
 def _list(pieces: Sequence[Piece]) -> list[dict[str, str]]:
     """A content list; templates read a text under either key."""
-    return [{"type": "text", "text": p, "content": p} if isinstance(p, str) else {"type": "image"} for p in pieces]
+    return [{"type": "text", "text": p, "content": p} if isinstance(p, str) else {"type": p.modality} for p in pieces]
+
+
+def _media(shown: Iterable[Modality]) -> str:
+    return (
+        " and ".join({"image": "images", "audio": "sounds", "video": "videos"}[each] for each in sorted(shown))
+        or "images"
+    )
 
 
 def _text(rendered: object) -> str:
@@ -241,12 +295,13 @@ def _text(rendered: object) -> str:
     return rendered
 
 
-def _in_order(rendered: str, turns: Sequence[Turn], marker: re.Pattern[str] | None) -> bool:
-    """Whether words and image markers stand in ``rendered`` each once and in the order of ``turns``."""
+def _in_order(rendered: str, turns: Sequence[Turn], markers: Markers) -> bool:
+    """Whether words and media's markers stand in ``rendered`` each once and in the order of ``turns``."""
     pieces = [piece for _, turn in turns for piece in turn]
-    marks = ["" if isinstance(piece, Media) else piece.strip() or None for piece in pieces]
+    marks = [piece.modality if isinstance(piece, Media) else piece.strip() or None for piece in pieces]
     expected = [mark for mark in marks if mark is not None]
-    either = re.compile(f"{_WORD.pattern}|{marker.pattern}" if marker else _WORD.pattern)
-    found = [found[0] if _WORD.fullmatch(found[0]) else "" for found in either.finditer(rendered)]
+    named = [f"(?P<{modality}>{marker.pattern})" for modality, marker in markers.items()]
+    either = re.compile("|".join([r"(?P<word>Rashomon\d{6}Text)", *named]))
+    found = [mark[0] if mark.lastgroup == "word" else mark.lastgroup for mark in either.finditer(rendered)]
     listed = "'type':" in rendered or '"type":' in rendered  # a content list printed as it is
     return found == expected and not listed

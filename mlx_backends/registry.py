@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Protocol, cast
 
+from benchmarks.base import Modality
 from benchmarks.errors import ModelError
-from mlx_backends import remote
+from mlx_backends import cuda
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.memory import fits
+from mlx_backends.modalities import ALL, IMAGES
 from mlx_backends.models import ModelInfo, inspect, resolve, revision
-from mlx_backends.policy import PREFIX, Policy
+from mlx_backends.remote.names import ENGINES as REMOTE
 from mlx_backends.terms import Terms
 from mlx_backends.weights import weights_digest
+
+_ENGINES: Mapping[str, str] = {
+    "policy": "mlx_backends.policy",
+    **dict.fromkeys(REMOTE, "mlx_backends.remote"),
+}
+"""What the name of an engine's models begins with, before a colon, and its :class:`Engine`, imported when it is asked."""
 
 IMPORTED = "imported:"
 """What the name of a model begins with whose answers were produced elsewhere."""
@@ -21,20 +32,46 @@ IMPORTED = "imported:"
 _LIBRARIES = ("mlx", "transformers")  # and the engine itself
 
 
+class Engine(Protocol):
+    """What the module of an engine has that is called by a name of its own."""
+
+    def describe(self, model: str) -> EngineInfo:
+        """What would answer as ``model``, loading nothing. Raises SpecError, ModelError."""
+
+    def load(self, model: str, media: MediaPath, terms: Terms) -> Backend:
+        """The backend that answers as ``model``; ``media`` finds a medium's file. Raises as :meth:`describe`."""
+
+
+def engine_of(model: str) -> Engine | None:
+    """The engine that ``model`` names by what stands before its colon; None for a folder or a Hub id."""
+    name, colon, _ = model.partition(":")
+    return cast(Engine, import_module(_ENGINES[name])) if colon and name in _ENGINES else None
+
+
 def describe(model: str) -> EngineInfo:
     """What would answer as ``model``, without loading it or importing MLX.
 
-    ``model`` is ``policy:NAME``, a remote one (``openai:MODEL`` ..., see :mod:`mlx_backends.remote`), a local folder, or
-    a Hub id that is in the Hugging Face cache. Raises SpecError for an unknown policy or a remote name that says too
-    little, and ModelError for a model that is not there or cannot be run.
+    ``model`` is ``policy:NAME``, a remote one (``openai:MODEL`` ..., see :mod:`mlx_backends.remote`), a local folder, a Hub
+    id that is in the Hugging Face cache, or either of these in PyTorch (``cuda:ID``, see :mod:`mlx_backends.cuda`). Raises
+    SpecError for an unknown policy or a remote name that says too little, and ModelError for a model that is not there or
+    cannot be run.
     """
-    if model.startswith(PREFIX):
-        return Policy(model).info
-    if remote.is_remote(model):
-        return remote.describe(model)
+    if engine := engine_of(model):
+        return engine.describe(model)
     if model.startswith(IMPORTED):
-        return EngineInfo("imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False)
+        return EngineInfo("imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False, takes=ALL)
+    if model.startswith(cuda.PREFIX):
+        return cuda.describe(model)
     return _describe(inspect(resolve(model)))
+
+
+def takes_of(model: str) -> tuple[Modality, ...]:
+    """The media that ``model`` is shown as they are, without a look at its weights. Otherwise as :func:`describe`."""
+    if model.startswith(cuda.PREFIX):
+        return IMAGES
+    if model.startswith(IMPORTED) or engine_of(model):
+        return describe(model).takes
+    return inspect(resolve(model)).takes
 
 
 def load_backend(
@@ -46,12 +83,12 @@ def load_backend(
     ``terms`` are for remote engines, which raise KeyMissingError without their key. Raises ModelError where the model
     cannot be loaded, and before loading where it does not fit in this machine's memory, unless ``force``.
     """
-    if model.startswith(PREFIX):
-        return Policy(model)
-    if remote.is_remote(model):
-        return remote.load(model, media, terms or Terms())
+    if engine := engine_of(model):
+        return engine.load(model, media, terms or Terms())
     if model.startswith(IMPORTED):
         raise ModelError(f"the answers of {model} were produced elsewhere; import those that are missing as well.")
+    if model.startswith(cuda.PREFIX):
+        return cuda.load(model, media, force=force, width=under_way)
     found = inspect(resolve(model))
     from mlx_backends.limits import Limits
     from mlx_backends.lm import LM
@@ -88,6 +125,7 @@ def _describe(found: ModelInfo) -> EngineInfo:
         device=_device(),
         versions={name: _version(name) for name in sorted({*_LIBRARIES, found.engine})},
         weights_bytes=found.weights_bytes,
+        takes=found.takes,
     )
 
 

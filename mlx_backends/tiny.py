@@ -10,10 +10,11 @@ import copy
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.errors import ModelError
@@ -97,8 +98,17 @@ def _whole(folder: Path) -> Iterator[Path]:
         yield Path(scratch)
 
 
-def _tokenizer(folder: Path, texts: Iterable[str]) -> dict[str, int]:
-    """Train a byte-level BPE tokenizer; the ids of all its tokens, whose number is a multiple of 64."""
+def _tokenizer(
+    folder: Path,
+    texts: Iterable[str],
+    special: Sequence[str] = _SPECIAL,
+    template: str = _TEMPLATE,
+    named: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, int]:
+    """Train a byte-level BPE tokenizer; the ids of all its tokens, whose number is a multiple of 64.
+
+    ``named`` are the special tokens that its processor asks it for by a name.
+    """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -107,7 +117,7 @@ def _tokenizer(folder: Path, texts: Iterable[str]) -> dict[str, int]:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=_TEXT_TOKENS, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in _SPECIAL])
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     fill = range(-tokenizer.get_vocab_size() % 64)  # an id without a token could not be decoded
     tokenizer.add_tokens([AddedToken(f"<extra_{number}>", normalized=False) for number in fill])
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -117,7 +127,8 @@ def _tokenizer(folder: Path, texts: Iterable[str]) -> dict[str, int]:
             "tokenizer_class": "Qwen2Tokenizer",
             "eos_token": "<|im_end|>",
             "pad_token": "<|endoftext|>",
-            "chat_template": _TEMPLATE,
+            "chat_template": template,
+            **({"extra_special_tokens": dict(named)} if named else {}),
         },
     )
     vocabulary: dict[str, int] = tokenizer.get_vocab()
@@ -183,7 +194,7 @@ def _config(vocabulary: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _processor(folder: Path) -> None:
+def _processor(folder: Path, kind: str = "Qwen3VLProcessor", more: Mapping[str, Any] = MappingProxyType({})) -> None:
     common = {
         "size": {"shortest_edge": 1024, "longest_edge": 65536},  # pixels of the whole image
         "patch_size": 16,
@@ -191,7 +202,8 @@ def _processor(folder: Path) -> None:
         "merge_size": 2,
         "image_mean": [0.5] * 3,
         "image_std": [0.5] * 3,
-        "processor_class": "Qwen3VLProcessor",
+        "processor_class": kind,
+        **more,
     }
     _json(folder / "preprocessor_config.json", {**common, "image_processor_type": "Qwen2VLImageProcessorFast"})
     _json(folder / "video_preprocessor_config.json", {**common, "video_processor_type": "Qwen3VLVideoProcessor"})

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.base import Generation, Message, Request, Text
+from benchmarks.base import Generation, Likelihood, Media, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.canary import ALONE, Case, Led, Proof, Watch, Way, chosen, prove
 from mlx_backends.constrain import Constrainer
 from mlx_backends.inputs import Preparer
+from mlx_backends.likelihood import score
 from mlx_backends.limits import Limits
 from mlx_backends.loading import one_line
+from mlx_backends.probe import Probe, made, pictures
 from mlx_backends.reading import Reader
 
 if TYPE_CHECKING:
@@ -75,7 +77,8 @@ class VLM(Backend):
 
     @property
     def remarks(self) -> Sequence[str]:
-        return () if self.proof is None else self.proof.remarks(self.info.model)
+        proven = () if self.proof is None else self.proof.remarks(self.info.model)
+        return (*proven, *self._preparer.clips.remarks(self.info.model))
 
     @property
     def widest(self) -> int:
@@ -92,7 +95,10 @@ class VLM(Backend):
         if self._together is not None:
             if self._in_flight >= self.capacity:
                 raise RuntimeError(f"the model takes at most {self.capacity} requests at a time")
-            self._together.submit(request)
+            if isinstance(request.form, Likelihood):
+                self._together.alone.append(request)
+            else:
+                self._together.submit(request)
         elif self._work is not None:
             raise RuntimeError("the model answers one request at a time")
         else:
@@ -117,8 +123,11 @@ class VLM(Backend):
             return []
         try:
             with redirect_stdout(sys.stderr):
-                last = self._advance(work)
-                done = last and self._generation(work, last)
+                if isinstance(work.request.form, Likelihood):
+                    done: Generation | None = self._likeliest(work.request, work.request.form)
+                else:
+                    last = self._advance(work)
+                    done = last and self._generation(work, last)
         except Exception as error:  # a request that fails must not end the run
             done = Generation(work.request.id, "", "error", error=one_line(error))
         except BaseException:
@@ -170,6 +179,16 @@ class VLM(Backend):
             if self.proof.way != ALONE:
                 self._begin_together(1 if self.proof.way == SHARED else width, share=self.proof.way != BATCHED)
         return self.proof
+
+    def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
+        if self._in_flight:
+            raise RuntimeError("the model is answering")
+        with redirect_stdout(sys.stderr):
+            text, tensors = self._preparer.tensors(request)
+            logits = self._forced(request, forced) if forced else []
+        shown = sum(isinstance(part, Media) for message in request.messages for part in message.parts)
+        token_ids = tensors["input_ids"].flatten().tolist()
+        return made(request, text, token_ids, pictures(tensors, shown), forced, logits, keep=keep)
 
     def close(self) -> None:
         if self._work is not None:
@@ -278,6 +297,16 @@ class VLM(Backend):
         tokens = work.tokens if last.token_ids is None else list(map(int, last.token_ids))
         return Case(request, tokens, np.stack(watch.logits[: len(tokens)]))
 
+    def _forced(self, request: Request, tokens: Sequence[int]) -> Any:
+        """The logits, of the shape (tokens, vocabulary), when the model is led through ``tokens`` as :meth:`step` answers."""
+        import numpy as np
+
+        led = Led(tokens)
+        free = replace(request, form=None, decoding=replace(request.decoding, max_tokens=len(tokens), temperature=0.0))
+        for _ in self._stream(free, [led]):
+            pass
+        return np.stack(led.logits[: len(tokens)])
+
     def _padded(self, cases: Sequence[Case]) -> list[Any]:
         """The first cases, each beside a longer row that pads it; prompts are read one by one."""
         from mlx_backends.batching import Rows
@@ -321,6 +350,27 @@ class VLM(Backend):
             return [np.stack(leader.logits) for leader in led]
         finally:
             rows.close()
+
+    def _likeliest(self, request: Request, form: Likelihood) -> Generation:
+        """The likeliest of the options, the prompt read once for all of them where the canary allows that."""
+        import mlx.core as mx
+
+        from mlx_backends.batching import Rows
+
+        shared = self.proof is not None and self.proof.way in (TOGETHER, SHARED)
+        started = perf_counter()
+        mx.reset_peak_memory()
+
+        def led(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
+            if shared and len(sequences) > 1:
+                free = replace(request, form=None)
+                rows = Rows(self._model, self._processor, 1, share=True)
+                return self._led(rows, [Case(free, list(tokens), None) for tokens in sequences])
+            return [self._forced(request, tokens) for tokens in sequences]
+
+        found = score(form, self._tokenizer, led)
+        tokens = int(self._preparer.tensors(request)[1]["input_ids"].size)
+        return found.generation(request, tokens, perf_counter() - started, self._limits.usage().peak)
 
     def _generation(self, work: _Work, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"

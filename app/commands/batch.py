@@ -52,6 +52,9 @@ def batch(
     for run in checked:
         if run.identity[_DEVICE] == "remote" and not run.found:
             say(f"{run.folder.name}: {remote_use(run.spec, run.instances, run.build)}", display)
+    for run in checked:
+        if run.excluded.total:
+            say(f"{run.folder.name}: {run.excluded.sentence}", display)
     if dry_run:
         for run in checked:
             count = summary(run.folder).total if run.found else len(run.instances)

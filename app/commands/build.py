@@ -11,8 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from app.commands.check_rows import check_rows
 from app.config import ApiSpec, load_judges, parse
 from app.engine.asking import Asked, LocalEmbedder, OneAtATime
+from app.fetch import kept
+from app.fetch.recipes import RECIPES
+from app.own_rows import table_path
 from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
@@ -20,11 +24,15 @@ from benchmarks.asking import TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions, under_way
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.files import json_lines
 from benchmarks.media.show import pictures
 from mlx_backends.base import Backend
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.replies import ReplyCache
 from mlx_backends.terms import Terms
+
+_TOLD = 20
+"""So many rows that were left out are told of one by one."""
 
 
 def build(
@@ -37,6 +45,8 @@ def build(
     per_stratum: int,
     replace: bool,
     as_json: bool,
+    from_file: Path | None = None,
+    check: bool = False,
     writer: str | None = None,
     checkers: Sequence[str] = (),
     captioners: Sequence[str] = (),
@@ -44,8 +54,11 @@ def build(
     rendered: bool = False,
     api: Mapping[str, Any] = MappingProxyType({}),
     force: bool = False,
-) -> None:
-    """Construct a benchmark and say what came of it.
+) -> int:
+    """Construct a benchmark and say what came of it; 1 where ``check`` finds no row that can be used.
+
+    ``from_file`` is a table of the user's own rows, which is a source like any other; with ``check`` its rows are told one by
+    one and nothing is built.
 
     ``writer`` and ``checkers`` are the models of a construction that needs some, ``captioners`` describe media, each
     "MODALITY=MODEL"; what they reply is kept in the workspace, so that building again after an interrupt asks only what is left.
@@ -57,10 +70,18 @@ def build(
     describers = dict(_captioner(text) for text in captioners)
     if per_stratum < 1:
         raise SpecError("--per-stratum must be at least 1.")
-    if not sources:
-        known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
-        raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}.")
+    rows = table_path(from_file) if from_file is not None else None
+    if rows is not None and not benchmark.rows_source:
+        benchmark.check_rows(rows, BuildOptions())  # which says so
+    if check:
+        if rows is None or sources:
+            raise SpecError("--check is of a table of rows; give it with --from, and no --source.")
+        return check_rows(benchmark, rows, BuildOptions(seed=seed, per_stratum=per_stratum), as_json=as_json)
     pairs = [_source(benchmark, text) for text in sources]
+    if rows is None:
+        pairs = pairs or _fetched(workspace, benchmark)
+    else:
+        pairs.append((benchmark.rows_source, str(rows)))
     folder = typed_path(out or workspace.build_folder(name))
     terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
     with ExitStack() as stack:
@@ -93,6 +114,9 @@ def build(
         print(json.dumps({"path": str(made.path), "digest": made.digest, "manifest": made.manifest}, indent=2))
     else:
         _tell(made, benchmark)
+        if rows is not None:
+            _tell_left_out(made)
+    return 0
 
 
 def training(
@@ -151,6 +175,19 @@ def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:
     return name, str(typed_path(where)) if where.startswith("~") else where
 
 
+def _fetched(workspace: Workspace, benchmark: Benchmark) -> list[tuple[str, str]]:
+    """The sources that `rashomon data get` fetched. Raises SpecError where it did not, or not all of them."""
+    folder = workspace.source_folder(benchmark.name)
+    if benchmark.name in RECIPES and kept.state(folder) == "fetched":
+        return RECIPES[benchmark.name].pairs(folder)
+    get = f"`{workspace.command()} data get {benchmark.name}`"
+    if benchmark.name in RECIPES and kept.state(folder) == "begun":
+        raise SpecError(f"what {benchmark.name} is built from is not completely here; {get} goes on.")
+    known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
+    or_get = f"; or {get} first" if benchmark.name in RECIPES else ""
+    raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}{or_get}.")
+
+
 def _tell(made: Build, benchmark: Benchmark) -> None:
     rows, media = made.manifest["instances"], made.manifest["media"]
     asked = sum(1 for _ in benchmark.instances(made, next(iter(benchmark.prompt_sets))))
@@ -161,3 +198,12 @@ def _tell(made: Build, benchmark: Benchmark) -> None:
             print(f"  {key}: {clean(json.dumps(value, ensure_ascii=False))}")
     print(f"  digest: {made.digest}")
     print(f"  rows that were left out, one by one: {clean(str(made.path / 'skipped.jsonl'))}")
+
+
+def _tell_left_out(made: Build) -> None:
+    """The first rows that were left out, with why; whoever has a table of their own mends it row by row."""
+    left_out = [line for _, line in json_lines(made.path / "skipped.jsonl")]
+    for line in left_out[:_TOLD]:
+        print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
+    if left_out:
+        print(f"  --check instead of building says of all {len(left_out)} how to mend them")

@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 from app.choices import benchmark_choices, cached_choices, policy_choices
-from app.report.text import clean
+from app.report.text import clean, size
 from app.store.workspace import Workspace
 from benchmarks.base import benchmark_names, get_benchmark
 from judges.base import get_judge, judge_names
+from mlx_backends.curated import curated
+from mlx_backends.memory import fits, need, smallest_mac
 from mlx_backends.models import hub_cache
 
 
@@ -49,10 +51,13 @@ def benchmarks(workspace: Workspace, *, as_json: bool) -> None:
 
 
 def models(*, as_json: bool) -> None:
-    """Print the policy baselines, and the models in the Hugging Face cache with whether each fits in memory."""
+    """Print the policy baselines, the models of the cache with whether each fits in memory, and those worth fetching."""
     found = cached_choices()
+    here = {each.name for each in found if not each.problem}
     if as_json:
-        told: list[dict[str, Any]] = [{"name": each.name, "kind": each.kind, "fits": True} for each in policy_choices()]
+        told: list[dict[str, Any]] = [
+            {"name": each.name, "kind": each.kind, "fits": True, "takes": list(each.takes)} for each in policy_choices()
+        ]
         told += [
             {
                 "name": each.name,
@@ -60,17 +65,40 @@ def models(*, as_json: bool) -> None:
                 "quantisation": each.quantisation,
                 "bytes": each.weights_bytes or 0,
                 "fits": each.fits,
+                "takes": list(each.takes),
                 "note": each.problem or each.note,
             }
             for each in found
+        ]
+        told += [
+            {
+                "name": each.id,
+                "kind": "curated",
+                "base": each.base,
+                "quantisation": each.quantisation,
+                "benchmarks": list(each.benchmarks),
+                "bytes": each.weights_bytes,
+                "memory": need(each.weights_bytes),
+                "smallest_mac": smallest_mac(each.weights_bytes),
+                "fits": fits(each.weights_bytes).ok,
+                "fetched": each.id in here,
+            }
+            for each in curated()
         ]
         print(json.dumps(told, indent=2))
         return
     for each in (*policy_choices(), *found):
         print(clean(f"{each.name:<48} {each.facts()}"))
     if not found:
+        print(f"no models in {clean(str(hub_cache()))}")
+    print("\nof the papers, converted for MLX; `rashomon models get ID` fetches one:")
+    print(f"{'':<48} {'weights':>8} {'memory':>8}  {'Mac':<8} {'':<12} rows of")
+    for one in curated():
+        mac = smallest_mac(one.weights_bytes)
+        state = "fetched" if one.id in here else "not fetched" if fits(one.weights_bytes).ok else "too large"
         print(
-            f"no models in {clean(str(hub_cache()))}; `hf download mlx-community/Qwen3-VL-4B-Instruct-4bit` fetches one."
+            f"{one.id:<48} {size(one.weights_bytes):>8} {size(need(one.weights_bytes)):>8}  "
+            f"{f'{mac} GB' if mac else '-':<8} {state:<12} {', '.join(one.benchmarks)}"
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.engine.excluded import Excluded
 from app.engine.recovery import deaths
 from app.report.media import media_path, seen
 from app.report.provenance import provenance, spec_of, spec_toml
@@ -55,6 +56,9 @@ def show(
         run = summary(folder)
         why = f" ({clean(run.note)})" if run.state == "stopped" else ""
         print(f"{clean(run.name)}: {run.state}{why}, {run.done} of {run.total} answered")
+        with RunStore.read(folder) as store:
+            if excluded := Excluded.kept(store).sentence:
+                print(f"  {excluded}")
         for line in _ways(folder):
             print(f"  {clean(line)}")
         with RunStore.read(folder) as store:

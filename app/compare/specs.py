@@ -27,7 +27,11 @@ _SHOWN = 3
 
 def stem(side: Side) -> str:
     """What a run's model is called without its quantisation: the same for "X-4bit" and "X-bf16"."""
-    name = model_label(str(side.spec["model"]))
+    return stem_of(model_label(str(side.spec["model"])))
+
+
+def stem_of(name: str) -> str:
+    """A model's name without its quantisation."""
     return _WIDTH.sub("", name).strip("-_. ") or name
 
 

@@ -15,12 +15,14 @@ from typing import Any
 import tomli_w
 
 from app.config import RunSpec, parse
+from app.engine.excluded import META as EXCLUDED
+from app.engine.excluded import Excluded, refuse_nothing_left, split
 from app.paths import typed_path
 from app.store.database import DATABASE
 from app.store.failure import StoreFullError
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Benchmark, Instance, Media, get_benchmark
+from benchmarks.base import Benchmark, Instance, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.subset import select
@@ -30,7 +32,8 @@ from mlx_backends.registry import IMPORTED, describe
 
 _VERSION = "version of "
 _DEVICE = "device"
-_TEXT_ENGINE = "mlx-lm"
+SCORING = ("mlx-vlm", "transformers")
+"""The engines that score options by their likelihood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Planned:
 class Checked:
     """A spec that was found right: what it is about, and what it would ask.
 
-    ``instances`` are those of a run that is still to be made; one that was found holds its own.
+    ``instances`` are those of a run that is still to be made; one that was found holds its own. ``excluded`` are not asked.
     """
 
     spec: RunSpec
@@ -60,6 +63,7 @@ class Checked:
     identity: Mapping[str, Any]
     instances: Sequence[Instance]
     found: bool
+    excluded: Excluded
 
 
 def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> Checked:
@@ -76,24 +80,48 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
         # Equal data and an equal spec choose equal instances: making 100,000 of them again would only take seconds.
         with RunStore.read(folder) as store:
             check_identity(store, identity, accept_engine=accept_engine, folder=folder)
-        return Checked(spec, folder, build, identity, (), found=True)
-    chosen = chosen_instances(spec, get_benchmark(spec.benchmark), build)
-    if info.engine == _TEXT_ENGINE and any(isinstance(part, Media) for each in chosen for part in each.parts):
-        raise SpecError(f"{info.model} is a text-only model and would be shown images; name one that sees.")
+            return Checked(spec, folder, build, identity, (), True, Excluded.kept(store))
+    benchmark = get_benchmark(spec.benchmark)
+    chosen, excluded = split(chosen_instances(spec, benchmark, build), info.takes)
+    refuse_nothing_left(info.model, info.takes, chosen, excluded, benchmark)
+    if spec.score == "likelihood":
+        _check_options(spec, info, chosen)
     if means_nothing(spec.model, (each.references for each in chosen)):
         raise SpecError(
             f"{spec.model} has nothing to say in {spec.benchmark}; `rashomon models` lists the other policies."
         )
     if folder.exists():
         raise StoreError(f"{folder} is in the way and is not a run; move it, or give the run another --name.")
-    return Checked(spec, folder, build, identity, chosen, found=False)
+    return Checked(spec, folder, build, identity, chosen, False, excluded)
+
+
+def _check_options(spec: RunSpec, info: EngineInfo, chosen: Sequence[Instance]) -> None:
+    """Raise SpecError where a run by likelihood has nothing to score, or nobody who does."""
+    if info.engine not in SCORING:
+        raise SpecError(
+            f"{spec.model} does not tell how likely it finds an option; leave --score out, or name a local model."
+        )
+    benchmark = get_benchmark(spec.benchmark)
+    without = sorted({instance.condition for instance in chosen if not benchmark.options(instance)})
+    if without:
+        raise SpecError(
+            f"{spec.benchmark} offers no options under {', '.join(without)}; leave them out by --conditions, or --score."
+        )
 
 
 def plan(workspace: Workspace, checked: Checked) -> Planned:
     """The run of a checked spec: the one that is there, else a new one. Raises StoreError."""
     if not checked.found:
         workspace.make()
-        create(workspace, checked.spec, checked.folder, checked.identity, checked.instances, data=checked.build.path)
+        create(
+            workspace,
+            checked.spec,
+            checked.folder,
+            checked.identity,
+            checked.instances,
+            data=checked.build.path,
+            excluded=checked.excluded,
+        )
     return Planned(checked.folder, checked.spec, checked.found)
 
 
@@ -203,6 +231,7 @@ def create(
     instances: Sequence[Instance],
     *,
     data: Path | None,
+    excluded: Excluded = Excluded(),  # noqa: B008 - immutable
     fill: Callable[[RunStore], None] = lambda store: None,
 ) -> None:
     """Make the run ``folder``, whole or not at all; ``fill`` puts in what it is to hold from the beginning.
@@ -220,6 +249,7 @@ def create(
         },
         "created": time.time(),
         "state": {"state": "planned"},
+        EXCLUDED: excluded.to_json(),
     }
     # Planned under a hidden name and renamed, so that a run folder is always a whole plan.
     for left in workspace.runs_folder.glob(".planning-*"):

@@ -157,7 +157,7 @@ class Worker:
         backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
         if backend is None:
             return
-        protocol = benchmark.protocol(spec.to_decoding())
+        protocol = spec.protocol()
         engine = {**asdict(backend.info), "machine": asdict(machine())}
         store.use_engine(engine)
         backend.exact()

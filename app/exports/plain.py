@@ -71,6 +71,7 @@ def run_to_json(run: ExportedRun, *, canonical: bool) -> dict[str, Any]:
         "identity": dict(run.identity),
         "judge": run.judge,
         "outcomes": dict(sorted(run.outcomes.items())),
+        "excluded": run.excluded.to_json(),
         "versions": run.versions,
     }
     if canonical:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.tables import Comparison
+from app.engine.excluded import Excluded
 from app.exports.thumbnails import Shown, shown
 from app.report.tables import distinct, run_labels
 from app.report.text import clean
@@ -42,6 +43,7 @@ class ExportedRun:
     judge: str
     records: Sequence[Record]
     build: Path
+    excluded: Excluded = Excluded()  # noqa: RUF009 - immutable
 
     @cached_property
     def outcomes(self) -> Counter[str]:
@@ -79,6 +81,8 @@ class ExportedRun:
             )
         total = len(self.records)
         told["asked"] = str(total)
+        if self.excluded.total:
+            told["not asked"] = self.excluded.sentence
         for outcome in OUTCOMES:
             count = self.outcomes[outcome]
             told[outcome] = f"{count} ({100 * count / total:.2f}%)" if total else "0"
@@ -150,6 +154,7 @@ def load(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> li
                 judge_id,
                 judged_records(store, judge),
                 workspace.build_of(store),
+                Excluded.kept(store),
             )
             for name, label, store in zip(names, labels, stores, strict=True)
         ]

@@ -40,7 +40,7 @@ def detail(workspace: Workspace, folder: Path, ordinal: int, judges: Sequence[st
         build = workspace.build_of(store)
         siblings = tuple(store.siblings(ordinal, whose))
     benchmark = get_benchmark(spec.benchmark)
-    steps = _sent(benchmark, spec, record)
+    steps = _sent(spec, record)
     shown = dict.fromkeys(
         part for messages in steps for message in messages for part in message.parts if isinstance(part, Media)
     )
@@ -55,9 +55,9 @@ def detail(workspace: Workspace, folder: Path, ordinal: int, judges: Sequence[st
     )
 
 
-def _sent(benchmark: Benchmark, spec: RunSpec, record: Record) -> tuple[tuple[Message, ...], ...]:
+def _sent(spec: RunSpec, record: Record) -> tuple[tuple[Message, ...], ...]:
     """The requests, made again from what is stored; of an instance that nothing was asked of, the one that will be."""
-    protocol = benchmark.protocol(spec.to_decoding())
+    protocol = spec.protocol()
     steps = []
     for count in range(max(1, len(record.generations))):
         request = protocol.next(record.instance, record.generations[:count])

@@ -8,6 +8,7 @@ from typing import Any
 
 import tomli_w
 
+from app.engine.excluded import META, Excluded
 from app.engine.plan import without_none
 from app.report.text import clean
 from app.store.run import RunStore
@@ -33,6 +34,7 @@ def provenance(folder: Path) -> dict[str, Any]:
             "prompts": {condition: digest(sorted(found, key=lambda one: one[0])) for condition, found in shown.items()},
             "engines": store.engines(),
             "judges": store.meta("judges", {}),
+            META: Excluded.kept(store).to_json(),
         }
 
 
@@ -67,6 +69,8 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
         "protocol",
     )
     lines = [f"{key}: {identity[key]}" for key in kept if identity.get(key) is not None]
+    if told[META]["total"]:
+        lines.append(Excluded(**told[META]).sentence)
     lines += [f"prompts, {condition}: {shown}" for condition, shown in told["prompts"].items()]
     for engine in told["engines"]:
         machine = engine.get("machine") or {}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from app.engine.excluded import Excluded
 from app.engine.precision import reached
 from app.report.people import on_the_sample, samples
 from app.report.published import published_rows
@@ -48,6 +49,8 @@ def tables_of(
             for label, store in zip(labels, stores, strict=True)
             if (why := reached(store))
         ]
+        excluded = {label: Excluded.kept(store) for label, store in zip(labels, stores, strict=True)}
+        remarks += [f"{label}: {one.sentence}." for label, one in excluded.items() if one.total]
     finally:
         for store in stores:
             store.close()
@@ -66,6 +69,8 @@ def tables_of(
             told = f"first({one}, {judge_id})" if panel is None else f"first({one}, ...)"
             remarks.append(f"{count} labels are overridden by {one}, and not used here; the judge {told} uses them.")
     tables = benchmark.tables(found, judge_id, resamples=RESAMPLES, seed=seed)
+    if any(one.total for one in excluded.values()):
+        tables = [with_excluded(each, excluded, benchmark) if each.name == "failures" else each for each in tables]
     if only is None or only in _OF_JUDGES:
         tables += _of_judges(
             benchmark, found, judge_id, judges, {p: s for p, s in drawn.items() if p not in members}, seed
@@ -87,6 +92,19 @@ def tables_of(
         for table in tables
     ]
     return [with_published(table, benchmark, found) for table in tables] if published else tables
+
+
+def with_excluded(table: Table, excluded: Mapping[str, Excluded], benchmark: Benchmark) -> Table:
+    """The table of failures with a column for what was not asked, and a row for each condition of which nothing was."""
+    cells = dict(table.rows)
+    rows = []
+    for run, one in excluded.items():
+        for condition in benchmark.conditions:
+            row, count = f"{run} / {condition}", one.conditions.get(condition, 0)
+            if row in cells or count:
+                rows.append((row, (*cells.get(row, (0,) * len(table.columns)), count)))
+    note = "Not asked: the model does not take what is shown; these enter no other count."
+    return replace(table, columns=(*table.columns, "not asked"), rows=tuple(rows), notes=(*table.notes, note))
 
 
 _OF_JUDGES = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")

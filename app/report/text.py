@@ -88,3 +88,11 @@ def markdown(text: str) -> str:
     """``text`` as it may stand in a Markdown table cell: nothing in it is markup, a link or HTML."""
     escaped = re.sub(r"([\\`*_{}\[\]<>()#+!|~&@]|:(?=//)|(?<=www)\.)", r"\\\1", clean(text, newlines=True))
     return escaped.replace("\n", "<br>")
+
+
+def size(count: int) -> str:
+    """Bytes in words: 3.1 GB, 748 kB."""
+    unit, name = next(
+        ((unit, name) for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")) if count >= unit), (1, "")
+    )
+    return f"{count / unit:,.1f} {name}" if name in ("GB", "MB") else f"{count / unit:,.0f} {name or 'bytes'}"

@@ -122,14 +122,15 @@ class Database:
         found: dict[int, list[Generation]] = defaultdict(list)
         for ordinal, instance_id, step, tokens, *rest in self._rows(
             "SELECT g.instance, i.id, g.step, g.tokens, g.text, g.finish_reason, g.prompt_tokens, g.completion_tokens,"
-            " g.prefill_s, g.decode_s, g.peak_memory, g.error, g.calls, g.active_memory, g.cache_memory"
+            " g.prefill_s, g.decode_s, g.peak_memory, g.error, g.calls, g.active_memory, g.cache_memory, g.scores"
             " FROM generation g JOIN instance i ON i.ordinal = g.instance"
             f" WHERE g.accepted AND g.{where} ORDER BY g.instance, g.step",
             values,
         ):
             numbers = array("I")
             numbers.frombytes(tokens)
-            text, finish_reason, *figures = rest
+            text, finish_reason, *figures, scores = rest
+            figures.append(tuple(json.loads(scores)) if scores else ())
             found[ordinal].append(Generation(f"{instance_id}#{step}", text, finish_reason, tuple(numbers), *figures))
         return found
 

@@ -127,8 +127,8 @@ class RunStore(Samples):
                 generation = answer.generation
                 cursor = self._db.execute(
                     "INSERT INTO generation (instance, step, request, text, finish_reason, tokens, prompt_tokens,"
-                    " completion_tokens, prefill_s, decode_s, peak_memory, error, calls, active_memory, cache_memory, engine,"
-                    " finished_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    " completion_tokens, prefill_s, decode_s, peak_memory, error, calls, active_memory, cache_memory, scores,"
+                    " engine, finished_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         answer.ordinal,
                         answer.step,
@@ -145,6 +145,7 @@ class RunStore(Samples):
                         generation.calls,
                         generation.active_memory,
                         generation.cache_memory,
+                        json.dumps(generation.scores) if generation.scores else None,
                         self._engine_id,
                         now,
                     ),

@@ -119,6 +119,7 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX accepted_end ON generation (instance, step, finish_reason, accepted) WHERE accepted;
     CREATE INDEX accepted_label ON verdict (generation, judge, status, label, accepted) WHERE accepted
     """,
+    "ALTER TABLE generation ADD COLUMN scores TEXT",
 )
 
 

@@ -82,6 +82,10 @@ class Workspace:
         data = store.meta("data", None)
         return Path(data) if data else self.build_folder(store.meta("spec")["benchmark"])
 
+    def source_folder(self, benchmark: str) -> Path:
+        """Where ``rashomon data get`` puts what a benchmark is built from unless told otherwise."""
+        return self.path / "sources" / benchmark
+
     def command(self) -> str:
         """What to type before a command so that it finds this workspace: nothing more if it is the usual one."""
         return (

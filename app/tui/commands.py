@@ -54,6 +54,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("everywhere.go.label", "6", "Label", "Label a blind sample of the chosen run by hand."),
     Command("everywhere.help", "question_mark,f1", "Help", "What the keys do here.", footer=True),
     Command("everywhere.go.settings", "f2", "Settings", "Colours, pictures, keys and folders."),
+    Command("everywhere.go.rows", "f4", "Your rows", "Check a table of your own rows, and build CMC-Bench from it."),
     Command("everywhere.go.doctor", "f3", "Doctor", "What works on this machine, and how to mend what does not."),
     # table (a widget: every VirtualTable)
     Command("table.down", "down,j", "Down", "The next row.", palette=False),
@@ -118,6 +119,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("choice.tick_group", "a", "All or none", "All of this kind, or none.", palette=False),
     Command("preview.next", "n,right", "Next instance", "The next instance's prompt.", palette=False),
     Command("preview.previous", "N,left", "Instance before", "The prompt of the instance before.", palette=False),
+    # rows
+    Command("rows.build", "b", "Build", "Build the benchmark from the rows that can be used.", footer=True),
+    Command("rows.again", "r", "Check again", "Read the table again.", footer=True),
+    Command("rows.wrong", "w", "Next wrong", "The next row that cannot be used.", footer=True),
+    Command("rows.next", "n", "Next condition", "The row's next condition.", footer=True),
+    Command("rows.previous", "N", "Condition before", "The condition before."),
     # settings
     Command("settings.copy", "y", "Copy", "Copy the name of the settings file.", footer=True),
     # doctor

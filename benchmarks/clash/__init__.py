@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.base import Benchmark, Figures, Imported, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.prompts import PROMPT_SETS
-from benchmarks.clash.terms import CONDITIONS, CONFLICTING, CORRECT, LABELS
+from benchmarks.clash.terms import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
 from benchmarks.rubric import Rubric
 
 __all__ = ["Clash"]
@@ -71,6 +71,9 @@ class Clash(Benchmark):
         self.check(build, prompt_set)
         seed = build.manifest["seed"]
         return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, seed))
+
+    def options(self, instance: Instance) -> tuple[str, ...]:
+        return tuple(f"({letter})" for letter in LETTERS) if instance.condition in MULTIPLE_CHOICE else ()
 
     def correct(self, condition: str, label: str) -> bool:
         return CORRECT[condition] == label

@@ -9,6 +9,7 @@ from benchmarks.base import Benchmark, Figures, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS, HUB_IDS, LABELS, PAPER_CONDITIONS
+from benchmarks.rows import RowsCheck
 from benchmarks.rubric import Rubric
 
 __all__ = ["CMCBench"]
@@ -26,9 +27,10 @@ class CMCBench(Benchmark):
     sources = (
         Source("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
         Source("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
-        Source("rows", "your own images with questions and answers"),
+        Source("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
         Source("released", "the instances released by the paper's author"),
     )
+    rows_source = "rows"
     stratum = "type"
     judges = ("match",)
     paper_rows = "its own 942 examples, which cannot all be rebuilt (see docs/cmc-bench.md)"
@@ -52,6 +54,11 @@ class CMCBench(Benchmark):
         from benchmarks.cmc_bench.building import build
 
         return build(sources, out, options)
+
+    def check_rows(self, file: Path, options: BuildOptions) -> RowsCheck:
+        from benchmarks.cmc_bench.checking import check
+
+        return check(file, options)
 
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         from benchmarks.cmc_bench.instances import from_row

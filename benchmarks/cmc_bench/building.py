@@ -139,7 +139,7 @@ def _sources(
     used: dict[str, set[tuple[str, ...]]] = {}
     for example in made.all:
         for c in (example.right, example.donor):
-            used.setdefault(c.row.source, set()).add((c.row.family, c.sha256, c.row.question, c.row.answer))
+            used.setdefault(c.row.source, set()).add((c.row.family, c.sha256, *c.row.content))
     for draft in every:
         if draft.strata["source"] == "released":
             used.setdefault("released", set()).add((draft.id, digest(draft.to_row())))

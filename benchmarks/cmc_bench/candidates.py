@@ -9,19 +9,25 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.base import digest
+from benchmarks.cmc_bench.passages import states
 from benchmarks.cmc_bench.source import Family, Row
 from benchmarks.cmc_bench.source_mmmu import UNKNOWN
 from benchmarks.cmc_bench.terms import ConflictType
 from benchmarks.errors import MediaError
 from benchmarks.files import Skipped
 from benchmarks.media import image_suffix, load_image, pixel_digest
-from benchmarks.values import CoarseType, coarse_type, normalise
+from benchmarks.values import CoarseType, coarse_type, normalise, same_value
 
 LONGEST_QUESTION = 20_000
 LONGEST_ANSWER = 2_000
+LONGEST_PASSAGE = 20_000
 _SHORT_TEXT = 80
 
 NO_UNICODE = "the text is not valid Unicode"
+UNSTATED = "the passage does not state the answer"
+SAME_CONFLICT = "the conflicting value is the answer"
+AMID = "the passage states the conflicting value as well"
+REPEATED = "repeated: another row has this picture, question and answer"
 
 _IMAGE_MARK = re.compile(r"<image ?[0-9]{1,3}>", re.IGNORECASE)
 
@@ -50,7 +56,7 @@ class Candidate:
     @cached_property
     def id(self) -> str:
         """The example's id, made from its content."""
-        return f"{self.type}-{digest([self.row.family, self.sha256, self.row.question, self.row.answer])[:12]}"
+        return f"{self.type}-{digest([self.row.family, self.sha256, *self.row.content])[:12]}"
 
     @cached_property
     def normal(self) -> str:
@@ -76,12 +82,14 @@ def conflict_type(family: Family, answer: str) -> ConflictType:
 def candidates(rows: Iterable[Row | Skipped]) -> Iterator[Candidate | Skipped]:
     """The usable rows, and the others with the reason. Of rows with one picture, question and gold the first is kept."""
     pictures: dict[str, Picture] = {}
-    known: set[tuple[str, str, str]] = set()
+    known: set[tuple[str, ...]] = set()
     for row in rows:
         if isinstance(row, Skipped):
             yield row
             continue
-        problem = text_problem(row.question, row.subject + row.subfield) or answer_problem(row.answer)
+        problem = (
+            text_problem(row.question, row.subject + row.subfield) or answer_problem(row.answer) or own_problem(row)
+        )
         if problem:
             yield Skipped(row.source, row.row, problem)
             continue
@@ -94,10 +102,10 @@ def candidates(rows: Iterable[Row | Skipped]) -> Iterator[Candidate | Skipped]:
             yield Skipped(row.source, row.row, f"the image {error.reason}")
             continue
         seen = pictures[sha256]
-        if (seen.pixels, row.question, row.answer) in known:
-            yield Skipped(row.source, row.row, "repeated: another row has this picture, question and answer")
+        if (seen.pixels, *row.content) in known:
+            yield Skipped(row.source, row.row, REPEATED)
             continue
-        known.add((seen.pixels, row.question, row.answer))
+        known.add((seen.pixels, *row.content))
         yield Candidate(row, conflict_type(row.family, row.answer), sha256, seen.suffix, seen.pixels)
 
 
@@ -118,6 +126,23 @@ def answer_problem(answer: str) -> str | None:
     if len(answer) > LONGEST_ANSWER:
         return f"the answer is longer than {LONGEST_ANSWER} characters"
     return None if _is_unicode(answer) else NO_UNICODE
+
+
+def own_problem(row: Row) -> str | None:
+    """Why a row's own passage or conflicting value cannot be used; None where they can, or there are none."""
+    if len(row.passage) > LONGEST_PASSAGE:
+        return f"the passage is longer than {LONGEST_PASSAGE} characters"
+    if not _is_unicode(row.passage):
+        return NO_UNICODE
+    if row.passage and not states(row.passage, row.answer):
+        return UNSTATED
+    if not row.conflict:
+        return None
+    if problem := answer_problem(row.conflict):
+        return f"of the conflicting value: {problem}"
+    if same_value(row.conflict, row.answer):
+        return SAME_CONFLICT
+    return AMID if row.passage and states(row.passage, row.conflict) else None
 
 
 def text_problem(question: str, beside: str) -> str | None:

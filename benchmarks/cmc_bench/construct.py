@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.cmc_bench.candidates import Candidate, answer_problem
+from benchmarks.cmc_bench.passages import states
 from benchmarks.cmc_bench.source import Row
 from benchmarks.cmc_bench.terms import TYPES, ConflictType
 from benchmarks.files import Skipped
@@ -137,6 +138,8 @@ class _Pairing:
         """The example, or why there is none."""
         reason = NO_VALUE
         for value, origin in self._values(candidate):
+            if candidate.row.passage and states(candidate.row.passage, value):
+                continue  # which value it then states could not be told
             reason = NO_WRONG_IMAGE
             donor = self._donor(candidate, value)
             if donor is not None:
@@ -145,6 +148,9 @@ class _Pairing:
 
     def _values(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
         gold = candidate.row.answer
+        if candidate.row.conflict:
+            yield candidate.row.conflict, "the row's own"
+            return
         for option in sorted(set(candidate.row.options), key=lambda o: rank(self._seed, f"option|{candidate.id}", o)):
             if answer_problem(option) is None and not same_value(option, gold):
                 yield option, "own option"

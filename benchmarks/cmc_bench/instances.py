@@ -8,11 +8,9 @@ from typing import Any
 
 from benchmarks.base import Instance, Media
 from benchmarks.cmc_bench.construct import Example
+from benchmarks.cmc_bench.passages import stating
 from benchmarks.cmc_bench.prompts import parts
-from benchmarks.cmc_bench.source import Family
 from benchmarks.cmc_bench.terms import Correct
-
-_NOUNS: Mapping[Family, str] = {"chartqa": "value", "mmmu": "answer"}
 
 CORRECT: Mapping[str, Correct] = {
     "aligned": "both",
@@ -67,15 +65,6 @@ def from_row(row: Mapping[str, Any], prompt_set: str) -> Instance:
     )
 
 
-def passage(family: Family, value: str) -> str:
-    """The passage that states ``value``; aligned and contradicting ones differ in the value alone.
-
-    The opening is that of the paper's Table 4, "According to the source, the value is 2015."
-    """
-    stated = " ".join(value.split())
-    return f"According to the source, the {_NOUNS[family]} is {stated}{'' if stated.endswith('.') else '.'}"
-
-
 def drafts(example: Example, right: Media, wrong: Media) -> list[Draft]:
     """The example's four instances of the paper and the four of its single sources.
 
@@ -89,8 +78,8 @@ def drafts(example: Example, right: Media, wrong: Media) -> list[Draft]:
         strata["subject"] = row.subject
     images = {True: (right, row.answer), False: (wrong, example.donor.row.answer)}
     texts = {
-        True: (passage(row.family, row.answer), row.answer),
-        False: (passage(row.family, example.value), example.value),
+        True: (stating(row, row.answer), row.answer),
+        False: (stating(row, example.value), example.value),
     }
     four = []
     for condition, correct in CORRECT.items():

@@ -26,7 +26,8 @@ class Row:
 
     ``family`` decides whose rules of section 3.2 apply. ``row`` is where a person finds it. ``answer`` is the gold
     text, option letters resolved; ``options`` the texts of a multiple choice, else empty. ``image`` gives the
-    image's bytes and may raise MediaError.
+    image's bytes and may raise MediaError. ``passage`` is a text of the row's own that states the gold, ``conflict`` the
+    contradicting value that its owner wants; both mostly empty.
     """
 
     source: str
@@ -38,6 +39,14 @@ class Row:
     options: tuple[str, ...] = ()
     subject: str = ""
     subfield: str = ""
+    passage: str = ""
+    conflict: str = ""
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """What makes it another row than one with the same picture. What most rows lack stands in it only where it is."""
+        own = (self.passage, self.conflict)
+        return (self.question, self.answer, *(own if any(own) else ()))
 
 
 Reader = Callable[[str], Iterator[Row | Skipped]]

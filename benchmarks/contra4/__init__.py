@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Decoding, Figures, Instance, Record, Source, Table
+from benchmarks.base import Benchmark, Decoding, Figures, Instance, Record, Source, Table, Text
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.prompts import PROMPT_SETS
 from benchmarks.contra4.source import MEDIA
-from benchmarks.contra4.terms import CONDITIONS, LABELS
+from benchmarks.contra4.terms import CONDITIONS, LABELS, LETTERS
 
 __all__ = ["Contra4"]
 
@@ -36,6 +36,10 @@ class Contra4(Benchmark):
     paper_prompts = "each model's own; the caption baseline's and Gemini's are official"
     most_checkers = None
     default_conditions = ("media",)
+    without_media = (
+        "ask by captions (--conditions gold-captions, or captions of a build made with --captioner), or show 3D and videos as "
+        "pictures (--conditions rendered of a build made with --rendered)."
+    )
     decoding = Decoding(max_tokens=64)
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
@@ -50,6 +54,11 @@ class Contra4(Benchmark):
         self.check(build, prompt_set)
         rendered = bool(build.manifest["options"]["rendered"])
         return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, rendered=rendered))
+
+    def options(self, instance: Instance) -> tuple[str, ...]:
+        last = instance.parts[-1]
+        named = isinstance(last, Text) and last.text.endswith("Option")  # the captions' prompt begins the answer itself
+        return tuple(letter if named else f"Scene {letter}" for letter in LETTERS[: int(instance.strata["size"])])
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"

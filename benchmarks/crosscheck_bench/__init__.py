@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.base import Benchmark, Decoding, Figures, Instance, Protocol, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
-from benchmarks.crosscheck_bench.terms import CONDITIONS, LABELS
+from benchmarks.crosscheck_bench.terms import CONDITIONS, LABELS, LETTERS, REASONED
 from benchmarks.rubric import Rubric
 
 __all__ = ["CrossCheckBench"]
@@ -63,6 +63,10 @@ class CrossCheckBench(Benchmark):
 
         self.check(build, prompt_set)
         return (each for row in build.rows() for each in instances(Sample.from_row(row)))
+
+    def options(self, instance: Instance) -> tuple[str, ...]:
+        offered = () if instance.condition in REASONED else instance.references.get("options", ())
+        return tuple(LETTERS[: len(offered)])
 
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"

@@ -41,9 +41,12 @@ def image_suffix(data: bytes) -> str | None:
     return found[1] if found else None
 
 
-def read_image(path: Path) -> bytes:
-    """The bytes of an image's file. Raises MediaError where it is missing, unreadable or larger than 256 MiB."""
-    name = f"the image {path.name!r}"
+def read_image(path: Path, what: str = "image") -> bytes:
+    """The bytes of an image's file. Raises MediaError where it is missing, unreadable or larger than 256 MiB.
+
+    ``what`` is what an error calls it.
+    """
+    name = f"the {what} {path.name!r}"
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise MediaError(name, TOO_LARGE)
@@ -54,9 +57,10 @@ def read_image(path: Path) -> bytes:
 
 def read_media(path: Path, media: Media) -> bytes:
     """The bytes of ``media``'s file. Raises MediaError where they are not there, or not those the medium is named by."""
-    data = read_image(path)
+    what = {"audio": "sound", "point_cloud": "3D model"}.get(media.modality, media.modality)
+    data = read_image(path, what)
     if hashlib.sha256(data).hexdigest() != media.sha256:
-        raise MediaError(f"the image {path.name!r}", CHANGED)
+        raise MediaError(f"the {what} {path.name!r}", CHANGED)
     return data
 
 
@@ -93,7 +97,7 @@ def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks:
     # A decoder that is given hostile bytes can raise anything.
     except Exception as error:
         raise MediaError(name, DAMAGED) from error
-    size = _fitting(rgb.width, rgb.height, max_pixels)
+    size = fitting(rgb.width, rgb.height, max_pixels)
     shown = rgb if size == rgb.size else rgb.resize(size, Image.Resampling.LANCZOS)
     if not marks:
         return shown
@@ -128,7 +132,8 @@ def _rgb(image: PILImage) -> PILImage:
     return Image.alpha_composite(white, layer).convert("RGB")
 
 
-def _fitting(width: int, height: int, max_pixels: int | None) -> tuple[int, int]:
+def fitting(width: int, height: int, max_pixels: int | None) -> tuple[int, int]:
+    """The size of an image scaled down, its aspect kept, to at most ``max_pixels``; None leaves it."""
     if max_pixels is None or width * height <= max_pixels:
         return width, height
     scale = math.sqrt(max_pixels / (width * height))

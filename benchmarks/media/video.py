@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import MediaError
+from benchmarks.media.image import fitting
 from benchmarks.media.limits import LARGEST_FRAME, LONGEST_VIDEO, MOST_DECODED
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ NO_FRAMES = "holds no pictures; replace the file"
 TOO_LONG = f"is longer than {LONGEST_VIDEO // 60} minutes; cut it"
 TOO_LARGE = f"has frames of more than {LARGEST_FRAME // 10**6} megapixels, or too many of them; scale it down or cut it"
 DAMAGED = "is truncated or damaged; replace the file"
+
+_BICUBIC = 3
+"""Pillow's number of it."""
 
 _WHOLE = 0.9
 """The share of the frames its header promises that a whole video has at least; headers are rounded."""
@@ -52,6 +56,20 @@ def read_clip(data: bytes) -> Clip:
     return clip
 
 
+def load_clip(
+    data: bytes, choose: Callable[[Clip], Sequence[int]], most_pixels: int
+) -> tuple[Clip, list[int], list[PILImage]]:
+    """What the video is, and the frames whose numbers ``choose`` names, in order, with those numbers.
+
+    Each has at most ``most_pixels``, all the size of the first; one that cannot be decoded is left out. Raises MediaError as
+    ``load_frames``.
+    """
+    clip, _ = _measured(data)
+    numbers, frames = _decoded(data, set(choose(clip)))
+    size = fitting(*frames[0].size, most_pixels)
+    return clip, numbers, [frame if frame.size == size else frame.resize(size, _BICUBIC) for frame in frames]
+
+
 def load_frames(data: bytes, count: int, *, first: bool = False) -> list[PILImage]:
     """At most ``count`` frames, RGB, turned as the video says: the middle ones of as many equal parts of it, in order.
 
@@ -61,7 +79,11 @@ def load_frames(data: bytes, count: int, *, first: bool = False) -> list[PILImag
     clip, _ = _measured(data)
     count = min(count, clip.frames)
     wanted = {0} if first else {(2 * part + 1) * clip.frames // (2 * count) for part in range(count)}
-    found = []
+    return _decoded(data, wanted)[1]
+
+
+def _decoded(data: bytes, wanted: set[int]) -> tuple[list[int], list[PILImage]]:
+    numbers, found = [], []
     with _opened(data) as (container, stream):
         for number, frame in enumerate(container.decode(stream)):
             if frame.width * frame.height > LARGEST_FRAME:  # it may change on the way
@@ -69,11 +91,12 @@ def load_frames(data: bytes, count: int, *, first: bool = False) -> list[PILImag
             if number in wanted:
                 image = frame.to_image()
                 found.append(image.rotate(frame.rotation, expand=True) if frame.rotation else image)
+                numbers.append(number)
             if number >= max(wanted):
                 break
     if not found:
         raise MediaError(NAME, DAMAGED)
-    return found
+    return numbers, found
 
 
 def _measured(data: bytes) -> tuple[Clip, float]:

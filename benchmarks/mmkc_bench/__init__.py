@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.base import Benchmark, Imported, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
-from benchmarks.mmkc_bench.terms import BASIS, CONDITIONS, CONFLICT, DETECTION, LABELS
+from benchmarks.mmkc_bench.terms import BASIS, CONDITIONS, CONFLICT, DETECTION, LABELS, form_of
 from benchmarks.rubric import Rubric
 
 __all__ = ["MMKCBench"]
@@ -68,6 +68,11 @@ class MMKCBench(Benchmark):
 
         self.check(build, prompt_set)
         return (each for row in build.rows() for each in instances(Example.from_row(row), prompt_set))
+
+    def options(self, instance: Instance) -> tuple[str, ...]:
+        if instance.condition in DETECTION:
+            return ("Yes", "No")
+        return ("A", "B", "C", "D") if form_of(instance.condition) == "mc" else ()
 
     def correct(self, condition: str, label: str) -> bool:
         """Detection is right or wrong; elsewhere an answer counts that keeps to the model's own, which nothing but false

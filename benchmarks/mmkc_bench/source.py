@@ -17,7 +17,7 @@ from benchmarks.mmkc_bench.terms import FILES
 PUBLISHED = "published"
 LAYOUT = (
     "a folder with image/ and one or more of ER.json, IS.json, people_knowledge.json and logo_knowledge.json "
-    "(hf download starjyf/MLLMKC-datasets --repo-type dataset --local-dir FOLDER), or one of these files beside image/"
+    "(`rashomon data get mmkc-bench` fetches it), or one of these files beside image/"
 )
 
 NO_DISTRACTOR = "no other row has an answer that could be the unrelated option"

@@ -48,6 +48,9 @@ class Pope(Benchmark):
         self.check(build, prompt_set)
         return (_instance(row, prompt_set) for row in build.rows())
 
+    def options(self, instance: Instance) -> tuple[str, ...]:
+        return ("Yes", "No")
+
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.base import Choice, Form, JSONObject, Request
+from benchmarks.base import Choice, Form, JSONObject, Likelihood, Request
 from mlx_backends.keys import key
 from mlx_backends.remote.images import Images
 from mlx_backends.remote.names import KEYS, Name
@@ -101,7 +101,7 @@ class GeminiVendor(Vendor):
         return Reply(text, "stop", *used)
 
 
-def _form(form: Form | None) -> dict[str, Any]:
+def _form(form: Form | Likelihood | None) -> dict[str, Any]:
     match form:
         case Choice(words):
             schema: dict[str, Any] = {"type": "STRING", "enum": list(words)}

@@ -11,8 +11,9 @@ import pytest
 from benchmarks.base import Media, get_benchmark
 from benchmarks.build import Build
 from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
+from mlx_backends.tiny_omni import build_tiny_omni
 from tests.app.test_batch import states
-from tests.benchmarks.contra4_data import PLAIN, mixed_rows, real_rows, row, write_source
+from tests.benchmarks.contra4_data import COCO, PLAIN, copy_rows, mixed_rows, real_rows, row, write_source
 from tests.benchmarks.small_data import write_picture
 from tests.support.command import Rashomon
 
@@ -75,6 +76,80 @@ def test_real_media_are_told_beside_a_sample_and_seen_in_the_report(tmp_path: Pa
     shown = json.loads(data)["media"]
     assert len(shown) == len({part.sha256 for each in asked for part in each.parts if isinstance(part, Media)})
     assert all(each["picture"] for each in shown.values())
+
+
+@real_rows
+@pytest.mark.slow
+def test_real_mixed_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None:
+    """33 rows of real sounds, videos, 3D models and COCO pictures, in every combination of two, three and four."""
+    rashomon = Rashomon(tmp_path)
+    sees, hears = tmp_path / "sees", tmp_path / "hears"
+    build_tiny_vlm(sees, TEXTS, quantise=False)
+    build_tiny_omni(hears, TEXTS)
+    told = rashomon.run("build", "contra4", "--source", mixed_rows(tmp_path / "rows"), "--rendered", "--json").stdout
+    manifest = json.loads(told)["manifest"]
+    assert (manifest["with_all_media"], manifest["rendered"]) == (33, 33)
+    asked = ("--batch", "--benchmark", "contra4", "--max-tokens", "4", "--display", "plain")
+    expected = {
+        # Images and videos as they are; 3D as views; sounds by captions alone.
+        "sees": (("media", 3), ("rendered", 12), ("gold-captions", 33)),
+        # Images, videos and sounds as they are; with 3D as views it is asked about every row.
+        "hears": (("media", 12), ("rendered", 33)),
+    }
+    says = {
+        "sees": "51 of 99 not asked: the model takes no audio (42), no 3D (21)",
+        "hears": "21 of 66 not asked: the model takes no 3D (21)",
+    }
+    for name, counts in expected.items():
+        which = ("--conditions", ",".join(condition for condition, _ in counts), "--name", name)
+        out = rashomon.run(*asked, "--model", tmp_path / name, *which).stdout
+        assert f"{name}: {says[name]}" in out
+        total = sum(count for _, count in counts)
+        assert states(rashomon)[name] == ("done", total, total)
+        (failures,) = json.loads(rashomon.run("show", name, "--table", "failures", "--json").stdout)
+        cells = {each["row"].partition(" / ")[2]: each["cells"] for each in failures["rows"]}
+        for condition, count in counts:
+            figures = cells[condition]
+            assert (figures["answered"], figures["error"], figures["not asked"]) == (count, 0, 33 - count)
+        (combinations,) = json.loads(rashomon.run("show", name, "--table", "combinations", "--json").stdout)
+        print(name, [(each["row"], {k: v["n"] for k, v in each["cells"].items()}) for each in combinations["rows"]])
+    shown = json.loads(rashomon.run("compare", "sees", "hears", "--json").stdout)
+    (changes,) = [table for table in shown["tables"] if table["name"] == "changes"]
+    shared = {each["row"]: each["cells"]["shared"] for each in changes["rows"]}
+    assert {row.rpartition(" / ")[2]: count for row, count in shared.items()} == {
+        "all": 15,
+        "media": 3,
+        "rendered": 12,
+    }, "two runs are compared by what both were asked"
+
+
+@real_rows
+@pytest.mark.slow
+def test_the_published_rows_run_as_far_as_there_are_media(tmp_path: Path) -> None:
+    """Of the 2,335 rows 118 scenes are pictures that are here; every row has a scene of something that is not."""
+    rashomon = Rashomon(tmp_path)
+    build_tiny_lm(tmp_path / "tiny", TEXTS, quantise=True)
+    rows = copy_rows(tmp_path / "rows", 2335)
+    source = ("--source", f"published={rows}", "--source", f"coco_val={COCO / 'val2017'}")
+    manifest = json.loads(rashomon.run("build", "contra4", *source, "--json").stdout)["manifest"]
+    assert manifest["samples"] == 2335
+    assert manifest["scenes"]["Image"] == {"there": 118, "missing": 1902}
+    assert manifest["with_all_media"] == 0
+    asked = (
+        "--batch",
+        "--benchmark",
+        "contra4",
+        "--model",
+        tmp_path / "tiny",
+        "--max-tokens",
+        "2",
+        "--display",
+        "none",
+    )
+    told = rashomon.run(*asked, code=2).stderr
+    assert "there is no condition 'media'; known are gold-captions." in told
+    rashomon.run(*asked, "--conditions", "gold-captions", "--limit", "200", "--name", "r")
+    assert states(rashomon)["r"] == ("done", 200, 200)
 
 
 @pytest.mark.slow

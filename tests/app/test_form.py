@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from app.cli import cli
 from app.config import BatchSpec, load_spec
 from app.form import command_line, examine, quoted, read, save, to_toml
-from app.main import _arranged
+from app.main import arranged
 from app.store.workspace import Workspace
 from benchmarks.base import benchmark_names, get_benchmark
 from benchmarks.errors import SpecError
@@ -37,7 +37,7 @@ def parsed(line: str, monkeypatch: pytest.MonkeyPatch) -> BatchSpec:
         return 0
 
     monkeypatch.setattr("app.commands.batch.batch", batch)
-    with cli.make_context("rashomon", _arranged(arguments, cli.commands)) as context:
+    with cli.make_context("rashomon", arranged(arguments, cli.commands)) as context:
         cli.invoke(context)
     return seen[0]
 

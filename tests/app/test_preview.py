@@ -62,7 +62,7 @@ def test_what_cannot_be_rendered_says_why(charts: Held, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for model, why in (
         ("policy:random", "policy"),
-        ("openai:gpt-5", "remote"),
+        ("openai:gpt-5", "the engine"),
         (str(tmp_path / "empty"), "config.json"),
     ):
         with Renderer(model) as renderer:

@@ -58,7 +58,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
 @pytest.mark.parametrize(
     ("typed", "field", "says"),
     [
-        ({"model": ["org/none"]}, "model", "hf download"),
+        ({"model": ["org/none"]}, "model", "rashomon models get"),
         ({"judge": ["matsch"]}, "judge", "did you mean 'match'"),
         ({"judge": ["policy:random"]}, "judge", "cannot judge"),
         ({"data": "/nowhere"}, "data", "not a built benchmark"),

@@ -102,7 +102,7 @@ def test_a_folder_that_is_no_model_is_told_before_anything_runs(
     if content is not None:
         (folder / file).write_text(content)
     before = states(Rashomon(home))
-    told = Rashomon(home).run("--batch", *OPTIONS, "--model", folder, code=2).stderr
+    told = Rashomon(home).run("--batch", *OPTIONS, "--conditions", "image-only", "--model", folder, code=2).stderr
     assert says in told
     assert len(told.splitlines()) == 1
     assert states(Rashomon(home)) == before

@@ -27,7 +27,16 @@ HEAVY = (
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["runs", "--json"], ["benchmarks"], ["judges", "--json"], ["batch", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["runs", "--json"],
+        ["data"],
+        ["completion", "bash"],
+        ["benchmarks"],
+        ["judges", "--json"],
+        ["batch", "--help"],
+    ],
 )
 def test_nothing_heavy_is_imported_to_list_or_help(arguments: list[str], tmp_path: Path) -> None:
     code = (

@@ -31,6 +31,10 @@ NOT_RUN = (
     (r"^rashomon build clash --source sugar-crepe", "it takes the real rows: run in tests/benchmarks/test_clash_source.py"),
     (r"^rashomon import .*published", "it reads the authors' files; run on them in tests/app/test_import.py"),
     (r"^rashomon (data|models) get\b", DOWNLOAD),
+    (r"^rashomon build [\w-]+$", "it builds what was fetched: run in tests/app/test_get.py"),
+    (r"^rashomon build cmc-bench --from rows.csv$", "run in tests/benchmarks/test_own_rows.py"),
+    (r"^rashomon parity ", "two engines are asked: run in tests/app/test_parity_command.py"),
+    (r" cuda:| endpoint:", "it takes PyTorch and its weights, or a server: run in tests of these engines"),
     (r"^rashomon completion\b", "it writes what a shell reads; run by shells in its own tests"),
 )
 """Commands of Rashomon that are not run here but parsed, with all their options, and why."""

@@ -50,7 +50,8 @@ def lfm2_vl(folder: Path) -> Path:
         "eos_token_id": ids["<|im_end|>"],
     }
     vision = {
-        "model_type": "lfm2_vl",
+        "model_type": "siglip2_vision_model",
+        "vision_use_head": False,
         "hidden_size": 64,
         "intermediate_size": 128,
         "num_hidden_layers": 2,
@@ -75,6 +76,7 @@ def lfm2_vl(folder: Path) -> Path:
         "tile_size": 64,
         "min_image_tokens": 1,
         "max_image_tokens": 4,
+        "resample": 2,  # mlx-vlm and transformers do not have the same one where it is left out
     }
     return _model(folder, config, processor)
 
@@ -123,6 +125,8 @@ def qwen2_5_vl(folder: Path) -> Path:
         "merge_size": 2,
         "min_pixels": 784,
         "max_pixels": 12544,
+        "image_mean": [0.48145466, 0.4578275, 0.40821073],  # the published ones; left out, the libraries differ
+        "image_std": [0.26862954, 0.26130258, 0.27577711],
     }
     return _model(folder, config, processor)
 
@@ -165,8 +169,79 @@ def internvl_chat(folder: Path) -> Path:
     return _model(folder, config, {"processor_class": "InternVLChatProcessor"})
 
 
+def gemma4(folder: Path) -> Path:
+    """It takes images, sounds and videos; before each frame of a video its processor writes when it is."""
+    marks = ["<|image|>", "<|audio|>", "<|video|>", "<boi>", "<eoi>", "<boa>", "<eoa>"]
+    each = "".join(f"{{%- elif c.type == '{kind}' %}}{{{{- '<|{kind}|>' }}}}" for kind in ("audio", "video"))
+    template = _TURNS.replace("IMAGE", "<|image|>").replace(
+        "{%- elif c.type == 'text' %}", each + "{%- elif c.type == 'text' %}"
+    )
+    ids = _tokenizer(
+        folder,
+        ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks],
+        template,
+        extra_special_tokens={
+            "image_token": "<|image|>",
+            "audio_token": "<|audio|>",
+            "video_token": "<|video|>",
+            "boi_token": "<boi>",
+            "eoi_token": "<eoi>",
+            "boa_token": "<boa>",
+            "eoa_token": "<eoa>",
+        },
+    )
+    text = {
+        "model_type": "gemma4_text",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "intermediate_size": 128,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "global_head_dim": 16,
+        "num_kv_shared_layers": 0,
+        "hidden_size_per_layer_input": 16,
+        "vocab_size": len(ids),
+        "vocab_size_per_layer_input": len(ids),
+        "layer_types": ["sliding_attention", "full_attention"],
+        "use_double_wide_mlp": False,
+    }
+    vision = {
+        "model_type": "gemma4_vision",
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "head_dim": 16,
+        "global_head_dim": 16,
+        "position_embedding_size": 64,
+    }
+    audio = {
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "subsampling_conv_channels": [8, 4],
+        "output_proj_dims": 64,
+    }
+    config = {
+        "architectures": ["Gemma4ForConditionalGeneration"],
+        "model_type": "gemma4",
+        "vocab_size": len(ids),
+        "hidden_size": 64,
+        "eos_token_id": [ids["<|im_end|>"]],
+        "image_token_id": ids["<|image|>"],
+        "audio_token_id": ids["<|audio|>"],
+        "video_token_id": ids["<|video|>"],
+        "text_config": text,
+        "vision_config": vision,
+        "audio_config": audio,
+    }
+    return _model(folder, config, {"patch_size": 16, "max_soft_tokens": 70, "pooling_kernel_size": 3}, ["audio"])
+
+
 def _tokenizer(
-    folder: Path, special: Sequence[str], template: str, bos: str | None = None, **named: str
+    folder: Path, special: Sequence[str], template: str, bos: str | None = None, **named: Any
 ) -> dict[str, int]:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
@@ -198,7 +273,7 @@ def _tokenizer(
     return vocabulary
 
 
-def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any]) -> Path:
+def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any], more: Sequence[str] = ()) -> Path:
     import mlx.core as mx
     import numpy as np
     from mlx.utils import tree_flatten
@@ -209,9 +284,11 @@ def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any]) -> P
     module, _ = get_model_and_args(config)
     own = copy.deepcopy(config)
     own.setdefault("text_config", {})
-    model = module.Model(update_module_configs(module.ModelConfig.from_dict(own), module, own, ["text", "vision"]))
+    model = module.Model(
+        update_module_configs(module.ModelConfig.from_dict(own), module, own, ["text", "vision", *more])
+    )
     # Not as they are initialised: such a model says one token whatever it is asked, and any two ways of asking agree.
     random = tiny._random(tree_flatten(model.parameters()), seed=0)
     weights = {name: mx.array(values.astype(np.float32)) for name, values in random}
-    mx.save_safetensors(str(folder / "model.safetensors"), weights)
+    mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
     return folder

@@ -37,6 +37,11 @@ def loaded(code: str, *arguments: str) -> set[str]:
         "lm",
         "rows",
         "constrain",
+        "cuda",
+        "probe",
+        "torch_backend",
+        "torch_models",
+        "torch_weights",
         "reading",
     ],
 )

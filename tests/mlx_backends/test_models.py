@@ -102,7 +102,7 @@ def test_a_model_that_is_not_there_says_how_to_fetch_it_and_asks_no_one(
     hub: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket.socket, "connect", refuse_connection)
-    with pytest.raises(ModelError, match=r"`hf download org/absent` fetches it"):
+    with pytest.raises(ModelError, match=r"`rashomon models get org/absent` fetches it"):
         load_backend("org/absent", nowhere)
 
 

@@ -280,9 +280,9 @@ def test_a_missing_image_is_an_error(model: Backend) -> None:
     assert got.error
 
 
-def test_a_medium_that_is_no_image_is_an_error(model: Backend) -> None:
+def test_a_medium_that_the_model_does_not_take_is_an_error(model: Backend) -> None:
     got = answer(model, asked(Media("0" * 64, ".wav", "audio"), QUESTION))
-    assert got.error == "this backend shows images only, and the request holds a medium of type audio."
+    assert got.error == "this model cannot be asked that: no audio can be put into its prompt."
 
 
 def test_lone_surrogates_and_nul_in_a_text_are_asked_all_the_same(model: Backend) -> None:

@@ -78,6 +78,7 @@ SHOTS = (
     Shot("answers", "compare", ALL, ("t", "b", "enter", "enter")),
     Shot("export", "export", ALL[:2]),
     Shot("export-done", "export", ALL[:2], ("w",)),
+    Shot("rows", "rows", keys=(*"charts/rows.csv", "enter", "j", "n")),
     Shot("settings", "settings"),
     Shot("help", keys=("question_mark",)),
     Shot("doctor", "doctor"),
@@ -172,6 +173,7 @@ def main(names: list[str]) -> None:
     Path("models").mkdir()
     for model in (BF16, FOUR_BIT):
         Path("models", model.name.replace("model", "chart-reader")).symlink_to(model)
+    Path("charts").symlink_to(BF16.parent)
     stage, empty = workspace(FOLDER), Stage(FOLDER / "empty")
     try:
         for shot in SHOTS:

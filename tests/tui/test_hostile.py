@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from PIL import Image
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -97,6 +98,19 @@ async def _typed(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     await pilot.pause()
 
 
+async def _rows(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
+    table = folder.parent / "hostile.csv"
+    named = STORED.replace('"', "")
+    said = [f'"{n}.png","{STORED}","{n} {STORED}","","{STORED}{n}","{n}"' for n in range(3)]
+    table.write_text("\n".join([f'image,question,answer,passage,conflict,"{named}"', *said]), "utf-8")
+    for n in range(3):
+        Image.new("RGB", (8, 8), (80 * n, 0, 0)).save(table.parent / f"{n}.png")
+    await pilot.press("f4")
+    await pilot.pause()
+    app.screen.query_one("#input-table", Input).value = str(table)
+    await press(pilot, "enter", "n")
+
+
 def _of(name: str, *keys: str) -> Callable[[Pilot[Any], RashomonApp, Path], Awaitable[object]]:
     """To a screen of the hostile run and of a copy of it."""
 
@@ -126,6 +140,7 @@ CASES = [
     Case("compare-take", _of("compare", "T"), "[red]r"),
     Case("compare-answers", _of("compare", "t", "up", "left", "enter", "enter"), "[@click"),
     Case("export", _of("export", "w"), "files"),
+    Case("rows", _rows, "[@click"),
 ]
 
 

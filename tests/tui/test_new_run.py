@@ -138,7 +138,7 @@ def test_what_is_wrong_is_said_at_the_field_the_part_and_below(desk: Stage) -> N
         await until(pilot, lambda: "org/none" in screen._models)
         await pilot.pause()
         await until(pilot, lambda: "model" in screen._wrong)
-        assert "hf download org/none" in screen_text(app)
+        assert "models get org/none`" in " ".join(screen_text(app).split())
 
     drive(desk.app(), script, (120, 40))
 

@@ -11,7 +11,7 @@ import pytest
 from textual.content import Content
 from textual.pilot import Pilot
 
-from app.commands.doctor import Finding
+from app.doctor import Finding
 from app.settings import Settings, load_settings, settings_file
 from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, EVERYWHERE

@@ -39,6 +39,7 @@ SCREENS: dict[str, Entry] = {
         Entry("compare", "Compare", "app.tui.screens.compare:CompareScreen", "runs"),
         Entry("export", "Export", "app.tui.screens.export:ExportScreen", "runs"),
         Entry("new", "New run", "app.tui.screens.new_run:NewRunScreen"),
+        Entry("rows", "Your rows", "app.tui.screens.own_rows:OwnRowsScreen"),
         Entry("settings", "Settings", "app.tui.screens.settings:SettingsScreen"),
         Entry("doctor", "Doctor", "app.tui.screens.doctor:DoctorScreen"),
     )

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from app.commands.doctor import Finding, examine
+from app.doctor import Finding, examine
 from app.tui.commands import bindings
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
@@ -63,7 +63,7 @@ class DoctorScreen(RashomonScreen):
         self.in_thread(work, self._ended, group="examine")
 
     def _found(self, finding: Finding) -> None:
-        if self.is_mounted:
+        if self.is_mounted and self.query("#detail"):  # as the app closes, it is gone again
             self.findings.append(finding)
             rows = [_row(each) for each in self.findings]
             self.query_one(VirtualTable).show(len(rows), lambda first, count: rows[first : first + count])

@@ -114,6 +114,11 @@ class Picture(Widget):
     def compose(self) -> ComposeResult:
         yield from ()
 
+    @property
+    def media(self) -> Media | None:
+        """What is shown."""
+        return self._shown[0]
+
     def show(self, media: Media | None, path: Path | None = None, name: str = "") -> None:
         """Show a medium, whose file is ``path`` if it is there; ``name`` stands before its facts."""
         if (media, path, name) == self._shown:

@@ -1,0 +1,90 @@
+"""``rashomon data``: what benchmarks need from elsewhere, and fetching it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from app.fetch import kept
+from app.fetch.carry_out import INTERRUPTED, Interrupted, agreed, carry_out
+from app.fetch.hub import check_online
+from app.fetch.plan import make_plan, read_small
+from app.fetch.recipes import NOT_PUBLISHED, RECIPES, recipe, sources_text
+from app.locks import FileLock
+from app.paths import typed_path
+from app.report.text import clean, size
+from app.store.workspace import Workspace
+from benchmarks.errors import StoreError
+
+
+def listing(workspace: Workspace, *, as_json: bool) -> None:
+    """Print what each benchmark needs, and whether it was fetched."""
+    found: list[dict[str, Any]] = []
+    for name in (*RECIPES, *NOT_PUBLISHED):
+        folder = workspace.source_folder(name)
+        known = kept.fetched(folder)
+        found.append(
+            {
+                "benchmark": name,
+                "what": RECIPES[name].what if name in RECIPES else NOT_PUBLISHED[name],
+                "state": kept.state(folder) if name in RECIPES else "not published",
+                "folder": str(folder),
+                "files": known.files if known else None,
+                "bytes": known.bytes if known else None,
+            }
+        )
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    for one in found:
+        fetched = f"fetched: {one['files']:,} files, {size(one['bytes'])} in {one['folder']}" if one["files"] else None
+        begun = f"begun, not complete: `{workspace.command()} data get {one['benchmark']}` goes on"
+        told = fetched or {"begun": begun, "none": "not fetched"}.get(one["state"], one["state"])
+        print(f"{one['benchmark']:<18} {clean(one['what'])}\n{'':<18} {clean(told)}")
+
+
+def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry_run: bool) -> int:
+    """Fetch what ``benchmark`` needs, after saying what that is; the exit code."""
+    wanted = recipe(benchmark)
+    folder = typed_path(to) if to else workspace.source_folder(benchmark)
+    check_online()
+    needed = wanted.needed(folder, read_small)
+    plan = make_plan(
+        f"{benchmark}: {wanted.what}", folder, needed.files, needed.licences, [wanted.by_hand] if wanted.by_hand else []
+    )
+    for line in plan.lines():
+        print(line)
+    plan.check_room()
+    if dry_run:
+        return 0
+    again = f"{workspace.command()} data get {benchmark}" + (f" --to {shlex.quote(str(folder))}" if to else "")
+    if plan.missing and not agreed(plan, yes):
+        print("nothing was fetched.")
+        return 0
+    _make(folder)
+    with FileLock(folder / ".lock") as lock:
+        if not lock.acquire(f"`{again}`"):
+            raise StoreError(f"{lock.holder() or 'another process'} is fetching to {folder}; wait for it.")
+        try:
+            if plan.missing:
+                kept.forget(folder)
+                carry_out(plan, f"{again} --yes" if yes else again)
+        except Interrupted:
+            return INTERRUPTED
+        total = sum(file.path.stat().st_size for file in needed.files)
+        kept.note(folder, kept.Fetched(benchmark, len(needed.files), total, needed.licences, needed.revisions))
+    print(f"fetched {len(needed.files):,} files, {size(total)}, to {clean(str(folder))}")
+    sources = f" {sources_text(wanted.pairs(folder))}" if to else ""
+    print(f"next: {workspace.command()} build {benchmark}{clean(sources)}")
+    return 0
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {folder}: {error.strerror}; name another folder with --to or --workspace."
+        ) from error

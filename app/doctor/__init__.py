@@ -1,0 +1,40 @@
+"""Examining this machine: why something does not work, each finding with its mend in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from app.doctor.finding import Finding
+
+if TYPE_CHECKING:
+    from app.store.workspace import Workspace
+
+__all__ = ["Finding", "examine"]
+
+Check = Callable[["Workspace"], Finding]
+
+
+def examine(workspace: Workspace) -> Iterator[Finding]:
+    """What there is to find, one after the other; some take seconds."""
+    from app.doctor import contents, libraries, machine, places
+
+    checks: tuple[Check, ...] = (
+        machine.machine,
+        machine.memory,
+        libraries.packages,
+        machine.mlx,
+        machine.torch,
+        libraries.repair,
+        libraries.extras,
+        places.workspace,
+        places.cache,
+        contents.models,
+        contents.data,
+        contents.demo,
+        contents.device,
+        places.network,
+        places.hub,
+        places.keys,
+    )
+    return (check(workspace) for check in checks)

@@ -1,0 +1,101 @@
+"""Probes in a run's folder: what one engine makes of some of the run's requests, kept to be compared here or elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import StoreError
+from mlx_backends.probe import Probe
+
+FOLDER = "probes"
+"""The folder in a run's."""
+
+_TEXTS, _PIXELS = "probes.json", "pixels.npz"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was kept of an engine. ``probes`` are its probes, one for each request and each answer that it was led through.
+
+    ``digests`` maps a request's id to the request's digest; ``engine`` is what answered; ``alone`` the answers of a server that
+    was asked again, one at a time, by the request's id; ``refused`` why a request could not be probed.
+    """
+
+    engine: Mapping[str, Any]
+    probes: Sequence[Probe] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
+    alone: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, request: str, forced: Sequence[int]) -> Probe | None:
+        """The probe of a request that was led through ``forced``."""
+        return next((p for p in self.probes if p.request_id == request and p.forced == tuple(forced)), None)
+
+    def any(self, request: str) -> Probe | None:
+        """A probe of a request, one with pixel values if there is one."""
+        found = [p for p in self.probes if p.request_id == request]
+        return next((p for p in found if p.pixel_values is not None), found[0] if found else None)
+
+
+def save(folder: Path, kept: Kept) -> None:
+    """Keep probes in a run's ``folder``, in the place of what was kept. Raises StoreError where it cannot be written."""
+    import numpy as np
+
+    arrays: dict[str, Any] = {}
+    rows = []
+    for number, probe in enumerate(kept.probes):
+        row = {name: getattr(probe, name) for name in Probe.__slots__ if name != "pixel_values"}
+        for image, values in enumerate(probe.pixel_values or ()):
+            arrays[f"{number}/{image}"] = values
+        rows.append({**row, "kept": None if probe.pixel_values is None else len(probe.pixel_values)})
+    body = {**{k: v for k, v in vars(kept).items() if k != "probes"}, "probes": rows}
+    pixels = io.BytesIO()
+    np.savez_compressed(pixels, **arrays)
+    place = folder / FOLDER
+    try:
+        place.mkdir(exist_ok=True)
+        for name, content in ((_PIXELS, pixels.getvalue()), (_TEXTS, json.dumps(body).encode("utf-8", "replace"))):
+            part = place / f".{name}.part"
+            part.write_bytes(content)
+            os.replace(part, place / name)
+    except OSError as error:
+        raise StoreError(f"cannot write {place}: {error.strerror}; make the run's folder writable.") from error
+
+
+def load(folder: Path) -> Kept | None:
+    """What is kept in a run's ``folder``; None where that is nothing, or cannot be read."""
+    import numpy as np
+
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        body = json.loads((folder / FOLDER / _TEXTS).read_text("utf-8"))
+        with np.load(folder / FOLDER / _PIXELS, allow_pickle=False) as arrays:
+            probes = tuple(_probe(number, row, arrays) for number, row in enumerate(body.pop("probes")))
+        return Kept(**body, probes=probes)
+    return None
+
+
+def _probe(number: int, row: dict[str, Any], arrays: Any) -> Probe:
+    count = row.pop("kept")
+    return Probe(
+        request_id=str(row["request_id"]),
+        prompt=str(row["prompt"]),
+        token_ids=tuple(map(int, row["token_ids"])),
+        pixels=tuple(map(str, row["pixels"])),
+        pixel_stats=tuple((float(m), float(s), float(most)) for m, s, most in row["pixel_stats"]),
+        pixel_values=None if count is None else tuple(arrays[f"{number}/{image}"] for image in range(count)),
+        forced=tuple(map(int, row["forced"])),
+        top=tuple(tuple((int(token), float(p)) for token, p in likely) for likely in row["top"]),
+        logprobs=tuple(map(float, row["logprobs"])),
+    )
+
+
+def plain(found: object) -> dict[str, Any] | None:
+    """A dataclass as JSON keeps it; None stays None."""
+    return None if found is None else json.loads(json.dumps(asdict(found), default=str))  # type: ignore[call-overload]

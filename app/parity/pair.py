@@ -1,0 +1,230 @@
+"""Two runs side by side at every stage, from their stores and from what their models were seen to make of some requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.parity.batching import batching_finding
+from app.parity.found import Finding
+from app.parity.inputs import Word, compare_inputs
+from app.parity.kept import FOLDER
+from app.parity.numerics import Numerics, compare_numerics, noise_of, numerics_finding
+from app.parity.outputs import (
+    Answers,
+    Told,
+    asked_finding,
+    compare_answers,
+    counts_finding,
+    decoding_finding,
+    judge_finding,
+    told,
+)
+from app.parity.probing import FORCED, PROBES, Probed, choose, probe
+from app.parity.verdict import verdict, weights_cause
+from benchmarks.base import Estimate
+from benchmarks.errors import ModelError
+
+if TYPE_CHECKING:
+    from app.compare.pairs import Pair
+    from app.compare.sides import Sides
+    from app.parity.kept import Kept
+    from mlx_backends.probe import Probe
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What it comes to: how many answers ``labelled`` in both have the same label, kappa, and both accuracies with their
+    paired difference."""
+
+    labelled: int
+    same_labels: Estimate
+    kappa: Estimate
+    accuracies: tuple[Estimate, Estimate]
+    difference: Estimate
+
+    def sentence(self) -> str:
+        if not self.labelled:
+            return "no answer is labelled in both"
+        same = round((self.same_labels.value or 0) * self.labelled)
+        kappa = "" if self.kappa.value is None else f" (kappa {self.kappa.value:.2f})"
+        told = f"{same} of {self.labelled} labels are the same{kappa}"
+        one, other = (each.value for each in self.accuracies)
+        if one is None or other is None or self.difference.value is None:
+            return told
+        interval = ""
+        if self.difference.low is not None and self.difference.high is not None:
+            interval = f"; {self.difference.low:+.3f} to {self.difference.high:+.3f}"
+        return f"{told}; accuracy {one:.3f} in A, {other:.3f} in B ({self.difference.value:+.3f}{interval})"
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Two runs compared: the findings in the order of the stages, the answers, what it comes to, and the verdict."""
+
+    a: Told
+    b: Told
+    labels: tuple[str, str]
+    findings: tuple[Finding, ...]
+    answers: Answers
+    numerics: Numerics | None
+    probed: tuple[str, ...]
+    """The instances that were looked at."""
+    unseen: tuple[str, ...]
+    """Why a model was not looked at, a sentence each."""
+    sides: Sides
+    pair: Pair
+    effect: Effect
+    verdict: str
+
+
+def compare_runs(
+    folders: tuple[Path, Path],
+    *,
+    judge: str | None = None,
+    probes: int = PROBES,
+    builds: Sequence[Path] = (),
+    force: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Parity:
+    """Compare the runs in two folders. ``probes`` requests are looked at by both models, 0 none; their media lie in ``builds``.
+
+    Raises SpecError and StoreError for what cannot be compared.
+    """
+    from app.compare.sides import load, refuse_twice
+
+    refuse_twice(folders)
+    sides = load(folders, judge=judge)
+    a, b = (told(folder) for folder in folders)
+    answers = compare_answers(a, b)
+    differing = [str(each["instance"]) for each in answers.examples]
+    instances = choose(a, b, probes, differing) if probes else []
+    seen = tuple(
+        probe(side, forced(a, b, instances), builds, force=force, say=say) if instances else Probed(None)
+        for side in (a, b)
+    )
+    return assemble(a, b, seen[0], seen[1], instances, sides, answers)
+
+
+def forced(a: Told, b: Told, instances: Sequence[str]) -> dict[str, list[list[int]]]:
+    """The answers that both models are led through: A's and B's, each once."""
+    found: dict[str, list[list[int]]] = {}
+    for instance in instances:
+        both = [list(side.records[instance].generations[0].tokens[:FORCED]) for side in (a, b)]
+        found[instance] = [each for number, each in enumerate(both) if each and each not in both[:number]]
+    return found
+
+
+def keep(
+    folder: Path,
+    *,
+    probes: int = PROBES,
+    builds: Sequence[Path] = (),
+    force: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> str:
+    """Look at what the model of one run makes of some of its requests, and keep it in its folder, to be compared elsewhere.
+
+    What was done, in a sentence. Raises ModelError where it cannot be looked at.
+    """
+    run = told(folder)
+    instances = choose(run, run, probes, ())
+    seen = probe(run, forced(run, run, instances), builds, force=force, say=say)
+    if seen.kept is None:
+        raise ModelError(seen.why)
+    return (
+        f"{len(seen.kept.digests)} requests of {folder.name} were looked at; what its model makes of them lies in "
+        f"{folder / FOLDER}: copy the run's folder, and compare it where its model is not."
+    )
+
+
+def assemble(
+    a: Told, b: Told, seen_a: Probed, seen_b: Probed, instances: Sequence[str], sides: Sides, answers: Answers
+) -> Parity:
+    """The comparison of two runs whose models were looked at."""
+    from app.compare.pairs import Pair
+    from app.report.tables import RESAMPLES
+
+    pair = Pair(sides.sides[0], sides.sides[1], sides.figures, RESAMPLES, sides.seed)
+    effect = effect_of(pair, sides)
+    numerics, middle = _seen(a, b, seen_a, seen_b, instances)
+    findings = (asked_finding(a, b), *middle, decoding_finding(a, b), judge_finding(a, b))
+    consequence = f"{answers.sentence()}; {effect.sentence()}."
+    return Parity(
+        a,
+        b,
+        (sides.sides[0].label, sides.sides[1].label),
+        findings,
+        answers,
+        numerics,
+        tuple(instances),
+        tuple(f"{name}: {each.why}" for name, each in (("A", seen_a), ("B", seen_b)) if each.why),
+        sides,
+        pair,
+        effect,
+        verdict(findings, consequence[:1].upper() + consequence[1:]),
+    )
+
+
+def effect_of(pair: Pair, sides: Sides) -> Effect:
+    """What the difference between two runs comes to."""
+    from app.compare.cost import accuracy, accuracy_difference
+    from app.compare.flips import changes_table
+
+    row = changes_table([pair], sides).rows[0][1] if pair.shared else (0, 0, Estimate(None), Estimate(None), 0, 0)
+    same, kappa = row[2], row[3]
+    assert isinstance(same, Estimate)
+    assert isinstance(kappa, Estimate)
+    both = tuple(accuracy(side, sides, pair.resamples) for side in (pair.first, pair.second))
+    return Effect(int(str(row[1])), same, kappa, (both[0], both[1]), accuracy_difference(pair, sides))
+
+
+def _seen(
+    a: Told, b: Told, seen_a: Probed, seen_b: Probed, instances: Sequence[str]
+) -> tuple[Numerics | None, list[Finding]]:
+    """What the models were seen to do: the stages between what is asked and how it is decoded."""
+    batching = batching_finding((a, seen_a.kept), (b, seen_b.kept), instances)
+    if seen_a.kept is None or seen_b.kept is None:
+        return None, [counts_finding(a, b), *batching]
+    pairs = [
+        (one, other)
+        for instance in instances
+        if (one := seen_a.kept.any(a.request(instance).id)) and (other := seen_b.kept.any(b.request(instance).id))
+    ]
+    if not pairs:
+        return None, [counts_finding(a, b), *batching]
+    numerics = compare_numerics(_led(a, b, seen_a.kept, seen_b.kept, instances))
+    noise = noise_of(a.quantisation, b.quantisation)
+    return numerics, [
+        *compare_inputs(pairs, words(a)),
+        numerics_finding(numerics, weights_cause(a, b), noise),
+        *batching,
+    ]
+
+
+def _led(a: Told, b: Told, one: Kept, other: Kept, instances: Sequence[str]) -> list[tuple[Probe, Probe]]:
+    """The probes that were led through the same answer: of each request the first that both were led through."""
+    found = []
+    for instance in instances:
+        requests = a.request(instance).id, b.request(instance).id
+        for ours in (each for each in one.probes if each.request_id == requests[0] and each.forced):
+            theirs = other.of(requests[1], ours.forced)
+            if theirs is not None:
+                found.append((ours, theirs))
+                break
+    return found
+
+
+def words(run: Told) -> Word:
+    """The text of a token of the run's model, where its tokenizer lies here."""
+    from mlx_backends.models import resolve
+
+    try:
+        from tokenizers import Tokenizer
+
+        tokenizer: Any = Tokenizer.from_file(str(resolve(run.spec.model.removeprefix("cuda:")) / "tokenizer.json"))
+    except Exception:  # tokenizers raises no other
+        return lambda token: None
+    return lambda token: tokenizer.decode([token], skip_special_tokens=False) or tokenizer.id_to_token(token)

@@ -1,0 +1,149 @@
+"""Having the models of runs probed where they can be loaded, each in a process of its own, or taking what was kept earlier."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.parity import kept
+from app.parity.kept import Kept
+from app.parity.outputs import Told
+from app.parity.worker import ENDPOINT, Order
+from benchmarks.errors import RashomonError
+from mlx_backends import remote
+from mlx_backends.policy import PREFIX
+from mlx_backends.registry import IMPORTED, describe
+
+PROBES = 16
+"""How many requests are looked at, where nobody says otherwise."""
+
+FORCED = 32
+"""At most so many tokens of an answer a model is led through."""
+
+KEPT_PIXELS = 4
+"""Of so many requests the processed pixels are kept: an image of a megapixel takes some tens of megabytes."""
+
+_WEIGHTS = "weights digest"
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What was seen of one side; ``why`` is a sentence where that is nothing."""
+
+    kept: Kept | None
+    why: str = ""
+
+
+def choose(a: Told, b: Told, count: int, differing: Sequence[str]) -> list[str]:
+    """The instances to look at: half of them from those whose answers differ, the others from all, evenly spread.
+
+    Of a run whose model is elsewhere only those that were looked at there can be.
+    """
+    shared = [i for i, one in a.records.items() if one.answer and i in b.records and b.records[i].answer]
+    for run in (a, b):
+        if (known := kept.load(run.folder)) is not None and elsewhere(run):
+            shared = [i for i in shared if known.digests.get((of := run.request(i)).id) == of.digest]
+    differing = [i for i in differing if i in set(shared)]
+    first = _spread(differing, min(len(differing), count // 2))
+    rest = [i for i in shared if i not in set(first)]
+    return first + _spread(rest, min(len(rest), count - len(first)))
+
+
+def probe(
+    run: Told,
+    asked: Mapping[str, Sequence[Sequence[int]]],
+    builds: Sequence[Path],
+    *,
+    force: bool,
+    say: Callable[[str], None],
+) -> Probed:
+    """What the model of ``run`` makes of the instances ``asked``, each led through those answers."""
+    model = run.spec.model
+    known = kept.load(run.folder)
+    why = elsewhere(run)
+    if known is not None and (why or _has(known, run, asked)):
+        return Probed(known)
+    if why:
+        return Probed(None, why)
+    say(f"looking at what {Path(model).name or model} makes of {len(asked)} requests of {run.folder.name}")
+    order = Order(run.folder, model, tuple(builds), asked, KEPT_PIXELS, force)
+    message = _run(order)
+    if message:
+        return Probed(known, "" if known else message)
+    return Probed(kept.load(run.folder))
+
+
+def elsewhere(run: Told) -> str:
+    """Why the model of a run cannot be probed here, in a sentence; empty where it can."""
+    model = run.spec.model
+    if model.startswith((PREFIX, IMPORTED)):
+        return f"{model} has no model to look at."
+    try:
+        info = describe(model)
+    except RashomonError as error:
+        return str(error)
+    if remote.is_remote(model) and info.engine != ENDPOINT:
+        return f"{model} does not show what it makes of a prompt."
+    before = run.identity.get(_WEIGHTS)
+    if before and info.weights != before:
+        return f"the model of that name here has other weights than the run ({model})."
+    return ""
+
+
+def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -> bool:
+    """Whether what was kept answers what is asked, by the same engine."""
+    info = json.loads(json.dumps(kept.plain(describe(run.spec.model))))
+    if dict(known.engine) != info:
+        return False
+    for instance, answers in asked.items():
+        request = run.request(instance)
+        if known.digests.get(request.id) != request.digest:
+            return False
+        if request.id in known.alone or request.id in known.refused:
+            continue
+        if any(known.of(request.id, forced) is None for forced in answers or ((),)):
+            return False
+    return True
+
+
+def _run(order: Order) -> str:
+    """Run the worker; why it failed, empty where it did not."""
+    log = order.run / "parity.log"
+    try:
+        errors = log.open("ab")
+    except OSError as error:
+        return f"cannot write {log}: {error.strerror}; what a model makes of its prompts is kept in its run's folder."
+    with errors:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "app.parity.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        try:
+            worker.stdin.write(f"{order.to_json()}\n".encode())
+            worker.stdin.flush()
+            said = worker.stdout.read()
+            worker.wait()
+        finally:
+            if worker.poll() is None:
+                worker.kill()
+                worker.wait()
+            worker.stdin.close()
+            worker.stdout.close()
+    try:
+        return str(json.loads(said.splitlines()[-1])["message"])
+    except (IndexError, ValueError, KeyError):
+        return f"the process that looked at {order.model} ended with code {worker.returncode}; {log} says more."
+
+
+def _spread(every: Sequence[str], count: int) -> list[str]:
+    return [every[i * len(every) // count] for i in range(count)] if count else []

@@ -1,0 +1,218 @@
+"""`rashomon doctor`: each thing that can be wrong is found and has its mend in a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.doctor import contents, libraries, machine, places
+from app.store.workspace import Workspace
+from tests.support.command import ROOT, Rashomon
+
+Examined = Callable[..., dict[str, dict[str, Any]]]
+
+
+@pytest.fixture
+def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
+    """What is found of places and contents, in a home of its own with these variables."""
+
+    def examine(**variables: str) -> dict[str, dict[str, Any]]:
+        for name in ("HF_HOME", "HF_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in (Rashomon(tmp_path).environment | variables).items():
+            monkeypatch.setenv(name, value)
+        checks = (
+            places.workspace,
+            places.cache,
+            places.hub,
+            contents.models,
+            contents.data,
+            contents.demo,
+            contents.device,
+        )
+        return {found.what: asdict(found) for found in (check(Workspace.find()) for check in checks)}
+
+    return examine
+
+
+def test_a_bare_machine_works_and_is_told_what_to_fetch(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path, variables={"HF_HUB_OFFLINE": "0"})
+    told = rashomon.run("doctor").stdout
+    assert "see   models       0 vision-language and 0 text models" in told
+    assert "-> `rashomon models get mlx-community/Qwen3-VL-4B-Instruct-4bit` fetches one" in told
+    assert "-> `rashomon data get cmc-bench` fetches a benchmark's data" in told
+    found = {one["what"]: one for one in json.loads(rashomon.run("doctor", "--json").stdout)}
+    assert all(one["ok"] for one in found.values())
+    assert {name for name, one in found.items() if one["mend"]} == {"models", "data"}
+    assert not (rashomon.workspace).exists()  # looking makes nothing
+
+
+def test_what_the_environment_says_is_told_by_name_and_never_by_value(tmp_path: Path) -> None:
+    secret = "hf_thisisasecret"
+    rashomon = Rashomon(
+        tmp_path,
+        variables={"OPENAI_API_KEY": secret, "HF_TOKEN": secret, "HTTPS_PROXY": f"http://u:{secret}@127.0.0.1:9"},
+    )
+    told = rashomon.run("doctor").stdout
+    assert secret not in told
+    assert "set: OPENAI_API_KEY" in told
+    assert "HF_TOKEN is set" in told
+    assert "HF_HUB_OFFLINE is set" in told
+    assert "fetch nothing until it is unset" in told
+
+
+def test_a_login_is_found_where_the_hub_puts_it(tmp_path: Path, examined: Examined) -> None:
+    token = tmp_path / "cache" / "huggingface" / "token"
+    token.parent.mkdir(parents=True)
+    token.write_text("hf_secret")
+    found = examined()["hub token"]
+    assert found["told"] == f"logged in ({token})"
+
+
+def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path, examined: Examined) -> None:
+    (tmp_path / "a file").touch()
+    bad = str(tmp_path / "a file" / "workspace")
+    found = examined(RASHOMON_WORKSPACE=bad)["workspace"]
+    assert not found["ok"]
+    assert found["mend"] == "name another with --workspace or RASHOMON_WORKSPACE."
+
+
+def test_a_workspace_in_icloud_is_warned_of(tmp_path: Path, examined: Examined) -> None:
+    place = tmp_path / "Library" / "Mobile Documents" / "work"
+    found = examined(RASHOMON_WORKSPACE=str(place))["workspace"]
+    assert found["ok"]
+    assert "cloud-synchronised" in found["mend"]
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, examined: Examined) -> None:
+    (tmp_path / "a file").touch()
+    found = examined(HF_HOME=str(tmp_path / "a file" / "hf"))["cache"]
+    assert "set HF_HOME" in found["mend"]
+
+
+def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, examined: Examined) -> None:
+    snapshot = tmp_path / "cache/huggingface/hub/models--org--broken/snapshots/abc"
+    snapshot.mkdir(parents=True)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("abc")
+    (snapshot / "config.json").write_text("{")
+    (tmp_path / "models--").mkdir()
+    found = examined()["models"]
+    assert "0 vision-language" in found["told"]
+    for name in ("model-4bit", "model-bf16"):
+        there = tmp_path / f"cache/huggingface/hub/models--org--{name}"
+        (there / "snapshots").mkdir(parents=True)
+        (there / "snapshots" / "abc").symlink_to(ROOT / "assets" / "demo" / name)
+        (there / "refs").mkdir()
+        (there / "refs" / "main").write_text("abc")
+    found = examined()["models"]
+    assert "2 vision-language and 0 text models" in found["told"]
+    assert found["mend"].startswith("1 more cannot be run, org/broken because ")
+    assert "cannot be read as JSON" in found["mend"]
+
+
+def test_data_that_were_fetched_in_part_fetched_built_or_damaged(tmp_path: Path, examined: Examined) -> None:
+    rashomon = Rashomon(tmp_path)
+    sources, builds = rashomon.workspace / "sources", rashomon.workspace / "benchmarks"
+    (sources / "clash").mkdir(parents=True)
+    (sources / "clash" / ".fetched.json").write_text(
+        json.dumps({"benchmark": "clash", "files": 1, "bytes": 1, "licences": [], "revisions": []})
+    )
+    found = examined()["data"]
+    assert found["told"].startswith("fetched: clash; not here: ")
+    assert found["mend"] == "`rashomon build clash` builds what was fetched."
+    (sources / "pope").mkdir()
+    (sources / "pope" / "half").touch()
+    assert examined()["data"]["mend"] == "`rashomon data get pope` goes on."
+    (builds / "cmc-bench").mkdir(parents=True)
+    found = examined()["data"]
+    assert not found["ok"]
+    assert "cmc-bench is not a built benchmark" in found["told"]
+    assert "build cmc-bench" in found["mend"]
+
+
+@pytest.mark.parametrize("how", ["raise ImportError('no libmlx')", "import os; os.abort()"])
+def test_an_mlx_that_does_not_start_fails_and_nothing_else_does(how: str, tmp_path: Path) -> None:
+    broken = tmp_path / "broken" / "mlx"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").touch()
+    (broken / "core.py").write_text(how)
+    path = os.pathsep.join([str(tmp_path / "broken"), str(ROOT)])
+    rashomon = Rashomon(tmp_path, variables={"PYTHONPATH": path})
+    found = {one["what"]: one for one in json.loads(rashomon.run("doctor", "--json", code=1).stdout)}
+    assert [name for name, one in found.items() if not one["ok"]] == ["mlx"]
+    assert "install mlx again" in found["mlx"]["mend"]
+
+
+def test_libraries_that_are_missing_or_of_another_version_are_named() -> None:
+    wrong = libraries._wrong(
+        ["click>=8.1", "click<1", "no-such-library>=2", "other; sys_platform == 'nowhere'", 'x; extra == "api"']
+    )
+    assert wrong == [f"click is {libraries._version('click')}, wanted is <1", "no-such-library is missing"]
+
+
+def test_a_library_that_is_not_mended_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(libraries, "version", lambda name: "0.99.0")
+    assert "each run's canary" in libraries.repair(Workspace(tmp_path)).told
+
+
+def test_a_network_disk_is_found_by_where_it_is_mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mounts = [("/", "ext4"), ("/Volumes/share", "smbfs"), ("/Volumes/share/local", "apfs"), ("/Volumes/sh", "nfs4")]
+    monkeypatch.setattr(places, "_mounts", lambda: mounts)
+    assert places.remote_disk(Path("/Volumes/share/x")) == "smbfs"
+    assert places.remote_disk(Path("/Volumes/share")) == "smbfs"
+    assert places.remote_disk(Path("/Volumes/share/local/x")) is None
+    assert places.remote_disk(Path("/Volumes/shared")) is None
+    assert places.remote_disk(Path("/home")) is None
+    mounts.append((str(tmp_path), "nfs4"))
+    assert "on a network disk (nfs4)" in places.workspace(Workspace(tmp_path / "ws")).mend
+
+
+def test_this_machines_mounts_are_read() -> None:
+    assert any(where == "/" for where, _ in places._mounts())
+
+
+def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Told:
+        stdout = (
+            "/dev/disk3s1s1 on / (apfs, sealed, local, read-only, journaled)\n"
+            "//me@server/my%20share on /Volumes/my share (smbfs, nodev, nosuid, mounted by me)\n"
+        )
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: Told)
+    assert places._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
+    assert places.remote_disk(Path("/Volumes/my share/runs")) == "smbfs"
+
+
+@pytest.mark.parametrize(
+    ("version", "processor", "ok", "says"),
+    [
+        ("15.2", "arm64", True, ""),
+        ("13.6", "arm64", False, "MLX needs macOS 14"),
+        ("15.2", "x86_64", False, "arm64 Python"),
+    ],
+)
+def test_macs_that_mlx_does_not_run_on(
+    version: str, processor: str, ok: bool, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), processor))
+    monkeypatch.setattr(platform, "machine", lambda: processor)
+    found = machine.machine(Workspace(tmp_path))
+    assert (found.ok, says in found.mend) == (ok, True)
+
+
+def test_a_machine_too_small_for_the_papers_models_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("mlx_backends.memory._have", lambda device: (2**30, "a small machine"))
+    found = machine.memory(Workspace(tmp_path))
+    assert found.ok
+    assert "`rashomon demo` runs all the same" in found.mend

@@ -1,0 +1,68 @@
+"""`rashomon build cmc-bench --from`: what it says, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.small_data import picture
+from tests.support.command import Rashomon
+
+GOOD = "".join(f"{n}.png,How many {n}?,{n + 5}\n" for n in range(4))
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Rashomon:
+    """A home with four pictures in it."""
+    for n in range(4):
+        (tmp_path / f"{n}.png").write_bytes(picture(n))
+    return Rashomon(tmp_path)
+
+
+def write(here: Rashomon, content: str) -> str:
+    (here.home / "rows.csv").write_text(content, "utf-8")
+    return "~/rows.csv"
+
+
+def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here: Rashomon) -> None:
+    hostile = "\x1b[31m[red]\u202e"
+    table = write(here, f'image,question,answer,{hostile}\n{GOOD}"gone.png",x?,{hostile},\n')
+    told = here.run("build", "cmc-bench", "--from", table, "--check").stdout
+    assert "4 of 5 rows can be used" in told
+    assert "\\x1b[31m[red]\\u202e" in told
+    assert "\x1b" not in told
+    found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json").stdout)
+    assert [row["usable"] for row in found["rows"]] == [True] * 4 + [False]
+    assert found["rows"][-1]["mend"] == "put the file in its place"
+    table = write(here, "image,question,answer\ngone.png,x?,5\n")
+    assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
+    assert not here.workspace.exists()
+
+
+def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
+    table = write(here, f"image,question,answer\n{GOOD}gone.png,x?,5\n")
+    told = here.run("build", "cmc-bench", "--from", table).stdout
+    assert "32 instances" in told
+    assert "left out: rows.csv:6: the image is missing" in told
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "told"),
+    [
+        ("image,question\n", ("cmc-bench", "--from", "rows.csv", "--check"), "no column 'answer'"),
+        ("", ("cmc-bench", "--from", "rows.csv"), "is empty"),
+        ("", ("cmc-bench", "--from", "nowhere.csv"), "there is no file"),
+        ("", ("cmc-bench", "--from", "."), "is a folder; name the table in it"),
+        ("", ("clash", "--from", "rows.csv"), "not built from a table of rows"),
+        ("", ("cmc-bench", "--check"), "give it with --from"),
+        ("image,question,answer\n", ("cmc-bench", "--from", "rows.csv"), "no row that can be used"),
+    ],
+)
+def test_what_is_wrong_with_the_command_or_the_file_is_exit_code_2(
+    here: Rashomon, content: str, arguments: tuple[str, ...], told: str
+) -> None:
+    write(here, content)
+    assert told in here.run("build", *arguments, code=2).stderr
+    assert not here.workspace.exists() or not list(here.workspace.rglob("manifest.json"))

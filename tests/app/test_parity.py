@@ -1,0 +1,224 @@
+"""Where two runs part: every seeded fault is found at its stage and named, by what real models make of real pictures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.parity.pair import Parity, compare_runs, keep
+from app.parity.tables import to_json
+from app.store.workspace import Workspace
+from benchmarks.base import Instance, Media, Text, get_benchmark
+from benchmarks.build import Build, BuildOptions
+from mlx_backends import batching, repair
+from mlx_backends.base import Backend
+from mlx_backends.tiny import build_tiny_vlm
+from mlx_backends.vlm import VLM
+from tests.support.command import ROOT
+from tests.support.fp32 import in_fp32
+from tests.support.parity import asked, in_this_process
+
+PROBES = 3
+ANSWERS = 6
+SYSTEM = "{{- '<|im_start|>system\\nYou read charts with care.<|im_end|>\\n' }}"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Workspace:
+    """The demo's charts, built, and the tiny model's answers about some of them: the run ``right``."""
+    workspace = Workspace(tmp_path_factory.mktemp("parity") / "workspace")
+    source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
+    get_benchmark("cmc-bench").build([("rows", source)], workspace.build_folder("cmc-bench"), BuildOptions())
+    asked(workspace, "right", tiny, some(workspace))
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Qwen3-VL of random weights that computes in fp32."""
+    texts = ["How many apples were sold?", "According to the source, the value is 12."]
+    return in_fp32(build_tiny_vlm(tmp_path_factory.mktemp("models") / "tiny", texts, quantise=False))
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    in_this_process(monkeypatch)
+
+
+def some(workspace: Workspace, count: int = ANSWERS) -> list[Instance]:
+    """So many instances from all parts of the build."""
+    build = Build.open(workspace.build_folder("cmc-bench"))
+    every = list(get_benchmark("cmc-bench").instances(build, "paper"))
+    return every[:: len(every) // count][:count]
+
+
+def two_pictures(workspace: Workspace) -> list[Instance]:
+    """Instances that show another example's chart before their own."""
+    shown = [i for i in some(workspace, 60) if any(isinstance(part, Media) for part in i.parts)]
+    pictures = {i.id: next(part for part in i.parts if isinstance(part, Media)) for i in shown}
+    made = []
+    for one in shown[:4]:
+        other = next(pictures[i.id] for i in shown if pictures[i.id] != pictures[one.id])
+        made.append(
+            replace(one, parts=(Text("Here is a chart."), other, Text("And the one that is asked about."), *one.parts))
+        )
+    return made
+
+
+def with_system(model: Path, folder: Path) -> None:
+    """A copy of a model whose chat template writes a system prompt of its own."""
+    shutil.copytree(model, folder)
+    path = folder / "tokenizer_config.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps({**told, "chat_template": SYSTEM + told["chat_template"]}))
+
+
+def compare(workspace: Workspace, a: str, b: str, probes: int = PROBES) -> Parity:
+    return compare_runs(
+        (workspace.runs_folder / a, workspace.runs_folder / b),
+        probes=probes,
+        builds=[workspace.build_folder("cmc-bench")],
+    )
+
+
+def found(parity: Parity) -> dict[str, str]:
+    return {each.stage: each.found for each in parity.findings}
+
+
+SAME = dict.fromkeys(
+    ("asked", "prompt", "tokens", "images", "pixels", "numerics", "batching", "decoding", "judge"), "same"
+)
+
+
+def test_a_model_beside_itself_is_the_same_at_every_stage(workspace: Workspace, tiny: Path) -> None:
+    asked(workspace, "again", tiny, some(workspace))
+    parity = compare(workspace, "right", "again")
+    assert found(parity) == SAME
+    same = f"{ANSWERS} of {ANSWERS} answers are the same, token for token; "
+    assert parity.verdict.startswith(f"A and B do not part at any stage. {same}")
+
+
+def test_a_wrong_image_mean_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny, tmp_path / "other-mean")
+    settings = tmp_path / "other-mean" / "preprocessor_config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "image_mean": [0.25, 0.3, 0.4]}))
+    asked(workspace, "other-mean", tmp_path / "other-mean", some(workspace))
+    parity = compare(workspace, "right", "other-mean")
+    assert parity.verdict.startswith(
+        "A and B part at the processed pixels: another image mean (B = A + (0.5, 0.4, 0.2))."
+    ), parity.verdict
+    assert "Besides" not in parity.verdict, "what the weights make of other pixels is no cause of its own"
+    assert found(parity) == {**SAME, "pixels": "differs", "numerics": "differs"}
+
+
+def test_a_dropped_system_prompt_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
+    with_system(tiny, tmp_path / "with-system")
+    asked(workspace, "with-system", tmp_path / "with-system", some(workspace))
+    parity = compare(workspace, "with-system", "right")
+    assert parity.verdict.startswith(
+        "A and B part at the prompt after the chat template: the system prompt is missing in B (“You read charts with care.”)."
+    ), parity.verdict
+    seen = found(parity)
+    assert [stage for stage, word in seen.items() if word == "differs"] == ["prompt", "tokens", "numerics"]
+    assert seen["images"] == seen["pixels"] == seen["batching"] == "same"
+    blind = compare(workspace, "with-system", "right", probes=0)
+    assert found(blind)["tokens"] == "differs", "two runs alone tell that their prompts are of other lengths"
+    assert "tokens shorter" in blind.verdict
+
+
+def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In what is asked, and in an engine that is asked the same."""
+    right = two_pictures(workspace)
+    asked(workspace, "two", tiny, right)
+    swapped = []
+    for instance in right:
+        pictures = [part for part in instance.parts if isinstance(part, Media)]
+        turned = iter(pictures[::-1])
+        parts = tuple(next(turned) if isinstance(part, Media) else part for part in instance.parts)
+        swapped.append(replace(instance, parts=parts))
+    asked(workspace, "asked-swapped", tiny, swapped)
+    parity = compare(workspace, "two", "asked-swapped")
+    assert parity.verdict.startswith(
+        "A and B part at what is asked: the images come in another order: image 1 in A is image 2 in B."
+    ), parity.verdict
+
+    from mlx_backends.inputs import Preparer
+
+    opened = Preparer._opened
+    monkeypatch.setattr(Preparer, "_opened", lambda *given: opened(*given)[::-1])
+    asked(workspace, "engine-swapped", tiny, right)
+    compare(workspace, "engine-swapped", "two")  # looks at the faulty engine, and keeps that
+    monkeypatch.undo()
+    parity = compare(workspace, "two", "engine-swapped")
+    assert parity.verdict.startswith(
+        "A and B part at the images shown: the images come in another order: the first in A is the second in B."
+    ), parity.verdict
+    assert found(parity)["pixels"] == "same", "the same pictures, each prepared as it should be"
+
+
+def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "END_TOKENS", 10_000)  # whole prompts are read together, as mlx-vlm's server does
+    monkeypatch.setattr(batching, "FILLED", 100)
+    asked(workspace, "alone", tiny, some(workspace))
+
+    def together(backend: Backend) -> None:
+        assert isinstance(backend, VLM)
+        backend._begin_together(4, share=False)
+
+    asked(workspace, "repaired", tiny, some(workspace), before=together)
+    assert found(compare(workspace, "alone", "repaired")) == SAME
+    _unrepaired(monkeypatch)
+    asked(workspace, "unrepaired", tiny, some(workspace), before=together)
+    parity = compare(workspace, "alone", "unrepaired")
+    assert found(parity) == {**SAME, "batching": "differs"}
+    assert "answers of B's run are not what B gives alone (batching)." in parity.verdict
+    assert "A's run" not in parity.verdict
+    assert parity.answers.same < ANSWERS
+
+
+def _unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlx_vlm.generate import ar
+
+    merge = ar._merge_prefill_prompt_kwargs
+    monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))
+    monkeypatch.setattr(repair, "NEEDED_BY", ())
+
+
+def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_is_not(
+    workspace: Workspace, tiny: Path, tmp_path: Path
+) -> None:
+    """A run of another machine: its folder was copied with what was looked at there, its model and its build were not."""
+    gone = tmp_path / "gone"
+    with_system(tiny, gone)
+    there = Workspace(tmp_path / "there")
+    shutil.copytree(workspace.path / "benchmarks", there.path / "benchmarks")
+    folder = asked(there, "elsewhere", gone, some(workspace))
+    assert f"{PROBES} requests of elsewhere were looked at" in keep(
+        folder, probes=PROBES, builds=[there.build_folder("cmc-bench")]
+    )
+    shutil.copytree(folder, workspace.runs_folder / "from-there")
+    shutil.rmtree(gone)
+    shutil.rmtree(there.path)
+    parity = compare(workspace, "from-there", "right", probes=16)
+    assert len(parity.probed) == PROBES
+    assert "the system prompt is missing in B" in parity.verdict
+    assert parity.numerics is not None
+    assert found(parity)["pixels"] == "same"
+
+
+def test_a_run_whose_model_is_not_here_is_compared_by_what_it_answered(
+    workspace: Workspace, tiny: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny, tmp_path / "gone")
+    asked(workspace, "unknown", tmp_path / "gone", some(workspace))
+    shutil.rmtree(tmp_path / "gone")
+    parity = compare(workspace, "right", "unknown")
+    assert parity.unseen
+    assert "gone' is neither a folder nor a Hub id" in parity.unseen[0]
+    assert parity.verdict.startswith("Nothing that was looked at differs; not looked at: the prompt's tokens")
+    json.dumps(to_json(parity))

@@ -1,0 +1,153 @@
+"""The ladder: which rungs can be had, and at which step the difference enters; and what the command says to mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.cli import run
+from app.figures.ladder import figure
+from app.figures.style import to_bytes
+from app.parity import ladder_tables
+from app.parity.ladder import climb
+from app.parity.published import beside_published
+from app.parity.rungs import Rung, rungs
+from app.store.workspace import Workspace
+from assets.demo.recipe.quantise import quantise
+from benchmarks.base import get_benchmark
+from benchmarks.build import Build, BuildOptions
+from benchmarks.errors import RashomonError, SpecError
+from mlx_backends.tiny import build_tiny_vlm
+from tests.support.command import ROOT, Rashomon
+from tests.support.parity import asked, in_this_process
+
+TEXTS = ["How many apples were sold?", "According to the source, the value is 12."]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model in bf16, 8-bit and 4-bit, side by side, and another one."""
+    folder = tmp_path_factory.mktemp("models")
+    build_tiny_vlm(folder / "tiny-bf16", TEXTS, quantise=False)
+    for bits in (8, 4):
+        quantise(folder / "tiny-bf16", folder / f"tiny-{bits}bit", bits)
+    shutil.copytree(folder / "tiny-4bit", folder / "other-4bit")
+    return folder
+
+
+@pytest.fixture
+def rashomon(tmp_path: Path) -> Rashomon:
+    return Rashomon(tmp_path)
+
+
+def test_the_rungs_of_a_model_are_found_beside_it(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.parity.rungs._no_torch", lambda: "PyTorch is not installed.")
+    found = rungs([str(models / "tiny-4bit")])
+    assert [(each.name, Path(each.model).name, bool(each.why)) for each in found if not each.aside] == [
+        ("torch fp32", "tiny-bf16@fp32", True),
+        ("MLX bf16", "tiny-bf16", False),
+        ("MLX 8-bit", "tiny-8bit", False),
+        ("MLX 4-bit", "tiny-4bit", False),
+    ]
+    (beside,) = (each for each in found if each.aside)
+    assert (beside.name, beside.model) == ("torch 4-bit", f"cuda:{models / 'tiny-4bit'}@fp32")
+
+
+def test_a_rung_that_is_not_there_is_said(models: Path) -> None:
+    found = {each.name: each.why for each in rungs([str(models / "other-4bit")])}
+    assert found["MLX 8-bit"].startswith(f"there is no 8-bit other in {models}; ")
+    assert found["MLX bf16"] == f"there is no full-precision other in {models}."
+    assert found["MLX 4-bit"] == ""
+
+
+def test_the_ladder_tells_at_which_step_the_difference_enters(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    in_this_process(monkeypatch)
+    workspace = Workspace(tmp_path / "workspace")
+    build = workspace.build_folder("cmc-bench")
+    source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
+    get_benchmark("cmc-bench").build([("rows", source)], build, BuildOptions())
+    every = list(get_benchmark("cmc-bench").instances(Build.open(build), "paper"))
+    instances = every[:: len(every) // 6][:6]
+    ways = [Rung(f"MLX {bits}", str(models / f"tiny-{bits}")) for bits in ("bf16", "8bit", "4bit")]
+    folders = [asked(workspace, f"run-{number}", rung.model, instances) for number, rung in enumerate(ways)]
+    found = climb(ways, folders, probes=3, builds=[build], missing=["torch: PyTorch is not installed."])
+    assert [(step.start, step.end, step.kind) for step in found.steps] == [
+        ("MLX bf16", "MLX 8bit", "quantisation"),
+        ("MLX 8bit", "MLX 4bit", "quantisation"),
+    ]
+    first, second = found.steps
+    assert 0 < first.moved < second.moved < found.whole.moved * 1.5
+    assert found.verdict.startswith(f"From MLX bf16 to MLX 4bit, {found.whole.changed} of 6 answers change; ")
+    assert "Most of it enters at MLX 8bit to MLX 4bit (quantisation): a logit moves by " in found.verdict
+    table = ladder_tables.steps_table(found)
+    assert [row for row, _ in table.rows] == ["MLX bf16 → MLX 8bit", "MLX 8bit → MLX 4bit", "MLX bf16 → MLX 4bit"]
+    assert {cells[0] for _, cells in table.rows} == {"same"}
+    assert "torch: PyTorch is not installed." in ladder_tables.rungs_table(found).notes
+    told = json.loads(json.dumps(ladder_tables.to_json(found)))
+    assert told["steps"][1]["numerics"]["moved"] == pytest.approx(second.moved)
+    assert to_bytes(figure(found, width="column"), "png").startswith(b"\x89PNG")
+    assert to_bytes(figure(found, width="page"), "pdf") == to_bytes(figure(found, width="page"), "pdf")
+
+    beside, said = ladder_tables.beside_paper(found, ["Qwen3-VL-4B"], None)
+    assert beside.columns == ("MLX bf16", "MLX 8bit", "MLX 4bit", "Qwen3-VL-4B (paper)")
+    assert said.startswith("Beside the paper's Qwen3-VL-4B the ")
+    assert "neither MLX nor quantisation" in said
+    alone = beside_published(folders[2:], ["Qwen3-VL-4B"], None)
+    assert alone.verdict.startswith("Beside the paper's Qwen3-VL-4B: of ")
+    assert any(line.startswith("Prompt: ours paper") for line in alone.comparability)
+    with pytest.raises(SpecError, match="the paper has no row"):
+        beside_published(folders[2:], ["Qwen3-VL-5B"], None)
+
+
+def test_mistakes_are_one_sentence(tmp_path: Path, models: Path) -> None:
+    for arguments, said in (
+        (("parity",), "name two runs or models"),
+        (("parity", "a", "b", "c"), "name two runs or models"),
+        (("parity", "a", "b"), "there is no run 'a'"),
+        (("parity", str(models / "tiny-4bit"), str(models / "tiny-8bit")), "name it with --benchmark"),
+        (("parity", "x", "--model", str(models / "tiny-4bit")), "name no runs beside it"),
+        (("parity", "--model", str(models / "other-4bit"), "--benchmark", "cmc-bench"), "one rung or none"),
+        (("parity", "--model", str(models / "tiny-4bit"), "--format", "gif"), "there is no format 'gif'"),
+    ):
+        with pytest.raises(RashomonError, match=re.escape(said)):
+            run(["--workspace", str(tmp_path), *arguments])
+
+
+@pytest.mark.slow
+def test_two_models_are_asked_looked_at_and_told_within_80_columns(rashomon: Rashomon, models: Path) -> None:
+    """By the command, in real processes; the same command again asks and loads nothing."""
+    source = ROOT / "assets" / "demo" / "held_out" / "cmc-bench"
+    rashomon.run("build", "cmc-bench", "--source", f"rows={source}")
+    narrow = Rashomon(rashomon.home, variables={"COLUMNS": "80"})
+    command = (str(models / "tiny-bf16"), str(models / "tiny-4bit"), "--benchmark", "cmc-bench", "--limit", "2")
+    shown = narrow.run("parity", *command, "--max-tokens", "6", "--probe", "4", "--display", "none")
+    assert (
+        "A and B part at what the weights make of the same inputs: the quantisation (bf16 in A, 4-bit g64 in B)."
+        in (" ".join(shown.stdout.split()))
+    )
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert shown.stderr.count("looking at what") == 2
+    again = narrow.run("parity", *command, "--max-tokens", "6", "--probe", "4", "--json")
+    assert "looking at what" not in again.stderr
+    told = json.loads(again.stdout)
+    assert [each["stage"] for each in told["stages"] if each["found"] == "differs"] == ["numerics"]
+    ladder = narrow.run(
+        "parity",
+        *("--model", str(models / "tiny-4bit"), "--benchmark", "cmc-bench", "--limit", "2", "--max-tokens", "6"),
+        *("--probe", "4", "--display", "none", "--format", "png,md,latex,csv", "--out", str(rashomon.home / "out")),
+    )
+    assert max(map(len, ladder.stdout.splitlines())) <= 80
+    assert {path.name for path in (rashomon.home / "out").iterdir()} == {
+        "ladder.png",
+        "ladder.md",
+        "ladder.tex",
+        "rungs.csv",
+        "steps.csv",
+    }

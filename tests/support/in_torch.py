@@ -1,0 +1,83 @@
+"""Models asked through PyTorch, in a process of its own: importing mlx-vlm, as tests do, changes transformers."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.base import Generation, Media, Request
+from mlx_backends.base import EngineInfo, MediaPath
+from mlx_backends.canary import Proof
+from mlx_backends.probe import Probe
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed (rashomon[torch])")
+
+
+@dataclass
+class Asked:
+    """What a model is asked: ``requests``, alone or, if ``prove``, as the canary allows; probes with ``forced`` tokens."""
+
+    model: str
+    requests: Sequence[Request]
+    paths: Mapping[Media, Path]
+    prove: bool = False
+    forced: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+@dataclass
+class Told:
+    """What came of it; ``loaded`` are the top-level modules of the process."""
+
+    info: EngineInfo
+    answers: dict[str, Generation]
+    proof: Proof | None
+    capacity: int
+    probes: list[Probe]
+    loaded: set[str]
+
+
+def in_torch(
+    model: Path | str, requests: Sequence[Request], media: MediaPath, *, prove: bool = False, forced: Any = None
+) -> Told:
+    """Ask ``cuda:MODEL``."""
+    shown = {part for request in requests for m in request.messages for part in m.parts if isinstance(part, Media)}
+    asked = Asked(f"cuda:{model}", requests, {medium: media(medium) for medium in shown}, prove, forced or {})
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.in_torch"],
+        input=pickle.dumps(asked),
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # threads that wait for each other take longer than so little work
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    told: Told = pickle.loads(done.stdout)  # noqa: S301 - our own
+    return told
+
+
+def _main() -> None:
+    from mlx_backends.registry import load_backend
+    from tests.mlx_backends.benchmark_requests import answers
+    from tests.support import in_torch as here  # under the name that it is pickled by
+
+    asked: Asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
+    backend = load_backend(asked.model, asked.paths.__getitem__)
+    proof = backend.prove(asked.requests) if asked.prove else None
+    found = answers(backend, asked.requests)
+    probes = [backend.probe(r, asked.forced[r.id], keep=True) for r in asked.requests if r.id in asked.forced]
+    loaded = {name.partition(".")[0] for name in sys.modules}
+    told = here.Told(backend.info, found, proof, backend.capacity, probes, loaded)
+    backend.close()
+    sys.stdout.buffer.write(pickle.dumps(told))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,39 @@
+"""docs/your-own-documents.md, command by command, as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import ROOT, Rashomon
+
+PAGE = ROOT / "docs" / "your-own-documents.md"
+
+
+def commands() -> list[str]:
+    """The command lines of the page."""
+    found = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for block in found for line in block.splitlines()]
+
+
+def test_the_page_begins_with_a_check_that_any_clone_can_make(tmp_path: Path) -> None:
+    (tmp_path / "assets").symlink_to(ROOT / "assets")
+    check, build = commands()[:2]
+    told = Rashomon(tmp_path).run(*shlex.split(check)[1:]).stdout
+    assert "48 of 48 rows can be used" in told
+    assert not (tmp_path / "workspace").exists()
+    assert "384 instances" in Rashomon(tmp_path).run(*shlex.split(build)[1:]).stdout
+
+
+@pytest.mark.slow
+def test_the_page_leads_to_a_recommendation(tmp_path: Path) -> None:
+    (tmp_path / "assets").symlink_to(ROOT / "assets")
+    told = {}
+    for line in commands():
+        told[line] = Rashomon(tmp_path).run(*shlex.split(line)[1:]).stdout
+    (recommended,) = (out for line, out in told.items() if " recommend " in line)
+    assert "Nothing can be recommended" not in recommended
+    assert "model-4bit" in recommended

@@ -1,0 +1,129 @@
+"""Your rows: a table checked, looked at and built from, by keys."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from app.tui.app import RashomonApp
+from app.tui.screens.own_rows import OwnRowsScreen
+from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from app.tui.widgets.picture import Picture
+from benchmarks.build import Build
+from tests.tui.computed import CHARTS, computed, press, settled
+from tests.tui.conftest import Snapshot
+from tests.tui.stage import BOTH, Stage, drive, screen_text, until
+
+TABLE = """image,question,answer,passage,conflict
+0.png,How many kales?,43,,
+1.png,How many kales?,68,The kales came to 68 in the end.,92
+2.png,How many kales?,57,They came to another number.,
+3.png,How many kales?,79,,
+gone.png,How many kales?,50,,
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table in the folder that the interface was opened in, three of its rows usable."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for number, chart in enumerate(sorted(CHARTS.glob("**/*.png"))[:4]):
+        shutil.copy(chart, folder / f"{number}.png")
+    (folder / "rows.csv").write_text(TABLE, "utf-8")
+    monkeypatch.chdir(folder)
+    return folder / "rows.csv"
+
+
+async def opened(pilot: Pilot[Any], app: RashomonApp, typed: str) -> OwnRowsScreen:
+    """The screen, with a table's path typed and read."""
+    await pilot.press("f4")
+    await pilot.pause()
+    screen = app.screen
+    assert isinstance(screen, OwnRowsScreen)
+    screen.query_one("#input-table", Input).value = typed
+    await press(pilot, "enter")
+    return screen
+
+
+@pytest.mark.parametrize("size", BOTH)
+def test_a_table_is_checked_looked_at_and_built(
+    size: tuple[int, int], stage: Stage, table: Path, snapshot: Snapshot
+) -> None:
+    built = stage.workspace.build_folder("cmc-bench")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, "rows.csv")
+        screen.query_one("#input-out", Input).placeholder = "BUILD"
+        assert "3 of 5 rows can be used" in screen_text(app)
+        await press(pilot, "j", "n")
+        await until(pilot, lambda: screen.query_one(Picture).children)
+        assert "▸ image-correct" in screen_text(app)
+        assert "The kales came to 92" in " ".join(screen_text(app).split())
+        right = screen.query_one(Picture).media
+        await press(pilot, "n")
+        await until(pilot, lambda: screen.query_one(Picture).media != right)
+        await press(pilot, "N")
+        await until(pilot, lambda: screen.query_one(Picture).media == right)
+        await settled(pilot)
+        snapshot(app, "rows")
+        await press(pilot, "w")
+        assert "→ write the answer as the passage spells it" in " ".join(screen_text(app).split())
+        assert screen.query_one(Picture).media is None
+        await settled(pilot)
+        snapshot(app, "rows-wrong")
+        await press(pilot, "w")
+        assert screen.row is not None
+        assert screen.row.where == "rows.csv:6"
+        await press(pilot, "b")
+        await until(pilot, lambda: not screen.busy)
+        assert Build.open(built).manifest["instances"] == 24
+        await press(pilot, "b")  # it is there now, and No is what Enter says
+        assert isinstance(app.screen, Confirm)
+        await pilot.press("n")
+
+    drive(stage.app(), script, size)
+    assert Build.open(built).manifest["instances"] == 24
+
+
+def test_a_table_that_was_mended_is_read_again(stage: Stage, table: Path) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app, "~/nowhere.csv")
+        assert isinstance(app.screen, ErrorDialog)
+        assert "there is no file" in app.screen.message
+        await pilot.press("escape")
+        screen.query_one("#input-table", Input).value = str(table.parent)
+        await press(pilot, "enter")
+        assert "is a folder" in screen_text(app)
+        await pilot.press("escape")
+        screen.query_one("#input-table", Input).value = str(table)
+        await press(pilot, "enter")
+        await press(pilot, "G")
+        assert "is missing" in screen_text(app)
+        shutil.copy(table.parent / "0.png", table.parent / "gone.png")
+        await press(pilot, "r")
+        assert "4 of 5 rows can be used" in screen_text(app)
+        table.write_text("image,question\n")
+        await press(pilot, "r")
+        assert isinstance(app.screen, ErrorDialog)
+        assert "no column 'answer'" in app.screen.message
+
+    drive(stage.app(), script)
+
+
+def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) -> None:
+    table.write_text("image,question,answer\n0.png,one?,5\n")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await opened(pilot, app, "rows.csv")
+        await pilot.press("b")
+        await computed(pilot)
+        assert not isinstance(app.screen, Confirm)
+        assert not stage.workspace.build_folder("cmc-bench").exists()
+
+    drive(stage.app(), script)
