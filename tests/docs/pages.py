@@ -75,14 +75,14 @@ def fences(page: str, *languages: str) -> Iterator[tuple[int, str, str]]:
 
 
 def commands(page: str) -> Iterator[Command]:
-    """The commands of the ``sh`` blocks, one a line, and of the ``console`` blocks, where they follow ``$ ``."""
+    """The commands of the ``sh`` blocks, one a line or between ``&&``, and of the ``console`` blocks, after ``$ ``."""
     for start, language, text in fences(page, "sh", "console"):
         if language == "sh example":  # of CONTRIBUTING.md, which tests/test_contributing.py follows
             continue
         found: list[tuple[int, str, list[str]]] = []
         for number, line in enumerate(text.replace("\\\n", " ").splitlines(), start + 1):
             if language.startswith("sh") or line.startswith("$ "):
-                found.append((number, line.removeprefix("$ "), []))
+                found.append((number, re.sub(r"^\w*\$ +", "", line), []))
             elif found:
                 found[-1][2].append(line)
         for number, line, output in found:

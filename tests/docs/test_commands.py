@@ -6,13 +6,14 @@ import doctest
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
 import pytest
 
 from app.cli import cli
-from app.main import _arranged
+from app.main import arranged
 from tests.docs.pages import PAGES, ROOT, Command, commands, mentions
 from tests.docs.world import BENCHMARKS, World, _reply, masked
 from tests.support.fault_server import FaultServer
@@ -33,7 +34,7 @@ NOT_RUN = (
     (r"^rashomon (data|models) get\b", DOWNLOAD),
     (r"^rashomon build [\w-]+$", "it builds what was fetched: run in tests/app/test_get.py"),
     (r"^rashomon build cmc-bench --from rows.csv$", "run in tests/benchmarks/test_own_rows.py"),
-    (r"^rashomon parity ", "two engines are asked: run in tests/app/test_parity_command.py"),
+    (r"^rashomon parity ", "two engines are asked: run in tests/app/test_parity.py"),
     (r" cuda:| endpoint:", "it takes PyTorch and its weights, or a server: run in tests of these engines"),
     (r"^rashomon completion\b", "it writes what a shell reads; run by shells in its own tests"),
 )
@@ -127,15 +128,13 @@ def parse(words: list[str]) -> None:
     """Have the command line take the words, without doing anything. Raises ClickException where it does not."""
     if ">" in words:
         words = words[: words.index(">")]
-    context = cli.make_context("rashomon", _arranged(list(words), cli.commands))
-    rest = [*context._protected_args, *context.args]
-    if rest:
-        name, command, arguments = cli.resolve_command(context, rest)
-        assert command is not None
-        try:
-            command.make_context(name, arguments, parent=context)
-        except click.exceptions.Exit:
-            return  # --help
+    with suppress(click.exceptions.Exit):  # --help
+        context: click.Context = cli.make_context("rashomon", arranged(list(words), cli.commands))
+        group: click.Command = cli
+        while isinstance(group, click.Group) and (rest := [*context._protected_args, *context.args]):
+            name, command, arguments = group.resolve_command(context, rest)
+            assert command is not None
+            context, group = command.make_context(name, arguments, parent=context), command
 
 
 def test_the_makefile_has_what_pages_say() -> None:

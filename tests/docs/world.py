@@ -23,7 +23,7 @@ from unittest.mock import patch
 from app.cli import cli, run
 from app.engine import supervise
 from app.engine.worker import Worker
-from app.main import _arranged
+from app.main import arranged
 from benchmarks.errors import RashomonError
 from tests.benchmarks.clash_data import own_folder, own_sample, published_folder, published_row
 from tests.benchmarks.contra4_data import row, write_source
@@ -179,7 +179,7 @@ class World:
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["rashomon"]):
             try:
-                code = run(_arranged(words, cli.commands))
+                code = run(arranged(words, cli.commands))
             except RashomonError as error:
                 err.write(str(error))
                 code = error.exit_code
