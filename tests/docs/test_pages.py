@@ -1,4 +1,4 @@
-"""The documentation as a whole: what it links to is there, every page is found from the README, pictures are drawn by one command."""
+"""The documentation as a whole: its links lead somewhere, the README leads to every page, one command draws the pictures."""
 
 from __future__ import annotations
 
