@@ -36,7 +36,6 @@ NOT_RUN = (
     (r"^rashomon import .*published", "it reads the authors' files; run on them in tests/app/test_import.py"),
     (r"^rashomon (data|models) get\b", DOWNLOAD),
     (r"^rashomon build [\w-]+$", "it builds what was fetched: run in tests/app/test_get.py"),
-    (r"^rashomon build cmc-bench --from rows.csv$", "run in tests/benchmarks/test_own_rows.py"),
     (r"^rashomon parity ", "two engines are asked: run in tests/app/test_parity.py"),
     (r" cuda:| endpoint:", "it takes PyTorch and its weights, or a server: run in tests of these engines"),
     (r"^rashomon completion\b", "it writes what a shell reads; run by shells in its own tests"),

@@ -232,6 +232,10 @@ def _data(data: Path, here: Path) -> None:
     own_rows(data / "my-charts", ["12", "15", "18", "21", "1990", "1995"])
     published_folder(data / "clash", [published_row(number) for number in (1, 2, 3)])
     own_folder(data / "my-scenes", [own_sample(number) for number in (1, 2, 3)])
+    charts = [json.loads(line) for line in (HELD_OUT / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()[:12]]
+    with (here / "rows.csv").open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerow(("image", "question", "answer"))
+        csv.writer(stream).writerows((HELD_OUT / "cmc-bench" / c["image"], c["question"], c["answer"]) for c in charts)
     whole_folder(data / "MLLMKC")
     small_pope(data / "pope")
     pictures = [("image", "coco_val", number, f"A number, {number}") for number in range(139, 143)]
