@@ -75,8 +75,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return furnished
 
 
+FOLLOWED = {"CONTRIBUTING.md", "docs/your-own-documents.md"}
+"""Pages that are one story, followed in real processes by tests/test_contributing.py and tests/test_own_documents.py."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in FOLLOWED and any(commands(page))])
 def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_path: Path) -> None:
     chosen = [each for each in commands(page) if each.words[0] == "rashomon" and not reason(each, NOT_RUN)]
     if not chosen:

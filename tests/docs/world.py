@@ -35,6 +35,7 @@ from tests.benchmarks.test_pope import small_pope
 from tests.docs.pages import ROOT, Command, files
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fault_server import FaultServer
+from tests.support.media import sound
 
 SMALL = ("--limit", "2", "--max-tokens", "16", "--display", "none")
 HELD_OUT = ROOT / "assets" / "demo" / "held_out"
@@ -243,6 +244,8 @@ def _data(data: Path, here: Path) -> None:
     write_source(data / "contra4", rows)
     for _, source, number, _ in pictures:
         write_picture(data / "contra4" / source / f"{number:012d}.jpg", number, "JPEG")
+    (data / "audiocaps").mkdir()
+    (data / "audiocaps" / "105253.wav").write_bytes(sound())
     (data / "coco").mkdir()
     (data / "coco" / "val2017").symlink_to(data / "contra4" / "coco_val")
     write_rows(data / "my-questions", [crosscheck_row(task, 1) for task in ("LD", "BR", "BDC")])
