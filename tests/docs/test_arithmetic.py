@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -21,9 +22,9 @@ def rows(page: str, columns: int) -> list[list[str]]:
     return [each for each in found if len(each) == columns]
 
 
-@pytest.mark.parametrize("column, gigabytes", list(enumerate(MACS, 3)))
+@pytest.mark.parametrize(("column", "gigabytes"), list(enumerate(MACS, 3)))
 def test_which_models_fit_on_which_mac(column: int, gigabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory.sys, "platform", "darwin")
+    monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(memory, "_total", lambda: gigabytes * memory.GIB)
     table = [each for each in rows("docs/memory.md", 7) if each[0].startswith("`")]
     assert len(table) > 20

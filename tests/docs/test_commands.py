@@ -29,11 +29,13 @@ NOT_RUN = (
     (r"^rashomon label (?!.*--(im|ex)port)", f"{PERSON}; run in tests/app/test_label.py"),
     (r"^rashomon demo\b", "it takes a minute and more; run in `make demo`"),
     (r"^rashomon judge RUN --judge mlx-community/", "a local judge is run in tests/app/test_judge_models.py"),
-    (r"^rashomon build clash --source sugar-crepe", "it takes the real rows: run in tests/benchmarks/test_clash_source.py"),
+    (
+        r"^rashomon build clash --source sugar-crepe",
+        "it takes the real rows: run in tests/benchmarks/test_clash_source.py",
+    ),
     (r"^rashomon import .*published", "it reads the authors' files; run on them in tests/app/test_import.py"),
     (r"^rashomon (data|models) get\b", DOWNLOAD),
     (r"^rashomon build [\w-]+$", "it builds what was fetched: run in tests/app/test_get.py"),
-    (r"^rashomon build cmc-bench --from rows.csv$", "run in tests/benchmarks/test_own_rows.py"),
     (r"^rashomon parity ", "two engines are asked: run in tests/app/test_parity.py"),
     (r" cuda:| endpoint:", "it takes PyTorch and its weights, or a server: run in tests of these engines"),
     (r"^rashomon completion\b", "it writes what a shell reads; run by shells in its own tests"),
@@ -42,7 +44,7 @@ NOT_RUN = (
 
 ELSEWHERE = (
     (r"^make \w+$", "other tests see that the Makefile has it"),
-    (r"^(python3? -m )?pip install ", DOWNLOAD),
+    (r"^(python3? -m )?pip (un)?install ", DOWNLOAD),
     (r"^(hf|git|brew|uv|pipx) ", DOWNLOAD),
     (r"^python -m (mlx_vlm|tests)\.", "it is long, or another project's"),
     (r"^(export|touch|df|caffeinate|pmset|sudo|sysctl|cd|eval|keyring|kill|source) ?", "it is the shell's, or macOS's"),
@@ -73,8 +75,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return furnished
 
 
+FOLLOWED = {"CONTRIBUTING.md", "docs/your-own-documents.md"}
+"""Pages that are one story, followed in real processes by tests/test_contributing.py and tests/test_own_documents.py."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in FOLLOWED and any(commands(page))])
 def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_path: Path) -> None:
     chosen = [each for each in commands(page) if each.words[0] == "rashomon" and not reason(each, NOT_RUN)]
     if not chosen:
@@ -140,4 +146,5 @@ def parse(words: list[str]) -> None:
 def test_the_makefile_has_what_pages_say() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     said = {command.words[1] for page in PAGES for command in commands(page) if command.words[0] == "make"}
-    assert said and all(f"\n{target}:" in makefile for target in said)
+    assert said
+    assert all(f"\n{target}:" in makefile for target in said)

@@ -1,4 +1,4 @@
-"""The documentation as a whole: what it links to is there, every page is found from the README, pictures are drawn by one command."""
+"""The documentation as a whole: its links lead somewhere, the README leads to every page, one command draws the pictures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def test_one_command_draws_all_pictures() -> None:
     drawn = {f"{shot.name}-{size}.svg" for shot in SHOTS for size in SIZES}
     assert {path.name for path in (ROOT / "assets" / "screens").iterdir()} == drawn
     steps = subprocess.run(["make", "-n", "pictures"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "tests.tui.pictures" in steps and "tests.support.pictures" in steps
+    assert "tests.tui.pictures" in steps
+    assert "tests.support.pictures" in steps
 
 
 def test_every_picture_of_the_readme_is_shown() -> None:

@@ -35,6 +35,7 @@ from tests.benchmarks.test_pope import small_pope
 from tests.docs.pages import ROOT, Command, files
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fault_server import FaultServer
+from tests.support.media import sound
 
 SMALL = ("--limit", "2", "--max-tokens", "16", "--display", "none")
 HELD_OUT = ROOT / "assets" / "demo" / "held_out"
@@ -232,6 +233,10 @@ def _data(data: Path, here: Path) -> None:
     own_rows(data / "my-charts", ["12", "15", "18", "21", "1990", "1995"])
     published_folder(data / "clash", [published_row(number) for number in (1, 2, 3)])
     own_folder(data / "my-scenes", [own_sample(number) for number in (1, 2, 3)])
+    charts = [json.loads(line) for line in (HELD_OUT / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()[:12]]
+    with (here / "rows.csv").open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerow(("image", "question", "answer"))
+        csv.writer(stream).writerows((HELD_OUT / "cmc-bench" / c["image"], c["question"], c["answer"]) for c in charts)
     whole_folder(data / "MLLMKC")
     small_pope(data / "pope")
     pictures = [("image", "coco_val", number, f"A number, {number}") for number in range(139, 143)]
@@ -239,6 +244,8 @@ def _data(data: Path, here: Path) -> None:
     write_source(data / "contra4", rows)
     for _, source, number, _ in pictures:
         write_picture(data / "contra4" / source / f"{number:012d}.jpg", number, "JPEG")
+    (data / "audiocaps").mkdir()
+    (data / "audiocaps" / "105253.wav").write_bytes(sound())
     (data / "coco").mkdir()
     (data / "coco" / "val2017").symlink_to(data / "contra4" / "coco_val")
     write_rows(data / "my-questions", [crosscheck_row(task, 1) for task in ("LD", "BR", "BDC")])
