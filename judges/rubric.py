@@ -35,7 +35,7 @@ class RubricJudge(Judge):
 
     def identity(self) -> dict[str, Any]:
         """What decides this judge's labels, kept with a run and compared when it judges more of it."""
-        info = {key: value for key, value in asdict(self.info).items() if key != "needs_device"}
+        info = {key: value for key, value in asdict(self.info).items() if key not in ("needs_device", "takes")}
         return {**info, "rubric": self.rubric.digest, "decoding": asdict(_DECODING), "replies": REPLIES}
 
     def unasked(self, record: Record) -> Verdict | None:

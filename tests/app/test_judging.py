@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import tempfile
 import threading
@@ -270,3 +271,8 @@ def test_two_judges_of_one_id_that_are_not_the_same_are_told_apart(tmp_path: Pat
         other = RubricJudge("openai:gpt", replace(INFO, weights="0" * 64), EvenRubric())
         with pytest.raises(SpecError, match="weights"):
             enter(store, other, accept_engine=True)
+
+
+def test_a_judge_is_known_again_by_what_was_kept_of_it() -> None:
+    """What is kept is JSON: a judge whose identity reads back as another one could never judge a run twice."""
+    assert json.loads(json.dumps(JUDGE.identity())) == JUDGE.identity()
