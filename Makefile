@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test lint slow clean
+.PHONY: demo test lint slow pictures clean
 
 demo: .venv/installed
 	$(BIN)/rashomon --workspace .venv demo
@@ -20,6 +20,12 @@ lint: .venv/installed-test
 
 slow: .venv/installed-test
 	$(BIN)/pytest -m slow
+
+# Every picture of the README and of docs/, drawn again.
+pictures: .venv/installed-test
+	$(BIN)/rashomon --workspace .venv demo --display none
+	$(BIN)/python -m tests.support.pictures .venv/rashomon-demo
+	$(BIN)/python -m tests.tui.pictures
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Rashomon needs Python 3.11 or newer; install it, or say make PYTHON=/path/to/python3"; exit 1; }

@@ -19,6 +19,7 @@ from judges.agreement import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.corrected import corrected_table
 from judges.panel import member_ids, with_panel
+from mlx_backends import cuda
 from mlx_backends.registry import IMPORTED
 
 RESAMPLES = 1000
@@ -191,11 +192,13 @@ def run_labels(stores: Sequence[RunStore]) -> list[str]:
 
 
 def model_label(model: str) -> str:
-    """What a model is called in a table: a folder by its last part, a server's by the model asked for."""
+    """What a model is called in a table: a folder by its last part, a server's by the model asked for, PyTorch's as such."""
     if model.startswith(IMPORTED):
         return f"{model.removeprefix(IMPORTED)} (imported)"
     if model.startswith("endpoint:"):
         model = model.rpartition("@http")[0]
+    if model.startswith(cuda.PREFIX):
+        return f"{Path(model.removeprefix(cuda.PREFIX)).name} (PyTorch)"
     return Path(model).name if "/" in model else model
 
 

@@ -13,7 +13,7 @@ LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 class Match(FunctionJudge):
     """A documented approximation of CMC-Bench's LLM judge (section 4.2), which needs no model.
 
-    It finds the last commitment of the answer and compares its value with the references. ``docs/judges.md`` gives
+    It finds the last commitment of the answer and compares its value with the references. ``docs/match.md`` gives
     the rules in order, the measured agreement with labels given by hand, and what it is known to get wrong.
     """
 

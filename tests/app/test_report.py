@@ -17,6 +17,7 @@ from app.display import progress_table
 from app.pace import Pace, duration
 from app.report.latex import to_latex
 from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
+from app.report.tables import model_label
 from app.report.text import clean, latex, markdown, spreadsheet_cell
 from app.sofar import accuracy
 from app.store.rows import Judged, Progress
@@ -214,3 +215,16 @@ def test_the_progress_display_fits_with_every_figure(width: int) -> None:
         assert fact in told
     assert "\x1b" not in told
     assert max(len(line.rstrip()) for line in told.splitlines()) <= width
+
+
+@pytest.mark.parametrize(
+    ("model", "label"),
+    [
+        ("mlx-community/Qwen3-VL-4B-Instruct-4bit", "Qwen3-VL-4B-Instruct-4bit"),
+        ("cuda:Qwen/Qwen3-VL-4B-Instruct@fp32", "Qwen3-VL-4B-Instruct@fp32 (PyTorch)"),
+        ("endpoint:Qwen/Qwen3-VL-32B@http://127.0.0.1:8000/v1", "Qwen3-VL-32B"),
+        ("policy:always-text", "policy:always-text"),
+    ],
+)
+def test_a_table_says_who_answered_and_in_what(model: str, label: str) -> None:
+    assert model_label(model) == label

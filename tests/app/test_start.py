@@ -66,6 +66,7 @@ def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
         "show",
         "compare",
         "recommend",
+        "parity",
         "export",
         "benchmarks",
         "models",

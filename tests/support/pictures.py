@@ -1,7 +1,6 @@
-"""The README's pictures: ``python -m tests.support.pictures WORKSPACE SCREEN``.
+"""The README's pictures of the demo: ``python -m tests.support.pictures WORKSPACE``, the one that ``rashomon demo`` made.
 
-WORKSPACE is the one that ``rashomon demo`` made; SCREEN a file with a terminal's screen while a batch runs, colours
-included, as ``tmux capture-pane -p -e`` writes it.
+``make pictures`` draws these and those of the interface (:mod:`tests.tui.pictures`).
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
-from rich.text import Text
 
 from app.commands.demo import DEMOS, MODELS
 from app.report.render import print_table
@@ -28,15 +26,12 @@ from benchmarks.build import Build
 PICTURES = Path(__file__).resolve().parents[2] / "assets" / "pictures"
 
 
-def main(workspace: Workspace, screen: Path) -> None:
+def main(workspace: Workspace) -> None:
     """Write the pictures."""
     runs = [workspace.run_folder(f"demo-{name}") for name in (*DEMOS["cmc-bench"].policies, *MODELS)]
     console = Console(record=True, width=142, file=io.StringIO())
     print_table(tables_of(runs, only="main")[0], console)
     console.save_svg(str(PICTURES / "demo.svg"), title="rashomon demo")
-    console = Console(record=True, width=80, file=io.StringIO())
-    console.print(Text.from_ansi(screen.read_text("utf-8").rstrip()))
-    console.save_svg(str(PICTURES / "progress.svg"), title="rashomon --batch")
     with RunStore.read(runs[-1]) as store:
         records = [record for record in store.records() if record.instance.condition == "image-correct"]
     both = [next(r for r in records if r.verdicts["match@1"].label == label) for label in ("IMAGE", "TEXT")]
@@ -62,4 +57,4 @@ def sample_picture(records: Sequence[Record], build: Build) -> Image.Image:
 
 
 if __name__ == "__main__":
-    main(Workspace(Path(sys.argv[1]).absolute()), Path(sys.argv[2]))
+    main(Workspace(Path(sys.argv[1]).absolute()))

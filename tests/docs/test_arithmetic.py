@@ -1,0 +1,50 @@
+"""Figures that the pages reckon are reckoned here again, by the code that decides."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+
+from mlx_backends import memory
+from tests.docs.pages import ROOT
+
+MACS = (16, 24, 32, 64)
+
+
+def rows(page: str, columns: int) -> list[list[str]]:
+    """The cells of the page's table rows that have so many."""
+    lines = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith("| ")]
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [each for each in found if len(each) == columns]
+
+
+@pytest.mark.parametrize(("column", "gigabytes"), list(enumerate(MACS, 3)))
+def test_which_models_fit_on_which_mac(column: int, gigabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(memory, "_total", lambda: gigabytes * memory.GIB)
+    table = [each for each in rows("docs/memory.md", 7) if each[0].startswith("`")]
+    assert len(table) > 20
+    for model, weights, needs, *fits in table:
+        fit = memory.fits(round(float(weights.removesuffix(" GB")) * 1e9))
+        assert abs(fit.need / memory.GIB - float(needs.removesuffix(" GiB"))) < 0.1, model
+        assert fits[column - 3] == ("yes" if fit.ok else "no"), (model, gigabytes)
+
+
+@pytest.mark.skipif(find_spec("mlx_backends.curated") is None, reason="there is no list of the papers' models")
+def test_the_papers_models_are_all_listed_with_their_sizes() -> None:
+    listed = import_module("mlx_backends.curated").curated()
+    told = {each[0].strip("`"): each[1] for each in rows("docs/memory.md", 7) if each[0].startswith("`")}
+    assert told == {each.id: f"{each.weights_bytes / 1e9:.1f} GB" for each in listed}
+
+
+def test_hours_are_instances_times_seconds() -> None:
+    table = [each for each in rows("docs/first-run.md", 4) if re.fullmatch(r"[\d.]+", each[0])]
+    assert len(table) == 5
+    for seconds, pilot, paper, everything in table:
+        assert pilot == f"{160 * float(seconds) / 60:.1f} min"
+        assert paper == f"{3768 * float(seconds) / 3600:.1f} h"
+        assert everything == f"{7536 * float(seconds) / 3600:.1f} h"

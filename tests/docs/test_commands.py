@@ -1,0 +1,150 @@
+"""Every command of the documentation, run as it is printed in a world that was prepared for it (``world.py``)."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import pytest
+
+from app.cli import cli
+from app.main import arranged
+from tests.docs.pages import PAGES, ROOT, Command, commands, mentions
+from tests.docs.world import BENCHMARKS, World, _reply, masked
+from tests.support.fault_server import FaultServer
+
+WRITER = "what a model writes must make sense: run with scripted writers in tests/app/test_construct_command.py"
+DOWNLOAD = "it fetches from the network"
+PERSON = "it waits for a person at a terminal"
+NOT_RUN = (
+    (r" --writer ", WRITER),
+    (r" --captioner ", "captions of every medium take a model for each: run in tests/app/test_contra4_run.py"),
+    (r"^rashomon( --workspace \S+)?( --images \w+)?$", f"{PERSON}; run in tests/tui"),
+    (r"^rashomon serve\b", "it goes on until it is stopped; run in tests/app/test_serve.py"),
+    (r"^rashomon label (?!.*--(im|ex)port)", f"{PERSON}; run in tests/app/test_label.py"),
+    (r"^rashomon demo\b", "it takes a minute and more; run in `make demo`"),
+    (r"^rashomon judge RUN --judge mlx-community/", "a local judge is run in tests/app/test_judge_models.py"),
+    (
+        r"^rashomon build clash --source sugar-crepe",
+        "it takes the real rows: run in tests/benchmarks/test_clash_source.py",
+    ),
+    (r"^rashomon import .*published", "it reads the authors' files; run on them in tests/app/test_import.py"),
+    (r"^rashomon (data|models) get\b", DOWNLOAD),
+    (r"^rashomon build [\w-]+$", "it builds what was fetched: run in tests/app/test_get.py"),
+    (r"^rashomon parity ", "two engines are asked: run in tests/app/test_parity.py"),
+    (r" cuda:| endpoint:", "it takes PyTorch and its weights, or a server: run in tests of these engines"),
+    (r"^rashomon completion\b", "it writes what a shell reads; run by shells in its own tests"),
+)
+"""Commands of Rashomon that are not run here but parsed, with all their options, and why."""
+
+ELSEWHERE = (
+    (r"^make \w+$", "other tests see that the Makefile has it"),
+    (r"^(python3? -m )?pip (un)?install ", DOWNLOAD),
+    (r"^(hf|git|brew|uv|pipx) ", DOWNLOAD),
+    (r"^python -m (mlx_vlm|tests)\.", "it is long, or another project's"),
+    (r"^(export|touch|df|caffeinate|pmset|sudo|sysctl|cd|eval|keyring|kill|source) ?", "it is the shell's, or macOS's"),
+)
+"""Commands that are not Rashomon's."""
+
+CODES: dict[str, int] = {}
+"""Commands that end with another exit code than 0, and with which."""
+
+
+def reason(command: Command, table: tuple[tuple[str, str], ...]) -> str | None:
+    """Why the command is not run here; None where it is."""
+    text = " ".join(command.words)
+    return next((why for pattern, why in table if re.search(pattern, text)), None)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A furnished home for a benchmark, made once."""
+    made: dict[str, Path] = {}
+
+    def furnished(benchmark: str) -> Path:
+        if benchmark not in made:
+            made[benchmark] = tmp_path_factory.mktemp("home") / "ann"
+            World(made[benchmark]).furnish(benchmark)
+        return made[benchmark]
+
+    return furnished
+
+
+FOLLOWED = {"CONTRIBUTING.md", "docs/your-own-documents.md"}
+"""Pages that are one story, followed in real processes by tests/test_contributing.py and tests/test_own_documents.py."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in FOLLOWED and any(commands(page))])
+def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_path: Path) -> None:
+    chosen = [each for each in commands(page) if each.words[0] == "rashomon" and not reason(each, NOT_RUN)]
+    if not chosen:
+        pytest.skip("none of its commands can be run here")
+    world = World(tmp_path / "ann")
+    shutil.copytree(template(BENCHMARKS.get(page, "cmc-bench")), world.path, symlinks=True)
+    world.prepare(page)
+    broken = []
+    with FaultServer(_reply) as server, world.entered(server):
+        stands = {"ID": world.instance()}
+        for command in chosen:
+            told = world.perform(command, stands)
+            if told.code != CODES.get(command.text, 0):
+                broken.append(f"{command}\n  ended with {told.code}: {(told.err or told.out)[-600:].strip()}")
+            elif command.output is not None and (difference := differs(command.output, told.out)):
+                broken.append(f"{command}\n{difference}")
+    assert not broken, "\n\n".join(broken)
+
+
+def differs(printed: str, told: str) -> str:
+    """How what a command told differs from what the page prints; empty where it does not. ``...`` stands for anything."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    wanted, got = masked(printed), masked(told)
+    checker = doctest.OutputChecker()
+    if checker.check_output(wanted, got, flags):
+        return ""
+    return checker.output_difference(doctest.Example("", wanted), got, flags | doctest.REPORT_NDIFF)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_is_one_that_there_is(page: str) -> None:
+    """Those that are not run too, and those within the text: command, options and arguments are taken."""
+    broken = []
+    printed = list(commands(page))
+    for command in [*printed, *mentions(page)]:
+        if command.words[0] != "rashomon":
+            if not reason(command, ELSEWHERE):
+                broken.append(f"{command}: neither run nor said why not")
+            continue
+        try:
+            parse(command.words[1:])
+        except (click.MissingParameter, click.BadOptionUsage) as error:
+            if command in printed:  # the text may speak of `rashomon show` without saying of what
+                broken.append(f"{command}: {error.format_message()}")
+        except click.ClickException as error:
+            broken.append(f"{command}: {error.format_message()}")
+    assert not broken, "\n".join(broken)
+
+
+def parse(words: list[str]) -> None:
+    """Have the command line take the words, without doing anything. Raises ClickException where it does not."""
+    if ">" in words:
+        words = words[: words.index(">")]
+    with suppress(click.exceptions.Exit):  # --help
+        context: click.Context = cli.make_context("rashomon", arranged(list(words), cli.commands))
+        group: click.Command = cli
+        while isinstance(group, click.Group) and (rest := [*context._protected_args, *context.args]):
+            name, command, arguments = group.resolve_command(context, rest)
+            assert command is not None
+            context, group = command.make_context(name, arguments, parent=context), command
+
+
+def test_the_makefile_has_what_pages_say() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    said = {command.words[1] for page in PAGES for command in commands(page) if command.words[0] == "make"}
+    assert said
+    assert all(f"\n{target}:" in makefile for target in said)

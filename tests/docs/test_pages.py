@@ -1,0 +1,63 @@
+"""The documentation as a whole: its links lead somewhere, the README leads to every page, one command draws the pictures."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, anchors, fences, links
+from tests.tui.pictures import SHOTS
+from tests.tui.stage import SIZES
+
+README_LINES = 150
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_links_to_is_there(page: str) -> None:
+    broken = []
+    for link in links(page):
+        if link.is_web:
+            continue
+        if not (ROOT / link.file).exists():
+            broken.append(f"{link.target}: no such file")
+        elif link.anchor and link.file.endswith(".md") and link.anchor not in anchors(link.file):
+            broken.append(f"{link.target}: no such heading")
+    assert not broken
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached, waiting = {"README.md"}, ["README.md"]
+    while waiting:
+        for link in links(waiting.pop()):
+            if not link.is_web and link.file.endswith(".md") and link.file not in reached:
+                reached.add(link.file)
+                if link.file in PAGES:
+                    waiting.append(link.file)
+    assert set(PAGES) <= reached
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_block_says_what_it_is_in(page: str) -> None:
+    """A block without a language is a drawing or a row, never a command: those would not be run."""
+    unsaid = [f"{page}:{line}" for line, _, text in fences(page, "") if "rashomon " in text]
+    assert not unsaid
+
+
+def test_one_command_draws_all_pictures() -> None:
+    """``make pictures`` writes what is committed, and nothing else is committed."""
+    drawn = {f"{shot.name}-{size}.svg" for shot in SHOTS for size in SIZES}
+    assert {path.name for path in (ROOT / "assets" / "screens").iterdir()} == drawn
+    steps = subprocess.run(["make", "-n", "pictures"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "tests.tui.pictures" in steps
+    assert "tests.support.pictures" in steps
+
+
+def test_every_picture_of_the_readme_is_shown() -> None:
+    shown = {link.file for page in PAGES for link in links(page)}
+    kept = {f"assets/pictures/{path.name}" for path in (ROOT / "assets" / "pictures").iterdir()}
+    assert kept <= shown
