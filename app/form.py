@@ -130,7 +130,7 @@ def _option(option: str, value: str) -> Iterator[str]:
 
 
 def _escaped(word: str) -> str:
-    """A word as it stands between commas: see ``app.cli``."""
+    """A word as it stands between commas: see ``app.cli.options``."""
     core = word.strip()
     if not core:
         return "".join(f"\\{character}" for character in word)

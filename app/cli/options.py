@@ -1,0 +1,105 @@
+"""Options that several commands share, and how their words are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app import completing
+
+PATH = click.Path(path_type=Path)
+RUN_HELP = "RUN is a run's name, or the beginning of one."
+
+display = click.option(
+    "--display",
+    metavar="KIND",
+    shell_complete=completing.displays,
+    help="full, plain, json or none; default: full on a terminal.",
+)
+force = click.option("--force", is_flag=True, help="Load the model even if it does not seem to fit in memory.")
+restarts = click.option(
+    "--restarts",
+    type=click.IntRange(0, 100),
+    metavar="N",
+    help="Start a worker that died for want of memory again, so often in a row without an answer; default 2.",
+)
+until_width = click.option(
+    "--until-width",
+    type=float,
+    metavar="W",
+    help="Ask examples in random order, and stop when each condition's accuracy has a 95% interval this wide.",
+)
+accept_engine = click.option(
+    "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
+)
+conditions = click.option(
+    "--conditions",
+    metavar="C,C",
+    shell_complete=completing.conditions,
+    help="Only these conditions, with commas between.",
+)
+judge = click.option(
+    "--judge",
+    metavar="NAME",
+    shell_complete=completing.judges,
+    help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C), first(A,B).",
+)
+yes = click.option("--yes", is_flag=True, help="Fetch without asking, after saying what.")
+plan_only = click.option("--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing.")
+as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+def api(command: Any) -> Any:
+    """The options on what terms remote engines are used."""
+    for option in reversed(
+        [
+            click.option(
+                "--token-ceiling", type=int, help="Remote engines: at most so many tokens, a run and a judge."
+            ),
+            click.option("--cost-ceiling", type=float, help="The same in money; needs the prices."),
+            click.option("--input-price", type=float, help="Of a million tokens in."),
+            click.option("--output-price", type=float, help="Of a million tokens out."),
+            click.option("--concurrency", type=int, help="Remote engines: at most so many calls at once; default 8."),
+            click.option("--timeout", type=float, help="Remote engines: seconds a call may take; default 120."),
+            click.option("--attempts", type=int, help="Remote engines: how often a failing call is made; default 6."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def terms(how: dict[str, Any]) -> dict[str, Any]:
+    """What of these options is said, taken out of ``how``."""
+    names = ("token_ceiling", "cost_ceiling", "input_price", "output_price", "concurrency", "timeout", "attempts")
+    return {name: value for name in names if (value := how.pop(name)) is not None}
+
+
+def words(text: str | None) -> list[str]:
+    """The words between commas, without white space around them; a backslash takes the next character as it is."""
+    pieces = re.findall(r"(?:\\.|[^,\\]|\\$)+", text or "", re.DOTALL)
+    return [word for piece in pieces if (word := _unescaped(piece))]
+
+
+def _unescaped(piece: str) -> str:
+    characters = re.findall(r"\\.|.", piece, re.DOTALL)
+    while characters and characters[0].isspace():
+        characters.pop(0)
+    while characters and characters[-1].isspace():
+        characters.pop()
+    return "".join(character[-1] for character in characters)
+
+
+def strata(given: Sequence[str]) -> dict[str, list[str]]:
+    from benchmarks.errors import SpecError
+
+    chosen: dict[str, list[str]] = {}
+    for item in given:
+        key, _, values = item.partition("=")
+        if not key or not words(values):
+            raise SpecError(f"--strata takes KEY=VALUE,VALUE, not {item!r}.")
+        chosen[key] = words(values)
+    return chosen
