@@ -51,7 +51,7 @@ BENCHMARKS = {
 """Of which benchmark a page's runs are; of CMC-Bench unless it says so."""
 
 SOURCES = {
-    "cmc-bench": f"rows={HELD_OUT / 'cmc-bench'}",
+    "cmc-bench": "rows=~/data/few-charts",
     "clash": f"rows={HELD_OUT / 'clash'}",
     "mmkc-bench": f"published={HELD_OUT / 'mmkc-bench'}",
     "crosscheck-bench": f"products={ROOT / 'assets' / 'products'}",
@@ -237,6 +237,9 @@ def _data(data: Path, here: Path) -> None:
     with (here / "rows.csv").open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerow(("image", "question", "answer"))
         csv.writer(stream).writerows((HELD_OUT / "cmc-bench" / c["image"], c["question"], c["answer"]) for c in charts)
+    (data / "few-charts").mkdir()
+    shutil.copytree(HELD_OUT / "cmc-bench" / "charts", data / "few-charts" / "charts")
+    (data / "few-charts" / "rows.jsonl").write_text("".join(json.dumps(c) + "\n" for c in charts), "utf-8")
     whole_folder(data / "MLLMKC")
     small_pope(data / "pope")
     pictures = [("image", "coco_val", number, f"A number, {number}") for number in range(139, 143)]
