@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("app", "benchmarks", "judges", "mlx_backends")
+PACKAGES = ("app", "benchmarks", "judges", "mlx_backends", "tests")
+LISTS = ("tests/app/test_choices.py", "tests/app/test_published.py")
+"""Existing tests that know all benchmarks."""
 _BLOCK = re.compile(r"^```(\w+) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -112,11 +114,25 @@ def test_the_example_fails_as_everything_else_does(contributed: Contributed) -> 
     assert not (contributed.path / "bad").exists()
 
 
-def test_the_example_touches_six_files_and_keeps_the_style(contributed: Contributed) -> None:
+@pytest.mark.slow
+def test_the_examples_own_test_passes_and_so_do_those_that_know_all_benchmarks(contributed: Contributed) -> None:
+    (own,) = (block.name for block in blocks() if block.name.startswith("tests/"))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", own, *LISTS],
+        cwd=contributed.path,
+        env=contributed.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_example_touches_seven_files_and_keeps_the_style(contributed: Contributed) -> None:
     named = blocks()
     diffs = [block for block in named if block.language == "diff"]
     written = [str(contributed.path / block.name) for block in named if block.language == "python"]
-    assert (len(written), len(diffs)) == (3, 3)
+    assert (len(written), len(diffs)) == (4, 3)
     assert sum(len(added_lines(block.content)) for block in diffs) == 3
     for how in (["check"], ["format", "--check"]):
         done = subprocess.run(
