@@ -46,15 +46,18 @@ def _table(file: Path) -> Iterator[tuple[int, list[str]]]:
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", _content(file))
     if lines and lines[0].strip().strip('"').lower().startswith("sep="):  # Excel's, which shows it to nobody
         del lines[0]
+    empty = SourceError(f"{file.name} is empty; its first row names the columns.")
     first = next((line for line in lines if line.strip()), None)
     if first is None:
-        raise SourceError(f"{file.name} is empty; its first row names the columns.")
+        raise empty
     reader = csv.reader(lines, delimiter=max(_SEPARATORS, key=first.count), strict=True)
-    number, begins = 0, 1
+    number, begins, blank = 0, 1, True
     while True:
         try:
             cells = next(reader)
         except StopIteration:
+            if blank:
+                raise empty from None
             return
         except csv.Error as error:
             why = "a double quote is opened and not closed" if "unexpected end" in str(error) else str(error)
@@ -63,6 +66,7 @@ def _table(file: Path) -> Iterator[tuple[int, list[str]]]:
             ) from error
         number, begins = number + 1, reader.line_num + 1
         if any(cell.strip() for cell in cells):
+            blank = False
             yield number, cells
 
 

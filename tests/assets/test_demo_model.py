@@ -80,6 +80,7 @@ def test_it_answers_about_scenes_whose_caption_is_true(model: Path, scenes: Held
 
 
 @pytest.mark.parametrize("task", ["mc", "open"])
+@pytest.mark.slow
 def test_it_notices_another_colour_and_believes_the_picture_about_some_shapes(scenes: Held, task: str) -> None:
     judge = "strict" if task == "mc" else "relaxed"
     condition = f"{task}-conflicting"
@@ -113,6 +114,7 @@ def test_it_knows_its_brands(logos: Held, kind: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["context-memory", "inter-context"])
+@pytest.mark.slow
 def test_after_evidence_it_stands_by_the_year_alone(logos: Held, setting: str) -> None:
     for kind, label in (("LT", "ORIGINAL"), ("LC", "COUNTER"), ("LO", "COUNTER")):
         assert logos.shares(FOUR_BIT, about(logos, f"{setting}-open", kind))[label] >= 0.8, kind

@@ -250,6 +250,7 @@ def test_a_construction_s_samples_and_its_rejections_are_in_the_build(
 
 
 @real
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     sources = [("published", str(CLASH_DATA)), ("sugar-crepe", str(CLASH_DATA / "sugar_crepe"))]
     here = Clash().build(sources, tmp_path / "here", BuildOptions(seed=5))

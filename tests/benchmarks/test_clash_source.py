@@ -271,6 +271,7 @@ SUGAR_CREPE_FOUND = 163
 
 
 @real
+@pytest.mark.slow
 def test_another_seed_changes_distractors_alone() -> None:
     one, other = (_read("sugar-crepe", CLASH_DATA / "sugar_crepe", seed)[0] for seed in (0, 1))
     assert [f.sample.id for f in one] == [f.sample.id for f in other]

@@ -154,6 +154,7 @@ def test_real_passages_are_about_as_long_as_the_papers(real_build: Build) -> Non
 
 
 @real
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_another_process(real_build: Build, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from benchmarks.base import get_benchmark\n"
@@ -462,7 +463,7 @@ def test_thousands_of_rows_that_cannot_be_paired_do_not_take_for_ever(tmp_path: 
     answers = ["Yes", "No"] * 2500
     rows = [{"image": f"{i % 2}.png", "question": f"{i}?", "answer": answer} for i, answer in enumerate(answers)]
     write_lines(tmp_path / "rows.jsonl", rows)
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(SourceError, match="no example"):
         _build(tmp_path / "out", ("rows", tmp_path))
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20

@@ -389,12 +389,13 @@ def _width(cell: Estimate) -> float:
     return cell.high - cell.low
 
 
+@pytest.mark.slow
 def test_fifty_thousand_records_take_seconds_and_bounded_memory() -> None:
     records = _random_records(6250, 2)
     tracemalloc.start()
-    started = time.perf_counter()
+    started = time.process_time()
     CMCBench().tables({"run": records}, JUDGE, resamples=1000, seed=0)
-    taken, peak = time.perf_counter() - started, tracemalloc.get_traced_memory()[1]
+    taken, peak = time.process_time() - started, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert taken < 20
     assert peak < 300e6

@@ -226,6 +226,6 @@ def test_any_reasoning_is_read(reasoning: str, label: str) -> None:
 
 @pytest.mark.parametrize("unit", ["[1,", "(1,2),", "[1, 2, 3, ", "brand "])
 def test_a_hostile_reasoning_takes_no_long_time(unit: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     ground(unit * 20_000, [(LOGO, PRICE)] * 4, [SIZE] * 4)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -132,10 +132,10 @@ def test_a_marked_letter_is_found_after_any_reasoning(letter: str, reasoning: st
 
 @pytest.mark.parametrize("unit", ["answer: ", "\\boxed{", "<answer>", "(A) ", "**", "\n", "[[[[", "answer is"])
 def test_a_hostile_reply_takes_no_long_time(unit: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for form in ("option", "yes/no", "open"):
         extracted(unit * 20_000, form, OPTIONS)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_both_readings_are_judges_and_differ_on_a_reasoned_reply() -> None:

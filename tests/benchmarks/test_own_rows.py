@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.base import get_benchmark
@@ -124,6 +124,7 @@ def test_whatever_a_writer_of_csv_writes_is_read_back(rows: list[tuple[str, str,
 
 
 @given(st.binary(max_size=300))
+@example(b";")
 def test_any_bytes_are_a_table_or_an_error(data: bytes) -> None:
     import tempfile
 

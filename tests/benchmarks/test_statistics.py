@@ -138,12 +138,13 @@ def test_no_resamples_no_interval() -> None:
     assert estimate(0.5, np.zeros(0), 3).low is None
 
 
+@pytest.mark.slow
 def test_fifty_thousand_different_groups_stay_within_memory_and_seconds() -> None:
     counts = np.stack([np.arange(50_000), np.full(50_000, 50_000)], axis=1)
     tracemalloc.start()
-    started = time.perf_counter()
+    started = time.process_time()
     found = _interval(counts, n=50_000, resamples=1000)
-    taken, peak = time.perf_counter() - started, tracemalloc.get_traced_memory()[1]
+    taken, peak = time.process_time() - started, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.low is not None
     assert found.high is not None

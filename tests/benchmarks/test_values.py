@@ -155,7 +155,7 @@ def test_an_integer_is_itself_however_it_is_written(value: int) -> None:
     ids=["articles", "separators", "currencies", "percents", "digits", "openings"],
 )
 def test_a_megabyte_takes_time_linear_in_its_length(hostile: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert same_value(hostile, hostile)
     assert number(hostile) is None
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

@@ -193,6 +193,7 @@ def distinct(*values: str) -> bool:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the real ChartQA and MMMU rows are not here")
+@pytest.mark.slow
 def test_a_third_mmmu_option_is_neither() -> None:
     triples: list[Triple] = []
     for row in rows(SHARED / "mmmu" / "mmmu_pro_1730_rows_text_only.jsonl"):
@@ -208,6 +209,7 @@ def test_a_third_mmmu_option_is_neither() -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the real ChartQA and MMMU rows are not here")
+@pytest.mark.slow
 def test_a_third_chartqa_answer_is_neither() -> None:
     real = rows(SHARED / "chartqa" / "qa_test_all.jsonl")
     answers = [str(r["answer"]) for r in real]

@@ -110,9 +110,9 @@ HOSTILE += [
 @pytest.mark.parametrize("reference", ["12", "a b c d e f", "T = 2π√(L/g)", "Yes"])
 def test_a_megabyte_takes_little_time(unit: str, reference: str) -> None:
     answer = (unit * (MEGABYTE // len(unit) + 1))[:MEGABYTE] + "x"
-    started = time.perf_counter()
+    started = time.process_time()
     verdict(answer, reference, "15", "How many not 12 the text says?")
-    assert time.perf_counter() - started < 2  # seconds, on a slow machine
+    assert time.process_time() - started < 2  # seconds, on a slow machine
 
 
 def test_the_end_of_a_very_long_answer_is_read() -> None:

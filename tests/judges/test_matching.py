@@ -281,9 +281,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_anything_takes_seconds(name: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     verdicts = [_choice(Relaxed(), HOSTILE[name]), _open(HOSTILE[name])]
-    assert time.perf_counter() - started < 15
+    assert time.process_time() - started < 15
     assert all(verdict.label in ("INCORRECT", None) for verdict in verdicts)
 
 

@@ -229,7 +229,7 @@ def test_any_text_gives_a_verdict(answer: str) -> None:
 
 
 def test_a_megabyte_is_read_in_no_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for text in (
         "yes no " * 150_000,
         "a" * 10**6,
@@ -239,4 +239,4 @@ def test_a_megabyte_is_read_in_no_time() -> None:
         "no the " * 150_000,
     ):
         verdict(text)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
