@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sqlite3
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from app.paths import exists, typed_path
 from app.store.database import DATABASE
 from app.store.rows import Progress
 from app.store.run import RunStore
-from benchmarks.base import did_you_mean
+from benchmarks.base import did_you_mean, digest
 from benchmarks.errors import RashomonError, StoreError
 
 PAUSE = "pause"
@@ -81,6 +83,23 @@ class Workspace:
         """The folder of the build that a run was asked from, wherever that is now."""
         data = store.meta("data", None)
         return Path(data) if data else self.build_folder(store.meta("spec")["benchmark"])
+
+    def asked_from(self, build: Path) -> tuple[str, list[str]]:
+        """The digest of the build in a folder, and the runs that were asked from it and find their media there; "" and none
+        where no build is there."""
+        try:
+            found = digest(json.loads((build / "manifest.json").read_text("utf-8")))
+        except (OSError, ValueError):
+            return "", []
+        names = []
+        for name in self.run_names():
+            with (
+                suppress(RashomonError, sqlite3.Error, OSError, ValueError),
+                RunStore.read(self.runs_folder / name) as store,
+            ):
+                if store.meta("identity").get("data digest") == found and self.build_of(store).samefile(build):
+                    names.append(name)
+        return found, names
 
     def source_folder(self, benchmark: str) -> Path:
         """Where ``rashomon data get`` puts what a benchmark is built from unless told otherwise."""
