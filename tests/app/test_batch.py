@@ -449,6 +449,12 @@ def test_a_build_that_runs_were_asked_from_is_not_replaced_without_a_word(rashom
     assert f"2 runs (mine, other) were asked from the build that is there ({before['digest'][:12]})" in told
     told = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", "--replace").stdout
     assert f"replaced the build {before['digest'][:12]}: 2 runs (mine, other) were asked from it" in told
+    told = rashomon.run("resume", "mine", code=2).stderr
+    assert f"data digest: was {before['digest'][:12]}, is " in told
+    assert before["digest"] not in told
+    assert "build it again as it was, in another folder, and name that with --data" in told
+    rashomon.run("build", "cmc-bench", *sources, "--out", rashomon.home / "again")
+    rashomon.run("resume", "mine", "--data", rashomon.home / "again")
 
 
 def wait_until(condition: object, seconds: float = 120) -> None:

@@ -47,6 +47,9 @@ def test_one_name_cannot_be_two_runs() -> None:
 
 def test_differences_say_what_was_and_what_is() -> None:
     assert differences({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": 4}) == ["b: was 2, is 3", "c: was None, is 4"]
+    assert differences({"a digest": "ab" * 32}, {"a digest": "cd" * 32}) == [
+        "a digest: was abababababab, is cdcdcdcdcdcd"
+    ]
 
 
 def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
