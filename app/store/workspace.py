@@ -23,6 +23,9 @@ from benchmarks.errors import RashomonError, StoreError
 PAUSE = "pause"
 """The file in a run's folder that pauses the worker at it while it is there."""
 
+_TOLD = 5
+"""So many runs whose names begin alike are told apart."""
+
 _SYNCHRONISED = ("Mobile Documents", "CloudStorage", "Dropbox", "OneDrive", "Google Drive", "iCloud")
 
 
@@ -137,9 +140,26 @@ class Workspace:
         if len(matches) == 1:
             return self.runs_folder / matches[0]
         if matches:
-            raise StoreError(f"{name!r} begins {len(matches)} runs: {', '.join(matches[:5])}; say more of the name.")
+            raise StoreError(
+                f"{name!r} begins {len(matches)} runs, the newest first: {self._told_apart(matches)}; say more of the name."
+            )
         hint = did_you_mean(name, names) if names else "there are no runs yet."
         raise StoreError(f"there is no run {name!r} in {self.runs_folder}; {hint}")
+
+    def _told_apart(self, names: list[str]) -> str:
+        """The newest of some runs, each with when it was made and, where these differ, the digest of its data."""
+        known: dict[str, tuple[float, str]] = dict.fromkeys(names, (0.0, ""))
+        for name in names:
+            with suppress(RashomonError, sqlite3.Error, OSError, ValueError), RunStore.read(self.runs_folder / name) as run:
+                known[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
+        differ = len({data for _, data in known.values()}) > 1
+        shown = []
+        for name in sorted(names, key=lambda each: known[each], reverse=True)[:_TOLD]:
+            created, data = known[name]
+            made = [time.strftime("%Y-%m-%d %H:%M", time.localtime(created))] if created else []
+            made += [f"data {data[:12]}"] if data and differ else []
+            shown.append(f"{name} ({', '.join(made)})" if made else name)
+        return ", ".join(shown) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
 
     def summaries(self) -> list[RunSummary]:
         """Every run, oldest first; a damaged one is listed with its problem instead of hiding the others."""
