@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from app.store.workspace import Workspace
 from benchmarks.asking import TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions, under_way
-from benchmarks.errors import AnotherBuildError, SpecError, StoreError
+from benchmarks.errors import AnotherBuildError, NothingUsableError, SpecError, StoreError
 from benchmarks.files import json_lines
 from benchmarks.media.show import pictures
 from mlx_backends.base import Backend
@@ -118,6 +119,11 @@ def build(
                 f"{error} {_asked(asked)} asked from the build that is there ({before[:12]}): if it is replaced, their pictures "
                 "go with it, and they cannot be resumed unless it is built again as it was."
             ) from error
+        except NothingUsableError as error:
+            if rows is None:
+                raise
+            check_it = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))} --check"
+            raise NothingUsableError(f"{error} `{check_it}` says of each row how to mend it.") from error
         except OSError as error:
             raise StoreError(
                 f"cannot build {folder}: {error.strerror}; nothing was left there, mend that and build again."

@@ -194,8 +194,8 @@ def check_identity(
 ) -> None:
     """Raise SpecError with the differences where a run is not what it was.
 
-    ``resuming`` is the run itself, not the spec of one: another name for it is no remedy. With ``accept_engine`` another device or other versions of the engine are let pass; which engine gave an answer is
-    kept with it.
+    ``resuming`` is the run itself, not the spec of one: another name for it is no remedy. With
+    ``accept_engine`` another device or other versions of the engine are let pass; which engine gave an answer is kept with it.
     """
     before: dict[str, Any] = store.meta("identity")
     told = differences(before, identity)

@@ -137,8 +137,8 @@ def keep(
     refused = list(seen.kept.refused.values())
     less = f" ({left_out(refused, len(seen.kept.digests))})" if refused else ""
     return (
-        f"{len(seen.kept.digests) - len(refused)} requests of {folder.name} were looked at{less}; what its model makes of them lies in "
-        f"{folder / FOLDER}: copy the run's folder, and compare it where its model is not."
+        f"{len(seen.kept.digests) - len(refused)} requests of {folder.name} were looked at{less}; what its model makes of "
+        f"them lies in {folder / FOLDER}: copy the run's folder, and compare it where its model is not."
     )
 
 

@@ -150,7 +150,10 @@ class Workspace:
         """The newest of some runs, each with when it was made and, where these differ, the digest of its data."""
         known: dict[str, tuple[float, str]] = dict.fromkeys(names, (0.0, ""))
         for name in names:
-            with suppress(RashomonError, sqlite3.Error, OSError, ValueError), RunStore.read(self.runs_folder / name) as run:
+            with (
+                suppress(RashomonError, sqlite3.Error, OSError, ValueError),
+                RunStore.read(self.runs_folder / name) as run,
+            ):
                 known[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
         differ = len({data for _, data in known.values()}) > 1
         shown = []
