@@ -70,7 +70,7 @@ def _row(
         # A reason that names its mending holds it after a semicolon.
         wrong, _, mend = left_out.reason.partition("; ")
         place = f": {left_out.place}" if left_out.place else ""
-        return RowCheck(where, False, wrong + place, _MENDS.get(left_out.reason, mend))
+        return RowCheck(where, False, wrong, _MENDS.get(left_out.reason, mend) + place)
     if example is None:
         enough = f"not needed: its type has {options.per_stratum} examples already"
         return RowCheck(where, True, enough, "add --per-stratum with a larger number to use it")

@@ -35,7 +35,7 @@ def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here:
     assert "\x1b" not in told
     found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json").stdout)
     assert [row["usable"] for row in found["rows"]] == [True] * 4 + [False]
-    assert found["rows"][-1]["mend"] == "put the file in its place"
+    assert found["rows"][-1]["mend"] == f"put the file in its place: {here.home}/gone.png"
     table = write(here, "image,question,answer\ngone.png,x?,5\n")
     assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert not here.workspace.exists()
@@ -51,9 +51,9 @@ def test_a_build_of_nothing_names_the_check_which_names_the_files_it_looked_for(
     assert "\x1b" not in told
     found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json", code=1).stdout)["rows"]
     assert [(row["told"], row["mend"]) for row in found] == [
-        (f"the image is missing: {here.home}/no/where\x1b.png", "put the file in its place"),
-        (f"the image is a folder: {here.home}/folder", "name a file in it"),
-        (f"the image is missing: {here.home}/a; b.png", "put the file in its place"),
+        ("the image is missing", f"put the file in its place: {here.home}/no/where\x1b.png"),
+        ("the image is a folder", f"name a file in it: {here.home}/folder"),
+        ("the image is missing", f"put the file in its place: {here.home}/a; b.png"),
     ]
 
 
