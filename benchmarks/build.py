@@ -29,7 +29,7 @@ from typing import IO, Any, Self
 
 from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Media, Modality, canonical_json, digest
-from benchmarks.errors import SourceError
+from benchmarks.errors import AnotherBuildError, SourceError
 
 FORMAT = 1
 
@@ -184,7 +184,7 @@ class BuildWriter:
         """Complete the build with ``manifest`` (the writer adds format, counts of rows and media, and digests).
 
         A build that is already at ``out`` gives way if it is the same one (and so is mended), or if ``replace``; else
-        SourceError.
+        AnotherBuildError.
         """
         whole = {
             **manifest,
@@ -203,7 +203,7 @@ class BuildWriter:
             if not (self.out / "manifest.json").exists() and any(self.out.iterdir()):
                 raise SourceError(f"{self.out} holds other files; name an empty or new folder with --out.")
             if not replace and any(self.out.iterdir()) and not self._is_this_build(digest(whole)):
-                raise SourceError(
+                raise AnotherBuildError(
                     f"{self.out} holds another build, or a damaged one; name another folder with --out, or add --replace."
                 )
         self._put_in_place()

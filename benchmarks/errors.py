@@ -15,6 +15,14 @@ class SourceError(RashomonError):
     """A folder, file or data set that is not what the benchmark expects."""
 
 
+class NothingUsableError(SourceError):
+    """Sources of whose rows nothing can be made."""
+
+
+class AnotherBuildError(SourceError):
+    """A folder that holds another build than the one that is to be put there."""
+
+
 class SpecError(RashomonError):
     """A run specification that names something that does not exist or does not fit together."""
 

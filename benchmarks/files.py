@@ -16,6 +16,7 @@ Fields = Mapping[str, Any]
 Loader = Callable[[], bytes]
 
 OUTSIDE = "the image's path leaves the folder"
+FOLDER = "the image is a folder; name a file in it"
 ADDRESS = "the image is an address of the network; save it as a file and name that"
 NO_IMAGE = "the row has no image"
 NOT_JSON = "the line is not a JSON object"
@@ -25,12 +26,13 @@ NOT_JSON = "the line is not a JSON object"
 class Skipped:
     """A source row that was left out: which source, which row as a person would find it, and why.
 
-    ``reason`` is one of a few sentences, so that reasons can be counted.
+    ``reason`` is one of a few sentences, so that reasons can be counted; ``place`` is the file it is about.
     """
 
     source: str
     row: str
     reason: str
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,11 @@ class RawRow:
 
 
 class RowProblem(Exception):
-    """Why a row is left out; caught where rows are read."""
+    """Why a row is left out, and the file that this is about; caught where rows are read."""
+
+    def __init__(self, reason: str, place: str = "") -> None:
+        super().__init__(reason)
+        self.place = place
 
 
 def files(folder: Path, *suffixes: str) -> list[Path]:
@@ -143,15 +149,18 @@ def _file_loader(path: str, places: Iterable[Path]) -> Loader:
 def _any_loader(path: str, places: Iterable[Path]) -> Loader:
     if "://" in path:
         raise RowProblem(ADDRESS)
+    looked, folder = "", ""
     for spelled in dict.fromkeys((path, path.replace("\\", "/"))):  # as Windows writes them
         for place in places:
+            looked = looked or str(place / spelled)
             try:
                 file = place / Path(spelled).expanduser()
                 if file.is_file():
                     return partial(read_image, file)
+                folder = folder or (str(file) if file.is_dir() else "")
             except (OSError, RuntimeError, ValueError):  # too long, no such home, NUL
                 continue
-    raise RowProblem(f"the image {MISSING}")
+    raise RowProblem(FOLDER, folder) if folder else RowProblem(f"the image {MISSING}", looked)
 
 
 def json_lines(file: Path) -> Iterator[tuple[int, Any]]:

@@ -52,4 +52,9 @@ def wrong_layout(name: str, path: Path, expected: str) -> SourceError:
 def most_common(skipped: Mapping[str, Counter[str]]) -> str:
     """The three most frequent reasons of what was left out, by source, for an error's sentence."""
     reasons = sum(skipped.values(), Counter[str]()).most_common(3)
-    return "; ".join(f"{n} times: {reason}" for reason, n in reasons) or "they are empty"
+    return "; ".join(f"{times(n)}: {reason}" for reason, n in reasons) or "they are empty"
+
+
+def times(count: int) -> str:
+    """How often something was so, in words."""
+    return "once" if count == 1 else f"{count} times"

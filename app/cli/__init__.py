@@ -6,6 +6,7 @@ What each command does stands in ``app.commands``, imported only when it runs: n
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
-        message = error.format_message().removesuffix(".")
+        message = re.sub(r"\s*\n\s*", " ", error.format_message()).removesuffix(".")
         joint = " " if message.endswith("?") else "; "
         raise SpecError(f"{message[:1].lower()}{message[1:]}{joint}`rashomon --help` lists what there is.") from error
     except click.Abort as error:

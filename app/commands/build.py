@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from app.store.workspace import Workspace
 from benchmarks.asking import TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions, under_way
-from benchmarks.errors import SpecError, StoreError
+from benchmarks.errors import AnotherBuildError, NothingUsableError, SpecError, StoreError
 from benchmarks.files import json_lines
 from benchmarks.media.show import pictures
 from mlx_backends.base import Backend
@@ -33,6 +34,10 @@ from mlx_backends.terms import Terms
 
 _TOLD = 20
 """So many rows that were left out are told of one by one."""
+
+
+_NAMED = 5
+"""So many runs of a build that is replaced are named."""
 
 
 def build(
@@ -83,6 +88,7 @@ def build(
     else:
         pairs.append((benchmark.rows_source, str(rows)))
     folder = typed_path(out or workspace.build_folder(name))
+    before, asked = workspace.asked_from(folder)
     terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
     with ExitStack() as stack:
         terms = replace_terms(terms, scope=str(folder))
@@ -106,14 +112,33 @@ def build(
         )
         try:
             made = benchmark.build(pairs, folder, options)
+        except AnotherBuildError as error:
+            if not asked:
+                raise
+            raise AnotherBuildError(
+                f"{error} {_asked(asked)} asked from the build that is there ({before[:12]}): if it is replaced, their pictures "
+                "go with it, and they cannot be resumed unless it is built again as it was."
+            ) from error
+        except NothingUsableError as error:
+            if rows is None:
+                raise
+            check_it = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))} --check"
+            raise NothingUsableError(f"{error} `{check_it}` says of each row how to mend it.") from error
         except OSError as error:
             raise StoreError(
                 f"cannot build {folder}: {error.strerror}; nothing was left there, mend that and build again."
             ) from error
+    lost = asked if made.digest != before else []
     if as_json:
-        print(json.dumps({"path": str(made.path), "digest": made.digest, "manifest": made.manifest}, indent=2))
+        told = {"path": str(made.path), "digest": made.digest, "manifest": made.manifest}
+        print(json.dumps(told | ({"runs of the replaced build": lost} if lost else {}), indent=2))
     else:
         _tell(made, benchmark)
+        if lost:
+            print(
+                f"  replaced the build {before[:12]}: {clean(_asked(lost))} asked from it; their pictures are gone with it, and "
+                "they cannot be resumed unless it is built again as it was, in another folder"
+            )
         if rows is not None:
             _tell_left_out(made)
     return 0
@@ -186,6 +211,12 @@ def _fetched(workspace: Workspace, benchmark: Benchmark) -> list[tuple[str, str]
     known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
     or_get = f"; or {get} first" if benchmark.name in RECIPES else ""
     raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}{or_get}.")
+
+
+def _asked(runs: Sequence[str]) -> str:
+    more = ", …" if len(runs) > _NAMED else ""
+    one = len(runs) == 1
+    return f"{len(runs)} run{'s'[one:]} ({', '.join(runs[:_NAMED])}{more}) {'was' if one else 'were'}"
 
 
 def _tell(made: Build, benchmark: Benchmark) -> None:

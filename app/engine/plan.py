@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -31,6 +32,7 @@ from mlx_backends.policy import means_nothing
 from mlx_backends.registry import IMPORTED, describe
 
 _VERSION = "version of "
+_DATA = "data digest"
 _DEVICE = "device"
 SCORING = ("mlx-vlm", "transformers")
 """The engines that score options by their likelihood."""
@@ -144,7 +146,7 @@ def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, acce
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
-        check_identity(store, identity, accept_engine=accept_engine, folder=folder)
+        check_identity(store, identity, accept_engine=accept_engine, folder=folder, resuming=True)
     return Planned(folder, spec, found=True)
 
 
@@ -167,7 +169,7 @@ def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]
     versions = {_VERSION + name: version for name, version in info.versions.items()}
     return {
         **spec.what_decides(),
-        "data digest": build.digest,
+        _DATA: build.digest,
         "engine": info.engine,
         "weights digest": info.weights,
         "model revision": info.revision,
@@ -178,16 +180,22 @@ def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What differs, as "key: was ... , is ..."."""
+    """What differs, as "key: was ... , is ..."; of digests as much as tells them apart."""
     keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return [f"{key}: was {before.get(key)!r}, is {now.get(key)!r}" for key in keys]
+    return [f"{key}: was {_short(before.get(key))}, is {_short(now.get(key))}" for key in keys]
 
 
-def check_identity(store: RunStore, identity: Mapping[str, Any], *, accept_engine: bool, folder: Path) -> None:
+def _short(value: Any) -> str:
+    return value[:12] if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else repr(value)
+
+
+def check_identity(
+    store: RunStore, identity: Mapping[str, Any], *, accept_engine: bool, folder: Path, resuming: bool = False
+) -> None:
     """Raise SpecError with the differences where a run is not what it was.
 
-    With ``accept_engine`` another device or other versions of the engine are let pass; which engine gave an answer is
-    kept with it.
+    ``resuming`` is the run itself, not the spec of one: another name for it is no remedy. With
+    ``accept_engine`` another device or other versions of the engine are let pass; which engine gave an answer is kept with it.
     """
     before: dict[str, Any] = store.meta("identity")
     told = differences(before, identity)
@@ -195,7 +203,14 @@ def check_identity(store: RunStore, identity: Mapping[str, Any], *, accept_engin
     if accept_engine:
         told = [difference for difference in told if difference not in engine]
     if told:
-        advice = "add --accept-engine to go on all the same" if told == engine else "give the new run another --name"
+        if told == engine:
+            advice = "add --accept-engine to go on all the same"
+        elif not resuming:
+            advice = "give the new run another --name"
+        elif all(each.startswith(_DATA) for each in told):
+            advice = "build it again as it was, in another folder, and name that with --data"
+        else:
+            advice = "put back what it was, or start a new run with `rashomon --batch`"
         raise SpecError(f"{folder.name} cannot be resumed, it would not be the same run: {'; '.join(told)}; {advice}.")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from benchmarks.sources import times
+
 Stage = Literal["asked", "prompt", "tokens", "images", "pixels", "numerics", "batching", "decoding", "judge"]
 
 STAGES: Mapping[Stage, str] = {
@@ -43,6 +45,6 @@ def counted(stage: Stage, causes: Iterable[str], what: str) -> Finding:
     said = f"{same} of {len(every)} {what} are the same"
     if not differing:
         return Finding(stage, "same" if every else "unknown", said if every else f"no {what} to look at")
-    (cause, times), *others = differing.most_common()
+    (cause, often), *others = differing.most_common()
     more = f"; {len(others)} other difference{'s'[: len(others) > 1]}" if others else ""
-    return Finding(stage, "differs", f"{said}; {times} times: {cause}{more}", cause)
+    return Finding(stage, "differs", f"{said}; {times(often)}: {cause}{more}", cause)

@@ -22,7 +22,7 @@ from app.parity.outputs import (
     judge_finding,
     told,
 )
-from app.parity.probing import FORCED, PROBES, Probed, choose, probe
+from app.parity.probing import FORCED, PROBES, Probed, choose, lost, probe
 from app.parity.verdict import verdict, weights_cause
 from benchmarks.base import Estimate
 from benchmarks.errors import ModelError
@@ -73,7 +73,7 @@ class Parity:
     probed: tuple[str, ...]
     """The instances that were looked at."""
     unseen: tuple[str, ...]
-    """Why a model was not looked at, a sentence each."""
+    """Why a model was not looked at, a sentence each, and how many requests were left out."""
     sides: Sides
     pair: Pair
     effect: Effect
@@ -134,9 +134,11 @@ def keep(
     seen = probe(run, forced(run, run, instances), builds, force=force, say=say)
     if seen.kept is None:
         raise ModelError(seen.why)
+    refused = list(seen.kept.refused.values())
+    less = f" ({left_out(refused, len(seen.kept.digests))})" if refused else ""
     return (
-        f"{len(seen.kept.digests)} requests of {folder.name} were looked at; what its model makes of them lies in "
-        f"{folder / FOLDER}: copy the run's folder, and compare it where its model is not."
+        f"{len(seen.kept.digests) - len(refused)} requests of {folder.name} were looked at{less}; what its model makes of "
+        f"them lies in {folder / FOLDER}: copy the run's folder, and compare it where its model is not."
     )
 
 
@@ -150,6 +152,7 @@ def assemble(
     pair = Pair(sides.sides[0], sides.sides[1], sides.figures, RESAMPLES, sides.seed)
     effect = effect_of(pair, sides)
     numerics, middle = _seen(a, b, seen_a, seen_b, instances)
+    without = {i: why for i in instances if (why := _refused(i, (a, seen_a), (b, seen_b)))}
     findings = (asked_finding(a, b), *middle, decoding_finding(a, b), judge_finding(a, b))
     consequence = f"{answers.sentence()}; {effect.sentence()}."
     return Parity(
@@ -159,13 +162,33 @@ def assemble(
         findings,
         answers,
         numerics,
-        tuple(instances),
-        tuple(f"{name}: {each.why}" for name, each in (("A", seen_a), ("B", seen_b)) if each.why),
+        tuple(i for i in instances if i not in without),
+        (
+            *(f"{name}: {each.why}" for name, each in (("A", seen_a), ("B", seen_b)) if each.why),
+            *([left_out(list(without.values()), len(instances))] if without else []),
+        ),
         sides,
         pair,
         effect,
         verdict(findings, consequence[:1].upper() + consequence[1:]),
     )
+
+
+def _refused(instance: str, *sides: tuple[Told, Probed]) -> str:
+    """Why a model was not shown the request of an instance; empty where both were."""
+    for run, seen in sides:
+        request = run.request(instance).id
+        if seen.kept is not None and request in seen.kept.refused:
+            return seen.kept.refused[request]
+        if seen.kept is not None and request not in seen.kept.alone and seen.kept.any(request) is None:
+            return "its model was not shown them"
+    return ""
+
+
+def left_out(reasons: Sequence[str], count: int) -> str:
+    """How many of ``count`` requests were left out, and why: what is said of each that could not be shown to a model."""
+    why = "their pictures are not in the build any more" if all(map(lost, reasons)) else reasons[0].removesuffix(".")
+    return f"{len(reasons)} of {count} left out: {why}"
 
 
 def effect_of(pair: Pair, sides: Sides) -> Effect:

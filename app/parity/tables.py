@@ -24,7 +24,8 @@ def stages_table(found: Parity) -> Table:
     looked = "The models' inputs were not looked at."
     if any(each.stage == "numerics" for each in found.findings):
         other = {str(each["instance"]) for each in found.answers.examples} & set(found.probed)
-        looked = f"{len(found.probed)} requests were looked at, {len(other)} of them with answers that differ."
+        count = len(found.probed)
+        looked = f"{count} request{' was' if count == 1 else 's were'} looked at, {len(other)} of them with answers that differ."
     notes = (
         f"A is {found.labels[0]} ({found.a.folder.name}), B is {found.labels[1]} ({found.b.folder.name}). {looked}",
         *found.unseen,

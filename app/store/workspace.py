@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sqlite3
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,14 @@ from app.paths import exists, typed_path
 from app.store.database import DATABASE
 from app.store.rows import Progress
 from app.store.run import RunStore
-from benchmarks.base import did_you_mean
+from benchmarks.base import did_you_mean, digest
 from benchmarks.errors import RashomonError, StoreError
 
 PAUSE = "pause"
 """The file in a run's folder that pauses the worker at it while it is there."""
+
+_TOLD = 5
+"""So many runs whose names begin alike are told apart."""
 
 _SYNCHRONISED = ("Mobile Documents", "CloudStorage", "Dropbox", "OneDrive", "Google Drive", "iCloud")
 
@@ -82,6 +87,23 @@ class Workspace:
         data = store.meta("data", None)
         return Path(data) if data else self.build_folder(store.meta("spec")["benchmark"])
 
+    def asked_from(self, build: Path) -> tuple[str, list[str]]:
+        """The digest of the build in a folder, and the runs that were asked from it and find their media there; "" and none
+        where no build is there."""
+        try:
+            found = digest(json.loads((build / "manifest.json").read_text("utf-8")))
+        except (OSError, ValueError):
+            return "", []
+        names = []
+        for name in self.run_names():
+            with (
+                suppress(RashomonError, sqlite3.Error, OSError, ValueError),
+                RunStore.read(self.runs_folder / name) as store,
+            ):
+                if store.meta("identity").get("data digest") == found and self.build_of(store).samefile(build):
+                    names.append(name)
+        return found, names
+
     def source_folder(self, benchmark: str) -> Path:
         """Where ``rashomon data get`` puts what a benchmark is built from unless told otherwise."""
         return self.path / "sources" / benchmark
@@ -118,9 +140,29 @@ class Workspace:
         if len(matches) == 1:
             return self.runs_folder / matches[0]
         if matches:
-            raise StoreError(f"{name!r} begins {len(matches)} runs: {', '.join(matches[:5])}; say more of the name.")
+            raise StoreError(
+                f"{name!r} begins {len(matches)} runs, the newest first: {self._told_apart(matches)}; say more of the name."
+            )
         hint = did_you_mean(name, names) if names else "there are no runs yet."
         raise StoreError(f"there is no run {name!r} in {self.runs_folder}; {hint}")
+
+    def _told_apart(self, names: list[str]) -> str:
+        """The newest of some runs, each with when it was made and, where these differ, the digest of its data."""
+        known: dict[str, tuple[float, str]] = dict.fromkeys(names, (0.0, ""))
+        for name in names:
+            with (
+                suppress(RashomonError, sqlite3.Error, OSError, ValueError),
+                RunStore.read(self.runs_folder / name) as run,
+            ):
+                known[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
+        differ = len({data for _, data in known.values()}) > 1
+        shown = []
+        for name in sorted(names, key=lambda each: known[each], reverse=True)[:_TOLD]:
+            created, data = known[name]
+            made = [time.strftime("%Y-%m-%d %H:%M", time.localtime(created))] if created else []
+            made += [f"data {data[:12]}"] if data and differ else []
+            shown.append(f"{name} ({', '.join(made)})" if made else name)
+        return ", ".join(shown) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
 
     def summaries(self) -> list[RunSummary]:
         """Every run, oldest first; a damaged one is listed with its problem instead of hiding the others."""

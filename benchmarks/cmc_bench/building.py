@@ -18,8 +18,9 @@ from benchmarks.cmc_bench.instances import Draft, drafts
 from benchmarks.cmc_bench.released import released
 from benchmarks.cmc_bench.source import Row, read, resolved
 from benchmarks.cmc_bench.terms import CONDITIONS, PAPER_CONDITIONS, TYPES
-from benchmarks.errors import SourceError, SpecError
+from benchmarks.errors import NothingUsableError, SourceError, SpecError
 from benchmarks.files import Loader, Skipped
+from benchmarks.sources import most_common
 
 _CHECKED = 0.2
 """The part of the instances that is flagged for manual checks (section 3.2)."""
@@ -50,7 +51,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             else:
                 usable.append(found)
         if not usable and not gathered.drafts:
-            raise SourceError(f"the sources have no row that can be used ({_most_common(gathered.skipped)}).")
+            raise NothingUsableError(f"the sources have no row that can be used ({_most_common(gathered.skipped)}).")
         made = construct(usable, seed=options.seed, per_type=options.per_stratum)
         gathered.skipped.extend(made.left_out)
         for example in made.all:
@@ -58,7 +59,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
             gathered.loaders |= {right: example.right.row.image, wrong: example.donor.row.image}
             gathered.drafts.extend(drafts(example, right, wrong))
         if not gathered.drafts:
-            raise SourceError(f"no example can be made of the sources' rows ({_most_common(gathered.skipped)}).")
+            raise NothingUsableError(f"no example can be made of the sources' rows ({_most_common(gathered.skipped)}).")
         flagged = _flagged(gathered.drafts, options.seed)
         for media, load in gathered.loaders.items():
             _add_media(writer, media, load)
@@ -157,5 +158,4 @@ def _sources(
 
 
 def _most_common(skipped: Sequence[Skipped]) -> str:
-    reasons = Counter(s.reason for s in skipped).most_common(3)
-    return "; ".join(f"{n} times: {reason}" for reason, n in reasons) or "they are empty"
+    return most_common({"": Counter(s.reason for s in skipped)})

@@ -38,15 +38,15 @@ _MENDS = {
 def check(file: Path, options: BuildOptions) -> RowsCheck:
     """What ``file``'s rows become with these ``options``. Raises SourceError for a file that cannot be read."""
     order: list[str] = []
-    left_out: dict[str, str] = {}
+    left_out: dict[str, Skipped] = {}
     usable: list[Candidate] = []
     for found in candidates(_noted(file, order)):
         if isinstance(found, Skipped):
-            left_out[found.row] = found.reason
+            left_out[found.row] = found
         else:
             usable.append(found)
     made = construct(usable, seed=options.seed, per_type=options.per_stratum)
-    left_out |= {skipped.row: skipped.reason for skipped in made.left_out}
+    left_out |= {skipped.row: skipped for skipped in made.left_out}
     examples = {example.right.row.row: example for example in made.all}
     media: dict[Media, Loader] = {}
     rows = [_row(where, left_out.get(where), examples.get(where), media, options) for where in order]
@@ -64,12 +64,13 @@ def _noted(file: Path, order: list[str]) -> Iterator[Row | Skipped]:
 
 
 def _row(
-    where: str, reason: str | None, example: Example | None, media: dict[Media, Loader], options: BuildOptions
+    where: str, left_out: Skipped | None, example: Example | None, media: dict[Media, Loader], options: BuildOptions
 ) -> RowCheck:
-    if reason is not None:
+    if left_out is not None:
         # A reason that names its mending holds it after a semicolon.
-        wrong, _, mend = reason.partition("; ")
-        return RowCheck(where, False, wrong, _MENDS.get(reason, mend))
+        wrong, _, mend = left_out.reason.partition("; ")
+        place = f": {left_out.place}" if left_out.place else ""
+        return RowCheck(where, False, wrong, _MENDS.get(left_out.reason, mend) + place)
     if example is None:
         enough = f"not needed: its type has {options.per_stratum} examples already"
         return RowCheck(where, True, enough, "add --per-stratum with a larger number to use it")

@@ -45,8 +45,11 @@ def read(place: str) -> Iterator[Row | Skipped]:
     if not found:
         raise wrong_folder(_NAME, root, LAYOUT)
     for file in found:
+        raw = None
         for raw in rows(file, folder, _NAME):
             yield raw if isinstance(raw, Skipped) else _row(replace(raw, anywhere=one))
+        if one and raw is None:
+            raise SourceError(f"there are no rows in {file.name}; write one below its header for each picture.")
 
 
 def unused_columns(file: Path) -> list[str]:
@@ -88,7 +91,7 @@ def _row(raw: RawRow) -> Row | Skipped:
         answer = gold_of(_answer(fields), options)
         image = image_loader(raw, *NAMES["image"])
     except RowProblem as problem:
-        return Skipped(_NAME, raw.where, str(problem))
+        return Skipped(_NAME, raw.where, str(problem), problem.place)
     return Row(
         source=_NAME,
         row=raw.where,

@@ -14,6 +14,7 @@ from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.files import Skipped, json_lines
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
+from benchmarks.sources import times
 
 _POPE = "pope"
 SETTINGS = ("random", "popular", "adversarial")
@@ -77,7 +78,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                 kept[row["setting"]] += 1
                 writer.add_row(row)
         if not seen:
-            counted = "; ".join(f"{n} times: {reason}" for reason, n in left.most_common(3))
+            counted = "; ".join(f"{times(n)}: {reason}" for reason, n in left.most_common(3))
             raise SourceError(f"no question of POPE can be used ({counted}); expected {LAYOUT}.")
         manifest = {
             "benchmark": "pope",

@@ -435,6 +435,28 @@ def test_a_build_that_moved_is_named_again_and_the_run_goes_on(rashomon: Rashomo
     rashomon.run("resume", "x", "--data", rashomon.home / "moved")
 
 
+def test_a_build_that_runs_were_asked_from_is_not_replaced_without_a_word(rashomon: Rashomon, built: Path) -> None:
+    sources = ("--source", built.parent.parent / "sources")
+    for name in ("mine", "other"):
+        run_of(rashomon, "--name", name, "--limit", "2")
+    copied = rashomon.home / "copied"
+    shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", copied)
+    run_of(rashomon, "--name", "elsewhere", "--limit", "2", "--data", copied)
+    before = json.loads(rashomon.run("build", "cmc-bench", *sources, "--json").stdout)
+    assert "runs of the replaced build" not in before, "the same build takes nothing away"
+    told = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", code=2).stderr
+    assert "add --replace" in told
+    assert f"2 runs (mine, other) were asked from the build that is there ({before['digest'][:12]})" in told
+    told = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", "--replace").stdout
+    assert f"replaced the build {before['digest'][:12]}: 2 runs (mine, other) were asked from it" in told
+    told = rashomon.run("resume", "mine", code=2).stderr
+    assert f"data digest: was {before['digest'][:12]}, is " in told
+    assert before["digest"] not in told
+    assert "build it again as it was, in another folder, and name that with --data" in told
+    rashomon.run("build", "cmc-bench", *sources, "--out", rashomon.home / "again")
+    rashomon.run("resume", "mine", "--data", rashomon.home / "again")
+
+
 def wait_until(condition: object, seconds: float = 120) -> None:
     assert callable(condition)
     end = time.monotonic() + seconds

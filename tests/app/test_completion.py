@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 
 from app import completing
+from app.cli import run
+from benchmarks.errors import SpecError
 from tests.app.test_start import HEAVY
 from tests.support.command import ROOT, Rashomon
 
@@ -178,3 +180,11 @@ def test_completing_imports_nothing_heavy(rashomon: Rashomon) -> None:
 
 def test_a_shell_that_is_not_known_is_told(rashomon: Rashomon) -> None:
     assert "'bash', 'zsh', 'fish'" in rashomon.run("completion", "tcsh", code=2).stderr
+
+
+def test_a_shell_that_is_not_named_is_told_in_one_line() -> None:
+    with pytest.raises(SpecError) as told:
+        run(["completion"])
+    assert str(told.value) == (
+        "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; `rashomon --help` lists what there is."
+    )

@@ -35,10 +35,26 @@ def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here:
     assert "\x1b" not in told
     found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json").stdout)
     assert [row["usable"] for row in found["rows"]] == [True] * 4 + [False]
-    assert found["rows"][-1]["mend"] == "put the file in its place"
+    assert found["rows"][-1]["mend"] == f"put the file in its place: {here.home}/gone.png"
     table = write(here, "image,question,answer\ngone.png,x?,5\n")
     assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert not here.workspace.exists()
+
+
+def test_a_build_of_nothing_names_the_check_which_names_the_files_it_looked_for(here: Rashomon) -> None:
+    (here.home / "folder").mkdir()
+    table = write(here, 'image,question,answer\nno/where\x1b.png,x?,5\nfolder,x?,6\n"a; b.png",x?,7\n')
+    told = here.run("build", "cmc-bench", "--from", table, code=2).stderr
+    assert "2 times: the image is missing; put the file in its place; once: the image is a folder" in told
+    assert f"build cmc-bench --from {here.home}/rows.csv --check` says of each row how to mend it" in told
+    told = here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
+    assert "\x1b" not in told
+    found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json", code=1).stdout)["rows"]
+    assert [(row["told"], row["mend"]) for row in found] == [
+        ("the image is missing", f"put the file in its place: {here.home}/no/where\x1b.png"),
+        ("the image is a folder", f"name a file in it: {here.home}/folder"),
+        ("the image is missing", f"put the file in its place: {here.home}/a; b.png"),
+    ]
 
 
 def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
@@ -57,7 +73,8 @@ def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
         ("", ("cmc-bench", "--from", "."), "is a folder; name the table in it"),
         ("", ("clash", "--from", "rows.csv"), "not built from a table of rows"),
         ("", ("cmc-bench", "--check"), "give it with --from"),
-        ("image,question,answer\n", ("cmc-bench", "--from", "rows.csv"), "no row that can be used"),
+        ("image,question,answer\n", ("cmc-bench", "--from", "rows.csv"), "there are no rows in rows.csv"),
+        ("image,question,answer\n", ("cmc-bench", "--from", "rows.csv", "--check"), "there are no rows in rows.csv"),
     ],
 )
 def test_what_is_wrong_with_the_command_or_the_file_is_exit_code_2(

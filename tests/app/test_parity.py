@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.parity.pair import Parity, compare_runs, keep
-from app.parity.tables import to_json
+from app.parity.tables import stages_table, to_json
 from app.store.workspace import Workspace
 from benchmarks.base import Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
@@ -209,6 +209,37 @@ def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_
     assert "the system prompt is missing in B" in parity.verdict
     assert parity.numerics is not None
     assert found(parity)["pixels"] == "same"
+
+
+def test_requests_whose_pictures_are_gone_are_counted_and_looked_at_again_once_they_are_back(
+    workspace: Workspace, tiny: Path, tmp_path: Path
+) -> None:
+    replaced = Workspace(tmp_path / "replaced")
+    shutil.copytree(workspace.path / "benchmarks", replaced.path / "benchmarks")
+    for name in ("one", "two"):
+        asked(replaced, name, tiny, some(workspace))
+    media = replaced.build_folder("cmc-bench") / "media"
+    media.rename(tmp_path / "away")
+    media.mkdir()
+    first, *others = pictures_of(replaced)
+    for name in first:
+        shutil.copy(tmp_path / "away" / name, media / name)
+    gone = sum(not set(names) <= set(first) for names in others)
+    assert gone
+    parity = compare(replaced, "one", "two", probes=ANSWERS)
+    assert len(parity.probed) == ANSWERS - gone
+    told = f"{gone} of {ANSWERS} left out: their pictures are not in the build any more"
+    assert parity.unseen == (told,)
+    assert to_json(parity)["not looked at"] == [told]
+    assert told in stages_table(parity).notes
+    shutil.copytree(tmp_path / "away", media, dirs_exist_ok=True)
+    parity = compare(replaced, "one", "two", probes=ANSWERS)
+    assert (len(parity.probed), parity.unseen) == (ANSWERS, ())
+
+
+def pictures_of(workspace: Workspace) -> list[list[str]]:
+    """The names of the pictures of each request."""
+    return [[part.name for part in each.parts if isinstance(part, Media)] for each in some(workspace)]
 
 
 def test_a_run_whose_model_is_not_here_is_compared_by_what_it_answered(

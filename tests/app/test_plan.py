@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,9 @@ def test_one_name_cannot_be_two_runs() -> None:
 
 def test_differences_say_what_was_and_what_is() -> None:
     assert differences({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": 4}) == ["b: was 2, is 3", "c: was None, is 4"]
+    assert differences({"a digest": "ab" * 32}, {"a digest": "cd" * 32}) == [
+        "a digest: was abababababab, is cdcdcdcdcdcd"
+    ]
 
 
 def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
@@ -60,6 +65,25 @@ def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
         workspace.run_folder("alpha")
     with pytest.raises(StoreError, match="did you mean 'beta'"):
         workspace.run_folder("betta")
+
+
+def test_runs_whose_names_begin_alike_are_told_apart_newest_first(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    noon = time.mktime((2026, 5, 3, 12, 0, 0, 0, 0, -1))
+    for name, day, data in (("x-1", 2, "cd"), ("x-2", 0, "ab"), ("x-3", 1, "ab")):
+        folder = workspace.runs_folder / name
+        folder.mkdir(parents=True)
+        RunStore.create(folder, {"created": noon + day * 86400, "identity": {"data digest": data * 32}}, []).close()
+    with pytest.raises(StoreError) as told:
+        workspace.run_folder("x")
+    assert str(told.value) == (
+        "'x' begins 3 runs, the newest first: x-1 (2026-05-05 12:00, data cdcdcdcdcdcd), "
+        "x-3 (2026-05-04 12:00, data abababababab), x-2 (2026-05-03 12:00, data abababababab); say more of the name."
+    )
+    shutil.rmtree(workspace.runs_folder / "x-1")
+    with pytest.raises(StoreError) as told:
+        workspace.run_folder("x")
+    assert "x-3 (2026-05-04 12:00), x-2 (2026-05-03 12:00); say" in str(told.value)
 
 
 def test_a_run_that_is_being_planned_is_not_listed(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_every_sample_is_taken_whatever_the_target_of_a_stratum(tmp_path: Path) 
 def test_a_build_without_a_sample_is_an_error_that_says_why(tmp_path: Path) -> None:
     folder = published_folder(tmp_path / "p", [published_row(1)])
     (folder / "train2017" / f"{1:012d}.jpg").unlink()
-    with pytest.raises(SourceError, match=r"no sample that can be used \(1 times: the image is missing"):
+    with pytest.raises(SourceError, match=r"no sample that can be used \(once: the image is missing"):
         _build(tmp_path / "out", ("published", folder))
     assert not (tmp_path / "out").exists()
 

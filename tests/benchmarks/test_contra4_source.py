@@ -306,7 +306,7 @@ def test_wrong_folders_and_sources_end_the_build(tmp_path: Path) -> None:
         build(folder, tmp_path / "out", ("coco_val", str(tmp_path / "nowhere")))
     with pytest.raises(SpecError, match="name what the questions are read from"):
         CONTRA4.build([("coco_val", str(folder / "coco_val"))], tmp_path / "out", BuildOptions())
-    with pytest.raises(SourceError, match=r"no sample that can be used \(1 times: the row has no question\)"):
+    with pytest.raises(SourceError, match=r"no sample that can be used \(once: the row has no question\)"):
         build(write_source(tmp_path / "bad", [row("one", PLAIN[:2], question="")]), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -168,7 +168,7 @@ def test_a_wrong_folder_or_source_is_told(tmp_path: Path) -> None:
         built([("", tmp_path)], tmp_path / "out")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "rows.jsonl").write_text('{"task": "XX", "frames": ["a"]}\n')
-    with pytest.raises(SourceError, match="1 times: the task is not one of"):
+    with pytest.raises(SourceError, match="once: the task is not one of"):
         built([("rows", tmp_path / "bad")], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

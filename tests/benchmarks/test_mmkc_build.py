@@ -247,7 +247,7 @@ def test_what_is_no_mmkc_folder_is_fatal_and_says_what_was_expected(tmp_path: Pa
             build(place, tmp_path / "out")
         assert "Traceback" not in str(told.value)
     (bare / "image").mkdir()
-    with pytest.raises(SourceError, match="1 times: the image is missing"):
+    with pytest.raises(SourceError, match="once: the image is missing"):
         build(bare, tmp_path / "out")
     with pytest.raises(SpecError, match="did you mean 'published'"):
         MMKC.build([("publish", str(bare))], tmp_path / "out", BuildOptions())
