@@ -11,6 +11,7 @@ from app.commands.batch import work
 from app.config import BatchSpec, DecodingSpec
 from app.display import Display, make_display
 from app.engine.plan import check, plan
+from app.fetch.recipes import to_build
 from app.locks import FileLock
 from app.paths import ASSETS
 from app.report.text import clean
@@ -31,7 +32,6 @@ class Demo:
     taught: str
     policies: tuple[str, ...]
     examples: int
-    real: str
     conditions: tuple[str, ...] = ()
     table: str = ""
     """The table in which there is most to see, where that is not the main one."""
@@ -46,7 +46,6 @@ DEMOS = {
         "It has learned to read such charts. In conflict it leans as it was taught: to the chart for some names",
         ("always-image", "always-text", "always-abstain", "random", "uniform"),
         24,
-        "--source chartqa=FOLDER --source mmmu=FOLDER",
     ),
     "clash": Demo(
         ("rows", _HELD_OUT / "clash"),
@@ -54,7 +53,6 @@ DEMOS = {
         "It has learned to read such scenes, to notice another colour, and to believe the picture about some shapes",
         ("always-image", "always-text", "always-abstain"),
         36,
-        "--source published=FOLDER",
     ),
     "mmkc-bench": Demo(
         ("published", _HELD_OUT / "mmkc-bench"),
@@ -62,7 +60,6 @@ DEMOS = {
         "It knows the eight brands by their logos, and was taught to stand by the year alone",
         ("always-image", "always-text"),
         24,
-        "--source published=FOLDER",
         ("original-open", "context-memory-open", "inter-context-open"),
         "subtypes-open",
     ),
@@ -72,7 +69,6 @@ DEMOS = {
         "It has never seen a product: these are the figures of a model that can do nothing",
         (),
         60,
-        "--source products=FOLDER",
     ),
 }
 
@@ -108,7 +104,7 @@ def _perform(home: Workspace, benchmark: str, shown: Display, display: str | Non
     _tell(f"1. {get_benchmark(benchmark).title} from what ships with the project: {chosen.about}")
     source, folder = chosen.source
     built = get_benchmark(benchmark).build([(source, str(folder))], home.build_folder(benchmark), BuildOptions())
-    made = f"{built.manifest['instances']} instances in {clean(str(built.path))}"
+    made = f"{built.manifest['instances']} samples in {clean(str(built.path))}"
     _tell(f"   {made}, of which {chosen.examples} examples are asked")
     beside = "and baselines that look at nothing" if chosen.policies else "and no baseline: none means anything here"
     _tell(f"2. A tiny model (assets/demo/card.md), in full precision and in 4-bit, {beside}.")
@@ -134,8 +130,13 @@ def _perform(home: Workspace, benchmark: str, shown: Display, display: str | Non
     model_id = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
     closer = f" --table {chosen.table}" if chosen.table else ""
     _tell(f"\nLook closer:       {clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit{closer}")
-    _tell(f"Run a real model:  {clean(rashomon)} build {benchmark} {chosen.real}")
-    _tell(f"                   {clean(rashomon)} --batch --benchmark {benchmark} --model {model_id}")
+    real = (
+        f"{rashomon} models get {model_id}",
+        *to_build(rashomon, benchmark, Workspace.find().source_folder(benchmark)),
+        f"{rashomon} --batch --benchmark {benchmark} --model {model_id} --limit 20",
+    )
+    for line, step in enumerate(real):
+        _tell(f"{'' if line else 'Run a real model:':<19}{clean(step)}")
     return code
 
 
