@@ -15,7 +15,7 @@ from app.fetch.recipes import to_build
 from app.locks import FileLock
 from app.paths import ASSETS
 from app.report.text import clean
-from app.store.workspace import Workspace
+from app.store.workspace import DEMOS_FOLDER, Workspace
 from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError
@@ -78,29 +78,28 @@ _LOCK = "demo.lock"
 def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
     """Build a benchmark from pictures that ship with the project; policies and a tiny model answer; the exit code.
 
-    All of it goes into a workspace of its own, ``rashomon-demo`` in the workspace, which every demo makes anew.
+    All of it goes into a workspace of its own, ``rashomon-demo/BENCHMARK`` in the workspace, which is made anew each time.
     """
     if benchmark not in DEMOS:
         raise SpecError(f"there is no demo of {benchmark!r}; {did_you_mean(benchmark, DEMOS)}")
     shown = make_display(display)
-    home = Workspace(workspace.path / "rashomon-demo")
+    demos = workspace.path / DEMOS_FOLDER
     try:
-        if home.path.exists() and not (home.path / _LOCK).exists():
-            raise StoreError(f"{home.path} is in the way and is not a demo's; move it or name another --workspace.")
-        home.path.mkdir(parents=True, exist_ok=True)
-        with FileLock(home.path / _LOCK) as lock:
+        if demos.exists() and not (demos / _LOCK).exists():
+            raise StoreError(f"{demos} is in the way and is not a demo's; move it or name another --workspace.")
+        demos.mkdir(parents=True, exist_ok=True)
+        with FileLock(demos / _LOCK) as lock:
             if not lock.acquire("rashomon demo"):
-                raise StoreError(f"another demo is running in {home.path}; wait for it to end.")
-            return _perform(home, benchmark, shown, display)
+                raise StoreError(f"another demo is running in {demos}; wait for it to end.")
+            return _perform(Workspace(demos / benchmark), benchmark, shown, display)
     except OSError as error:
-        raise StoreError(f"cannot write in {home.path}: {error.strerror}; name another --workspace.") from error
+        raise StoreError(f"cannot write in {demos}: {error.strerror}; name another --workspace.") from error
 
 
 def _perform(home: Workspace, benchmark: str, shown: Display, display: str | None) -> int:
     chosen = DEMOS[benchmark]
-    for entry in home.path.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry)
+    if home.path.exists():
+        shutil.rmtree(home.path)
     _tell(f"1. {get_benchmark(benchmark).title} from what ships with the project: {chosen.about}")
     source, folder = chosen.source
     built = get_benchmark(benchmark).build([(source, str(folder))], home.build_folder(benchmark), BuildOptions())

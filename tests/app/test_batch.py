@@ -317,6 +317,18 @@ def test_a_demo_touches_nothing_that_is_not_its_own(rashomon: Rashomon) -> None:
     assert (mine / "thesis.tex").read_text() == "years of work"
 
 
+def test_a_run_of_the_demo_is_found_where_it_is(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "demo-model-4bit", "--limit", "1")
+    demo = rashomon.workspace / "rashomon-demo" / "clash"
+    demo.mkdir(parents=True)
+    (rashomon.workspace / "runs").rename(demo / "runs")
+    told = rashomon.run("show", "demo-model-4bit", code=2).stderr
+    command = told.strip().rpartition("of its own: rashomon ")[2]
+    assert command == f"--workspace {demo} show demo-model-4bit"
+    assert "demo-model-4bit: done" in rashomon.run(*command.split()).stdout
+    assert "there are no runs yet" in rashomon.run("show", "another", code=2).stderr
+
+
 def test_a_run_that_is_no_longer_what_it_was_is_refused_with_the_difference(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "x", "--limit", "2")
     told = run_of(rashomon, "--name", "x", "--limit", "3", code=2)
