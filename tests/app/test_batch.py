@@ -317,6 +317,16 @@ def test_a_demo_touches_nothing_that_is_not_its_own(rashomon: Rashomon) -> None:
     assert (mine / "thesis.tex").read_text() == "years of work"
 
 
+def test_a_sample_that_there_is_not_is_told_of_those_like_it(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "x", "--limit", "2")
+    told = rashomon.run("show", "x", "--sample", "both", code=2).stderr
+    named = told.partition("but such as ")[2].partition(";")[0].split(", ")
+    assert len(named) == 3
+    assert [name.endswith("/both-wrong") for name in named] == [True, True, False]
+    for name in named:
+        assert name in rashomon.run("show", "x", "--sample", name).stdout
+
+
 def test_a_run_of_the_demo_is_found_where_it_is(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "demo-model-4bit", "--limit", "1")
     demo = rashomon.workspace / "rashomon-demo" / "clash"
