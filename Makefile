@@ -24,7 +24,7 @@ slow: .venv/installed-test
 # Every picture of the README and of docs/, drawn again.
 pictures: .venv/installed-test
 	$(BIN)/rashomon --workspace .venv demo --display none
-	$(BIN)/python -m tests.support.pictures .venv/rashomon-demo
+	$(BIN)/python -m tests.support.pictures .venv/rashomon-demo/cmc-bench
 	$(BIN)/python -m tests.tui.pictures
 
 .venv/bin/python:

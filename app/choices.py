@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.fetch import kept
+from app.fetch.recipes import to_build
 from app.paths import ASSETS, exists, typed_path
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Modality, benchmark_names, get_benchmark
@@ -44,8 +45,7 @@ class BenchmarkChoice:
 
     def command(self, workspace: Workspace) -> str:
         """What builds it."""
-        sources = " ".join(f"--source {source.name}=FOLDER" for source in self.benchmark.sources[:1])
-        return f"{workspace.command()} build {self.name} {sources}".rstrip()
+        return " && ".join(to_build(workspace.command(), self.name, workspace.source_folder(self.name)))
 
 
 def benchmark_choices(workspace: Workspace) -> list[BenchmarkChoice]:
@@ -57,14 +57,14 @@ def _benchmark(workspace: Workspace, benchmark: Benchmark) -> BenchmarkChoice:
     folder = workspace.build_folder(benchmark.name)
     if not folder.exists():
         here = kept.state(workspace.source_folder(benchmark.name)) == "fetched"
-        typed = f"rashomon build {benchmark.name}"
-        told = f"fetched, not built yet: {typed}" if here else f"not built here yet: {typed} --source ..."
-        return BenchmarkChoice(benchmark, folder, None, told)
+        steps = " && ".join(to_build("rashomon", benchmark.name, workspace.source_folder(benchmark.name)))
+        told = "fetched, not built yet" if here else "not built here yet"
+        return BenchmarkChoice(benchmark, folder, None, f"{told}: {steps}")
     try:
         build = Build.open(folder)
     except RashomonError as error:
         return BenchmarkChoice(benchmark, folder, None, str(error))
-    return BenchmarkChoice(benchmark, folder, build, f"built: {build.manifest['instances']} rows in {folder}")
+    return BenchmarkChoice(benchmark, folder, build, f"built: {build.manifest['instances']} samples in {folder}")
 
 
 @dataclass(frozen=True, slots=True)

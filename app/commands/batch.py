@@ -24,6 +24,7 @@ from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from judges.base import find_judge, newest
 from mlx_backends.registry import IMPORTED
+from mlx_backends.remote import ready
 
 _DEVICE = "device"
 
@@ -60,6 +61,9 @@ def batch(
             count = summary(run.folder).total if run.found else len(run.instances)
             say(f"{run.folder.name}: the spec is right, {count} instances; nothing was run.", display)
         return 0
+    for run in checked:
+        if run.identity[_DEVICE] == "remote" and not run.found:
+            ready(run.spec.model, run.spec.api.terms(workspace.replies))
     if warning := workspace.warning():
         shown.problem(warning)
     planned = [plan(workspace, run) for run in checked]

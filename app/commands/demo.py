@@ -11,10 +11,11 @@ from app.commands.batch import work
 from app.config import BatchSpec, DecodingSpec
 from app.display import Display, make_display
 from app.engine.plan import check, plan
+from app.fetch.recipes import to_build
 from app.locks import FileLock
 from app.paths import ASSETS
 from app.report.text import clean
-from app.store.workspace import Workspace
+from app.store.workspace import DEMOS_FOLDER, Workspace
 from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError
@@ -31,7 +32,6 @@ class Demo:
     taught: str
     policies: tuple[str, ...]
     examples: int
-    real: str
     conditions: tuple[str, ...] = ()
     table: str = ""
     """The table in which there is most to see, where that is not the main one."""
@@ -46,7 +46,6 @@ DEMOS = {
         "It has learned to read such charts. In conflict it leans as it was taught: to the chart for some names",
         ("always-image", "always-text", "always-abstain", "random", "uniform"),
         24,
-        "--source chartqa=FOLDER --source mmmu=FOLDER",
     ),
     "clash": Demo(
         ("rows", _HELD_OUT / "clash"),
@@ -54,7 +53,6 @@ DEMOS = {
         "It has learned to read such scenes, to notice another colour, and to believe the picture about some shapes",
         ("always-image", "always-text", "always-abstain"),
         36,
-        "--source published=FOLDER",
     ),
     "mmkc-bench": Demo(
         ("published", _HELD_OUT / "mmkc-bench"),
@@ -62,7 +60,6 @@ DEMOS = {
         "It knows the eight brands by their logos, and was taught to stand by the year alone",
         ("always-image", "always-text"),
         24,
-        "--source published=FOLDER",
         ("original-open", "context-memory-open", "inter-context-open"),
         "subtypes-open",
     ),
@@ -72,7 +69,6 @@ DEMOS = {
         "It has never seen a product: these are the figures of a model that can do nothing",
         (),
         60,
-        "--source products=FOLDER",
     ),
 }
 
@@ -82,33 +78,32 @@ _LOCK = "demo.lock"
 def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
     """Build a benchmark from pictures that ship with the project; policies and a tiny model answer; the exit code.
 
-    All of it goes into a workspace of its own, ``rashomon-demo`` in the workspace, which every demo makes anew.
+    All of it goes into a workspace of its own, ``rashomon-demo/BENCHMARK`` in the workspace, which is made anew each time.
     """
     if benchmark not in DEMOS:
         raise SpecError(f"there is no demo of {benchmark!r}; {did_you_mean(benchmark, DEMOS)}")
     shown = make_display(display)
-    home = Workspace(workspace.path / "rashomon-demo")
+    demos = workspace.path / DEMOS_FOLDER
     try:
-        if home.path.exists() and not (home.path / _LOCK).exists():
-            raise StoreError(f"{home.path} is in the way and is not a demo's; move it or name another --workspace.")
-        home.path.mkdir(parents=True, exist_ok=True)
-        with FileLock(home.path / _LOCK) as lock:
+        if demos.exists() and not (demos / _LOCK).exists():
+            raise StoreError(f"{demos} is in the way and is not a demo's; move it or name another --workspace.")
+        demos.mkdir(parents=True, exist_ok=True)
+        with FileLock(demos / _LOCK) as lock:
             if not lock.acquire("rashomon demo"):
-                raise StoreError(f"another demo is running in {home.path}; wait for it to end.")
-            return _perform(home, benchmark, shown, display)
+                raise StoreError(f"another demo is running in {demos}; wait for it to end.")
+            return _perform(Workspace(demos / benchmark), benchmark, shown, display)
     except OSError as error:
-        raise StoreError(f"cannot write in {home.path}: {error.strerror}; name another --workspace.") from error
+        raise StoreError(f"cannot write in {demos}: {error.strerror}; name another --workspace.") from error
 
 
 def _perform(home: Workspace, benchmark: str, shown: Display, display: str | None) -> int:
     chosen = DEMOS[benchmark]
-    for entry in home.path.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry)
+    if home.path.exists():
+        shutil.rmtree(home.path)
     _tell(f"1. {get_benchmark(benchmark).title} from what ships with the project: {chosen.about}")
     source, folder = chosen.source
     built = get_benchmark(benchmark).build([(source, str(folder))], home.build_folder(benchmark), BuildOptions())
-    made = f"{built.manifest['instances']} instances in {clean(str(built.path))}"
+    made = f"{built.manifest['instances']} samples in {clean(str(built.path))}"
     _tell(f"   {made}, of which {chosen.examples} examples are asked")
     beside = "and baselines that look at nothing" if chosen.policies else "and no baseline: none means anything here"
     _tell(f"2. A tiny model (assets/demo/card.md), in full precision and in 4-bit, {beside}.")
@@ -134,8 +129,13 @@ def _perform(home: Workspace, benchmark: str, shown: Display, display: str | Non
     model_id = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
     closer = f" --table {chosen.table}" if chosen.table else ""
     _tell(f"\nLook closer:       {clean(rashomon)} --workspace {clean(_short(home.path))} show demo-model-4bit{closer}")
-    _tell(f"Run a real model:  {clean(rashomon)} build {benchmark} {chosen.real}")
-    _tell(f"                   {clean(rashomon)} --batch --benchmark {benchmark} --model {model_id}")
+    real = (
+        f"{rashomon} models get {model_id}",
+        *to_build(rashomon, benchmark, Workspace.find().source_folder(benchmark)),
+        f"{rashomon} --batch --benchmark {benchmark} --model {model_id} --limit 20",
+    )
+    for line, step in enumerate(real):
+        _tell(f"{'' if line else 'Run a real model:':<19}{clean(step)}")
     return code
 
 

@@ -92,7 +92,8 @@ def _sample(workspace: Workspace, folder: Path, instance: str) -> tuple[dict[str
             media = {part: media_path(build, part) for part in record.instance.parts if isinstance(part, Media)}
             return sample(record, remarks=benchmark.remarks(record)), media
         raise SpecError(
-            f"{folder.name} has no instance {instance!r}; `rashomon export {folder.name} --format csv` lists them all."
+            f"{folder.name} has no instance {instance!r}, but such as {', '.join(store.ids_like(instance, 3))}; "
+            f"`rashomon export {folder.name} --format csv` lists them all."
         )
 
 

@@ -18,6 +18,7 @@ import tomli_w
 from app.config import RunSpec, parse
 from app.engine.excluded import META as EXCLUDED
 from app.engine.excluded import Excluded, refuse_nothing_left, split
+from app.fetch.recipes import to_build
 from app.paths import typed_path
 from app.store.database import DATABASE
 from app.store.failure import StoreFullError
@@ -154,10 +155,9 @@ def open_build(workspace: Workspace, spec: RunSpec) -> Build:
     """The build a spec runs on. Raises SourceError where there is none, SpecError where it is of another benchmark."""
     path = typed_path(spec.data) if spec.data else workspace.build_folder(spec.benchmark)
     if not spec.data and not path.exists():
-        raise SpecError(
-            f"{spec.benchmark} is not built in {workspace.path}; run `rashomon build {spec.benchmark} --source ...` "
-            "or name a build with --data."
-        )
+        steps = to_build(workspace.command(), spec.benchmark, workspace.source_folder(spec.benchmark))
+        told = ", then ".join(f"`{step}`" for step in steps)
+        raise SpecError(f"{spec.benchmark} is not built in {workspace.path}; run {told}, or name a build with --data.")
     build = Build.open(path)
     if build.benchmark != spec.benchmark:
         raise SpecError(f"{path} is a build of {build.benchmark}, not of {spec.benchmark}.")

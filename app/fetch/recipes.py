@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.fetch import hosts
+from app.fetch import hosts, kept
 from app.fetch.hub import Repository, repository
 from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, inside
-from benchmarks.base import benchmark_names, did_you_mean
+from benchmarks.base import benchmark_names, did_you_mean, get_benchmark
 from benchmarks.cmc_bench.terms import HUB_IDS, SUBJECTS
 from benchmarks.errors import SpecError
 
@@ -188,6 +188,17 @@ RECIPES = {
         ),
     )
 }
+
+
+def to_build(rashomon: str, benchmark: str, folder: Path) -> tuple[str, ...]:
+    """What to type, one after the other, to have a build of ``benchmark``: fetching comes first where there is a recipe.
+
+    ``rashomon`` is what its commands begin with; ``folder`` is where they fetch to: what is there is not fetched again.
+    """
+    build = f"{rashomon} build {benchmark}"
+    if benchmark not in RECIPES:
+        return (f"{build} --source {get_benchmark(benchmark).sources[0].name}=FOLDER",)
+    return (build,) if kept.state(folder) == "fetched" else (f"{rashomon} data get {benchmark}", build)
 
 
 def sources_text(pairs: Sequence[tuple[str, str]]) -> str:

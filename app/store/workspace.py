@@ -26,6 +26,9 @@ PAUSE = "pause"
 _TOLD = 5
 """So many runs whose names begin alike are told apart."""
 
+DEMOS_FOLDER = "rashomon-demo"
+"""The folder of a workspace in which each benchmark's demo has a workspace of its own."""
+
 _SYNCHRONISED = ("Mobile Documents", "CloudStorage", "Dropbox", "OneDrive", "Google Drive", "iCloud")
 
 
@@ -143,7 +146,7 @@ class Workspace:
             raise StoreError(
                 f"{name!r} begins {len(matches)} runs, the newest first: {self._told_apart(matches)}; say more of the name."
             )
-        hint = did_you_mean(name, names) if names else "there are no runs yet."
+        hint = self._of_a_demo(name) or (did_you_mean(name, names) if names else "there are no runs yet.")
         raise StoreError(f"there is no run {name!r} in {self.runs_folder}; {hint}")
 
     def _told_apart(self, names: list[str]) -> str:
@@ -163,6 +166,14 @@ class Workspace:
             made += [f"data {data[:12]}"] if data and differ else []
             shown.append(f"{name} ({', '.join(made)})" if made else name)
         return ", ".join(shown) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
+
+    def _of_a_demo(self, name: str) -> str:
+        """How to name the demo that has a run ``name``, or one that begins with it; empty where none has."""
+        for folder in sorted(self.path.glob(f"{DEMOS_FOLDER}/*/runs"), key=lambda runs: runs.stat().st_mtime_ns)[::-1]:
+            demo = Workspace(folder.parent)
+            if name and any(known.startswith(name) for known in demo.run_names()):
+                return f"a demo has one, in a workspace of its own: {demo.command()} show {shlex.quote(name)}"
+        return ""
 
     def summaries(self) -> list[RunSummary]:
         """Every run, oldest first; a damaged one is listed with its problem instead of hiding the others."""

@@ -18,7 +18,7 @@ class Command(NamedTuple):
 
     ``id`` is what the user's keymap names it by: ``where.action``. ``keys`` as Textual writes them, with commas between.
     ``where`` is a screen's name, a widget's name, or "everywhere". ``footer`` commands stand in the footer: five at most a
-    screen. ``palette`` commands stand in the palette.
+    screen. ``palette`` commands stand in the palette. ``room`` is the screen in whose footer it stands too where there is room.
     """
 
     id: str
@@ -28,6 +28,7 @@ class Command(NamedTuple):
     footer: bool = False
     palette: bool = True
     priority: bool = False
+    room: str = ""
 
     @property
     def where(self) -> str:
@@ -44,7 +45,9 @@ class Command(NamedTuple):
 COMMANDS: tuple[Command, ...] = (
     # everywhere
     Command("everywhere.command_palette", "ctrl+p", "Commands", "Find a command by its name.", palette=False),
-    Command("everywhere.leave", "ctrl+q", "Quit", "Leave; runs that go on are asked about.", priority=True),
+    Command(
+        "everywhere.leave", "ctrl+q", "Quit", "Leave; runs that go on are asked about.", priority=True, room="runs"
+    ),
     Command("everywhere.back", "escape", "Back", "Back to where you came from.", palette=False),
     Command("everywhere.go.runs", "1", "Runs", "All runs of the workspace."),
     Command("everywhere.go.live", "2", "Live run", "One run as it goes on."),
@@ -65,7 +68,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("table.bottom", "end,G", "Bottom", "The last row.", palette=False),
     Command("table.left", "left", "Left", "Scroll to the left.", palette=False),
     Command("table.right", "right", "Right", "Scroll to the right.", palette=False),
-    Command("table.select", "enter", "Open", "Open the row.", palette=False),
+    Command("table.select", "enter", "Open", "Open the row.", palette=False, room="runs"),
     # runs
     Command("runs.filter", "slash", "Filter", "Show only runs that hold these words.", footer=True),
     Command("runs.all", "escape", "All", "Leave the filter and show all runs.", palette=False),
@@ -109,7 +112,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("label.skip", "s", "Skip", "You cannot label this one.", footer=True),
     Command("label.undo", "u", "Undo", "Take the last label back.", footer=True),
     # new
-    Command("everywhere.go.new", "ctrl+n", "New run", "Put a new run together."),
+    Command("everywhere.go.new", "ctrl+n", "New run", "Put a new run together.", room="runs"),
     Command("new.section.1", "ctrl+n", "Next part", "To the next part of the form.", footer=True, palette=False),
     Command("new.section.-1", "ctrl+b", "Part before", "To the part before.", palette=False),
     Command("new.start", "ctrl+r", "Start", "Start the run, or go on with it.", footer=True),
@@ -183,6 +186,11 @@ def bindings(where: str) -> list[BindingType]:
         for command in COMMANDS
         if command.where == where
     ]
+
+
+def with_room(where: str) -> list[str]:
+    """The ids of the commands that stand in a screen's footer where there is room."""
+    return [command.id for command in COMMANDS if where and command.room == where]
 
 
 def commands_of(*where: str) -> list[Command]:

@@ -288,6 +288,13 @@ def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) 
     assert found == {"paper": "interrupted", "conflict-aware": "done"}
 
 
+def test_a_model_without_its_key_is_refused_before_a_run_is_made(rashomon: Rashomon) -> None:
+    asked = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--model", "openai:gpt-5", "--limit", "2")
+    told = Rashomon(rashomon.workspace.parent).run(*asked, code=2).stderr
+    assert "there is no key OPENAI_API_KEY" in told
+    assert states(rashomon) == {}
+
+
 def test_what_a_judge_lacks_is_said_before_anything_is_asked(rashomon: Rashomon) -> None:
     told = run_of(rashomon, "--name", "x", "--limit", "2", "--judge", "openai:gpt-5", code=2)
     assert "there is no key OPENAI_API_KEY" in told
@@ -315,6 +322,28 @@ def test_a_demo_touches_nothing_that_is_not_its_own(rashomon: Rashomon) -> None:
     (mine / "thesis.tex").write_text("years of work")
     assert "is not a demo's" in rashomon.run("demo", code=2).stderr
     assert (mine / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_sample_that_there_is_not_is_told_of_those_like_it(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "x", "--limit", "2")
+    told = rashomon.run("show", "x", "--sample", "both", code=2).stderr
+    named = told.partition("but such as ")[2].partition(";")[0].split(", ")
+    assert len(named) == 3
+    assert [name.endswith("/both-wrong") for name in named] == [True, True, False]
+    for name in named:
+        assert name in rashomon.run("show", "x", "--sample", name).stdout
+
+
+def test_a_run_of_the_demo_is_found_where_it_is(rashomon: Rashomon) -> None:
+    run_of(rashomon, "--name", "demo-model-4bit", "--limit", "1")
+    demo = rashomon.workspace / "rashomon-demo" / "clash"
+    demo.mkdir(parents=True)
+    (rashomon.workspace / "runs").rename(demo / "runs")
+    told = rashomon.run("show", "demo-model-4bit", code=2).stderr
+    command = told.strip().rpartition("of its own: rashomon ")[2]
+    assert command == f"--workspace {demo} show demo-model-4bit"
+    assert "demo-model-4bit: done" in rashomon.run(*command.split()).stdout
+    assert "there are no runs yet" in rashomon.run("show", "another", code=2).stderr
 
 
 def test_a_run_that_is_no_longer_what_it_was_is_refused_with_the_difference(rashomon: Rashomon) -> None:

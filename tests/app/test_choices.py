@@ -32,9 +32,11 @@ def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: H
     assert found["cmc-bench"].build is not None
     assert found["cmc-bench"].state.startswith("built: ")
     assert found["clash"].build is None
-    assert "not built here yet" in found["clash"].state
     assert any(line.startswith("published: ") for line in found["clash"].needs())
-    assert "build clash --source " in found["clash"].command(workspace)
+    command = f"rashomon --workspace {rashomon.workspace}"
+    assert found["clash"].command(workspace) == f"{command} data get clash && {command} build clash"
+    assert found["clash"].state == "not built here yet: rashomon data get clash && rashomon build clash"
+    assert found["crosscheck-bench"].command(workspace) == f"{command} build crosscheck-bench --source products=FOLDER"
     with (workspace.build_folder("cmc-bench") / "instances.jsonl").open("a") as rows:
         rows.write("\n")
     damaged = benchmark_choices(workspace)[0]

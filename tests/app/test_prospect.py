@@ -62,7 +62,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
         ({"judge": ["matsch"]}, "judge", "did you mean 'match'"),
         ({"judge": ["policy:random"]}, "judge", "cannot judge"),
         ({"data": "/nowhere"}, "data", "not a built benchmark"),
-        ({"benchmark": "clash"}, "data", "is not built"),
+        ({"benchmark": "clash"}, "data", "data get clash`, then `"),
         ({"strata": {"type": ["nothing"]}}, "strata", "there is no type"),
     ],
 )

@@ -125,7 +125,7 @@ def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int) -> Non
         assert row in told
     assert "show demo-model-4bit" in told
     assert states(Rashomon(tmp_path)) == {}, "it keeps to a workspace of its own"
-    demo = Workspace(tmp_path / "workspace" / "rashomon-demo")
+    demo = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
     assert [run.state for run in demo.summaries()] == ["done"] * 7
     (main,) = json.loads(
         Rashomon(tmp_path).run("--workspace", demo.path, "show", "demo-model-4bit", "--table", "main", "--json").stdout
@@ -142,7 +142,7 @@ def test_other_benchmarks_have_demos(tmp_path: Path, benchmark: str) -> None:
     print(f"demo {benchmark}: {time.monotonic() - began:.1f} s")
     assert "model-4bit" in told
     assert f"--benchmark {benchmark}" in told
-    demo = Workspace(tmp_path / "workspace" / "rashomon-demo")
+    demo = Workspace(tmp_path / "workspace" / "rashomon-demo" / benchmark)
     assert {run.state for run in demo.summaries()} == {"done"}
 
 

@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from app.tui.app import RashomonApp
 from app.tui.screens.help import HelpScreen
+from app.tui.screens.new_run import NewRunScreen
 from app.tui.widgets.keys_line import KeysLine
 from tests.tui.stage import Stage, drive, screen_text, until
 
@@ -23,6 +24,18 @@ def test_a_click_on_a_key_presses_it(stage: Stage) -> None:
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
 
     drive(stage.app(), script)
+
+
+def test_what_has_no_room_is_left_out(stage: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        assert screen_text(app).splitlines()[-1].rstrip().endswith("? Help  ⏎ Open  ^q Quit")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "New run" in screen_text(app).splitlines()[-1])
+        line = screen_text(app).splitlines()[-1]
+        await pilot.click(KeysLine, offset=(line.index("New run"), 0))
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+
+    drive(stage.app(), script, (60, 24))
 
 
 def test_nothing_is_pressed_beside_the_keys(stage: Stage) -> None:

@@ -124,6 +124,7 @@ def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) ->
         await pilot.press("b")
         await computed(pilot)
         assert not isinstance(app.screen, Confirm)
+        assert "0 of 1 rows can be used\n" in "".join(f"{line.rstrip()}\n" for line in screen_text(app).splitlines())
         assert not stage.workspace.build_folder("cmc-bench").exists()
 
     drive(stage.app(), script)

@@ -26,7 +26,7 @@ def benchmark_options(found: Sequence[BenchmarkChoice]) -> list[Option]:
 
 def _state(choice: BenchmarkChoice) -> Cell:
     if choice.build is not None:
-        return [("✓ ", RIGHT), (f"{choice.build.manifest['instances']} rows built", "")]
+        return [("✓ ", RIGHT), (f"{choice.build.manifest['instances']} samples built", "")]
     if choice.folder.exists():
         return [("✗ ", WRONG), (choice.state, "")]
     return [("○ not built here yet", "#909090")]

@@ -58,7 +58,7 @@ class OwnRowsScreen(RashomonScreen):
     def heading(self) -> Content:
         told = self.busy
         if self.found is not None and not told:
-            told = f"{self.found.usable} of {len(self.found.rows)} rows can be used; {'; '.join(self.found.remarks)}"
+            told = "; ".join([f"{self.found.usable} of {len(self.found.rows)} rows can be used", *self.found.remarks])
         return Content(f"Your rows  {self.benchmark.name}  ") + literal(told, limit=300)
 
     def body(self) -> ComposeResult:
