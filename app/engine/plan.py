@@ -155,9 +155,7 @@ def open_build(workspace: Workspace, spec: RunSpec) -> Build:
     if not spec.data and not path.exists():
         steps = to_build(workspace.command(), spec.benchmark, workspace.source_folder(spec.benchmark))
         told = ", then ".join(f"`{step}`" for step in steps)
-        raise SpecError(
-            f"{spec.benchmark} is not built in {workspace.path}; run {told}, or name a build with --data."
-        )
+        raise SpecError(f"{spec.benchmark} is not built in {workspace.path}; run {told}, or name a build with --data.")
     build = Build.open(path)
     if build.benchmark != spec.benchmark:
         raise SpecError(f"{path} is a build of {build.benchmark}, not of {spec.benchmark}.")

@@ -45,7 +45,9 @@ class Command(NamedTuple):
 COMMANDS: tuple[Command, ...] = (
     # everywhere
     Command("everywhere.command_palette", "ctrl+p", "Commands", "Find a command by its name.", palette=False),
-    Command("everywhere.leave", "ctrl+q", "Quit", "Leave; runs that go on are asked about.", priority=True, room="runs"),
+    Command(
+        "everywhere.leave", "ctrl+q", "Quit", "Leave; runs that go on are asked about.", priority=True, room="runs"
+    ),
     Command("everywhere.back", "escape", "Back", "Back to where you came from.", palette=False),
     Command("everywhere.go.runs", "1", "Runs", "All runs of the workspace."),
     Command("everywhere.go.live", "2", "Live run", "One run as it goes on."),
