@@ -32,10 +32,12 @@ pictures: .venv/installed-test
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml | .venv/bin/python
+	@echo 'installing into .venv, which takes some minutes'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
 .venv/installed-test: pyproject.toml | .venv/bin/python
+	@echo 'installing into .venv, which takes some minutes'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	@touch $@ .venv/installed
 

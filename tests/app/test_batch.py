@@ -289,7 +289,17 @@ def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) 
 
 
 def test_a_model_without_its_key_is_refused_before_a_run_is_made(rashomon: Rashomon) -> None:
-    asked = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--model", "openai:gpt-5", "--limit", "2")
+    asked = (
+        "--batch",
+        "--benchmark",
+        "cmc-bench",
+        "--model",
+        "policy:random",
+        "--model",
+        "openai:gpt-5",
+        "--limit",
+        "2",
+    )
     told = Rashomon(rashomon.workspace.parent).run(*asked, code=2).stderr
     assert "there is no key OPENAI_API_KEY" in told
     assert states(rashomon) == {}
