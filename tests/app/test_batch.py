@@ -474,6 +474,7 @@ def test_a_build_that_moved_is_named_again_and_the_run_goes_on(rashomon: Rashomo
     rashomon.run("resume", "x", "--data", rashomon.home / "moved")
 
 
+@pytest.mark.slow
 def test_a_build_that_runs_were_asked_from_is_not_replaced_without_a_word(rashomon: Rashomon, built: Path) -> None:
     sources = ("--source", built.parent.parent / "sources")
     for name in ("mine", "other"):
