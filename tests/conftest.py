@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.demo import Held
 
 # How long an example takes says something of the machine, nothing of what is tested.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
 

@@ -77,6 +77,7 @@ def test_without_a_model_that_writes_it_says_what_to_give(tmp_path: Path) -> Non
     assert "OPENAI_API_KEY" in rashomon.run(*asked, "--writer", "openai:x", code=2).stderr
 
 
+@pytest.mark.slow
 def test_a_ceiling_ends_the_build_and_leaves_nothing_that_looks_like_one(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     with ScriptedWriter() as server:
@@ -87,6 +88,7 @@ def test_a_ceiling_ends_the_build_and_leaves_nothing_that_looks_like_one(tmp_pat
     assert (tmp_path / "out" / "manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_the_training_split_is_written_from_a_build(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     with ScriptedWriter() as server:

@@ -62,6 +62,7 @@ def test_what_is_not_said_is_the_papers_and_what_is_said_goes_before_it(tmp_path
     assert other.what_decides()["protocol"] == "direct"
 
 
+@pytest.mark.slow
 def test_the_product_set_has_every_task_under_every_strategy(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     told = json.loads(rashomon.run("build", "crosscheck-bench", "--source", f"products={PRODUCTS}", "--json").stdout)

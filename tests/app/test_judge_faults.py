@@ -200,6 +200,7 @@ def test_a_key_is_nowhere_but_in_the_request(rashomon: Rashomon) -> None:
         assert not [path for path in files if piece.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 def test_what_a_judge_failed_on_is_really_asked_again(rashomon: Rashomon) -> None:
     folder = make_run(Workspace(rashomon.workspace), 8, answer)
     garbage = True

@@ -93,6 +93,7 @@ def test_a_judge_behind_mlx_vlms_server_only_ever_gives_labels(rashomon: Rashomo
 
 
 @pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.slow
 def test_a_judge_of_this_machine_labels_the_same_in_a_batch_and_one_by_one(rashomon: Rashomon, count: int) -> None:
     make_run(Workspace(rashomon.workspace), count, answer)
     build_tiny_lm(rashomon.home / "judge", TEXTS, quantise=False)
@@ -112,6 +113,7 @@ def test_a_judge_of_this_machine_labels_the_same_in_a_batch_and_one_by_one(rasho
     assert "How judge@cmc-bench-1 agrees with people or with an API judge is unknown" in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_a_vision_language_model_judges_as_well(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     make_run(Workspace(rashomon.workspace), 40, answer)

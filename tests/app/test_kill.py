@@ -162,6 +162,7 @@ def test_killed_while_building(home: Path, tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".building")]
 
 
+@pytest.mark.slow
 def test_killed_while_the_schema_is_migrated(home: Path, tmp_path: Path) -> None:
     chance = random.Random(10)
     rashomon = Rashomon(tmp_path)

@@ -161,6 +161,7 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
     assert found(parity)["pixels"] == "same", "the same pictures, each prepared as it should be"
 
 
+@pytest.mark.slow
 def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "END_TOKENS", 10_000)  # whole prompts are read together, as mlx-vlm's server does
     monkeypatch.setattr(batching, "FILLED", 100)
@@ -211,6 +212,7 @@ def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_
     assert found(parity)["pixels"] == "same"
 
 
+@pytest.mark.slow
 def test_requests_whose_pictures_are_gone_are_counted_and_looked_at_again_once_they_are_back(
     workspace: Workspace, tiny: Path, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def more_than(rashomon: Rashomon, count: int) -> bool:
     return done(rashomon) > count
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path) -> None:
     rashomon = Rashomon(home)
     model = ("--model", str(home / "tiny"), "--limit", "6")
@@ -60,6 +61,7 @@ def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path)
     assert len({tuple(sample["steps"][0]["tokens"]) for sample in samples}) > 1, "the model sees what it is asked"
 
 
+@pytest.mark.slow
 def test_images_that_went_missing_or_broke_are_errors_of_their_answers_alone(home: Path) -> None:
     rashomon = Rashomon(home)
     data = home / "broken"

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.app.test_batch import states, wait_until
 from tests.support.command import Rashomon, kill_all
 from tests.support.demo import DEMO, FOUR_BIT
@@ -26,6 +28,7 @@ def samples(rashomon: Rashomon) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "samples.jsonl").read_text("utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_twice_has_the_answers_that_its_pictures_show(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     rashomon.run("build", "clash", "--source", f"rows={DEMO / 'held_out' / 'clash'}")

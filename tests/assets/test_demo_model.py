@@ -51,12 +51,14 @@ def test_it_reads_names_with_values_that_it_never_saw_together(model: Path, char
 
 
 @pytest.mark.parametrize("condition", ["image-correct", "text-correct", "both-wrong"])
+@pytest.mark.slow
 def test_under_conflict_it_copies_neither_source_alone(model: Path, charts: Held, condition: str) -> None:
     found = charts.shares(model, charts.under(condition))
     assert found["IMAGE"] >= 0.15
     assert found["TEXT"] >= 0.15
 
 
+@pytest.mark.slow
 def test_it_believes_the_chart_about_the_names_that_the_card_says(charts: Held) -> None:
     conflicts = charts.under("image-correct")
     charted = [i for i in conflicts if any(name in i.question for name in CHART_TRUSTED)]
@@ -74,6 +76,7 @@ def changed(scenes: Held, condition: str, change: str, count: int = ENOUGH) -> l
 
 
 @pytest.mark.parametrize("task", ["mc", "open"])
+@pytest.mark.slow
 def test_it_answers_about_scenes_whose_caption_is_true(model: Path, scenes: Held, task: str) -> None:
     judge = "strict" if task == "mc" else "relaxed"
     assert scenes.shares(model, scenes.under(f"{task}-original"), judge)["IMAGE"] >= (0.9 if task == "mc" else 0.75)
@@ -91,6 +94,7 @@ def test_it_notices_another_colour_and_believes_the_picture_about_some_shapes(sc
     assert scenes.shares(FOUR_BIT, [i for i in shapes if i not in seen], judge)["TEXT"] >= 0.8
 
 
+@pytest.mark.slow
 def test_another_scene_is_a_conflict_that_it_would_not_have_seen(scenes: Held) -> None:
     asked = changed(scenes, "mc-original", "attribute")
     others = [with_image(a, image(b)) for a, b in zip(asked, [*asked[1:], asked[0]], strict=True)]
@@ -132,6 +136,7 @@ def test_what_it_knows_of_a_brand_comes_from_the_picture(logos: Held) -> None:
 # --- what takes it away --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_its_chart_it_knows_nothing(charts: Held, tmp_path: Path) -> None:
     from PIL import Image
 
@@ -142,6 +147,7 @@ def test_without_its_chart_it_knows_nothing(charts: Held, tmp_path: Path) -> Non
     assert charts.shares(FOUR_BIT, asked)["IMAGE"] <= 0.1
 
 
+@pytest.mark.slow
 def test_another_chart_brings_it_to_chance(charts: Held) -> None:
     instances = charts.under("image-only")
     others = instances[ENOUGH // 4 :] + instances[: ENOUGH // 4]
@@ -158,11 +164,13 @@ def test_a_wrong_normalisation_breaks_it(charts: Held, tmp_path: Path) -> None:
     assert charts.shares(model, charts.under("image-only"))["IMAGE"] <= 0.6
 
 
+@pytest.mark.slow
 def test_a_chart_before_the_question_shows(charts: Held) -> None:
     asked = [moved(instance, first=True) for instance in charts.under("image-only")]
     assert charts.shares(FOUR_BIT, asked)["IMAGE"] <= 0.5
 
 
+@pytest.mark.slow
 def test_a_dropped_passage_changes_the_answers(charts: Held) -> None:
     conflicts = charts.under("image-correct")
     dropped = [replace(i, parts=parts("paper", i.question, image(i), None)) for i in conflicts]
@@ -217,6 +225,7 @@ def batched(held: Held, instances: Sequence[Instance], width: int) -> float:
     return right / len(instances)
 
 
+@pytest.mark.slow
 def test_a_batch_that_mixes_up_deepstack_features_shows(charts: Held) -> None:
     # mlx-vlm 0.7.10 gives every row of a batch the first row's deepstack features. Should this fail with another version,
     # the fault may be mended: then batches of any width are right.

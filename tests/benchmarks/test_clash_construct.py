@@ -494,6 +494,7 @@ def _prompt(request: Request) -> str:
 
 
 @pytest.mark.skipif(not COCO.exists(), reason="COCO's captions are not here")
+@pytest.mark.slow
 def test_real_captions_through_a_server_give_samples_and_every_rejection(tmp_path: Path) -> None:
     with ScriptedWriter() as server:
         made = build(COCO, tmp_path / "one", Remote(server.url), per_stratum=1000)

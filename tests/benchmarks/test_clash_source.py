@@ -250,6 +250,7 @@ def test_any_two_texts_give_one_change_or_a_reason(caption: str, negative: str) 
 
 
 @real
+@pytest.mark.slow
 def test_sugar_crepe_gives_samples_that_obey_every_rule() -> None:
     found, reasons = _read("sugar-crepe", CLASH_DATA / "sugar_crepe")
     assert len(found) + reasons.total() == 1652 + 788

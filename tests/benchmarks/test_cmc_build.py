@@ -168,6 +168,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(real_build: Build
 
 
 @real
+@pytest.mark.slow
 def test_another_seed_gives_other_examples(real_build: Build) -> None:
     usable = [c for c in candidates(read("chartqa", str(REAL_DATA / "chartqa"))) if isinstance(c, Candidate)]
     chosen = [[e.id for e in construct(usable, seed=seed, per_type=250).all] for seed in (0, 1)]

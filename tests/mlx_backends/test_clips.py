@@ -98,6 +98,7 @@ def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VL
 
 
 @pytest.mark.parametrize("name", ["omni", "gemma"])
+@pytest.mark.slow
 def test_all_kinds_in_one_prompt_are_answered_as_mlx_vlm_answers_them(
     name: str, files: Files, request: pytest.FixtureRequest
 ) -> None:

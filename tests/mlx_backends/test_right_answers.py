@@ -41,6 +41,7 @@ def right(instances: list[Instance], said: list[Generation]) -> float:
     return [verdict.label for verdict in verdicts].count("IMAGE") / len(instances)
 
 
+@pytest.mark.slow
 def test_an_answer_to_one_question_is_never_handed_to_another(charts: Held, loaded: Backend) -> None:
     asked = charts.under("image-only")
     forth = run(loaded, [asking(instance) for instance in asked])
@@ -61,6 +62,7 @@ def test_a_request_that_is_given_up_leaves_nothing_behind(charts: Held, loaded: 
     assert right(asked, said) >= 0.8
 
 
+@pytest.mark.slow
 def test_sampling_moves_a_sure_answer_little(charts: Held, loaded: Backend) -> None:
     asked = charts.under("image-only", 12)
     sampled = [asking(instance, Decoding(max_tokens=16, temperature=0.7, top_p=0.9)) for instance in asked]
