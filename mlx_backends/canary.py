@@ -8,6 +8,7 @@ move by themselves is measured too: by the same requests alone but beside a long
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ than 0.0001 on a CPU; a step of bf16 is some 0.04 of it for logits of real model
 _SETS, _EACH, _LEAST = 3, 2, 4
 _HIGHEST = 10
 ALONE = "one at a time"
+BATCHED = "together, with nothing shared"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +83,20 @@ def chosen(requests: Sequence[Request]) -> list[Request]:
     tried = [request for each in sets.values() for request in each[:_EACH]]
     tried += [request for each in sets.values() for request in each[_EACH:]][: max(0, _LEAST - len(tried))]
     return [replace(one, decoding=_greedy(one.decoding), form=None) for one in tried]
+
+
+def answered(requests: Sequence[Request], alone: Callable[[Request], Case], stop: Callable[[], bool]) -> list[Case]:
+    """The :func:`chosen` of ``requests``, each answered ``alone``; none where ``stop`` said so meanwhile.
+
+    One that cannot be answered is left out: it will be an error in its turn.
+    """
+    cases: list[Case] = []
+    for request in chosen(requests):
+        if stop():
+            return []
+        with suppress(Exception):
+            cases.append(alone(request))
+    return cases
 
 
 def prove(cases: Sequence[Case], padded: Way, ways: Mapping[str, Way]) -> Proof:

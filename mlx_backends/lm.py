@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 from benchmarks.base import Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.canary import ALONE, Case, Led, Proof, Watch, chosen, prove
+from mlx_backends.canary import ALONE, Case, Led, Proof, Watch, answered, prove
 from mlx_backends.constrain import Constrainer
 from mlx_backends.limits import Limits
 from mlx_backends.loading import one_line
@@ -108,13 +108,7 @@ class LM(Backend):
         if self.capacity == 1:
             return None
         with redirect_stdout(sys.stderr):
-            cases: list[Case] = []
-            for request in chosen(requests):
-                if stop():
-                    return None
-                with suppress(Exception):  # it will be an error in its turn
-                    cases.append(self._case(request))
-            if not cases:
+            if not (cases := answered(requests, self._case, stop)):
                 return None
             self.proof = prove(cases, self._padded, {TOGETHER: lambda cases: self._led(self._width, cases)})
         if self.proof.way == ALONE:

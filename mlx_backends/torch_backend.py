@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.base import Generation, Likelihood, Message, Request, Text
 from mlx_backends import memory
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.canary import ALONE, Case, Proof, chosen, prove
+from mlx_backends.canary import ALONE, BATCHED, Case, Proof, answered, prove
 from mlx_backends.constrain import Constrainer
 from mlx_backends.likelihood import score
 from mlx_backends.limits import out_of_memory
@@ -28,7 +28,6 @@ from mlx_backends.torch_rows import Batch, Row, draws, peak_memory
 
 WIDTH = 8
 """How many requests are answered together, where nobody says otherwise."""
-BATCHED = "together, with nothing shared"
 
 _SLICE_S = 0.05
 _PADDED = 2
@@ -122,15 +121,7 @@ class Cuda(Backend):
 
     def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
         self.exact()
-        cases: list[Case] = []
-        for request in chosen(requests):
-            if stop():
-                return None
-            try:
-                cases.append(self._case(request))
-            except Exception:  # it will be an error in its turn
-                continue
-        if not cases:
+        if not (cases := answered(requests, self._case, stop)):
             return None
         width = self._width(requests, cases)
         ways = {BATCHED: lambda cases: self._led(cases, width)} if width > 1 else {}

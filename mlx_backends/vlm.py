@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.base import Generation, Likelihood, Media, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.canary import ALONE, Case, Led, Proof, Watch, Way, chosen, prove
+from mlx_backends.canary import ALONE, BATCHED, Case, Led, Proof, Watch, Way, answered, prove
 from mlx_backends.constrain import Constrainer
 from mlx_backends.inputs import Preparer
 from mlx_backends.likelihood import score
@@ -32,7 +32,6 @@ AHEAD = 2
 """It takes so many times as many: the others are prepared meanwhile."""
 
 TOGETHER = "together, with common beginnings read once"
-BATCHED = "together, with nothing shared"
 SHARED = "one at a time, with common beginnings read once"
 
 _SLICE_S = 0.05
@@ -158,15 +157,7 @@ class VLM(Backend):
     def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
         self.exact()
         with redirect_stdout(sys.stderr):
-            cases: list[Case] = []
-            for request in chosen(requests):
-                if stop():
-                    return None
-                try:
-                    cases.append(self._case(request))
-                except Exception:  # it will be an error in its turn
-                    continue
-            if not cases:
+            if not (cases := answered(requests, self._case, stop)):
                 return None
             ways: dict[str, Way] = {}
             if (width := self._width(requests, [case.request for case in cases])) > 1:
@@ -186,7 +177,8 @@ class VLM(Backend):
         with redirect_stdout(sys.stderr):
             text, tensors = self._preparer.tensors(request)
             logits = self._forced(request, forced) if forced else []
-        shown = sum(isinstance(part, Media) for message in request.messages for part in message.parts)
+        parts = [part for message in request.messages for part in message.parts]
+        shown = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
         return made(request, text, token_ids, pictures(tensors, shown), forced, logits, keep=keep)
 

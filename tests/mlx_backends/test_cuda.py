@@ -13,10 +13,11 @@ import pytest
 from benchmarks.base import Choice, Decoding, Media, Message, Request, Text
 from benchmarks.errors import ModelError
 from mlx_backends import cuda
+from mlx_backends.canary import BATCHED
 from mlx_backends.probe import Probe
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.tiny import build_tiny_vlm
-from mlx_backends.torch_backend import BATCHED, answer_ends
+from mlx_backends.torch_backend import answer_ends
 from mlx_backends.torch_rows import draws
 from tests.mlx_backends import architectures
 from tests.mlx_backends.architectures import TEXTS

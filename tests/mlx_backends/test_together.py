@@ -11,11 +11,12 @@ import mlx.core as mx
 import pytest
 
 from benchmarks.base import Choice, Decoding, Generation, Media, Message, Request, Text
+from mlx_backends.canary import BATCHED
 from mlx_backends.inputs import distinct
 from mlx_backends.prefixes import whole_only
 from mlx_backends.registry import load_backend
 from mlx_backends.tiny import build_tiny_vlm
-from mlx_backends.vlm import BATCHED, SHARED, TOGETHER, VLM
+from mlx_backends.vlm import SHARED, TOGETHER, VLM
 from tests.mlx_backends import architectures
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.benchmark_requests import Asked, answers, second_stage
