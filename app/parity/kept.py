@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import StoreError
+from mlx_backends.base import EngineInfo
 from mlx_backends.probe import Probe
 
 FOLDER = "probes"
@@ -96,6 +97,7 @@ def _probe(number: int, row: dict[str, Any], arrays: Any) -> Probe:
     )
 
 
-def plain(found: object) -> dict[str, Any] | None:
-    """A dataclass as JSON keeps it; None stays None."""
-    return None if found is None else json.loads(json.dumps(asdict(found), default=str))  # type: ignore[call-overload]
+def plain(info: EngineInfo) -> dict[str, Any]:
+    """What answered, as JSON keeps it."""
+    found: dict[str, Any] = json.loads(json.dumps(asdict(info)))
+    return found

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from app.compare.sides import Sides, load
 from app.parity.outputs import compare_answers, told
-from app.parity.pair import Parity, assemble
-from app.parity.probing import FORCED, PROBES, Probed, choose, probe
+from app.parity.pair import Parity, assemble, forced
+from app.parity.probing import PROBES, Probed, choose, probe
 from app.parity.rungs import Rung
 from app.parity.verdict import causes
 from benchmarks.base import Estimate
@@ -101,10 +101,7 @@ def climb(
     instances = choose(top, foot, probes, differing) if probes else []
     seen = []
     for run in runs:
-        asked = {}
-        for instance in instances:
-            both = [list(each.records[instance].generations[0].tokens[:FORCED]) for each in (top, run)]
-            asked[instance] = [each for number, each in enumerate(both) if each and each not in both[:number]]
+        asked = forced(top, run, instances)
         seen.append(probe(run, asked, builds, force=force, say=say) if instances else Probed(None))
 
     def step(i: int, j: int, *, aside: bool = False) -> Step:

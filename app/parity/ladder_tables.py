@@ -74,8 +74,7 @@ def beside_paper(found: Ladder, rows: Sequence[str], judge: str | None) -> tuple
     """
     folders = list(found.folders)
     sides = load(folders, judge=judge)
-    ours = tables_of(folders, judge=judge, published=False)
-    table = paper_columns(ours, sides, rows)
+    table = paper_columns(tables_of(folders, judge=judge, published=False), sides, rows)
     names = tuple(rung.name for rung in found.rungs)
     runs, papers = len(folders), range(len(folders), len(table.columns))
     table = Table(table.name, table.title, (*names, *table.columns[runs:]), table.rows, table.notes, table.percent)
@@ -84,9 +83,9 @@ def beside_paper(found: Ladder, rows: Sequence[str], judge: str | None) -> tuple
         away = []
         for rung in range(runs):
             apart = [
-                abs(cells[rung].value - cells[paper].value)  # type: ignore[union-attr, operator]
+                abs(ours - theirs)
                 for _, cells in table.rows
-                if _value(cells[rung]) is not None and _value(cells[paper]) is not None
+                if (ours := _value(cells[rung])) is not None and (theirs := _value(cells[paper])) is not None
             ]
             if apart:
                 away.append((names[rung], sum(apart) / len(apart), len(apart)))

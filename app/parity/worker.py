@@ -71,7 +71,7 @@ def work(order: Order) -> None:
         backend = load_backend(order.model, media, force=order.force, terms=terms)
         try:
             digests = {request.id: request.digest for request in requests}
-            engine = kept.plain(backend.info) or {}
+            engine = kept.plain(backend.info)
             if info.engine == ENDPOINT:
                 kept.save(order.run, Kept(engine, digests=digests, alone=alone(backend, requests)))
                 return
