@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from app.fetch.remote_file import FetchError, RemoteFile
@@ -198,7 +199,7 @@ class _Downloads:
             else "its checksum is not the published one"
             if file.digest is not None and not file.digest.matches(file.part)
             else "its checksum is not the server's"
-            if md5 is not None and hashlib.md5(file.part.read_bytes(), usedforsecurity=False).hexdigest() != md5
+            if md5 is not None and _md5_of(file.part) != md5
             else ""
         )
         if wrong:
@@ -226,6 +227,11 @@ def _md5(response: Any) -> str | None:
     plain = response.headers.get("x-amz-server-side-encryption", "AES256") == "AES256"
     is_s3 = response.headers.get("Server") == "AmazonS3" and plain
     return named if is_s3 and re.fullmatch(r"[0-9a-f]{32}", named) else None
+
+
+def _md5_of(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def _begin(file: RemoteFile, response: Any, begun: int) -> int:
