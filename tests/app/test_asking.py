@@ -17,7 +17,7 @@ from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.replies import ReplyCache
 from tests.benchmarks.contra4_data import copy_rows, prompt, real_rows
-from tests.benchmarks.test_contra4_construct import writes
+from tests.support.contra4_writer import writes
 from tests.support.text_models import Interrupted
 
 

@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,35 +22,11 @@ from benchmarks.contra4.sampling import NEAREST, Near, Words, tuples
 from benchmarks.contra4.terms import LETTERS
 from benchmarks.errors import ModelError, SourceError, SpecError
 from tests.benchmarks.contra4_data import DATA, SHARED, Scripted, copy_rows, prompt, real_rows
+from tests.support.contra4_writer import longest, scenes_of, writes
 from tests.support.text_models import Interrupted, Kept
 
 CONTRA4 = get_benchmark("contra4")
-_SCENE = re.compile(r'^Scene ([A-D])\. "(.*)"$', re.MULTILINE)
-
-
 # --- models that are rules -----------------------------------------------------------------------
-
-
-def scenes_of(text: str) -> list[str]:
-    """The captions that a prompt shows last, by their order."""
-    found: list[str] = []
-    for letter, caption in _SCENE.findall(text):
-        found = [caption] if letter == "A" else [*found, caption]
-    return found
-
-
-def longest(captions: Sequence[str]) -> str:
-    """The letter of the longest caption: the rule that the scripted models know."""
-    return LETTERS[max(range(len(captions)), key=lambda i: (len(captions[i]), captions[i]))]
-
-
-def writes(text: str) -> str:
-    if text.endswith("Generated Question:"):
-        return " Which scene takes longer to tell?\n\nScene A."
-    if text.startswith("Select"):
-        return f"Scene {longest(scenes_of(text))}"
-    letter = longest(scenes_of(text))
-    return f" Scene {letter}. Scene {letter} is told at length, unlike Scene A."
 
 
 def first(text: str) -> str:

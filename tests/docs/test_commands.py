@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -15,32 +16,16 @@ import pytest
 from app.cli import cli
 from app.main import arranged
 from tests.docs.pages import PAGES, ROOT, Command, commands, mentions
-from tests.docs.world import BENCHMARKS, World, _reply, masked
+from tests.docs.replies import reply
+from tests.docs.world import BENCHMARKS, World, masked
 from tests.support.fault_server import FaultServer
 
-WRITER = "what a model writes must make sense: run with scripted writers in tests/app/test_construct_command.py"
 DOWNLOAD = "it fetches from the network"
-PERSON = "it waits for a person at a terminal"
 NOT_RUN = (
-    (r" --writer ", WRITER),
-    (r" --captioner ", "captions of every medium take a model for each: run in tests/app/test_contra4_run.py"),
-    (r"^rashomon( --workspace \S+)?( --images \w+)?$", f"{PERSON}; run in tests/tui"),
-    (r"^rashomon serve\b", "it goes on until it is stopped; run in tests/app/test_serve.py"),
-    (r"^rashomon label (?!.*--(im|ex)port)", f"{PERSON}; run in tests/app/test_label.py"),
-    (r"^rashomon demo\b", "it takes a minute and more; run in `make demo`"),
-    (r"^rashomon judge RUN --judge mlx-community/", "a local judge is run in tests/app/test_judge_models.py"),
-    (
-        r"^rashomon build clash --source sugar-crepe",
-        "it takes the real rows: run in tests/benchmarks/test_clash_source.py",
-    ),
-    (r"^rashomon import .*published", "it reads the authors' files; run on them in tests/app/test_import.py"),
-    (r"^rashomon (data|models) get\b", DOWNLOAD),
-    (r"^rashomon build [\w-]+$", "it builds what was fetched: run in tests/app/test_get.py"),
-    (r"^rashomon parity ", "two engines are asked: run in tests/app/test_parity.py"),
-    (r" cuda:| endpoint:", "it takes PyTorch and its weights, or a server: run in tests of these engines"),
-    (r"^rashomon completion\b", "it writes what a shell reads; run by shells in its own tests"),
+    (r"^rashomon serve\b", "it goes on until it is stopped, and is run so below"),
+    *(() if find_spec("torch") else ((r" cuda:", "PyTorch is not installed"),)),
 )
-"""Commands of Rashomon that are not run here but parsed, with all their options, and why."""
+"""Commands of Rashomon that are not run with the others but parsed, with all their options, and why."""
 
 ELSEWHERE = (
     (r"^make \w+$", "other tests see that the Makefile has it"),
@@ -87,17 +72,27 @@ def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_
         pytest.skip("none of its commands can be run here")
     world = World(tmp_path / "ann")
     shutil.copytree(template(BENCHMARKS.get(page, "cmc-bench")), world.path, symlinks=True)
-    world.prepare(page)
     broken = []
-    with FaultServer(_reply) as server, world.entered(server):
-        stands = {"ID": world.instance()}
+    with FaultServer(reply) as server, world.entered(server):
+        world.prepare(page, server)
+        instance = world.instance()
         for command in chosen:
-            told = world.perform(command, stands)
+            told = world.perform(command, stands(command, server, instance))
             if told.code != CODES.get(command.text, 0):
                 broken.append(f"{command}\n  ended with {told.code}: {(told.err or told.out)[-600:].strip()}")
             elif command.output is not None and (difference := differs(command.output, told.out)):
                 broken.append(f"{command}\n{difference}")
     assert not broken, "\n\n".join(broken)
+
+
+def stands(command: Command, server: FaultServer, instance: str) -> dict[str, str]:
+    """What of a command's words, by regular expressions, stands for something else, and for what."""
+    found = {
+        r"^ID$": instance,
+        r"http://127\.0\.0\.1:8000/v1$": server.url,
+        r"(?<==)MODEL$": "CAPTIONER",
+    }
+    return found | ({r"^(MODEL\d?)$": rf"endpoint:\1@{server.url}"} if "--writer" in command.words else {})
 
 
 def differs(printed: str, told: str) -> str:

@@ -76,6 +76,15 @@ class FakeHub:
             "NO_PROXY": "*",
         }
 
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What the Hub's library makes of :attr:`variables` when it is imported."""
+        return {
+            "ENDPOINT": self.url,
+            "HUGGINGFACE_CO_URL_TEMPLATE": f"{self.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}",
+            "HF_HUB_OFFLINE": False,
+        }
+
     def gets(self, end: str) -> list[Asked]:
         """The GETs of the file whose path ends so."""
         return [each for each in self.asked if each.method == "GET" and each.path.endswith(end)]

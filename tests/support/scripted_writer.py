@@ -93,7 +93,7 @@ def reply(prompt: str, temperature: float = 0.0) -> tuple[str, str]:
     if "expert image caption editor" in prompt:
         return _caption(json.loads(prompt.rsplit("\nUser: ", 1)[1].removesuffix("\nModel:")), temperature)
     inputs = {name: json.loads(text) for name, text in _INPUT.findall(prompt.rsplit("}\n", 1)[1])}
-    for beginning, rule in _RULES.items():
+    for beginning, rule in RULES.items():
         if prompt.startswith(beginning):
             return json.dumps(rule(inputs)), "stop"
     return "I do not know what to do.", "stop"
@@ -220,7 +220,7 @@ def _spatial(inputs: Mapping[str, str]) -> dict[str, str]:
     return {"question": question, "irrelevant_but_plausible": places[_hash(inputs["Original caption"]) % len(places)]}
 
 
-_RULES: Mapping[str, Callable[[Mapping[str, str]], Any]] = {
+RULES: Mapping[str, Callable[[Mapping[str, str]], Any]] = {
     "Your task is to write three answer choices": _answers,
     "You are given two words: original and conflicting. Perform": _attribute,
     "You are given two words: original and conflicting. Your task": _object,

@@ -1,0 +1,145 @@
+"""The small sources of the world in which the documentation's commands are run, in the layouts of the published ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+from benchmarks.clash.terms import CONFLICT_OPTION
+from tests.benchmarks.clash_data import own_folder, own_sample, published_folder, published_row
+from tests.benchmarks.contra4_data import row, write_source
+from tests.benchmarks.crosscheck_data import row as crosscheck_row
+from tests.benchmarks.crosscheck_data import write_rows
+from tests.benchmarks.mmkc_data import er_row, whole_folder
+from tests.benchmarks.small_data import mmmu_rows, own_rows, write_lines, write_picture
+from tests.benchmarks.test_clash_construct import small_coco
+from tests.benchmarks.test_mmkc_construct import source as knowledge
+from tests.benchmarks.test_mmkc_construct import tower
+from tests.benchmarks.test_pope import small_pope
+from tests.docs.pages import ROOT
+from tests.support.media import sound
+
+HELD_OUT = ROOT / "assets" / "demo" / "held_out"
+
+CAPTIONS = tuple(
+    f"A {colour} {thing} {place}."
+    for colour, place in (
+        ("red", "left of a fence"),
+        ("blue", "right of a wall"),
+        ("green", "above the street"),
+        ("white", "in front of a house"),
+    )
+    for thing in ("bus", "kite", "umbrella", "bench", "boat", "truck")
+)
+"""Captions of COCO's images, of which a writer by rule makes conflicting ones, some badly."""
+
+TOWERS = ("Big Tower", "Old Gate", "Red House", "Long Bridge", "North Palace", "Stone Mill")
+
+
+def write(data: Path, here: Path) -> None:
+    """Small sources in the layouts of the published ones."""
+    _charts(data / "ChartQA")
+    mmmu_rows(data / "MMMU", subjects=("Physics",), count=2)
+    for name, place in (("HuggingFaceM4/ChartQA", "ChartQA"), ("MMMU/MMMU", "MMMU")):
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).symlink_to(data / place)  # a folder that is called like the Hub id is taken before it
+    own_rows(data / "my-charts", ["12", "15", "18", "21", "1990", "1995"])
+    published_folder(data / "clash", [published_row(number) for number in (1, 2, 3)])
+    own_folder(data / "my-scenes", [own_sample(number) for number in (1, 2, 3)])
+    charts = [json.loads(line) for line in (HELD_OUT / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()[:12]]
+    with (here / "rows.csv").open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerow(("image", "question", "answer"))
+        csv.writer(stream).writerows((HELD_OUT / "cmc-bench" / c["image"], c["question"], c["answer"]) for c in charts)
+    (data / "few-charts").mkdir()
+    shutil.copytree(HELD_OUT / "cmc-bench" / "charts", data / "few-charts" / "charts")
+    (data / "few-charts" / "rows.jsonl").write_text("".join(json.dumps(c) + "\n" for c in charts), "utf-8")
+    whole_folder(data / "MLLMKC")
+    small_pope(data / "pope")
+    pictures = [("image", "coco_val", number, f"A number, {number}") for number in range(139, 143)]
+    rows = [row("one", pictures[:2]), row("two", pictures[1:], "C"), row("three", pictures, "D")]
+    write_source(data / "contra4", rows)
+    for _, source, number, _ in pictures:
+        write_picture(data / "contra4" / source / f"{number:012d}.jpg", number, "JPEG")
+    (data / "audiocaps").mkdir()
+    (data / "audiocaps" / "105253.wav").write_bytes(sound())
+    small_coco(data / "coco", {number: [text] for number, text in enumerate(CAPTIONS, 139)})
+    sugar_crepe(data / "sugar-crepe")
+    knowledge(data / "my-knowledge", [tower(name) for name in TOWERS])
+    captions(data / "captions")
+    predictions(here)
+    write_rows(data / "my-questions", [crosscheck_row(task, 1) for task in ("LD", "BR", "BDC")])
+    (data / "my-products").symlink_to(ROOT / "assets" / "products")
+
+
+def _charts(folder: Path) -> None:
+    """Some of the demo's charts, which the demo model answers in a word, in ChartQA's own layout."""
+    lines = (HELD_OUT / "cmc-bench" / "rows.jsonl").read_text("utf-8").splitlines()
+    for split, some in (("val", lines[:3]), ("test", lines[3:6])):
+        rows = [json.loads(line) for line in some]
+        (folder / split / "png").mkdir(parents=True)
+        for each in rows:
+            shutil.copy(HELD_OUT / "cmc-bench" / each["image"], folder / split / "png" / Path(each["image"]).name)
+        labels = [
+            {"imgname": Path(each["image"]).name, "query": each["question"], "label": each["answer"]} for each in rows
+        ]
+        (folder / split / f"{split}_human.json").write_text(json.dumps(labels), "utf-8")
+
+
+def sugar_crepe(folder: Path) -> None:
+    """SugarCrepe's file of replaced objects."""
+    rows = {
+        str(number): {
+            "filename": f"{number:012d}.jpg",
+            "caption": f"A {one} sat.",
+            "negative_caption": f"A {other} sat.",
+        }
+        for number, (one, other) in enumerate((("cat", "dog"), ("cow", "pig"), ("hen", "goat")), 1)
+    }
+    for number in range(1, 4):
+        write_picture(folder / "val2017" / f"{number:012d}.jpg", number, "JPEG")
+    (folder / "replace_obj.json").write_text(json.dumps(rows), "utf-8")
+
+
+def captions(folder: Path) -> None:
+    """Media with captions, as rows in Contra4's layout: enough for questions about two to four of them."""
+    scenes = (
+        ("image", "coco_val", "A picture of {} trees"),
+        ("audio", "clotho", "A sound of {} bells that ring for a while"),
+        ("pc", "pointllm", "A model of {} chairs"),
+        ("video", "msrvtt_test", "A video of {} people who are dancing"),
+    )
+    examples = [
+        [(kind, source, f"{kind}{n}", text.format("many " * n + "old")) for kind, source, text in scenes]
+        for n in range(6)
+    ]
+    write_source(folder, [row(f"row{n}", some) for n, some in enumerate(examples)])
+
+
+def predictions(here: Path) -> None:
+    """Files as the authors of CLASH and MMKC-Bench wrote them."""
+    said = [
+        {
+            **{key: value for key, value in published_row(number).items() if key in _PREDICTED},
+            "prediction": f"({letter})",
+            "modality_answers": {
+                role: {"choice": choice, "answer": answer}
+                for role, choice, answer in (
+                    ("image_only", "C", "White"),
+                    ("text_only", "D", "Black"),
+                    ("irrelevant_but_plausible", "B", "Orange"),
+                    ("contradiction", "A", CONFLICT_OPTION),
+                )
+            },
+        }
+        for number, letter in ((1, "C"), (2, "D"), (3, "A"))
+    ]
+    for name in ("predictions.json", "multiple_choice__gemini-2.5-flash-lite_predictions.json"):
+        (here / name).write_text(json.dumps(said), "utf-8")
+    for folder in ("output/ER", "RESULTS/output/ER"):
+        rows = [er_row(number) | {"success": True, "prediction": "A"} for number in (1, 2)]
+        write_lines(here / folder / "mcq_Qwen2.5-VL-7B_ie.jsonl", rows)
+
+
+_PREDICTED = ("image_id", "original_caption", "conflicting_caption", "question")

@@ -1,0 +1,33 @@
+"""A language model by rule that writes, answers and chooses as Contra4's construction asks: it knows which caption is longest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from benchmarks.contra4.terms import LETTERS
+
+_SCENE = re.compile(r'^Scene ([A-D])\. "(.*)"$', re.MULTILINE)
+
+
+def scenes_of(text: str) -> list[str]:
+    """The captions that a prompt shows last, by their order."""
+    found: list[str] = []
+    for letter, caption in _SCENE.findall(text):
+        found = [caption] if letter == "A" else [*found, caption]
+    return found
+
+
+def longest(captions: Sequence[str]) -> str:
+    """The letter of the longest caption: the rule that the scripted models know."""
+    return LETTERS[max(range(len(captions)), key=lambda i: (len(captions[i]), captions[i]))]
+
+
+def writes(text: str) -> str:
+    """The reply to one of the construction's three prompts."""
+    if text.endswith("Generated Question:"):
+        return " Which scene takes longer to tell?\n\nScene A."
+    if text.startswith("Select"):
+        return f"Scene {longest(scenes_of(text))}"
+    letter = longest(scenes_of(text))
+    return f" Scene {letter}. Scene {letter} is told at length, unlike Scene A."
