@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.commands.serve import allowed
-from tests.support.command import Rashomon
+from tests.support.command import Rashomon, free_port
 
 aiohttp = pytest.importorskip("aiohttp")
 
@@ -38,12 +38,6 @@ aiohttp = pytest.importorskip("aiohttp")
 )
 def test_only_our_own_pages_are_served(asked: str, origin: str | None, host: str, ours: bool) -> None:
     assert allowed(asked, origin, host) is ours
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_browser_gets_the_interface_and_another_site_does_not(tmp_path: Path) -> None:

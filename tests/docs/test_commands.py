@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shutil
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ from app.main import arranged
 from tests.docs.pages import PAGES, ROOT, Command, commands, mentions
 from tests.docs.replies import reply
 from tests.docs.world import BENCHMARKS, World, masked
+from tests.support.command import Rashomon, free_port
 from tests.support.fault_server import FaultServer
 
 DOWNLOAD = "it fetches from the network"
@@ -83,6 +85,22 @@ def test_the_commands_of_a_page(page: str, template: Callable[[str], Path], tmp_
             elif command.output is not None and (difference := differs(command.output, told.out)):
                 broken.append(f"{command}\n{difference}")
     assert not broken, "\n\n".join(broken)
+
+
+@pytest.mark.slow
+def test_what_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
+    """`rashomon serve`, on another port: the printed one may be taken."""
+    served = [each for page in PAGES for each in commands(page) if each.words[:2] == ["rashomon", "serve"]]
+    assert served
+    for command in served:
+        port = str(free_port())
+        process = Rashomon(tmp_path).start(*(port if word == "8123" else word for word in command.words[1:]))
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert first.startswith(f"http://127.0.0.1:{port}"), f"{command}\n{first}{errors}"
+        assert "Traceback" not in errors
 
 
 def stands(command: Command, server: FaultServer, instance: str) -> dict[str, str]:

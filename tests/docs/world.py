@@ -26,6 +26,7 @@ from app.cli import cli, run
 from app.engine import supervise
 from app.engine.worker import Worker
 from app.main import arranged
+from app.store.run import RunStore
 from benchmarks.errors import RashomonError
 from mlx_backends.tiny import build_tiny_lm
 from mlx_backends.tiny_omni import build_tiny_omni
@@ -79,8 +80,6 @@ PAGES_OWN = {
 TYPED = {"data": "y\n", "models": "y\n", "label": "1\ns\nq\n"}
 """What somebody at a terminal types to commands that ask."""
 
-CACHED = (*RUNS.values(), *MODELS, "mlx-community/Qwen3-4B-Instruct-2507-4bit")
-
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -114,9 +113,11 @@ class World:
         self.here.mkdir(parents=True)
         (self.here / "assets").symlink_to(ROOT / "assets")
         sources.write(self.path / "data", self.here)
-        for model in dict.fromkeys(CACHED):
+        for model in dict.fromkeys((*RUNS.values(), *MODELS, "Qwen/Qwen3-VL-4B-Instruct")):
             _cached(self.path / "hub", model, FOUR_BIT if model.endswith("4bit") else BF16)
         (self.here / "MODEL").symlink_to(FOUR_BIT)
+        build_tiny_lm(self.path / "text-model", TEXTS, quantise=True)
+        _cached(self.path / "hub", "mlx-community/Qwen3-4B-Instruct-2507-4bit", self.path / "text-model")
         build_tiny_omni(self.here / "CAPTIONER", TEXTS)
         build_tiny_lm(self.here / "EMBEDDING_MODEL", TEXTS, quantise=False)
         kept = self.path / "builds" / benchmark
@@ -218,13 +219,19 @@ class World:
 
 
 def _here(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
-    """Work a job off in this process: a worker of its own takes seconds to start."""
+    """Work a job off in this process: a worker of its own takes seconds to start. PyTorch must have one."""
+    with RunStore.read(job.runs[0]) as store:
+        if store.meta("spec")["model"].startswith("cuda:"):
+            return _IN_A_PROCESS(supervisor, job)
     worker = Worker(job)
     try:
         return supervise._End(worker.work())
     except RashomonError as error:
         supervisor.display.problem(str(error))
         return supervise._End(error.exit_code)
+
+
+_IN_A_PROCESS = supervise.Supervisor._run
 
 
 def _cached(hub: Path, model: str, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -89,6 +90,13 @@ class Rashomon:
     def go_on(self) -> None:
         """Let the workers that are held answer on."""
         (self.home / "go").touch()
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def children_of(pid: int) -> list[int]:
