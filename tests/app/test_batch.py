@@ -503,3 +503,38 @@ def wait_until(condition: object, seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come about in time"
         time.sleep(0.05)
+
+
+def test_a_judge_without_its_key_is_said_before_anything_is_answered_or_planned(rashomon: Rashomon) -> None:
+    for judge, key in {"openai:gpt-5-mini": "OPENAI", "gemini:x": "GEMINI", "anthropic:x": "ANTHROPIC"}.items():
+        told = run_of(rashomon, "--model", "policy:random", "--judge", "match", "--judge", judge, code=2)
+        assert told.startswith(f"rashomon: there is no key {key}_API_KEY"), told
+        assert told.count("\n") == 1
+        assert states(rashomon) == {}, "not one of the models was begun"
+    for judge, why in {"nobody": "no judge 'nobody'", "org/gone": "rashomon models get org/gone"}.items():
+        assert why in run_of(rashomon, "--judge", "match", "--judge", judge, code=2)
+    assert states(rashomon) == {}
+    assert "the spec is right" in run_of(rashomon, "--judge", "openai:gpt-5-mini", "--dry-run"), "that asks nobody"
+
+
+def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashomon: Rashomon) -> None:
+    keyed = Rashomon(rashomon.home, variables={"OPENAI_API_KEY": "sk-0123456789", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    run_of(keyed, "--judge", "match", "--judge", "openai:x", "--name", "x", "--limit", "2", code=2)
+    before = states(rashomon)
+    for arguments in (["resume", "x"], ["resume", "x", "--repeat"], ["judge", "x", "--judge", "openai:x"]):
+        assert rashomon.run(*arguments, code=2).stderr.startswith("rashomon: there is no key OPENAI_API_KEY")
+    assert states(rashomon) == before, "nothing was set aside to be asked again"
+    run_of(rashomon, "--name", "y", "--limit", "2")
+    assert "answered already" in run_of(rashomon, "--name", "y", "--limit", "2")
+    answers = rashomon.home / "answers.jsonl"
+    answers.write_text(json.dumps({"id": first_sample(rashomon, "y"), "answer": "2008"}) + "\n")
+    importing = ("import", answers, "--benchmark", "cmc-bench", "--model", "theirs", "--judge", "openai:x")
+    assert "no key OPENAI_API_KEY" in rashomon.run(*importing, code=2).stderr
+    assert set(states(rashomon)) == {"x", "y"}
+
+
+def first_sample(rashomon: Rashomon, run: str) -> str:
+    from app.store.run import RunStore
+
+    with RunStore.read(rashomon.workspace / "runs" / run) as store:
+        return next(store.records()).instance.id
