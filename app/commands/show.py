@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.doing import doing
 from app.engine.excluded import Excluded
 from app.engine.recovery import deaths
 from app.report.media import media_path, seen
@@ -48,7 +49,8 @@ def show(
             for folder, (one, media) in zip(folders, found, strict=True):
                 _tell_sample(folder, one, media)
         return
-    tables = tables_of(folders, judge=judge, only=table)
+    with doing("making the tables"):
+        tables = tables_of(folders, judge=judge, only=table)
     if as_json:
         print(json.dumps([to_json(one) for one in tables], indent=2))
         return
