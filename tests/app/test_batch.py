@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shlex
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -506,7 +508,7 @@ def wait_until(condition: object, seconds: float = 120) -> None:
 
 
 def test_a_judge_without_its_key_is_said_before_anything_is_answered_or_planned(rashomon: Rashomon) -> None:
-    for judge, key in {"openai:gpt-5-mini": "OPENAI", "gemini:x": "GEMINI", "anthropic:x": "ANTHROPIC"}.items():
+    for judge, key in {"openai:gpt-5-mini": "OPENAI", "gemini:x": "GEMINI"}.items():
         told = run_of(rashomon, "--model", "policy:random", "--judge", "match", "--judge", judge, code=2)
         assert told.startswith(f"rashomon: there is no key {key}_API_KEY"), told
         assert told.count("\n") == 1
@@ -529,6 +531,17 @@ def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashom
     importing = ("import", answers, "--benchmark", "cmc-bench", "--model", "theirs", "--judge", "openai:x")
     assert "no key OPENAI_API_KEY" in rashomon.run(*importing, code=2).stderr
     assert states(rashomon) == before
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac's file names are UTF-8")
+def test_a_folder_whose_name_is_no_text_is_refused_in_a_sentence(rashomon: Rashomon) -> None:
+    odd = rashomon.home / os.fsdecode(b"d\xff")
+    shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", odd)
+    told = run_of(rashomon, "--data", odd, code=2)
+    assert r"d\udcff': it holds half a character, which is no text" in told
+    assert states(rashomon) == {}
+    run_of(rashomon, "--name", "x", "--limit", "1")
+    assert "answered already" in rashomon.run("resume", "x", "--data", odd).stdout, "it may lie there all the same"
 
 
 def first_sample(rashomon: Rashomon, run: str) -> str:

@@ -53,7 +53,7 @@ from benchmarks.errors import RashomonError
 SECTIONS = {
     "benchmark": ("Benchmark", ("benchmark", "data")),
     "models": ("Models", ("model",)),
-    "asked": ("What", ("prompt_set", "conditions", "strata")),
+    "asked": ("What", ("prompt_set", "conditions", "strata", "score")),
     "amount": ("Amount", ("limit", "seed", "name", "max_tokens", "temperature", "top_p", "max_pixels", "restarts")),
     "judges": ("Judges", ("judge", "cost_ceiling", "token_ceiling", "input_price", "output_price", "concurrency")),
     "preview": ("Prompt", ()),
