@@ -32,7 +32,9 @@ def sample_id(store: RunStore, word: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise SpecError(f"{word!r} begins {len(found)} instances of {store.folder.name}, such as {_some(found)}; say more.")
+        raise SpecError(
+            f"{word!r} begins {len(found)} instances of {store.folder.name}, such as {_some(found)}; say more."
+        )
     raise SpecError(
         f"{store.folder.name} has no instance {word!r}, but such as {_some(_nearest(wanted, printed))}; "
         f"`rashomon export {quoted(store.folder.name)} --format csv` lists them all."

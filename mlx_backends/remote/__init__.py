@@ -47,7 +47,7 @@ def ready(model: str, terms: Terms) -> None:
 
 
 def all_ready(models: Iterable[str], terms: Terms) -> None:
-    """:func:`ready` for those of ``models`` that are remote: what would end a run when their turn comes, said before it begins."""
+    """:func:`ready` for those of ``models`` that are remote: what would end a run later is said before it begins."""
     for model in models:
         if is_remote(model):
             ready(model, terms)

@@ -520,7 +520,9 @@ def test_a_judge_without_its_key_is_said_before_anything_is_answered_or_planned(
 
 
 def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashomon: Rashomon) -> None:
-    keyed = Rashomon(rashomon.home, variables={"OPENAI_API_KEY": "sk-0123456789", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    keyed = Rashomon(
+        rashomon.home, variables={"OPENAI_API_KEY": "sk-0123456789", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    )
     run_of(keyed, "--judge", "match", "--judge", "openai:x", "--name", "x", "--limit", "2", code=2)
     before = states(rashomon)
     for arguments in (["resume", "x"], ["resume", "x", "--repeat"], ["judge", "x", "--judge", "openai:x"]):

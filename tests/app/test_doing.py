@@ -85,4 +85,3 @@ def test_a_hub_that_does_not_answer_is_waited_for_in_words(hub: FakeHub, rashomo
     assert told == "\r\x1b[Kasking the Hub for org/tiny ...\r\x1b[K"
     assert "org/tiny" in out
     assert out == rashomon.run("models", "get", "org/tiny", "--dry-run").stdout
-

@@ -23,7 +23,18 @@ from tests.app.test_store import META
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
 
-ODD = ("a b/aligned", "-dash", "=1+1", "tab\there", "\x1b[31mred", "\u202eright", "it's", "日本/二", "plain-1", "plain-12")
+ODD = (
+    "a b/aligned",
+    "-dash",
+    "=1+1",
+    "tab\there",
+    "\x1b[31mred",
+    "\u202eright",
+    "it's",
+    "日本/二",
+    "plain-1",
+    "plain-12",
+)
 
 
 def store_of(folder: Path, ids: Sequence[str]) -> RunStore:
@@ -52,7 +63,11 @@ def test_what_is_no_id_is_told_of_the_nearest(typed: str, tmp_path: Path) -> Non
     assert near.startswith("plain-12," if typed == "plian-12" else "'a b/aligned', -dash, =1+1")
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=1, unique=True))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=1, unique=True
+    )
+)
 def test_every_id_is_found_by_itself(ids: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, store_of(Path(folder), ids) as store:
         assert [sample_id(store, name) for name in ids] == ids

@@ -142,7 +142,11 @@ def test_names_lose_their_middle_and_keep_the_end_that_tells_them_apart() -> Non
     assert "".join(s.text for s in fitted(lengthy("Qwen3-VL-4B"), 6, False, Style(), False)) == "Qwen3…"
 
 
-@given(st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs", "Mn"))), st.integers(1, 40), st.booleans())
+@given(
+    st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs", "Mn"))),
+    st.integers(1, 40),
+    st.booleans(),
+)
 def test_what_is_fitted_is_exactly_as_wide(text: str, width: int, middle: bool) -> None:
     told = fitted(lengthy(text), width, False, Style(), middle)
     assert sum(segment.cell_length for segment in told) == width

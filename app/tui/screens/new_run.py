@@ -157,7 +157,9 @@ class NewRunScreen(RashomonScreen):
                     yield Field(key, label, hint, _UNSAID.get(key, ""))
             with Vertical(id="judges"):
                 yield ChoiceTable(
-                    (Column("judge", 30, middle=True), Column("is", 0)), empty="choose a benchmark first", id="judge-table"
+                    (Column("judge", 30, middle=True), Column("is", 0)),
+                    empty="choose a benchmark first",
+                    id="judge-table",
                 )
                 yield Static(id="judge-table-detail", classes="detail")
                 with Vertical(id="api"):
