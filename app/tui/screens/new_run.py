@@ -133,7 +133,7 @@ class NewRunScreen(RashomonScreen):
             with Vertical(id="models"):
                 yield ChoiceTable(
                     (
-                        Column("model", 0, least=22, middle=True),
+                        Column("model", 0, least=22, end=0.5),
                         Column("is", 20),
                         Column("size", 8, right=True),
                         Column("memory", 8),
@@ -157,7 +157,7 @@ class NewRunScreen(RashomonScreen):
                     yield Field(key, label, hint, _UNSAID.get(key, ""))
             with Vertical(id="judges"):
                 yield ChoiceTable(
-                    (Column("judge", 30, middle=True), Column("is", 0)),
+                    (Column("judge", 30, end=0.5), Column("is", 0)),
                     empty="choose a benchmark first",
                     id="judge-table",
                 )

@@ -9,14 +9,14 @@ from rich.segment import Segment
 from rich.style import Style
 
 
-def fitted(parts: Sequence[tuple[str, Style]], width: int, right: bool, style: Style, middle: bool) -> list[Segment]:
-    """``parts`` in exactly ``width`` cells; of what is too long the end is left out, or the ``middle``, for an ellipsis."""
+def fitted(parts: Sequence[tuple[str, Style]], width: int, right: bool, style: Style, end: float) -> list[Segment]:
+    """``parts`` in exactly ``width`` cells; what is too long has an ellipsis, behind which its ``end`` has that share of them."""
     used = sum(cell_len(text) for text, _ in parts)
     if used <= width:
         gap = [Segment(" " * (width - used), style)] if width > used else []
         told = [Segment(text, own) for text, own in parts]
         return [*gap, *told] if right else [*told, *gap]
-    tail = (width - 1) // 2 if middle else 0
+    tail = int((width - 1) * end)
     return [*_beginning(parts, width - 1 - tail), Segment("…", style), *_end(parts, tail)]
 
 

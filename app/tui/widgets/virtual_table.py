@@ -36,7 +36,8 @@ Page = Callable[[int, int], Sequence[Row]]
 class Column(NamedTuple):
     """A column: its title and width in cells; width 0 takes what is left, at least ``least``.
 
-    ``middle``: what is too long for it loses its middle instead of its end, as names do that differ at the end.
+    ``end`` is how much of the room is its end's where a text is too long: 0 leaves the end out, more the middle, as of names
+    that differ at the end.
     """
 
     title: str
@@ -44,7 +45,7 @@ class Column(NamedTuple):
     style: str = ""
     right: bool = False
     least: int = 8
-    middle: bool = False
+    end: float = 0.0
 
 
 class VirtualTable(ScrollView, can_focus=True):
@@ -306,7 +307,7 @@ class VirtualTable(ScrollView, can_focus=True):
                 width,
                 column.right,
                 style,
-                column.middle,
+                column.end,
             )
             segments.append(Segment(" ", base))
         return Strip(segments)
@@ -404,4 +405,4 @@ def known_style(line: Strip, base: Style) -> Style:
 def _shown(text: str, column: Column, width: int) -> str:
     """As much of a cell's text as can be seen in ``width`` cells, made harmless."""
     most = 4 * width
-    return harmless(ends(text, most)) if column.middle else harmless(text, limit=most)
+    return harmless(ends(text, most)) if column.end else harmless(text, limit=most)
