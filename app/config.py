@@ -37,6 +37,8 @@ RESTARTS = 2
 """How often, without an answer in between, a worker that died for want of memory is started again. Not part of what a run is."""
 
 Score = Literal["generate", "likelihood"]
+Place = Annotated[str, Field(max_length=4096)]
+"""A folder. It is written into the spec's file, so it must be text: where there is a bound, pydantic sees to that."""
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
@@ -87,7 +89,7 @@ class BatchSpec(BaseModel):
 
     benchmark: str
     model: Words = Field(min_length=1)
-    data: str | None = None
+    data: Place | None = None
     prompt_set: Words = ()
     judge: Words = ()
     conditions: Words = ()
@@ -149,7 +151,7 @@ class RunSpec(BaseModel):
     benchmark: str
     model: str
     prompt_set: str
-    data: str | None = None
+    data: Place | None = None
     judge: Words = ("match",)
     conditions: Words = ()
     strata: dict[str, Words] = {}

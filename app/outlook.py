@@ -62,9 +62,15 @@ class Contents:
     def examples(self) -> int:
         return len({instance.group for instance in self.instances})
 
+    @cached_property
+    def scored(self) -> Mapping[str, int]:
+        """How many instances there are under each condition all of whose questions offer options, which can be scored."""
+        without = {each.condition for each in self.instances if not self.benchmark.options(each)}
+        return {condition: count for condition, count in self.conditions.items() if condition not in without}
+
     def counted(self) -> Contents:
         """The same, with everything counted already: for a thread that hands it to another."""
-        _ = self.conditions, self.strata, self.examples
+        _ = self.conditions, self.strata, self.examples, self.scored
         return self
 
 
@@ -147,7 +153,7 @@ def speed_of(workspace: Workspace, spec: RunSpec) -> Speed | None:
         for run in workspace.summaries()
         if run.spec.get("model") == spec.model and run.spec.get("benchmark") == spec.benchmark and run.done
     ]
-    alike = ("prompt_set", "exact", "decoding")
+    alike = ("prompt_set", "exact", "score", "decoding")
     wanted = spec.model_dump(mode="json")
     runs.sort(key=lambda run: (sum(run.spec.get(key) == wanted[key] for key in alike), run.created or 0), reverse=True)
     for run in runs:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.choices import model_choice
 from app.config import BatchSpec, RunSpec
-from app.engine.plan import open_build
+from app.engine.plan import check_options, open_build
 from app.outlook import Contents, Outlook, judge_use, outlook, remote_use
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
@@ -17,6 +17,7 @@ from benchmarks.base import get_benchmark
 from benchmarks.errors import RashomonError
 from judges.base import find_judge
 from judges.rubric import RubricJudge
+from mlx_backends.registry import engine_name
 from mlx_backends.remote import is_remote, ready
 
 
@@ -81,6 +82,11 @@ class Looker:
                 ahead = outlook(self._workspace, run, contents).counted()
             except RashomonError as error:
                 return Prospects(wrong={"strata": str(error)})
+            if run.score == "likelihood":
+                try:
+                    check_options(run, engine_name(run.model), ahead.instances)
+                except RashomonError as error:
+                    return Prospects(wrong={"score": str(error)})
             name = run.run_name(contents.build.digest)
             there = (self._workspace.runs_folder / name / DATABASE).is_file()
             found.append(Prospect(run, name, there, contents, ahead))

@@ -26,7 +26,7 @@ NOT_JSON = "the line is not a JSON object"
 class Skipped:
     """A source row that was left out: which source, which row as a person would find it, and why.
 
-    ``reason`` is one of a few sentences, so that reasons can be counted; ``place`` is the file it is about.
+    ``reason`` is one of a few sentences, so that reasons can be counted; ``place`` is the file or line it is about.
     """
 
     source: str
@@ -49,7 +49,7 @@ class RawRow:
 
 
 class RowProblem(Exception):
-    """Why a row is left out, and the file that this is about; caught where rows are read."""
+    """Why a row is left out, and the file or line that this is about; caught where rows are read."""
 
     def __init__(self, reason: str, place: str = "") -> None:
         super().__init__(reason)
@@ -100,7 +100,8 @@ def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> It
         if isinstance(fields, dict):
             yield RawRow(where, fields, found)
         else:
-            yield Skipped(source, where, str(fields) if isinstance(fields, RowProblem) else NOT_JSON)
+            problem = fields if isinstance(fields, RowProblem) else RowProblem(NOT_JSON)
+            yield Skipped(source, where, str(problem), problem.place)
 
 
 def text(fields: Fields, *names: str) -> str:

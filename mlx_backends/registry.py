@@ -74,6 +74,15 @@ def takes_of(model: str) -> tuple[Modality, ...]:
     return inspect(resolve(model)).takes
 
 
+def engine_name(model: str) -> str:
+    """What :attr:`EngineInfo.engine` of ``model`` is, without a look at its weights. Otherwise as :func:`describe`."""
+    if model.startswith(cuda.PREFIX):
+        return cuda.ENGINE
+    if model.startswith(IMPORTED) or engine_of(model):
+        return describe(model).engine
+    return inspect(resolve(model)).engine
+
+
 def load_backend(
     model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None, under_way: int | None = None
 ) -> Backend:

@@ -24,7 +24,7 @@ from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from judges.base import find_judge, newest
 from mlx_backends.registry import IMPORTED
-from mlx_backends.remote import ready
+from mlx_backends.remote import all_ready
 
 _DEVICE = "device"
 
@@ -62,8 +62,8 @@ def batch(
             say(f"{run.folder.name}: the spec is right, {count} instances; nothing was run.", display)
         return 0
     for run in checked:
-        if run.identity[_DEVICE] == "remote" and not run.found:
-            ready(run.spec.model, run.spec.api.terms(workspace.replies))
+        asked = _asked(run.folder, run.spec) if run.found else (run.spec.model, *run.spec.judge)
+        all_ready(asked, run.spec.api.terms(workspace.replies))
     if warning := workspace.warning():
         shown.problem(warning)
     planned = [plan(workspace, run) for run in checked]
@@ -104,7 +104,10 @@ def resume(
         if word not in known:
             raise SpecError(f"{folder.name} has no condition {word!r}; {did_you_mean(word, known)}")
     _check_until_width(until_width, planned.spec, folder)
-    if repeat or retry_errors:
+    again = repeat or retry_errors
+    asked = (planned.spec.model, *planned.spec.judge) if again else _asked(folder, planned.spec, conditions)
+    all_ready(asked, planned.spec.api.terms(workspace.replies))
+    if again:
         if planned.spec.model.startswith(IMPORTED):
             raise SpecError(f"the answers of {folder.name} were imported; nobody here can be asked them again.")
         with FileLock(folder / "lock") as lock:
@@ -158,7 +161,7 @@ def work(
         elif run.found and before.done:
             say(f"{run.name}: going on after {before.done} of {before.total}.", display)
         forget_pause(run.folder)
-    waiting = [run for run in planned if _has_work(run, conditions)]
+    waiting = [run for run in planned if _asked(run.folder, run.spec, conditions)]
     jobs = [
         Job(
             tuple(run.folder for run in runs),
@@ -196,14 +199,15 @@ def work(
     return code or (1 if any(map(_failures, after)) else 0)
 
 
-def _has_work(run: Planned, conditions: Sequence[str]) -> bool:
-    """Whether anything of a run is to be answered or judged."""
-    benchmark = get_benchmark(run.spec.benchmark)
-    with RunStore.read(run.folder) as store:
+def _asked(folder: Path, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple[str, ...]:
+    """What is still to be asked of a run: its model, if answers are missing, and its judges; nothing where all is there."""
+    benchmark = get_benchmark(spec.benchmark)
+    with RunStore.read(folder) as store:
         if next(store.pending(conditions), None) is not None:
-            return True
-        judges = [find_judge(name, benchmark) for name in run.spec.judge]
-        return any(next(store.unjudged(judge.id, judge.conditions), None) is not None for judge in judges)
+            return (spec.model, *spec.judge)
+        judges = [find_judge(name, benchmark) for name in spec.judge]
+        some = any(next(store.unjudged(judge.id, judge.conditions), None) is not None for judge in judges)
+        return spec.judge if some else ()
 
 
 def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from app.compare.published import PUBLISHED
 from app.compare.tables import Comparison, to_json
 from app.compare.tables import compare as compare_runs
+from app.doing import doing
 from app.exports.writing import check_formats, told, write
 from app.figures.style import FIGURE_FORMATS, inches
 from app.paths import typed_path
@@ -40,15 +41,17 @@ def compare(
     inches(width)
     if formats is not None:
         check_formats(formats, FORMATS)
-    found = compare_runs(
-        [found_run(workspace, run) for run in runs],
-        judge=judge,
-        baseline=workspace.run_folder(baseline) if baseline else None,
-        metrics=metrics,
-        group_by=group_by,
-        instances=flips,
-        cells=cells,
-    )
+    sides = [found_run(workspace, run) for run in runs]
+    with doing(f"comparing {len(sides)} runs"):
+        found = compare_runs(
+            sides,
+            judge=judge,
+            baseline=workspace.run_folder(baseline) if baseline else None,
+            metrics=metrics,
+            group_by=group_by,
+            instances=flips,
+            cells=cells,
+        )
     if formats is not None:
         _write(workspace, found, judge, formats, out, width)
         return
@@ -75,11 +78,15 @@ def _write(
     from app.exports.compared import WRITERS
     from app.exports.source import Export, Files, load
 
-    runs = load(workspace, found.folders, judge)
-    given = Export(found.sides.benchmark, runs, found.tables, width=width, warnings=found.warnings, comparison=found)
     files: Files = {}
-    for word in dict.fromkeys(formats):
-        files |= WRITERS[word](given)
+    with doing("reading the runs") as say:
+        runs = load(workspace, found.folders, judge)
+        given = Export(
+            found.sides.benchmark, runs, found.tables, width=width, warnings=found.warnings, comparison=found
+        )
+        for word in dict.fromkeys(formats):
+            say(f"making {word}")
+            files |= WRITERS[word](given)
     if not files:
         raise SpecError(f"these runs have no figure to draw as {', '.join(formats)}; their tables are in --format md.")
     folder = typed_path(out or Path("comparison"))

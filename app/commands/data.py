@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from app.doing import doing
 from app.fetch import kept
 from app.fetch.carry_out import INTERRUPTED, Interrupted, agreed, carry_out
 from app.fetch.hub import check_online
@@ -50,10 +51,10 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
     wanted = recipe(benchmark)
     folder = typed_path(to) if to else workspace.source_folder(benchmark)
     check_online()
-    needed = wanted.needed(folder, read_small)
-    plan = make_plan(
-        f"{benchmark}: {wanted.what}", folder, needed.files, needed.licences, [wanted.by_hand] if wanted.by_hand else []
-    )
+    with doing(f"asking the servers what {benchmark} needs"):
+        needed = wanted.needed(folder, read_small)
+        notes = [wanted.by_hand] if wanted.by_hand else []
+        plan = make_plan(f"{benchmark}: {wanted.what}", folder, needed.files, needed.licences, notes)
     for line in plan.lines():
         print(line)
     plan.check_room()

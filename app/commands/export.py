@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.doing import doing
 from app.exports.write import FORMATS, usual_folder, write
 from app.exports.writing import check_formats, told
 from app.store.workspace import Workspace
@@ -24,14 +25,16 @@ def export(
     """Write the tables of ``runs`` together, and each one's samples, in every one of ``formats``; see ``write``."""
     check_formats(formats, FORMATS)
     folders = [workspace.run_folder(run) for run in runs]
-    made = write(
-        workspace,
-        folders,
-        formats=formats,
-        out=out or usual_folder(folders),
-        judge=judge,
-        canonical=canonical,
-        width=width,
-        metric=metric,
-    )
+    with doing("reading the runs") as say:
+        made = write(
+            workspace,
+            folders,
+            formats=formats,
+            out=out or usual_folder(folders),
+            judge=judge,
+            canonical=canonical,
+            width=width,
+            metric=metric,
+            step=lambda what, done, total: say(f"{what} ({done} of {total})"),
+        )
     print(told(made.folder, (name for name, _ in made.files)))

@@ -24,6 +24,7 @@ from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.files import json_lines
 from judges.base import find_judge
 from mlx_backends.registry import IMPORTED, describe
+from mlx_backends.remote import all_ready
 
 _ID_FIELDS = ("id", "instance_id", "question_id")
 _ANSWER_FIELDS = ("answer", "prediction", "response", "output")
@@ -69,6 +70,7 @@ def import_answers(
         "name": name,
     }
     spec = parse(RunSpec, said, "the command line")
+    all_ready(names, spec.api.terms(workspace.replies))
     files = about.answer_files(path, kind) if kind != "jsonl" else (path,)
     digest_of_file = _sha256(path) if files == (path,) else digest([_sha256(file) for file in files])
     left_out: Counter[str] = Counter()

@@ -16,6 +16,7 @@ from benchmarks.base import get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import Judge, find_judge
 from judges.rubric import RubricJudge
+from mlx_backends.remote import all_ready
 from mlx_backends.terms import Terms
 
 
@@ -42,6 +43,8 @@ def judge(
     benchmark = get_benchmark(spec.benchmark)
     judges = [find_judge(name, benchmark) for name in names]
     terms = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").terms(workspace.replies)
+    if not dry_run:
+        all_ready(names, terms)
     for each in judges:
         with RunStore.read(folder) as store:
             failed_before = sum(p.judged[each.id].failed for p in store.progress() if each.id in p.judged)

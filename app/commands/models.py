@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.doing import doing
 from app.fetch.carry_out import INTERRUPTED, Interrupted, agreed, carry_out
 from app.fetch.hub import check_online
 from app.fetch.model import blobs, link, listed
@@ -23,10 +24,11 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
         hint = f"write it like org/name, such as {(near or known)[0]}; `rashomon models` lists more."
         raise ModelError(f"{model!r} is no id of the Hub; {hint}")
     check_online()
-    found, files = listed(model)
-    weights = sum(file.size for file in found.files if file.name.endswith(".safetensors"))
-    fit = fits(weights)
-    plan = make_plan(model, blobs(model).parent, files, [found.licence or "not stated"], [fit.sentence])
+    with doing(f"asking the Hub for {model}"):
+        found, files = listed(model)
+        weights = sum(file.size for file in found.files if file.name.endswith(".safetensors"))
+        fit = fits(weights)
+        plan = make_plan(model, blobs(model).parent, files, [found.licence or "not stated"], [fit.sentence])
     for line in plan.lines():
         print(line)
     plan.check_room()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from app.overriding import override as give
 from app.overriding import take_back
 from app.report.text import clean
+from app.sample_id import sample_id
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 from judges.human import override_id
@@ -17,6 +19,8 @@ def override(
     folder = workspace.run_folder(run)
     if undo == (label is not None):
         raise SpecError("name a label, or --undo to take one back.")
+    with RunStore.read(folder) as store:
+        sample = sample_id(store, sample)
     if label is None:
         if not take_back(folder, person, sample):
             raise SpecError(f"{override_id(person)} has not overridden {sample!r}.")

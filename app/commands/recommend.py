@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from app.compare.plan import plan as plan_runs
 from app.compare.recommend import recommend as decide
+from app.doing import doing
 from app.report.render import print_table, to_json
 from app.report.text import clean
 from app.store.workspace import Workspace
@@ -27,15 +28,17 @@ def recommend(
     """Print which of ``runs`` to take; with ``plan`` what an interval of ``width`` takes instead."""
     folders = [workspace.run_folder(run) for run in runs]
     if plan:
-        table = plan_runs(
-            folders, judge=judge, width=width, margin=margin, metric=metric, lower_is_better=lower_is_better
-        )
+        with doing(f"reading {len(folders)} runs"):
+            table = plan_runs(
+                folders, judge=judge, width=width, margin=margin, metric=metric, lower_is_better=lower_is_better
+            )
         if as_json:
             print(json.dumps(to_json(table), indent=2))
         else:
             print_table(table)
         return
-    found = decide(folders, judge=judge, margin=margin, metric=metric, lower_is_better=lower_is_better)
+    with doing(f"comparing {len(folders)} runs"):
+        found = decide(folders, judge=judge, margin=margin, metric=metric, lower_is_better=lower_is_better)
     told = {"take": found.take, "does": found.does, "unknown": found.unknown}
     if as_json:
         decision = found.decision

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from app.doing import doing
 from app.engine.excluded import Excluded
 from app.engine.recovery import deaths
 from app.report.media import media_path, seen
@@ -15,10 +16,10 @@ from app.report.render import print_table, to_json
 from app.report.samples import sample
 from app.report.tables import tables_of
 from app.report.text import clean
+from app.sample_id import sample_id
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
 from benchmarks.base import Media, get_benchmark
-from benchmarks.errors import SpecError
 
 
 def show(
@@ -48,7 +49,8 @@ def show(
             for folder, (one, media) in zip(folders, found, strict=True):
                 _tell_sample(folder, one, media)
         return
-    tables = tables_of(folders, judge=judge, only=table)
+    with doing("making the tables"):
+        tables = tables_of(folders, judge=judge, only=table)
     if as_json:
         print(json.dumps([to_json(one) for one in tables], indent=2))
         return
@@ -88,13 +90,9 @@ def _sample(workspace: Workspace, folder: Path, instance: str) -> tuple[dict[str
     with RunStore.read(folder) as store:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         build = workspace.build_of(store)
-        for record in store.records(only=instance):
-            media = {part: media_path(build, part) for part in record.instance.parts if isinstance(part, Media)}
-            return sample(record, remarks=benchmark.remarks(record)), media
-        raise SpecError(
-            f"{folder.name} has no instance {instance!r}, but such as {', '.join(store.ids_like(instance, 3))}; "
-            f"`rashomon export {folder.name} --format csv` lists them all."
-        )
+        record = next(store.records(only=sample_id(store, instance)))
+        media = {part: media_path(build, part) for part in record.instance.parts if isinstance(part, Media)}
+        return sample(record, remarks=benchmark.remarks(record)), media
 
 
 def _tell_sample(folder: Path, one: dict[str, Any], media: Mapping[Media, Path | None]) -> None:

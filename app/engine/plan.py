@@ -88,7 +88,7 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
     chosen, excluded = split(chosen_instances(spec, benchmark, build), info.takes)
     refuse_nothing_left(info.model, info.takes, chosen, excluded, benchmark)
     if spec.score == "likelihood":
-        _check_options(spec, info, chosen)
+        check_options(spec, info.engine, chosen)
     if means_nothing(spec.model, (each.references for each in chosen)):
         raise SpecError(
             f"{spec.model} has nothing to say in {spec.benchmark}; `rashomon models` lists the other policies."
@@ -98,17 +98,19 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
     return Checked(spec, folder, build, identity, chosen, False, excluded)
 
 
-def _check_options(spec: RunSpec, info: EngineInfo, chosen: Sequence[Instance]) -> None:
+def check_options(spec: RunSpec, engine: str, chosen: Sequence[Instance]) -> None:
     """Raise SpecError where a run by likelihood has nothing to score, or nobody who does."""
-    if info.engine not in SCORING:
+    if engine not in SCORING:
         raise SpecError(
-            f"{spec.model} does not tell how likely it finds an option; leave --score out, or name a local model."
+            f"{spec.model} does not tell how likely it finds an option; have answers generated, or name a local model "
+            "that sees."
         )
     benchmark = get_benchmark(spec.benchmark)
     without = sorted({instance.condition for instance in chosen if not benchmark.options(instance)})
     if without:
         raise SpecError(
-            f"{spec.benchmark} offers no options under {', '.join(without)}; leave them out by --conditions, or --score."
+            f"{spec.benchmark} offers no options under {', '.join(without)}; leave these conditions out, or have answers "
+            "generated."
         )
 
 

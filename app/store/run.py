@@ -249,10 +249,9 @@ class RunStore(Samples):
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def ids_like(self, word: str, n: int) -> list[str]:
-        """The ids of ``n`` instances at most, those that hold ``word`` first."""
-        rows = self._rows("SELECT id FROM instance ORDER BY instr(id, ?) = 0, ordinal LIMIT ?", (word, n))
-        return [name for (name,) in rows]
+    def ids(self) -> list[str]:
+        """The ids of all instances, in order."""
+        return [name for (name,) in self._rows("SELECT id FROM instance ORDER BY ordinal", ())]
 
     def records(self, *, only: str | None = None) -> Iterator[Record]:
         """Every instance with its accepted generations and their verdicts, in order; ``only`` one instance id."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from mlx_backends.terms import Terms
 if TYPE_CHECKING:
     from mlx_backends.remote.vendor import Vendor
 
-__all__ = ["describe", "is_remote", "load", "ready"]
+__all__ = ["all_ready", "describe", "is_remote", "load", "ready"]
 
 _LIBRARIES = {
     "openai": ("openai", "openai_api", "OpenAIVendor"),
@@ -43,6 +44,13 @@ def ready(model: str, terms: Terms) -> None:
         raise _not_installed(name.engine)
     if name.engine != "endpoint":  # which works without one
         key(*KEYS[name.engine])
+
+
+def all_ready(models: Iterable[str], terms: Terms) -> None:
+    """:func:`ready` for those of ``models`` that are remote: what would end a run later is said before it begins."""
+    for model in models:
+        if is_remote(model):
+            ready(model, terms)
 
 
 def load(model: str, media: MediaPath, terms: Terms) -> Backend:

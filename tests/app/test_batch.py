@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shlex
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -503,3 +505,49 @@ def wait_until(condition: object, seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come about in time"
         time.sleep(0.05)
+
+
+def test_a_judge_without_its_key_is_said_before_anything_is_answered_or_planned(rashomon: Rashomon) -> None:
+    for judge, key in {"openai:gpt-5-mini": "OPENAI", "gemini:x": "GEMINI"}.items():
+        told = run_of(rashomon, "--model", "policy:random", "--judge", "match", "--judge", judge, code=2)
+        assert told.startswith(f"rashomon: there is no key {key}_API_KEY"), told
+        assert told.count("\n") == 1
+        assert states(rashomon) == {}, "not one of the models was begun"
+    for judge, why in {"nobody": "no judge 'nobody'", "org/gone": "rashomon models get org/gone"}.items():
+        assert why in run_of(rashomon, "--judge", "match", "--judge", judge, code=2)
+    assert states(rashomon) == {}
+    assert "the spec is right" in run_of(rashomon, "--judge", "openai:gpt-5-mini", "--dry-run"), "that asks nobody"
+
+
+def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashomon: Rashomon) -> None:
+    keyed = Rashomon(
+        rashomon.home, variables={"OPENAI_API_KEY": "sk-0123456789", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    )
+    run_of(keyed, "--judge", "match", "--judge", "openai:x", "--name", "x", "--limit", "2", code=2)
+    before = states(rashomon)
+    for arguments in (["resume", "x"], ["resume", "x", "--repeat"], ["judge", "x", "--judge", "openai:x"]):
+        assert rashomon.run(*arguments, code=2).stderr.startswith("rashomon: there is no key OPENAI_API_KEY")
+    assert states(rashomon) == before, "nothing was set aside to be asked again"
+    answers = rashomon.home / "answers.jsonl"
+    answers.write_text(json.dumps({"id": first_sample(rashomon, "x"), "answer": "2008"}) + "\n")
+    importing = ("import", answers, "--benchmark", "cmc-bench", "--model", "theirs", "--judge", "openai:x")
+    assert "no key OPENAI_API_KEY" in rashomon.run(*importing, code=2).stderr
+    assert states(rashomon) == before
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac's file names are UTF-8")
+def test_a_folder_whose_name_is_no_text_is_refused_in_a_sentence(rashomon: Rashomon) -> None:
+    odd = rashomon.home / os.fsdecode(b"d\xff")
+    shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", odd)
+    told = run_of(rashomon, "--data", odd, code=2)
+    assert r"d\udcff': it holds half a character, which is no text" in told
+    assert states(rashomon) == {}
+    run_of(rashomon, "--name", "x", "--limit", "1")
+    assert "answered already" in rashomon.run("resume", "x", "--data", odd).stdout, "it may lie there all the same"
+
+
+def first_sample(rashomon: Rashomon, run: str) -> str:
+    from app.store.run import RunStore
+
+    with RunStore.read(rashomon.workspace / "runs" / run) as store:
+        return next(store.records()).instance.id

@@ -138,6 +138,45 @@ def test_any_bytes_are_a_table_or_an_error(data: bytes) -> None:
             return
 
 
+def problems(file: Path) -> dict[int, tuple[str, str]]:
+    """The rows with too many cells: what is said, and of which line."""
+    return {number: (str(each), each.place) for number, each in delimited_rows(file) if isinstance(each, RowProblem)}
+
+
+def test_commas_without_quotes_are_told_with_the_line_and_what_to_do(tmp_path: Path) -> None:
+    file = table(tmp_path, f'sep=,\n{HEADER}\n0.png,"a,\nb?",5\n\n1.png,which, of these, is it?,6\n2.png,c?,7,,\n,,,\n')
+    told = "the row has more cells than the header; put text with commas in it in double quotes"
+    assert problems(file) == {4: (told, "line 6 has 5 cells, the header 3")}
+    assert [row.answer for row in usable(file)] == ["5", "7"], "empty cells at a row's end do no harm"
+    row = checked(file)["4"]
+    assert row.mend == "put text with commas in it in double quotes: line 6 has 5 cells, the header 3"
+    semicolons = table(tmp_path, "image;question;answer;;\n0.png;a;b;c;d;e;;\n")
+    told = told.replace("commas", "semicolons")
+    assert problems(semicolons) == {2: (told, "line 2 has 6 cells, the header 3")}
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["", " ", "a", "b c", "é"]), min_size=1, max_size=6), max_size=6),
+    st.sampled_from(",;\t|"),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+)
+def test_a_row_is_refused_only_for_what_stands_beyond_the_header(
+    rows: list[list[str]], separator: str, end: str
+) -> None:
+    import tempfile
+
+    lines = [separator.join(cells) for cells in (["image", "question", "answer"], *rows)]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "t.csv"
+        file.write_text(end.join(lines) + end, "utf-8", newline="")
+        found = problems(file)
+    wrong = {number for number, cells in enumerate(rows, 2) if any(cell.strip() for cell in cells[3:])}
+    assert set(found) == wrong
+    for number in wrong:
+        filled = len(separator.join(rows[number - 2]).rstrip(separator + " ").split(separator))
+        assert found[number][1] == f"line {number} has {filled} cells, the header 3"
+
+
 # --- where images lie --------------------------------------------------------------------------------
 
 

@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import termios
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,34 @@ class Rashomon:
             start_new_session=True,
             **options,
         )
+
+    def on_terminal(self, *arguments: str | Path, until: str, then: Callable[[], None]) -> tuple[int, str, str]:
+        """Run with standard error a terminal of 80 columns, and do ``then`` when ``until`` stands there.
+
+        The exit code, standard output, and all that the terminal was sent.
+        """
+        master, slave = os.openpty()
+        termios.tcsetwinsize(slave, (24, 80))
+        with subprocess.Popen(
+            self.command(*arguments),
+            env={**{key: value for key, value in self.environment.items() if key != "COLUMNS"}, "TERM": "xterm"},
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=slave,
+            text=True,
+        ) as process:
+            os.close(slave)
+            told = ""
+            with suppress(OSError):  # as Linux says that the other end is closed
+                while piece := os.read(master, 4096):
+                    before = until in told
+                    told += piece.decode()
+                    if until in told and not before:
+                        then()
+            os.close(master)
+            assert process.stdout is not None
+            return process.wait(), process.stdout.read(), told
 
     def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run to the end; fails unless the exit code is ``code``, and always on a traceback."""

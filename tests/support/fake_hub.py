@@ -150,7 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
             "siblings": [],
             "gated": repo.shut == "gated",
         }
-        return self._send(200, json.dumps(told).encode())
+        stall = self._fault("/".join(parts)).startswith("wait")
+        return self._send(200, json.dumps(told).encode(), limit=0 if stall else None, stall=stall)
 
     def _resolve(self, path: str) -> None:
         where = path.removeprefix("/datasets").removeprefix("/")

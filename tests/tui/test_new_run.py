@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,11 @@ from app.config import load_spec
 from app.outlook import Contents
 from app.store.workspace import summary
 from app.tui.app import RashomonApp
+from app.tui.screens.new_options import LIKELIHOOD
 from app.tui.screens.new_run import NewRunScreen
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
-from tests.support.demo import Held
+from tests.support.demo import FOUR_BIT, Held
 from tests.tui.conftest import Snapshot
 from tests.tui.stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.test_hostile import PAYLOAD, STORED, assert_harmless
@@ -280,3 +282,45 @@ def test_leaving_ends_the_process_that_renders_prompts(desk: Stage) -> None:
     drive(desk.app(), script, (80, 24))
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
+
+
+@pytest.mark.parametrize("size", BOTH)
+def test_the_likeliest_option_is_offered_where_questions_have_options(
+    size: tuple[int, int], desk: Stage, scenes: Held, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    desk.workspace.build_folder("clash").symlink_to(scenes.build.path)
+    cached = tmp_path / "hub" / "models--org--tiny-vl-4bit"
+    shutil.copytree(FOUR_BIT, cached / "snapshots" / "a1b2")
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("a1b2")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        screen = await opened(pilot, app)
+        asked, models = screen._table("asked-table"), screen._table("model-table")
+        assert LIKELIHOOD not in [option.key for option in asked.options], "charts are asked openly"
+        benchmarks = screen._table("benchmarks")
+        benchmarks.cursor = list(screen._benchmarks).index("clash")
+        await pilot.press("space")
+        await until(pilot, lambda: LIKELIHOOD in [option.key for option in asked.options])
+        models.cursor = next(i for i, option in enumerate(models.options) if option.key == "org/tiny-vl-4bit")
+        await pilot.press("ctrl+n", "space", "ctrl+n", "G", "space")
+        await until(pilot, lambda: "offers no options under" in screen._wrong.get("score", ""))
+        await until(pilot, lambda: "✗ What" in screen_text(app))
+        without = [f for f in screen._contents.conditions if f not in screen._contents.scored]  # type: ignore[union-attr]
+        for condition in without:
+            asked.cursor = [option.key for option in asked.options].index(("conditions", condition))
+            await pilot.press("space")
+        await pilot.press("G")
+        await known(pilot, screen)
+        assert not screen._wrong
+        assert screen.spec is not None
+        assert screen.spec.score == "likelihood"
+        assert "--score likelihood" in " ".join(screen_text(app).split())
+        snapshot(app, "new-likelihood")
+        await pilot.press("space")
+        await known(pilot, screen)
+        assert "--score" not in screen_text(app)
+        await pilot.press("space", "ctrl+b", "g", "space")
+        await until(pilot, lambda: "does not tell how likely" in screen._wrong.get("score", ""))
+
+    drive(desk.app(), script, size)

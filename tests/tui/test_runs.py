@@ -74,6 +74,23 @@ def test_every_state_with_glyph_and_word(size: tuple[int, int], stage: Stage, sn
     drive(stage.app(), script, size)
 
 
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_quantisations_of_a_model_are_told_apart(size: tuple[int, int], stage: Stage) -> None:
+    kinds = ("4bit", "8bit", "bf16")
+    for kind in kinds:
+        name = f"cmc-bench-Qwen3-VL-4B-Instruct-{kind}-paper-0a1b2c3d"
+        stage.run(name, model=f"mlx-community/Qwen3-VL-4B-Instruct-{kind}")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        rows = screen_text(app).splitlines()[2:5]
+        for kind, row in zip(reversed(kinds), rows, strict=True):
+            assert " cmc" in row
+            assert "-0a1b2c3d" in row
+            assert kind in row
+
+    drive(stage.app(), script, size)
+
+
 def test_filter_mark_and_open_by_keys(stage: Stage) -> None:
     every_state(stage)
 

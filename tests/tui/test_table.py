@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
+from app.tui.widgets.fitted import fitted
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from tests.tui.stage import screen_text, strips, until
 
@@ -115,5 +120,59 @@ def test_the_row_under_the_cursor_is_seen() -> None:
             assert grounds[0] == grounds[2]
             assert len(grounds[1]) == 1
             assert not grounds[1] & grounds[0]
+
+    asyncio.run(perform())
+
+
+def lengthy(text: str) -> list[tuple[str, Style]]:
+    """``text`` in up to three parts."""
+    third = len(text) // 3
+    return [(part, Style()) for part in (text[:third], text[third : 2 * third], text[2 * third :]) if part]
+
+
+def test_names_lose_their_middle_and_keep_the_end_that_tells_them_apart() -> None:
+    def cut(text: str, width: int, end: float = 0.5) -> str:
+        return "".join(segment.text for segment in fitted(lengthy(text), width, False, Style(), end))
+
+    assert cut("Qwen3-VL-4B-Instruct-4bit", 16) == "Qwen3-VL…ct-4bit"
+    assert cut("Qwen3-VL-4B-Instruct-8bit", 16) != cut("Qwen3-VL-4B-Instruct-4bit", 16)
+    assert cut("short", 16) == "short" + " " * 11
+    assert cut("図表の読み取り一号", 10) == "図表 …一号", "five cells and four: a space for half of a character"
+    assert cut("abcdef", 1) == "…"
+    assert cut("cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-0a1b2c3d", 24, 5 / 6) == "cmc-…4bit-paper-0a1b2c3d"
+    assert "".join(s.text for s in fitted(lengthy("Qwen3-VL-4B"), 6, False, Style(), 0)) == "Qwen3…"
+
+
+@given(
+    st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs", "Mn"))),
+    st.integers(1, 40),
+    st.sampled_from([0.0, 0.5, 5 / 6, 1.0]),
+)
+def test_what_is_fitted_is_exactly_as_wide(text: str, width: int, end: float) -> None:
+    told = fitted(lengthy(text), width, False, Style(), end)
+    assert sum(segment.cell_length for segment in told) == width
+    if cell_len(text) > width and text.isascii():
+        shown = "".join(segment.text for segment in told)
+        begins, _, ends = shown.partition("…")
+        assert len(ends) == int((width - 1) * end)
+        assert text.startswith(begins)
+        assert text.endswith(ends)
+
+
+def test_a_name_of_any_length_is_cut_in_the_middle_and_made_harmless() -> None:
+    class Named(App[None]):
+        def compose(self) -> ComposeResult:
+            yield VirtualTable([Column("run", 0, end=0.5)])
+
+        def on_mount(self) -> None:
+            rows = [["\x1b[31m" + "x" * 100_000 + "\x1b-4bit"]]
+            self.query_one(VirtualTable).show(1, lambda first, count: rows)
+
+    async def perform() -> None:
+        app = Named()
+        async with app.run_test(size=(40, 5)):
+            row = screen_text(app).splitlines()[1]
+            assert r"\x1b[31mxxx" in row
+            assert r"xxx\x1b-4bit" in row
 
     asyncio.run(perform())

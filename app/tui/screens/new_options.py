@@ -13,10 +13,11 @@ from app.tui.widgets.virtual_table import Cell
 from benchmarks.base import Benchmark
 
 Asked = tuple[str, ...]
-"""("prompt_set", word), ("conditions", word) or ("strata", key, value), or EXACT."""
+"""("prompt_set", word), ("conditions", word) or ("strata", key, value), EXACT or LIKELIHOOD."""
 
 
 EXACT: Asked = ("exact",)
+LIKELIHOOD: Asked = ("score", "likelihood")
 
 
 def benchmark_options(found: Sequence[BenchmarkChoice]) -> list[Option]:
@@ -100,8 +101,18 @@ def asked_options(benchmark: Benchmark, contents: Contents | None) -> list[Optio
             cells = [name, value, f"{count:,}"]
             rows.append(Option(("strata", name, value), cells, f"strata {name}", bool(value), f"{name}: {value}"))
     exact = "each answer by itself: none together, nothing reused"
-    rows.append(Option(EXACT, ["how", "exact", "", exact], "how", detail=f"exact: {exact}"))
+    rows.append(Option(EXACT, ["how", "exact", "", exact], "exact", detail=f"exact: {exact}"))
+    if contents is not None and contents.scored:
+        rows.append(_likelihood(contents))
     return rows
+
+
+def _likelihood(contents: Contents) -> Option:
+    told = "the likeliest of a question's options, no answer generated"
+    count = f"{sum(contents.scored.values()):,}"
+    every = len(contents.scored) == len(contents.conditions)
+    where = "" if every else f"; under {', '.join(contents.scored)} alone"
+    return Option(LIKELIHOOD, ["how", "likelihood", count, told], "likelihood", detail=f"likelihood: {told}{where}")
 
 
 def default_asked(benchmark: Benchmark, contents: Contents | None) -> list[Asked]:
@@ -133,5 +144,6 @@ def asked_typed(benchmark: Benchmark, contents: Contents | None, chosen: Sequenc
         "prompt_set": [] if prompts == [next(iter(benchmark.prompt_sets))] else prompts,
         "conditions": [] if conditions == _default_conditions(benchmark, contents) else conditions,
         "exact": EXACT in keys,
+        "score": LIKELIHOOD[1] if LIKELIHOOD in keys else "",
         "strata": {name: values for name, values in strata.items() if values},
     }

@@ -53,7 +53,7 @@ from benchmarks.errors import RashomonError
 SECTIONS = {
     "benchmark": ("Benchmark", ("benchmark", "data")),
     "models": ("Models", ("model",)),
-    "asked": ("What", ("prompt_set", "conditions", "strata")),
+    "asked": ("What", ("prompt_set", "conditions", "strata", "score")),
     "amount": ("Amount", ("limit", "seed", "name", "max_tokens", "temperature", "top_p", "max_pixels", "restarts")),
     "judges": ("Judges", ("judge", "cost_ceiling", "token_ceiling", "input_price", "output_price", "concurrency")),
     "preview": ("Prompt", ()),
@@ -133,7 +133,7 @@ class NewRunScreen(RashomonScreen):
             with Vertical(id="models"):
                 yield ChoiceTable(
                     (
-                        Column("model", 0, least=22),
+                        Column("model", 0, least=22, end=0.5),
                         Column("is", 20),
                         Column("size", 8, right=True),
                         Column("memory", 8),
@@ -157,7 +157,9 @@ class NewRunScreen(RashomonScreen):
                     yield Field(key, label, hint, _UNSAID.get(key, ""))
             with Vertical(id="judges"):
                 yield ChoiceTable(
-                    (Column("judge", 30), Column("is", 0)), empty="choose a benchmark first", id="judge-table"
+                    (Column("judge", 30, end=0.5), Column("is", 0)),
+                    empty="choose a benchmark first",
+                    id="judge-table",
                 )
                 yield Static(id="judge-table-detail", classes="detail")
                 with Vertical(id="api"):

@@ -27,22 +27,24 @@ from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 
 _BAR = 8
+_END = 5 / 6
+"""A run's name ends in quantisation, prompts and digest; on 80 columns there is room for these and the beginning."""
 _NARROW = (
     Column("state", 13),
-    Column("run", 0),
+    Column("run", 0, end=_END),
     Column("done", 11, right=True),
     Column("right so far [95%]", 20, right=True),
     Column("n", 6, right=True),
 )
 _WIDE = (
     Column("state", 13),
-    Column("run", 0, least=16),
+    Column("run", 0, least=16, end=_END),
     Column("", _BAR),
     *_NARROW[2:],
     Column("/min", 6, right=True),
     Column("tok/s", 5, right=True),
     Column("peak GB", 7, right=True),
-    Column("model", 14),
+    Column("model", 14, end=0.5),
 )
 _VERY_WIDE = (*_WIDE, Column("benchmark", 16), Column("prompts", 14))
 

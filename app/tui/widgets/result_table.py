@@ -88,7 +88,7 @@ def _columns(table: Table, rows: Sequence[Sequence[Shown]]) -> list[Column]:
         most = _WIDEST_LABEL if number == 0 else _WIDEST
         width = max(_NARROWEST, min(most, max(wide, cell_len(title))))
         prose = number == 0 or any(isinstance(cells[number - 1], str) for _, cells in table.rows)
-        made.append(Column(title, width, right=not prose))
+        made.append(Column(title, width, right=not prose, end=0 if number else 0.5))
     return made
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -22,6 +21,7 @@ from textual.worker import Worker, WorkerState
 
 from app.tui.commands import bindings
 from app.tui.safe import harmless
+from app.tui.widgets.fitted import ends, fitted
 
 PAGE = 64
 """Rows that are asked for at once."""
@@ -34,13 +34,18 @@ Page = Callable[[int, int], Sequence[Row]]
 
 
 class Column(NamedTuple):
-    """A column: its title and width in cells; width 0 takes what is left, at least ``least``."""
+    """A column: its title and width in cells; width 0 takes what is left, at least ``least``.
+
+    ``end`` is how much of the room is its end's where a text is too long: 0 leaves the end out, more the middle, as of names
+    that differ at the end.
+    """
 
     title: str
     width: int
     style: str = ""
     right: bool = False
     least: int = 8
+    end: float = 0.0
 
 
 class VirtualTable(ScrollView, can_focus=True):
@@ -297,11 +302,12 @@ class VirtualTable(ScrollView, can_focus=True):
             style = base + self._parsed(column.style)
             cell: Cell = cells[number] if number < len(cells) else ""
             parts = [(cell, "")] if isinstance(cell, str) else list(cell)
-            segments += _fitted(
-                [(harmless(text, limit=4 * width), style + self._parsed(own)) for text, own in parts],
+            segments += fitted(
+                [(_shown(text, column, width), style + self._parsed(own)) for text, own in parts],
                 width,
                 column.right,
                 style,
+                column.end,
             )
             segments.append(Segment(" ", base))
         return Strip(segments)
@@ -396,19 +402,7 @@ def known_style(line: Strip, base: Style) -> Style:
     return (segments[-1].style or base) if segments else base
 
 
-def _fitted(parts: Sequence[tuple[str, Style]], width: int, right: bool, style: Style) -> list[Segment]:
-    """``parts`` in exactly ``width`` cells; what is too long ends in an ellipsis."""
-    used = sum(cell_len(text) for text, _ in parts)
-    if used <= width:
-        gap = [Segment(" " * (width - used), style)] if width > used else []
-        told = [Segment(text, own) for text, own in parts]
-        return [*gap, *told] if right else [*told, *gap]
-    told = []
-    left = width - 1
-    for text, own in parts:
-        size = min(left, cell_len(text))
-        told.append(Segment(set_cell_size(text, size), own))
-        left -= size
-        if left <= 0:
-            break
-    return [*told, Segment("…", style)]
+def _shown(text: str, column: Column, width: int) -> str:
+    """As much of a cell's text as can be seen in ``width`` cells, made harmless."""
+    most = 4 * width
+    return harmless(ends(text, most)) if column.end else harmless(text, limit=most)
