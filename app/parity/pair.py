@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.parity.batching import batching_finding
 from app.parity.found import Finding
 from app.parity.inputs import Word, compare_inputs
-from app.parity.kept import FOLDER
+from app.parity.kept import FOLDER, Refused
 from app.parity.numerics import Numerics, compare_numerics, noise_of, numerics_finding
 from app.parity.outputs import (
     Answers,
@@ -22,7 +22,7 @@ from app.parity.outputs import (
     judge_finding,
     told,
 )
-from app.parity.probing import FORCED, PROBES, Probed, choose, lost, probe
+from app.parity.probing import FORCED, PROBES, Probed, choose, probe
 from app.parity.verdict import verdict, weights_cause
 from benchmarks.base import Estimate
 from benchmarks.errors import ModelError
@@ -174,20 +174,21 @@ def assemble(
     )
 
 
-def _refused(instance: str, *sides: tuple[Told, Probed]) -> str:
-    """Why a model was not shown the request of an instance; empty where both were."""
+def _refused(instance: str, *sides: tuple[Told, Probed]) -> Refused | None:
+    """Why a model was not shown the request of an instance; None where both were."""
     for run, seen in sides:
         request = run.request(instance).id
         if seen.kept is not None and request in seen.kept.refused:
             return seen.kept.refused[request]
         if seen.kept is not None and request not in seen.kept.alone and seen.kept.any(request) is None:
-            return "its model was not shown them"
-    return ""
+            return Refused("its model was not shown them")
+    return None
 
 
-def left_out(reasons: Sequence[str], count: int) -> str:
+def left_out(reasons: Sequence[Refused], count: int) -> str:
     """How many of ``count`` requests were left out, and why: what is said of each that could not be shown to a model."""
-    why = "their pictures are not in the build any more" if all(map(lost, reasons)) else reasons[0].removesuffix(".")
+    lost = all(reason.lost for reason in reasons)
+    why = "their pictures are not in the build any more" if lost else reasons[0].why.removesuffix(".")
     return f"{len(reasons)} of {count} left out: {why}"
 
 

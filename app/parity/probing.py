@@ -15,7 +15,6 @@ from app.parity.kept import Kept
 from app.parity.outputs import Told
 from app.parity.worker import ENDPOINT, Order
 from benchmarks.errors import RashomonError
-from benchmarks.media.image import MISSING
 from mlx_backends import remote
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import IMPORTED, describe
@@ -104,18 +103,13 @@ def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -
         request = run.request(instance)
         if known.digests.get(request.id) != request.digest:
             return False
-        if lost(known.refused.get(request.id, "")):
+        if (refused := known.refused.get(request.id)) is not None and refused.lost:
             return False  # it may have been put back
-        if request.id in known.alone or request.id in known.refused:
+        if request.id in known.alone or refused is not None:
             continue
         if any(known.of(request.id, forced) is None for forced in answers or ((),)):
             return False
     return True
-
-
-def lost(reason: str) -> bool:
-    """Whether a request could not be shown because the file of one of its media is not there."""
-    return MISSING in reason
 
 
 def _run(order: Order) -> str:
