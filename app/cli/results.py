@@ -84,18 +84,22 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @force
 @as_json
 @click.pass_obj
-def parity(workspace: Any, /, sides: Sequence[str], **how: Any) -> int:
+def parity(workspace: Any, /, sides: Sequence[str], models: Sequence[str], **how: Any) -> int:
     """Say where two runs or models part, and why. Prompt, tokens, pixels, numerics, batching, judge.
 
     With --model: where the difference enters between PyTorch, MLX in full precision, 8-bit and 4-bit.
     """
+    from app.commands.parity import Output
     from app.commands.parity import parity as tell
+    from app.commands.parity_runs import Asking
 
-    asked = {key: how.pop(key) for key in ("benchmark", "prompt_set", "limit", "max_tokens")}
-    asked["prompt_set"] = [asked["prompt_set"]] if asked["prompt_set"] else []
-    asked["conditions"] = words(how.pop("conditions"))
-    how["formats"] = words(how["formats"])
-    return tell(workspace, sides, asked, **how)
+    spec = {key: how.pop(key) for key in ("benchmark", "prompt_set", "limit", "max_tokens")}
+    spec["prompt_set"] = [spec["prompt_set"]] if spec["prompt_set"] else []
+    spec["conditions"] = words(how.pop("conditions"))
+    output = Output(words(how.pop("formats")), how.pop("out"), how.pop("width"), how.pop("as_json"))
+    display = how.pop("display")
+    asking = Asking(spec, how.pop("data"), how.pop("force"), "none" if output.as_json else display)
+    return tell(workspace, sides, models, asking, output, **how)
 
 
 @click.command(epilog=RUN_HELP)
