@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app import completing
-from app.cli.options import PATH, RUN_HELP, as_json, conditions, display, force, judge, words
+from app.cli.options import PATH, RUN_HELP, as_json, conditions, display, force, judge, run_names, width, words
 
 
 @click.command()
@@ -22,7 +22,7 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@run_names
 @click.option("--table", metavar="NAME", help="Only this table.")
 @click.option("--sample", metavar="ID", help="One instance instead: its prompt, answer and verdicts.")
 @click.option("--spec", is_flag=True, help="The spec that repeats it instead, and what it was made of.")
@@ -37,7 +37,7 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's.")
-@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@run_names
 @click.option(
     "--baseline",
     metavar="RUN",
@@ -50,7 +50,7 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @click.option("--cell", "cells", multiple=True, metavar="FROM:TO", help="Only those that went so. Repeatable.")
 @click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write; default: comparison here.")
-@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@width
 @judge
 @as_json
 @click.pass_obj
@@ -78,7 +78,7 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     "--format", "formats", metavar="F,F", help="Write the ladder as files too: png, svg, pdf, csv, md, latex."
 )
 @click.option("--out", type=PATH, help="With --format: the folder to write; default: parity here.")
-@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@width
 @judge
 @display
 @force
@@ -103,7 +103,7 @@ def parity(workspace: Any, /, sides: Sequence[str], models: Sequence[str], **how
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@run_names
 @click.option("--margin", type=float, default=0.03, show_default=True, help="How much worse than the best may be.")
 @click.option("--metric", metavar="NAME", help="What decides; default: the share of right labels.")
 @click.option("--lower-is-better", is_flag=True, help="For a metric such as HR.")
@@ -120,7 +120,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@run_names
 @click.option(
     "--format",
     "formats",
@@ -132,7 +132,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @click.option("--out", type=PATH, help="The folder to write; default: export/RUN here.")
 @judge
 @click.option("--canonical", is_flag=True, help="Without times, memory and places: equal runs give equal bytes.")
-@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@width
 @click.option("--metric", metavar="COLUMN", help="What of the main table is drawn against memory; default: its first.")
 @click.pass_obj
 def export(workspace: Any, /, run: Sequence[str], formats: str, **how: Any) -> None:
