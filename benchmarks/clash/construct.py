@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from benchmarks.asking import TextModel
+from benchmarks.asking import TextModel, ask_all
 from benchmarks.base import Decoding, Form, Generation, JSONObject, Media, Message, Request, Text, canonical_json
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.categories import categories, joined
@@ -30,7 +30,7 @@ from benchmarks.clash.checks import (
 from benchmarks.clash.construct_prompts import ANSWERS, CONFLICTING_CAPTION, with_caption, with_inputs
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.source_coco import Caption, Coco, Unusable, read_picture
-from benchmarks.errors import ModelError, SpecError
+from benchmarks.errors import SpecError
 from benchmarks.media import MISSING
 from benchmarks.replies import Unreadable, field, read_object
 
@@ -42,7 +42,6 @@ ATTEMPTS = 3
 _MAX_TOKENS = 512
 _WARMER = 0.7
 _SMALLEST_WAVE, _LARGEST_WAVE = 8, 64
-_TOO_MANY_ERRORS = 8
 _SHOWN = 600
 
 _Read = TypeVar("_Read")
@@ -99,17 +98,8 @@ class Models:
             for ask in asks:
                 if ask.who == who:
                     requests.setdefault(ask.request.digest, ask.request)
-            if not requests:
-                continue
             digests = {request.id: digest for digest, request in requests.items()}
-            found = {digests[reply.request_id]: reply for reply in model.ask(requests.values())}
-            failed = [reply for reply in found.values() if reply.finish_reason == "error"]
-            if len(failed) == len(requests) >= _TOO_MANY_ERRORS:
-                raise ModelError(
-                    f"{model.name} answered none of {len(requests)} requests ({failed[0].error}); mend that and build "
-                    "again: what was answered before is not asked again."
-                )
-            replies |= {(who, digest): reply for digest, reply in found.items()}
+            replies |= {(who, digests[of]): reply for of, reply in ask_all(model, requests.values()).items()}
         nothing = Generation("", "", "error", error="no reply came")
         return [replies.get((ask.who, ask.request.digest), nothing) for ask in asks]
 
