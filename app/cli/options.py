@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from app import completing
 
 PATH = click.Path(path_type=Path)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 RUN_HELP = "RUN is a run's name, or the beginning of one."
 
 
-def together(*options: Any) -> Any:
+def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     """Several options as one, in their order in the help."""
 
-    def added(command: Any) -> Any:
+    def added(command: _Command) -> _Command:
         for option in reversed(options):
             command = option(command)
         return command
