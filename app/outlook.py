@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from app.config import RunSpec
-from app.engine.excluded import Excluded, refuse_nothing_left, split
+from app.engine.excluded import NONE_EXCLUDED, Excluded, refuse_nothing_left, split
 from app.engine.plan import chosen_of
 from app.pace import duration
 from app.store.run import RunStore
@@ -92,7 +92,7 @@ class Outlook:
 
     instances: Sequence[Instance]
     speed: Speed | None
-    excluded: Excluded = Excluded()  # noqa: RUF009 - immutable
+    excluded: Excluded = NONE_EXCLUDED
 
     @cached_property
     def examples(self) -> int:

@@ -43,13 +43,18 @@ class Results:
         """Two runs or more beside each other, the first of them the baseline. Raises SpecError for one alone."""
         if len(set(folders)) < 2:
             raise SpecError("one run cannot be compared; mark another beside it.")
-        made = lambda: compare_sides(self._sides(folders, judge), keep_first=True, instances=True)  # noqa: E731
-        return self._once("comparison", folders, (judge,), made)
+        return self._once(
+            "comparison",
+            folders,
+            (judge,),
+            lambda: compare_sides(self._sides(folders, judge), keep_first=True, instances=True),
+        )
 
     def recommendation(self, folders: Sequence[Path], judge: str | None = None, margin: float = 0.03) -> Recommendation:
         """Which of the runs to take, at a cost of ``margin`` at most in the share of right labels."""
-        made = lambda: recommend_of(self._sides(folders, judge), margin=margin)  # noqa: E731
-        return self._once("recommendation", folders, (judge, margin), made)
+        return self._once(
+            "recommendation", folders, (judge, margin), lambda: recommend_of(self._sides(folders, judge), margin=margin)
+        )
 
     def paper_models(self, folders: Sequence[Path], judge: str | None = None) -> list[str]:
         """The models of the paper that the runs can stand beside."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from benchmarks.base import Outcome, Record
+
 _THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _STRAY_END = re.compile(r"\A.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
@@ -16,3 +18,12 @@ def visible_answer(text: str) -> str:
     """
     without = _THINK.sub("", text)
     return _STRAY_END.sub("", without).strip()
+
+
+def outcome(record: Record) -> Outcome:
+    """What a record is for a rule that labels whatever has something to label, whoever judged it."""
+    if record.answer is None:
+        return "pending"
+    if record.answer.finish_reason == "error":
+        return "error"
+    return "labelled" if visible_answer(record.answer.text) else "unparsed"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks.base import Generation, Request
+from benchmarks.errors import ModelError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,27 @@ class TextModel(ABC):
         Replies are kept by content, so that asking again after an interrupt costs nothing for what was answered. A request
         that fails gives a Generation with an error. Raises RashomonError where no more can be asked at all.
         """
+
+
+_MANY = 8
+"""A model that answers none of so many requests, or more, is itself what is to be mended."""
+
+
+def ask_all(model: TextModel, requests: Collection[Request]) -> dict[str, Generation]:
+    """The replies to ``requests`` by their ids. Raises ModelError where the model answers none of many."""
+    replies = {reply.request_id: reply for reply in model.ask(requests)} if requests else {}
+    if error := mute(replies.values(), len(requests)):
+        raise ModelError(
+            f"{model.name} answered none of {len(requests)} requests ({error}); mend that and build again: what was answered "
+            "before is not asked again."
+        )
+    return replies
+
+
+def mute(replies: Iterable[Generation], asked: int) -> str:
+    """The first error, where the ``replies`` to many requests are nothing but errors; else empty."""
+    failed = [reply for reply in replies if reply.finish_reason == "error"]
+    return str(failed[0].error) if len(failed) == asked >= _MANY else ""
 
 
 class Embedder(ABC):

@@ -1,5 +1,7 @@
 """The one exception family for what a user can cause and mend."""
 
+from collections.abc import Iterable
+
 
 class RashomonError(Exception):
     """Something the user can put right.
@@ -51,3 +53,12 @@ class MediaError(RashomonError):
     def __init__(self, medium: str, reason: str) -> None:
         super().__init__(f"{medium} {reason}.")
         self.reason = reason
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error's sentence: the nearest known word, or all of them."""
+    from difflib import get_close_matches
+
+    words = list(known)
+    near = get_close_matches(word, words, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(words)}."

@@ -31,6 +31,11 @@ class Judge(ABC):
     def id(self) -> str:
         return f"{self.name}@{self.version}"
 
+    def empty(self, text: str) -> Verdict:
+        """The verdict on an answer in which there is nothing to label: ``text`` is empty, or nothing but reasoning."""
+        reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
+        return Verdict(self.id, "unparsed", reason=reason)
+
 
 class FunctionJudge(Judge):
     """A judge that is a pure function of the record; it runs beside the answers, in the same transaction.

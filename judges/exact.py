@@ -26,8 +26,7 @@ class _Exact(FunctionJudge):
     def judge(self, record: Record) -> Verdict:
         text = record.answer.text if record.answer else ""
         if not visible_answer(text):
-            reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
-            return Verdict(self.id, "unparsed", reason=reason)
+            return self.empty(text)
         return Verdict(self.id, "labelled", *self.label(record))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from benchmarks.answers import visible_answer
+from benchmarks.answers import outcome, visible_answer
 from benchmarks.base import SHOWN_TEXT, Record, did_you_mean
 from benchmarks.errors import SourceError, SpecError
 from judges.base import HUMAN, OVERRIDE
@@ -65,7 +65,7 @@ def sample(records: Iterable[Record], n: int, seed: int, *, stratify_by: str = "
     """
     by_condition: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        if record.answer is None or record.answer.finish_reason == "error" or not visible_answer(record.answer.text):
+        if outcome(record) != "labelled":
             continue
         instance = record.instance
         by_condition[instance.condition][instance.strata.get(stratify_by, "")].append(instance.id)

@@ -28,7 +28,7 @@ class OwnAnswer(FunctionJudge):
         text = record.answer.text if record.answer else ""
         answer = visible_answer(text)
         if not answer:
-            return self._unparsed("the answer is nothing but reasoning" if text.strip() else "the answer is empty")
+            return self.empty(text)
         condition, references = record.instance.condition, record.instance.references
         if condition in DETECTION:
             said, rule = read_yes_no(answer)

@@ -47,8 +47,7 @@ class RubricJudge(Judge):
                 return None
             label, reason = decided
             return Verdict(self.id, "unparsed" if label is None else "labelled", label, reason)
-        reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
-        return Verdict(self.id, "unparsed", reason=reason)
+        return self.empty(text)
 
     def request(self, key: str, record: Record, replies: Sequence[Generation] = ()) -> Request:
         """The request for a label after ``replies`` that could not be read; ``key`` tells it from others' requests."""

@@ -23,8 +23,7 @@ class _Scene(FunctionJudge):
     def judge(self, record: Record) -> Verdict:
         reply = record.answer.text if record.answer else ""
         if not visible_answer(reply):
-            reason = "the answer is nothing but reasoning" if reply.strip() else "the answer is empty"
-            return Verdict(self.id, "unparsed", reason=reason)
+            return self.empty(reply)
         right, reason = self.label(reply, record)
         if right is None:
             return Verdict(self.id, "unparsed", reason=reason)

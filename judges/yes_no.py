@@ -23,8 +23,7 @@ class YesNo(FunctionJudge):
         text = record.answer.text if record.answer else ""
         answer = visible_answer(text)
         if not answer:
-            reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
-            return Verdict(self.id, "unparsed", reason=reason)
+            return self.empty(text)
         said, rule = read_yes_no(answer)
         label = "CORRECT" if (said,) == tuple(record.instance.references.get("answer", ())) else "WRONG"
         return Verdict(self.id, "labelled", label, f"{said or 'neither'}: {rule}")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import copy
 import gc
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.base import Generation, Likelihood, Media, Message, Request, Text
+from benchmarks.base import Generation, Likelihood, Media, Request
+from mlx_backends.alone import Alone, Work
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.canary import ALONE, BATCHED, Case, Led, Proof, Watch, Way, answered, prove
+from mlx_backends.canary import ALONE, BATCHED, Case, Proof, Way, answered, prove
 from mlx_backends.constrain import Constrainer
 from mlx_backends.inputs import Preparer
+from mlx_backends.led import Leader
 from mlx_backends.likelihood import score
 from mlx_backends.limits import Limits
 from mlx_backends.loading import one_line
@@ -35,9 +37,6 @@ TOGETHER = "together, with common beginnings read once"
 SHARED = "one at a time, with common beginnings read once"
 
 _SLICE_S = 0.05
-_PADDED = 2
-
-Stream = Generator[Any, None, None]
 
 
 class VLM(Backend):
@@ -70,8 +69,10 @@ class VLM(Backend):
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
             self._preparer = Preparer(processor, model.config, media)
+        self._alone = Alone(model, processor, self._preparer, self._constrainer.processors)
+        self._leader = Leader(model, processor, self._preparer, self._alone)
         self._limits = Limits.here()
-        self._work: _Work | None = None
+        self._work: Work | None = None
         self._together: Together | None = None
 
     @property
@@ -101,7 +102,7 @@ class VLM(Backend):
         elif self._work is not None:
             raise RuntimeError("the model answers one request at a time")
         else:
-            self._work = _Work(request)
+            self._work = Work(request)
 
     @property
     def _in_flight(self) -> int:
@@ -111,7 +112,7 @@ class VLM(Backend):
     def step(self) -> Sequence[Generation]:
         if self._together is not None and self._work is None:
             if self._together.alone:  # before anything else is begun
-                self._work = _Work(self._together.alone.popleft())
+                self._work = Work(self._together.alone.popleft())
             else:
                 with redirect_stdout(sys.stderr):
                     found = self._together.step()
@@ -157,14 +158,14 @@ class VLM(Backend):
     def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
         self.exact()
         with redirect_stdout(sys.stderr):
-            if not (cases := answered(requests, self._case, stop)):
+            if not (cases := answered(requests, self._leader.case, stop)):
                 return None
             ways: dict[str, Way] = {}
             if (width := self._width(requests, [case.request for case in cases])) > 1:
-                ways[TOGETHER] = self._way(width, share=True)
-                ways[BATCHED] = self._way(width, share=False)
-            ways[SHARED] = self._way(1, share=True)
-            self.proof = prove(cases, self._padded, ways)
+                ways[TOGETHER] = self._leader.way(width, share=True)
+                ways[BATCHED] = self._leader.way(width, share=False)
+            ways[SHARED] = self._leader.way(1, share=True)
+            self.proof = prove(cases, self._leader.padded, ways)
             if self.proof.way in (TOGETHER, SHARED):
                 self.proof = replace(self.proof, lacks=self._lacks())
             if self.proof.way != ALONE:
@@ -176,7 +177,7 @@ class VLM(Backend):
             raise RuntimeError("the model is answering")
         with redirect_stdout(sys.stderr):
             text, tensors = self._preparer.tensors(request)
-            logits = self._forced(request, forced) if forced else []
+            logits = self._leader.forced(request, forced) if forced else []
         parts = [part for message in request.messages for part in message.parts]
         shown = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
@@ -188,16 +189,16 @@ class VLM(Backend):
         if self._together is not None:
             self._together.close()
         self._model = self._processor = self._tokenizer = self._together = None
-        del self._preparer, self._reader, self._constrainer
+        del self._preparer, self._reader, self._constrainer, self._alone, self._leader
         gc.collect()
         import mlx.core as mx
 
         mx.clear_cache()
 
-    def _advance(self, work: _Work) -> Any | None:
+    def _advance(self, work: Work) -> Any | None:
         """Read the prompt, or decode for a few tens of milliseconds; mlx-vlm's last word, once it has said it."""
         if work.stream is None:
-            work.stream = self._stream(work.request)
+            work.stream = self._alone.stream(work.request)
             started = perf_counter()
             last = work.take()
             work.prefill_s = perf_counter() - started
@@ -207,30 +208,6 @@ class VLM(Backend):
             pass
         work.decode_s += perf_counter() - started
         return last
-
-    def _stream(self, request: Request, watches: Sequence[Any] = ()) -> Stream:
-        """mlx-vlm's stream of tokens for ``request``, from inputs whose images are known to stand in their places."""
-        import mlx.core as mx
-        from mlx_vlm import stream_generate
-
-        mx.reset_peak_memory()
-        text, inputs = self._preparer.tensors(request)
-        inputs["mask"] = inputs.pop("attention_mask", None)
-        decoding, seed = request.decoding, int(request.digest[:8], 16)
-        mx.random.seed(seed)
-        stream: Stream = stream_generate(
-            self._model,
-            self._processor,
-            text,
-            **inputs,
-            max_tokens=decoding.max_tokens,
-            temperature=decoding.temperature,
-            top_p=decoding.top_p,
-            top_k=0,
-            seed=seed,
-            logits_processors=[*self._constrainer.processors(request.form), *watches] or None,
-        )
-        return stream
 
     def _begin_together(self, width: int, *, share: bool) -> None:
         from mlx_backends.batching import Rows
@@ -276,73 +253,6 @@ class VLM(Backend):
             f"once more where others do: {why}."
         )
 
-    # --- what the canary compares --------------------------------------------------------------------
-
-    def _case(self, request: Request) -> Case:
-        """``request`` answered as :meth:`step` does it."""
-        import numpy as np
-
-        watch, work = Watch(), _Work(request)
-        work.stream = self._stream(request, [watch])
-        while (last := work.take()) is None:
-            pass
-        tokens = work.tokens if last.token_ids is None else list(map(int, last.token_ids))
-        return Case(request, tokens, np.stack(watch.logits[: len(tokens)]))
-
-    def _forced(self, request: Request, tokens: Sequence[int]) -> Any:
-        """The logits, of the shape (tokens, vocabulary), when the model is led through ``tokens`` as :meth:`step` answers."""
-        import numpy as np
-
-        led = Led(tokens)
-        free = replace(request, form=None, decoding=replace(request.decoding, max_tokens=len(tokens), temperature=0.0))
-        for _ in self._stream(free, [led]):
-            pass
-        return np.stack(led.logits[: len(tokens)])
-
-    def _padded(self, cases: Sequence[Case]) -> list[Any]:
-        """The first cases, each beside a longer row that pads it; prompts are read one by one."""
-        from mlx_backends.batching import Rows
-
-        found = []
-        for case in cases[:_PADDED]:
-            words = len(self._preparer.inputs(case.request).content) + 16
-            longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
-            beside = Case(longer, case.tokens, None)
-            found.append(self._led(Rows(self._model, self._processor, 2, share=False, join=False), [case, beside])[0])
-        return found
-
-    def _way(self, width: int, *, share: bool) -> Way:
-        from mlx_backends.batching import Rows
-
-        def answer(cases: Sequence[Case]) -> list[Any]:
-            some = max(min(width, len(cases) - 1), min(width, 2))  # so that one of them joins late
-            return self._led(Rows(self._model, self._processor, some, share=share), cases)
-
-        return answer
-
-    def _led(self, rows: Any, cases: Sequence[Case]) -> list[Any]:
-        """The logits of ``cases`` when ``rows`` lead them through their tokens."""
-        import numpy as np
-
-        from mlx_backends.batching import Row
-
-        try:
-            led = [Led(case.tokens) for case in cases]
-            begun = [
-                Row(self._preparer.inputs(case.request), len(case.tokens), [leader])
-                for case, leader in zip(cases, led, strict=True)
-            ]
-            for row in begun:
-                rows.add(row)
-            while any(row.finished is None for row in begun):
-                rows.work()
-                for row in begun:
-                    if row.failed is not None:
-                        raise row.failed
-            return [np.stack(leader.logits) for leader in led]
-        finally:
-            rows.close()
-
     def _likeliest(self, request: Request, form: Likelihood) -> Generation:
         """The likeliest of the options, the prompt read once for all of them where the canary allows that."""
         import mlx.core as mx
@@ -357,14 +267,14 @@ class VLM(Backend):
             if shared and len(sequences) > 1:
                 free = replace(request, form=None)
                 rows = Rows(self._model, self._processor, 1, share=True)
-                return self._led(rows, [Case(free, list(tokens), None) for tokens in sequences])
-            return [self._forced(request, tokens) for tokens in sequences]
+                return self._leader.led(rows, [Case(free, list(tokens), None) for tokens in sequences])
+            return [self._leader.forced(request, tokens) for tokens in sequences]
 
         found = score(form, self._tokenizer, led)
         tokens = int(self._preparer.tensors(request)[1]["input_ids"].size)
         return found.generation(request, tokens, perf_counter() - started, self._limits.usage().peak)
 
-    def _generation(self, work: _Work, last: Any) -> Generation:
+    def _generation(self, work: Work, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"
         memory = self._limits.usage()
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
@@ -381,28 +291,6 @@ class VLM(Backend):
             active_memory=memory.active,
             cache_memory=memory.cache,
         )
-
-
-@dataclass
-class _Work:
-    """A request under way: the stream that answers it, once it is started, and what has come out of it."""
-
-    request: Request
-    stream: Stream | None = None
-    tokens: list[int] = field(default_factory=list)
-    prefill_s: float = 0.0
-    decode_s: float = 0.0
-
-    def take(self) -> Any | None:
-        """Take one token; mlx-vlm's closing response instead, when there are no more."""
-        assert self.stream is not None
-        for response in self.stream:
-            if response.finish_reason in ("stop", "length"):
-                return response
-            if not response.is_draft:
-                self.tokens.append(int(response.token))
-            return None
-        raise RuntimeError("mlx-vlm ended the answer without saying why")
 
 
 class _NoText:

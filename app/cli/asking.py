@@ -12,16 +12,16 @@ from app import completing
 from app.cli.options import (
     PATH,
     RUN_HELP,
-    accept_engine,
+    answering,
     api,
+    build_folder,
     conditions,
     display,
-    force,
-    restarts,
+    run_name,
     strata,
     terms,
-    until_width,
     words,
+    worker,
 )
 
 
@@ -41,7 +41,7 @@ from app.cli.options import (
     shell_complete=completing.models,
     help="A folder, a Hub id in the cache, or policy:NAME. Repeatable.",
 )
-@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+@build_folder
 @click.option("--prompt-set", multiple=True, metavar="NAME", help="Repeatable.")
 @click.option(
     "--judge",
@@ -69,11 +69,7 @@ from app.cli.options import (
 )
 @click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
 @api
-@until_width
-@restarts
-@display
-@force
-@accept_engine
+@answering
 @click.pass_obj
 def batch(workspace: Any, /, **given: Any) -> int:
     """Run headless. The same spec again goes on where it stopped.
@@ -96,16 +92,12 @@ def batch(workspace: Any, /, **given: Any) -> int:
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", shell_complete=completing.runs)
+@run_name
 @conditions
 @click.option("--repeat", is_flag=True, help="Ask --conditions (default: all) again; old answers are kept, set aside.")
 @click.option("--retry-errors", is_flag=True, help="Ask again what ended in an error.")
 @click.option("--data", type=PATH, help="Where the built benchmark lies now, if it moved.")
-@until_width
-@restarts
-@display
-@force
-@accept_engine
+@answering
 @click.pass_obj
 def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> int:
     """Go on with a run. Or do some of its conditions alone, or again."""
@@ -115,7 +107,7 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> i
 
 
 @click.command("judge", epilog=RUN_HELP)
-@click.argument("run", shell_complete=completing.runs)
+@run_name
 @click.option(
     "--judge",
     "names",
@@ -127,9 +119,7 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> i
 @click.option("--retry-failed", is_flag=True, help="Judge again what the judge failed on.")
 @click.option("--dry-run", is_flag=True, help="Say what there is to judge, and what it may cost; ask nothing.")
 @api
-@display
-@force
-@accept_engine
+@worker
 @click.pass_obj
 def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any) -> int:
     """Have a run's answers labelled by more judges. Nothing is answered again."""
@@ -139,7 +129,7 @@ def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any)
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", shell_complete=completing.runs)
+@run_name
 @click.option("--as", "annotator", required=True, metavar="NAME", help="Who labels.")
 @click.option("--n", type=int, help="So many answers; default 100, or as before. More continues the same sample.")
 @click.option("--seed", type=int, help="Decides which answers; default 0, or as before.")
@@ -155,7 +145,7 @@ def label(workspace: Any, /, run: str, **how: Any) -> int:
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", shell_complete=completing.runs)
+@run_name
 @click.argument("sample", metavar="ID")
 @click.argument("label", required=False)
 @click.option("--as", "person", required=True, metavar="NAME", help="Who says so.")

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from app import completing
-from app.cli.options import PATH, api, as_json, force, plan_only, terms, yes
+from app.cli.options import PATH, api, as_json, benchmark_name, build_folder, fetching, force, terms
 
 
 @click.command()
-@click.argument("benchmark", shell_complete=completing.benchmarks)
+@benchmark_name
 @click.option(
     "--source",
     multiple=True,
@@ -60,9 +60,9 @@ def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) 
 
 
 @click.command()
-@click.argument("benchmark", shell_complete=completing.benchmarks)
+@benchmark_name
 @click.option("--out", type=PATH, required=True, help="The folder to write: train.jsonl, validation.jsonl.")
-@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+@build_folder
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides which caption and which file.")
 @click.option("--validation-share", type=float, default=0.1, show_default=True)
 @click.pass_obj
@@ -85,12 +85,11 @@ def data(context: click.Context, as_json: bool) -> None:
 
 
 @data.command("get")
-@click.argument("benchmark", shell_complete=completing.benchmarks)
+@benchmark_name
 @click.option(
     "--to", type=PATH, help="The folder to fetch to; default: in the workspace, where `rashomon build` looks."
 )
-@yes
-@plan_only
+@fetching
 @click.pass_obj
 def data_get(workspace: Any, /, benchmark: str, **how: Any) -> int:
     """Fetch what a benchmark is built from, and no more.
@@ -115,8 +114,7 @@ def models(context: click.Context, as_json: bool) -> None:
 
 @models.command("get")
 @click.argument("model", metavar="ID", shell_complete=completing.to_fetch)
-@yes
-@plan_only
+@fetching
 @force
 @click.pass_obj
 def models_get(workspace: Any, /, model: str, **how: Any) -> int:

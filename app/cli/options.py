@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from app import completing
 
 PATH = click.Path(path_type=Path)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 RUN_HELP = "RUN is a run's name, or the beginning of one."
 
+
+def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    """Several options as one, in their order in the help."""
+
+    def added(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+run_name = click.argument("run", shell_complete=completing.runs)
+run_names = click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+benchmark_name = click.argument("benchmark", shell_complete=completing.benchmarks)
+build_folder = click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+width = click.option(
+    "--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page."
+)
 display = click.option(
     "--display",
     metavar="KIND",
@@ -36,6 +57,10 @@ until_width = click.option(
 accept_engine = click.option(
     "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
+worker = together(display, force, accept_engine)
+"""How models are started that answer or judge."""
+answering = together(until_width, restarts, worker)
+"""How a run is gone on with, and how long."""
 conditions = click.option(
     "--conditions",
     metavar="C,C",
@@ -48,34 +73,32 @@ judge = click.option(
     shell_complete=completing.judges,
     help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C), first(A,B).",
 )
-yes = click.option("--yes", is_flag=True, help="Fetch without asking, after saying what.")
-plan_only = click.option("--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing.")
+fetching = together(
+    click.option("--yes", is_flag=True, help="Fetch without asking, after saying what."),
+    click.option("--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing."),
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
-def api(command: Any) -> Any:
-    """The options on what terms remote engines are used."""
-    for option in reversed(
-        [
-            click.option(
-                "--token-ceiling", type=int, help="Remote engines: at most so many tokens, a run and a judge."
-            ),
-            click.option("--cost-ceiling", type=float, help="The same in money; needs the prices."),
-            click.option("--input-price", type=float, help="Of a million tokens in."),
-            click.option("--output-price", type=float, help="Of a million tokens out."),
-            click.option("--concurrency", type=int, help="Remote engines: at most so many calls at once; default 8."),
-            click.option("--timeout", type=float, help="Remote engines: seconds a call may take; default 120."),
-            click.option("--attempts", type=int, help="Remote engines: how often a failing call is made; default 6."),
-        ]
-    ):
-        command = option(command)
-    return command
+_TERMS: dict[str, tuple[type, str]] = {
+    "token_ceiling": (int, "Remote engines: at most so many tokens, a run and a judge."),
+    "cost_ceiling": (float, "The same in money; needs the prices."),
+    "input_price": (float, "Of a million tokens in."),
+    "output_price": (float, "Of a million tokens out."),
+    "concurrency": (int, "Remote engines: at most so many calls at once; default 8."),
+    "timeout": (float, "Remote engines: seconds a call may take; default 120."),
+    "attempts": (int, "Remote engines: how often a failing call is made; default 6."),
+}
+
+api = together(
+    *(click.option(f"--{name.replace('_', '-')}", type=kind, help=told) for name, (kind, told) in _TERMS.items())
+)
+"""On what terms remote engines are used."""
 
 
 def terms(how: dict[str, Any]) -> dict[str, Any]:
-    """What of these options is said, taken out of ``how``."""
-    names = ("token_ceiling", "cost_ceiling", "input_price", "output_price", "concurrency", "timeout", "attempts")
-    return {name: value for name in names if (value := how.pop(name)) is not None}
+    """What of ``api`` is said, taken out of ``how``."""
+    return {name: value for name in _TERMS if (value := how.pop(name)) is not None}
 
 
 def words(text: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app import completing
-from app.cli.options import PATH, RUN_HELP, as_json, conditions, display, force, judge, words
+from app.cli.options import PATH, RUN_HELP, as_json, conditions, display, force, judge, run_names, width, words
 
 
 @click.command()
@@ -22,7 +22,7 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@run_names
 @click.option("--table", metavar="NAME", help="Only this table.")
 @click.option("--sample", metavar="ID", help="One instance instead: its prompt, answer and verdicts.")
 @click.option("--spec", is_flag=True, help="The spec that repeats it instead, and what it was made of.")
@@ -37,7 +37,7 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's.")
-@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@run_names
 @click.option(
     "--baseline",
     metavar="RUN",
@@ -50,7 +50,7 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @click.option("--cell", "cells", multiple=True, metavar="FROM:TO", help="Only those that went so. Repeatable.")
 @click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write; default: comparison here.")
-@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@width
 @judge
 @as_json
 @click.pass_obj
@@ -78,28 +78,32 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     "--format", "formats", metavar="F,F", help="Write the ladder as files too: png, svg, pdf, csv, md, latex."
 )
 @click.option("--out", type=PATH, help="With --format: the folder to write; default: parity here.")
-@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@width
 @judge
 @display
 @force
 @as_json
 @click.pass_obj
-def parity(workspace: Any, /, sides: Sequence[str], **how: Any) -> int:
+def parity(workspace: Any, /, sides: Sequence[str], models: Sequence[str], **how: Any) -> int:
     """Say where two runs or models part, and why. Prompt, tokens, pixels, numerics, batching, judge.
 
     With --model: where the difference enters between PyTorch, MLX in full precision, 8-bit and 4-bit.
     """
+    from app.commands.parity import Output
     from app.commands.parity import parity as tell
+    from app.commands.parity_runs import Asking
 
-    asked = {key: how.pop(key) for key in ("benchmark", "prompt_set", "limit", "max_tokens")}
-    asked["prompt_set"] = [asked["prompt_set"]] if asked["prompt_set"] else []
-    asked["conditions"] = words(how.pop("conditions"))
-    how["formats"] = words(how["formats"])
-    return tell(workspace, sides, asked, **how)
+    spec = {key: how.pop(key) for key in ("benchmark", "prompt_set", "limit", "max_tokens")}
+    spec["prompt_set"] = [spec["prompt_set"]] if spec["prompt_set"] else []
+    spec["conditions"] = words(how.pop("conditions"))
+    output = Output(words(how.pop("formats")), how.pop("out"), how.pop("width"), how.pop("as_json"))
+    display = how.pop("display")
+    asking = Asking(spec, how.pop("data"), how.pop("force"), "none" if output.as_json else display)
+    return tell(workspace, sides, models, asking, output, **how)
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@run_names
 @click.option("--margin", type=float, default=0.03, show_default=True, help="How much worse than the best may be.")
 @click.option("--metric", metavar="NAME", help="What decides; default: the share of right labels.")
 @click.option("--lower-is-better", is_flag=True, help="For a metric such as HR.")
@@ -116,7 +120,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 
 
 @click.command(epilog=RUN_HELP)
-@click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
+@run_names
 @click.option(
     "--format",
     "formats",
@@ -128,7 +132,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @click.option("--out", type=PATH, help="The folder to write; default: export/RUN here.")
 @judge
 @click.option("--canonical", is_flag=True, help="Without times, memory and places: equal runs give equal bytes.")
-@click.option("--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page.")
+@width
 @click.option("--metric", metavar="COLUMN", help="What of the main table is drawn against memory; default: its first.")
 @click.pass_obj
 def export(workspace: Any, /, run: Sequence[str], formats: str, **how: Any) -> None:

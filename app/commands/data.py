@@ -61,7 +61,7 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
     if dry_run:
         return 0
     again = f"{workspace.command()} data get {benchmark}" + (f" --to {shlex.quote(str(folder))}" if to else "")
-    if plan.missing and not agreed(plan, yes):
+    if plan.missing and not agreed(yes):
         print("nothing was fetched.")
         return 0
     _make(folder)

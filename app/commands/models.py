@@ -36,7 +36,7 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
         raise ModelError(f"{model} would not run here: {fit.sentence}; take a smaller one, or add --force.")
     if dry_run:
         return 0
-    if plan.missing and not agreed(plan, yes):
+    if plan.missing and not agreed(yes):
         print("nothing was fetched.")
         return 0
     again = f"rashomon models get {model}"

@@ -45,6 +45,10 @@ class Excluded:
         return f"{self.total:,} of {self.of:,} not asked: the model takes {lacking(self.by)}"
 
 
+NONE_EXCLUDED = Excluded()
+"""Every chosen instance is asked."""
+
+
 def lacking(by: Mapping[str, int]) -> str:
     """``no audio (900), no 3D (700)``."""
     return ", ".join(f"no {NAMES[modality]} ({by[modality]:,})" for modality in ALL if by.get(modality))

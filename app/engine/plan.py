@@ -17,7 +17,7 @@ import tomli_w
 
 from app.config import RunSpec, parse
 from app.engine.excluded import META as EXCLUDED
-from app.engine.excluded import Excluded, refuse_nothing_left, split
+from app.engine.excluded import NONE_EXCLUDED, Excluded, refuse_nothing_left, split
 from app.fetch.recipes import to_build
 from app.paths import typed_path
 from app.store.database import DATABASE
@@ -248,7 +248,7 @@ def create(
     instances: Sequence[Instance],
     *,
     data: Path | None,
-    excluded: Excluded = Excluded(),  # noqa: B008 - immutable
+    excluded: Excluded = NONE_EXCLUDED,
     fill: Callable[[RunStore], None] = lambda store: None,
 ) -> None:
     """Make the run ``folder``, whole or not at all; ``fill`` puts in what it is to hold from the beginning.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.tables import Comparison
-from app.engine.excluded import Excluded
+from app.engine.excluded import NONE_EXCLUDED, Excluded
 from app.exports.thumbnails import Shown, shown
 from app.report.tables import distinct, run_labels
 from app.report.text import clean
@@ -43,7 +43,7 @@ class ExportedRun:
     judge: str
     records: Sequence[Record]
     build: Path
-    excluded: Excluded = Excluded()  # noqa: RUF009 - immutable
+    excluded: Excluded = NONE_EXCLUDED
 
     @cached_property
     def outcomes(self) -> Counter[str]:

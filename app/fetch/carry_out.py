@@ -21,8 +21,8 @@ class Interrupted(Exception):
     """Somebody stopped it; the line that goes on was printed."""
 
 
-def agreed(plan: Plan, yes: bool) -> bool:
-    """Whether the plan is to be carried out: ``yes``, else what is answered on the terminal. Raises SpecError without one."""
+def agreed(yes: bool) -> bool:
+    """Whether a plan is to be carried out: ``yes``, else what is answered on the terminal. Raises SpecError without one."""
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

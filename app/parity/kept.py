@@ -21,19 +21,27 @@ FOLDER = "probes"
 _TEXTS, _PIXELS = "probes.json", "pixels.npz"
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a request could not be shown to a model, a sentence; ``lost``: because the file of one of its media is not there."""
+
+    why: str
+    lost: bool = False
+
+
 @dataclass(frozen=True)
 class Kept:
     """What was kept of an engine. ``probes`` are its probes, one for each request and each answer that it was led through.
 
     ``digests`` maps a request's id to the request's digest; ``engine`` is what answered; ``alone`` the answers of a server that
-    was asked again, one at a time, by the request's id; ``refused`` why a request could not be probed.
+    was asked again, one at a time, by the request's id; ``refused`` are the requests that could not be probed, by id.
     """
 
     engine: Mapping[str, Any]
     probes: Sequence[Probe] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
     alone: Mapping[str, str] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, Refused] = field(default_factory=dict)
 
     def of(self, request: str, forced: Sequence[int]) -> Probe | None:
         """The probe of a request that was led through ``forced``."""
@@ -56,7 +64,7 @@ def save(folder: Path, kept: Kept) -> None:
         for image, values in enumerate(probe.pixel_values or ()):
             arrays[f"{number}/{image}"] = values
         rows.append({**row, "kept": None if probe.pixel_values is None else len(probe.pixel_values)})
-    body = {**{k: v for k, v in vars(kept).items() if k != "probes"}, "probes": rows}
+    body = {**vars(kept), "probes": rows, "refused": {request: asdict(why) for request, why in kept.refused.items()}}
     pixels = io.BytesIO()
     np.savez_compressed(pixels, **arrays)
     place = folder / FOLDER
@@ -78,7 +86,8 @@ def load(folder: Path) -> Kept | None:
         body = json.loads((folder / FOLDER / _TEXTS).read_text("utf-8"))
         with np.load(folder / FOLDER / _PIXELS, allow_pickle=False) as arrays:
             probes = tuple(_probe(number, row, arrays) for number, row in enumerate(body.pop("probes")))
-        return Kept(**body, probes=probes)
+        refused = {request: Refused(**why) for request, why in body.pop("refused").items()}
+        return Kept(**body, probes=probes, refused=refused)
     return None
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
 from app.compare.sides import Sides, load
-from app.parity.outputs import compare_answers, told
+from app.parity.outputs import compare_answers
 from app.parity.pair import Parity, assemble, forced
-from app.parity.probing import PROBES, Probed, choose, probe
+from app.parity.probing import Look, Probed, choose, known_runs, probe
 from app.parity.rungs import Rung
 from app.parity.verdict import causes
 from benchmarks.base import Estimate
@@ -78,12 +78,9 @@ class Ladder:
 def climb(
     rungs: Sequence[Rung],
     folders: Sequence[Path],
+    look: Look,
     *,
     judge: str | None = None,
-    probes: int = PROBES,
-    builds: Sequence[Path] = (),
-    force: bool = False,
-    say: Callable[[str], None] = lambda line: None,
     missing: Sequence[str] = (),
 ) -> Ladder:
     """Compare the runs in ``folders``, one of each of ``rungs``, step by step.
@@ -94,15 +91,14 @@ def climb(
     from app.report.tables import RESAMPLES
 
     sides = load(folders, judge=judge)
-    runs = [told(folder) for folder in folders]
+    before = known_runs(folders, look)
+    runs = [run for run, _ in before]
     way = [i for i, rung in enumerate(rungs) if not rung.aside]
-    top, foot = runs[way[0]], runs[way[-1]]
-    differing = [str(each["instance"]) for each in compare_answers(top, foot).examples]
-    instances = choose(top, foot, probes, differing) if probes else []
-    seen = []
-    for run in runs:
-        asked = forced(top, run, instances)
-        seen.append(probe(run, asked, builds, force=force, say=say) if instances else Probed(None))
+    top, foot = way[0], way[-1]
+    differing = compare_answers(runs[top], runs[foot]).differing
+    instances = choose(before[top], before[foot], look.probes, differing)
+    asked = [forced(runs[top], run, instances) for run in runs]
+    seen = [probe(each, led, look) if led else Probed(None) for each, led in zip(before, asked, strict=True)]
 
     def step(i: int, j: int, *, aside: bool = False) -> Step:
         two = Sides(sides.benchmark, sides.judge, (sides.sides[i], sides.sides[j]), sides.seed)
@@ -114,12 +110,12 @@ def climb(
         return Step(rungs[i].name, rungs[j].name, kind, found, aside)
 
     steps = [step(i, j) for i, j in pairwise(way)]
-    steps += [step(i, way[-1], aside=True) for i, rung in enumerate(rungs) if rung.aside]
+    steps += [step(i, foot, aside=True) for i, rung in enumerate(rungs) if rung.aside]
     return Ladder(
         tuple(rungs),
         tuple(folders),
         tuple(steps),
-        step(way[0], way[-1]),
+        step(top, foot),
         tuple(accuracy(side, sides, RESAMPLES) for side in sides.sides),
         tuple(missing),
     )

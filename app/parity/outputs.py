@@ -70,6 +70,11 @@ class Answers:
     """Of each that differs: instance, place, and both texts."""
 
     @property
+    def differing(self) -> list[str]:
+        """The instances whose answers differ."""
+        return [str(each["instance"]) for each in self.examples]
+
+    @property
     def same(self) -> int:
         return self.tokens if self.by_tokens else self.texts
 

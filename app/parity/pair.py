@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.parity.batching import batching_finding
 from app.parity.found import Finding
 from app.parity.inputs import Word, compare_inputs
-from app.parity.kept import FOLDER
+from app.parity.kept import FOLDER, Refused
 from app.parity.numerics import Numerics, compare_numerics, noise_of, numerics_finding
 from app.parity.outputs import (
     Answers,
@@ -20,9 +20,8 @@ from app.parity.outputs import (
     counts_finding,
     decoding_finding,
     judge_finding,
-    told,
 )
-from app.parity.probing import FORCED, PROBES, Probed, choose, lost, probe
+from app.parity.probing import FORCED, Look, Probed, choose, known_runs, probe
 from app.parity.verdict import verdict, weights_cause
 from benchmarks.base import Estimate
 from benchmarks.errors import ModelError
@@ -80,16 +79,8 @@ class Parity:
     verdict: str
 
 
-def compare_runs(
-    folders: tuple[Path, Path],
-    *,
-    judge: str | None = None,
-    probes: int = PROBES,
-    builds: Sequence[Path] = (),
-    force: bool = False,
-    say: Callable[[str], None] = lambda line: None,
-) -> Parity:
-    """Compare the runs in two folders. ``probes`` requests are looked at by both models, 0 none; their media lie in ``builds``.
+def compare_runs(folders: tuple[Path, Path], look: Look, *, judge: str | None = None) -> Parity:
+    """Compare the runs in two folders, whose models are looked at as ``look`` says.
 
     Raises SpecError and StoreError for what cannot be compared.
     """
@@ -97,14 +88,12 @@ def compare_runs(
 
     refuse_twice(folders)
     sides = load(folders, judge=judge)
-    a, b = (told(folder) for folder in folders)
+    one, other = known_runs(folders, look)
+    a, b = one[0], other[0]
     answers = compare_answers(a, b)
-    differing = [str(each["instance"]) for each in answers.examples]
-    instances = choose(a, b, probes, differing) if probes else []
-    seen = tuple(
-        probe(side, forced(a, b, instances), builds, force=force, say=say) if instances else Probed(None)
-        for side in (a, b)
-    )
+    instances = choose(one, other, look.probes, answers.differing)
+    asked = forced(a, b, instances)
+    seen = [probe(each, asked, look) if asked else Probed(None) for each in (one, other)]
     return assemble(a, b, seen[0], seen[1], instances, sides, answers)
 
 
@@ -117,21 +106,15 @@ def forced(a: Told, b: Told, instances: Sequence[str]) -> dict[str, list[list[in
     return found
 
 
-def keep(
-    folder: Path,
-    *,
-    probes: int = PROBES,
-    builds: Sequence[Path] = (),
-    force: bool = False,
-    say: Callable[[str], None] = lambda line: None,
-) -> str:
+def keep(folder: Path, look: Look) -> str:
     """Look at what the model of one run makes of some of its requests, and keep it in its folder, to be compared elsewhere.
 
     What was done, in a sentence. Raises ModelError where it cannot be looked at.
     """
-    run = told(folder)
-    instances = choose(run, run, probes, ())
-    seen = probe(run, forced(run, run, instances), builds, force=force, say=say)
+    (side,) = known_runs([folder], look)
+    run = side[0]
+    instances = choose(side, side, look.probes, ())
+    seen = probe(side, forced(run, run, instances), look)
     if seen.kept is None:
         raise ModelError(seen.why)
     refused = list(seen.kept.refused.values())
@@ -174,20 +157,21 @@ def assemble(
     )
 
 
-def _refused(instance: str, *sides: tuple[Told, Probed]) -> str:
-    """Why a model was not shown the request of an instance; empty where both were."""
+def _refused(instance: str, *sides: tuple[Told, Probed]) -> Refused | None:
+    """Why a model was not shown the request of an instance; None where both were."""
     for run, seen in sides:
         request = run.request(instance).id
         if seen.kept is not None and request in seen.kept.refused:
             return seen.kept.refused[request]
         if seen.kept is not None and request not in seen.kept.alone and seen.kept.any(request) is None:
-            return "its model was not shown them"
-    return ""
+            return Refused("its model was not shown them")
+    return None
 
 
-def left_out(reasons: Sequence[str], count: int) -> str:
+def left_out(reasons: Sequence[Refused], count: int) -> str:
     """How many of ``count`` requests were left out, and why: what is said of each that could not be shown to a model."""
-    why = "their pictures are not in the build any more" if all(map(lost, reasons)) else reasons[0].removesuffix(".")
+    lost = all(reason.lost for reason in reasons)
+    why = "their pictures are not in the build any more" if lost else reasons[0].why.removesuffix(".")
     return f"{len(reasons)} of {count} left out: {why}"
 
 

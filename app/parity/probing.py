@@ -12,10 +12,9 @@ from pathlib import Path
 
 from app.parity import kept
 from app.parity.kept import Kept
-from app.parity.outputs import Told
+from app.parity.outputs import Told, told
 from app.parity.worker import ENDPOINT, Order
 from benchmarks.errors import RashomonError
-from benchmarks.media.image import MISSING
 from mlx_backends import remote
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import IMPORTED, describe
@@ -32,6 +31,23 @@ KEPT_PIXELS = 4
 _WEIGHTS = "weights digest"
 
 
+def _quiet(line: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How models are looked at: ``probes`` requests, 0 none, whose media lie in ``builds``.
+
+    ``force`` loads a model even if it does not seem to fit; ``say`` is told what is under way.
+    """
+
+    probes: int = PROBES
+    builds: Sequence[Path] = ()
+    force: bool = False
+    say: Callable[[str], None] = _quiet
+
+
 @dataclass(frozen=True)
 class Probed:
     """What was seen of one side; ``why`` is a sentence where that is nothing."""
@@ -40,14 +56,26 @@ class Probed:
     why: str = ""
 
 
-def choose(a: Told, b: Told, count: int, differing: Sequence[str]) -> list[str]:
+Known = tuple[Told, Kept | None]
+"""A run, and what was kept in its folder by then."""
+
+
+def known_runs(folders: Sequence[Path], look: Look) -> list[Known]:
+    """The runs in ``folders``, each with what was kept of its model, which is read only where models are looked at."""
+    return [(told(folder), kept.load(folder) if look.probes else None) for folder in folders]
+
+
+def choose(a: Known, b: Known, count: int, differing: Sequence[str]) -> list[str]:
     """The instances to look at: half of them from those whose answers differ, the others from all, evenly spread.
 
     Of a run whose model is elsewhere only those that were looked at there can be.
     """
-    shared = [i for i, one in a.records.items() if one.answer and i in b.records and b.records[i].answer]
-    for run in (a, b):
-        if (known := kept.load(run.folder)) is not None and elsewhere(run):
+    (one, _), (other, _) = a, b
+    shared = [
+        i for i, record in one.records.items() if record.answer and i in other.records and other.records[i].answer
+    ]
+    for run, known in (a, b):
+        if known is not None and elsewhere(run):
             shared = [i for i in shared if known.digests.get((of := run.request(i)).id) == of.digest]
     differing = [i for i in differing if i in set(shared)]
     first = _spread(differing, min(len(differing), count // 2))
@@ -55,24 +83,17 @@ def choose(a: Told, b: Told, count: int, differing: Sequence[str]) -> list[str]:
     return first + _spread(rest, min(len(rest), count - len(first)))
 
 
-def probe(
-    run: Told,
-    asked: Mapping[str, Sequence[Sequence[int]]],
-    builds: Sequence[Path],
-    *,
-    force: bool,
-    say: Callable[[str], None],
-) -> Probed:
-    """What the model of ``run`` makes of the instances ``asked``, each led through those answers."""
+def probe(before: Known, asked: Mapping[str, Sequence[Sequence[int]]], look: Look) -> Probed:
+    """What the model of a run makes of the instances ``asked``, each led through those answers."""
+    run, known = before
     model = run.spec.model
-    known = kept.load(run.folder)
     why = elsewhere(run)
     if known is not None and (why or _has(known, run, asked)):
         return Probed(known)
     if why:
         return Probed(None, why)
-    say(f"looking at what {Path(model).name or model} makes of {len(asked)} requests of {run.folder.name}")
-    order = Order(run.folder, model, tuple(builds), asked, KEPT_PIXELS, force)
+    look.say(f"looking at what {Path(model).name or model} makes of {len(asked)} requests of {run.folder.name}")
+    order = Order(run.folder, model, tuple(look.builds), asked, KEPT_PIXELS, look.force)
     message = _run(order)
     if message:
         return Probed(known, "" if known else message)
@@ -104,18 +125,13 @@ def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -
         request = run.request(instance)
         if known.digests.get(request.id) != request.digest:
             return False
-        if lost(known.refused.get(request.id, "")):
+        if (refused := known.refused.get(request.id)) is not None and refused.lost:
             return False  # it may have been put back
-        if request.id in known.alone or request.id in known.refused:
+        if request.id in known.alone or refused is not None:
             continue
         if any(known.of(request.id, forced) is None for forced in answers or ((),)):
             return False
     return True
-
-
-def lost(reason: str) -> bool:
-    """Whether a request could not be shown because the file of one of its media is not there."""
-    return MISSING in reason
 
 
 def _run(order: Order) -> str:

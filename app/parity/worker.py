@@ -16,10 +16,11 @@ from pathlib import Path
 
 from app.engine.lease import acquire_device
 from app.parity import kept
-from app.parity.kept import Kept
+from app.parity.kept import Kept, Refused
 from app.parity.outputs import told
 from benchmarks.base import Media, Request
 from benchmarks.errors import MediaError, ModelError, RashomonError
+from benchmarks.media import MISSING
 from mlx_backends.base import Backend
 from mlx_backends.probe import Probe
 from mlx_backends.registry import describe, load_backend
@@ -95,9 +96,9 @@ def alone(backend: Backend, requests: Sequence[Request]) -> dict[str, str]:
     return found
 
 
-def _probes(backend: Backend, requests: Sequence[Request], order: Order) -> tuple[list[Probe], dict[str, str]]:
+def _probes(backend: Backend, requests: Sequence[Request], order: Order) -> tuple[list[Probe], dict[str, Refused]]:
     probes: list[Probe] = []
-    refused: dict[str, str] = {}
+    refused: dict[str, Refused] = {}
     pictured = 0
     for number, request in enumerate(requests):
         _say(f"{number + 1} of {len(requests)}")
@@ -109,9 +110,10 @@ def _probes(backend: Backend, requests: Sequence[Request], order: Order) -> tupl
                 probes.append(backend.probe(request, forced, keep=keep))
                 keep = False
         except (MediaError, ModelError) as error:
-            refused[request.id] = str(error)
+            lost = isinstance(error, MediaError) and error.reason == MISSING
+            refused[request.id] = Refused(str(error), lost)
     if refused and not probes:
-        raise ModelError(next(iter(refused.values())))
+        raise ModelError(next(iter(refused.values())).why)
     return probes, refused
 
 

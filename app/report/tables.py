@@ -15,7 +15,7 @@ from app.report.whose import caveat, judge_of, overridden, panel_of, present, re
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Record, Table, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
-from judges.agreement import agreement_sentence, agreement_tables
+from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.corrected import corrected_table
 from judges.panel import member_ids, with_panel

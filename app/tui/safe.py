@@ -1,13 +1,12 @@
-"""Text that may be hostile, made harmless for Textual and Rich.
+"""Text that may be hostile, made harmless for Textual.
 
-Whatever comes from a model, a data set, a file's or model's name or an exception goes through :func:`literal` or
-:func:`literal_text` (or into a :class:`~app.tui.widgets.virtual_table.VirtualTable`, which does the same) before it is
-shown. A plain ``str`` given to a Textual widget is parsed as markup, so no plain ``str`` that is not ours may be.
+Whatever comes from a model, a data set, a file's or model's name or an exception goes through :func:`literal` (or into a
+:class:`~app.tui.widgets.virtual_table.VirtualTable`, which does the same) before it is shown. A plain
+``str`` given to a Textual widget is parsed as markup, so no plain ``str`` that is not ours may be.
 """
 
 from __future__ import annotations
 
-from rich.text import Text
 from textual.content import Content
 
 from app.report.text import clean
@@ -26,8 +25,3 @@ def harmless(text: object, *, limit: int = LIMIT, newlines: bool = False) -> str
 def literal(text: object, style: str = "", *, limit: int = LIMIT, newlines: bool = False) -> Content:
     """``text`` for a Textual widget, as it is: no markup, no link, no action. ``style`` is ours, such as ``bold $accent``."""
     return Content.styled(harmless(text, limit=limit, newlines=newlines), style)
-
-
-def literal_text(text: object, style: str = "", *, limit: int = LIMIT, newlines: bool = False) -> Text:
-    """``text`` for Rich, as it is; ``style`` is ours."""
-    return Text(harmless(text, limit=limit, newlines=newlines), style=style)

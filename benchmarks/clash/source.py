@@ -13,7 +13,6 @@ from benchmarks.clash.terms import CHANGE_TYPES, RELATIONS
 from benchmarks.files import Loader, RowProblem, Skipped, folders
 from benchmarks.values import normalise
 
-READ = ("published", "sugar-crepe", "rows")
 CONSTRUCTED = ("coco", "spatial")
 NAMES = ("published", "sugar-crepe", "coco", "spatial", "rows")
 
@@ -42,7 +41,7 @@ Reader = Callable[[str, int], Iterator[Found | Skipped]]
 
 
 def read(name: str, place: str, seed: int) -> Iterator[Found | Skipped]:
-    """The samples of source ``name``, one of ``READ``, in folder or file ``place``.
+    """The samples of source ``name``, one of those that are read, not constructed, in folder or file ``place``.
 
     ``seed`` decides what a source leaves open. Raises SourceError where it is not there or of no known layout.
     """

@@ -16,8 +16,9 @@ from pathlib import Path
 from benchmarks.base import JSONObject, digest
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.checks import ANSWER_CHECKS, CAPTION_CHECKS, FINAL_CHECKS, Check, Draft
-from benchmarks.clash.construct import Desk, Models, Way, check, gather
+from benchmarks.clash.construct import gather
 from benchmarks.clash.construct_prompts import SPATIAL, with_inputs
+from benchmarks.clash.desk import Desk, Models, Way, check
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.source_coco import Caption, Coco, Unusable
 from benchmarks.clash.terms import RELATIONS

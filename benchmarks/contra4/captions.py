@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.answers import visible_answer
-from benchmarks.asking import TextModel
+from benchmarks.asking import TextModel, mute
 from benchmarks.base import Decoding, Generation, Media, Message, Modality, Part, Request, Text
 from benchmarks.contra4.prompts import DESCRIBE
 from benchmarks.contra4.sample import LONGEST, Sample, Scene
 from benchmarks.errors import ModelError
 
 _MAX_TOKENS = 128
-_TOO_MANY_ERRORS = 8
 
 Captioners = Mapping[Modality, TextModel]
 
@@ -28,10 +27,9 @@ def predict(samples: Sequence[Sample], captioners: Captioners, seed: int) -> Ite
     for modality, captioner in captioners.items():
         requests = {each.id: each for each in _requests(samples, modality, seed)}
         replies = {reply.request_id: reply for reply in captioner.ask(requests.values())}
-        failed = [reply for reply in replies.values() if reply.finish_reason == "error"]
-        if len(failed) == len(requests) >= _TOO_MANY_ERRORS:
+        if error := mute(replies.values(), len(requests)):
             raise ModelError(
-                f"{captioner.name} described none of {len(requests)} media ({failed[0].error}); name another captioner for them."
+                f"{captioner.name} described none of {len(requests)} media ({error}); name another captioner for them."
             )
         for request in requests.values():
             caption, problem = _read(replies.get(request.id))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers import visible_answer
-from benchmarks.asking import TextModel
+from benchmarks.asking import TextModel, ask_all
 from benchmarks.base import Decoding, Generation, Message, Modality, Request, Text, canonical_json, digest
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.contra4.checks import sheet, statistics
@@ -26,13 +26,12 @@ from benchmarks.contra4.sample import Sample, Scene, scene
 from benchmarks.contra4.sampling import Near, Pool, Words, tuples
 from benchmarks.contra4.source import CAPTIONED, Found, json_files
 from benchmarks.contra4.terms import LETTERS, MODALITIES, SIZES
-from benchmarks.errors import ModelError, SourceError, SpecError
+from benchmarks.errors import SourceError, SpecError
 from benchmarks.files import RowProblem, Skipped, rows
 
 KEPT = "PUF"
 """The filter whose samples become the build's (the paper's choice)."""
 
-_TOO_MANY_ERRORS = 8
 _SMALLEST_WAVE, _LARGEST_WAVE = 8, 64
 _DRAWN = 20
 """So many candidates are drawn at most for each sample that is wanted."""
@@ -262,16 +261,9 @@ def _ask(
         Request(f"contra4-{step}-{place}", 0, (Message("user", (Text(text),)),), decoding)
         for place, text in enumerate(texts)
     ]
-    replies = {reply.request_id: reply for reply in model.ask(requests)} if requests else {}
+    replies = ask_all(model, requests)
     nothing = Generation("", "", "error", error="no reply came")
-    made = [(each, replies.get(request.id, nothing)) for each, request in zip(about, requests, strict=True)]
-    failed = [reply for _, reply in made if reply.finish_reason == "error"]
-    if len(failed) == len(made) >= _TOO_MANY_ERRORS:
-        raise ModelError(
-            f"{model.name} answered none of {len(made)} requests ({failed[0].error}); mend that and build again: what was "
-            "answered before is not asked again."
-        )
-    return made
+    return [(each, replies.get(request.id, nothing)) for each, request in zip(about, requests, strict=True)]
 
 
 def _balanced(kept: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Sample]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.answers import visible_answer
+from benchmarks.answers import outcome
 from benchmarks.base import Estimate, Outcome, Record
 from benchmarks.contra4.reading import contains
 from benchmarks.contra4.terms import CONDITIONS
@@ -79,10 +79,7 @@ def tally(records: Sequence[Record], cells: tuple[str, ...], cell: Cell, read: R
 
 def officially(record: Record) -> tuple[Outcome, bool]:
     """As the published evaluation counts, whoever judged."""
-    if record.answer is None:
-        return "pending", False
-    if record.answer.finish_reason == "error":
-        return "error", False
-    if not visible_answer(record.answer.text):
-        return "unparsed", False
-    return "labelled", contains(record.answer.text, (*record.instance.references.get("gold", ()), "")[0])
+    found = outcome(record)
+    if record.answer is None or found != "labelled":
+        return found, False
+    return found, contains(record.answer.text, (*record.instance.references.get("gold", ()), "")[0])

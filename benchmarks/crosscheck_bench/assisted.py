@@ -11,14 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.asking import TextModel
+from benchmarks.asking import TextModel, ask_all
 from benchmarks.base import Decoding, Generation, JSONObject, Message, Request, Text, canonical_json, digest
 from benchmarks.crosscheck_bench.drafts import Draft
 from benchmarks.crosscheck_bench.graph import Fact, stands_in
 from benchmarks.crosscheck_bench.material import Material
 from benchmarks.crosscheck_bench.sample import PLACE
 from benchmarks.crosscheck_bench.terms import LETTERS, TASKS
-from benchmarks.errors import ModelError
 from benchmarks.replies import Unreadable, field, read_object
 from benchmarks.values import normalise
 
@@ -27,7 +26,6 @@ ATTEMPTS = 3
 
 _DECODING = Decoding(max_tokens=512)
 _WARMER = 0.7
-_TOO_MANY_ERRORS = 8
 _SHOWN = 600
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _GIVEN_AWAY = re.compile(r"\b(?:correct |right )?answer\b\W*(?:is|=|:)", re.IGNORECASE)
@@ -173,13 +171,7 @@ def _ask(drafts: Sequence[Draft], material: Material, model: TextModel, attempt:
         text = prompt(draft, material)
         message = Message("user", (Text(text),))
         requests[text] = Request(f"crosscheck-{digest(text)[:16]}", attempt, (message,), decoding, FORM)
-    found = {reply.request_id: reply for reply in model.ask(requests.values())}
-    failed = [reply for reply in found.values() if reply.finish_reason == "error"]
-    if len(failed) == len(requests) >= _TOO_MANY_ERRORS:
-        raise ModelError(
-            f"{model.name} answered none of {len(requests)} requests ({failed[0].error}); mend that and build again: what was "
-            "answered before is not asked again."
-        )
+    found = ask_all(model, requests.values())
     nothing = Generation("", "", "error", error="no reply came")
     return [found.get(requests[prompt(draft, material)].id, nothing) for draft in drafts]
 

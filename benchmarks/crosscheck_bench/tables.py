@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.answers import visible_answer
+from benchmarks.answers import outcome
 from benchmarks.base import Cell, Estimate, Outcome, Record, Table
 from benchmarks.crosscheck_bench.matching import Labelled, by_final_answer, by_whole_reply
 from benchmarks.crosscheck_bench.metrics import (
@@ -242,13 +242,8 @@ def _exact_match(runs: Runs, resamples: int, seed: int) -> Table:
 
 def _matched(rule: Callable[[Record], Labelled]) -> Callable[[Record], tuple[Outcome, bool]]:
     def read(record: Record) -> tuple[Outcome, bool]:
-        if record.answer is None:
-            return "pending", False
-        if record.answer.finish_reason == "error":
-            return "error", False
-        if not visible_answer(record.answer.text):
-            return "unparsed", False
-        return "labelled", rule(record)[0] == "CORRECT"
+        found = outcome(record)
+        return found, found == "labelled" and rule(record)[0] == "CORRECT"
 
     return read
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers import visible_answer
-from benchmarks.asking import TextModel
+from benchmarks.asking import TextModel, ask_all
 from benchmarks.base import Choice, Decoding, Generation, Message, Request, Text, canonical_json
 from benchmarks.build import BuildOptions
-from benchmarks.errors import ModelError, SourceError, SpecError
+from benchmarks.errors import SourceError, SpecError
 from benchmarks.files import Fields, RawRow, RowProblem, Skipped, rows
 from benchmarks.mmkc_bench.construct_prompts import checking, writing
 from benchmarks.mmkc_bench.source import Found, complete, of_row
@@ -42,7 +42,6 @@ _QUESTIONS = {
 
 _MAX_TOKENS = 512
 _WARMER = 0.7
-_TOO_MANY_ERRORS = 8
 _SHOWN = 400
 _NUMBERED = re.compile(r"^\s*([0-9]{1,2})[.)]\s*(.+?)\s*$", re.MULTILINE)
 _ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)
@@ -192,14 +191,7 @@ def _ask(
         for place, text in texts.items()
     }
     places = {request.id: place for place, request in requests.items()}
-    replies = {places[reply.request_id]: reply for reply in model.ask(requests.values())}
-    failed = [reply for reply in replies.values() if reply.finish_reason == "error"]
-    if len(failed) == len(requests) >= _TOO_MANY_ERRORS:
-        raise ModelError(
-            f"{model.name} answered none of {len(requests)} requests ({failed[0].error}); mend that and build again: what was "
-            "answered before is not asked again."
-        )
-    return replies
+    return {places[request]: reply for request, reply in ask_all(model, requests.values()).items()}
 
 
 def _found(items: Sequence[_Item], edited: Mapping[int, _Edits | Rejected]) -> Iterator[Found | Skipped]:

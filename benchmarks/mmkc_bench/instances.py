@@ -41,7 +41,7 @@ def instance(example: Example, condition: str, prompt_set: str) -> Instance:
         group=example.id,
         condition=condition,
         question=prompts.DETECTION if detects else example.open_query,
-        parts=_detection(example, condition, prompt_set) if detects else _question(example, condition, prompt_set),
+        parts=_detection(example, condition) if detects else _question(example, condition, prompt_set),
         references=_agreement(condition) if detects else _references(example, condition),
         strata={"dataset": example.dataset, "type": example.kind, "instance": example.instance},
     )
@@ -65,14 +65,14 @@ def _question(example: Example, condition: str, prompt_set: str) -> tuple[Part, 
     return prompts.question(prompt_set, form, asked, example.images[:1], evidence)
 
 
-def _detection(example: Example, condition: str, prompt_set: str) -> tuple[Part, ...]:
+def _detection(example: Example, condition: str) -> tuple[Part, ...]:
     text = {
         "coarse-conflict": example.wrong[0],
         "coarse-non-conflict": example.right,
         "fine-conflict": example.sentences[0],
         "fine-non-conflict": example.sentences[1],
     }[condition]
-    return prompts.detection(prompt_set, example.images[1:2], text)
+    return prompts.detection(example.images[1:2], text)
 
 
 def _references(example: Example, condition: str) -> Mapping[str, tuple[str, ...]]:

@@ -39,6 +39,6 @@ def question(
     return (*shown, *ending, *image)
 
 
-def detection(prompt_set: str, image: Sequence[Media], text: str) -> tuple[Part, ...]:
+def detection(image: Sequence[Media], text: str) -> tuple[Part, ...]:
     """Whether a document agrees with what the model remembers; the GPT scripts' own wording of it is not known."""
     return (Text(DETECTION), Text(PREAMBLES["official"]), *image, Text(text))

@@ -130,12 +130,6 @@ def _open_label(answer: str, own: str, counters: Sequence[str]) -> Said:
     return "IRRELEVANT", "neither the model's own answer nor one that is shown"
 
 
-def already_counter(record: Record) -> bool:
-    """Whether ``record`` is left out of the rates, since the model's own answer already is the counter answer."""
-    own, _ = own_answer(record)
-    return own is not None and is_counter(own, record.instance.condition, record.instance.references)
-
-
 def official_label(answer: str, original: str, counters: Sequence[str]) -> str | None:
     """The published evaluation of one multiple choice: ORIGINAL, COUNTER, IRRELEVANT, LEFT-OUT by its filter, or None.
 

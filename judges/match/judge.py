@@ -30,7 +30,6 @@ class Match(FunctionJudge):
         text = record.answer.text if record.answer else ""
         answer = visible_answer(text)
         if not answer:
-            reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
-            return Verdict(self.id, "unparsed", reason=reason)
+            return self.empty(text)
         label, reason = label_answer(answer, record.instance.question, record.instance.references)
         return Verdict(self.id, "labelled", label, reason)

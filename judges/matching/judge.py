@@ -32,8 +32,7 @@ class _Matching(FunctionJudge):
         text = record.answer.text if record.answer else ""
         answer = visible_answer(text)
         if not answer:
-            reason = "the answer is nothing but reasoning" if text.strip() else "the answer is empty"
-            return Verdict(self.id, "unparsed", reason=reason)
+            return self.empty(text)
         match = self.choose if record.instance.condition in MULTIPLE_CHOICE else open_match
         roles, reason = match(answer, record.instance.references)
         matched = {LABEL_OF_ROLE[role] for role in roles}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from app.parity.pair import compare_runs
+from app.parity.probing import Look
 from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
@@ -111,7 +112,7 @@ def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
         monkeypatch.setattr(parity, "load_backend", at_once)
         parity.asked(workspace, "served", f"endpoint:{model}@http://127.0.0.1:{port}/v1", instances)
         runs = (workspace.runs_folder / "direct", workspace.runs_folder / "served")
-        found = compare_runs(runs, probes=48, builds=[built])
+        found = compare_runs(runs, Look(48, [built]))
     assert found.answers.same < 64
     assert "A and B part at an answer alone and the answer in the run: " in found.verdict
     assert (

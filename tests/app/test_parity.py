@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.parity.pair import Parity, compare_runs, keep
+from app.parity.probing import Look
 from app.parity.tables import stages_table, to_json
 from app.store.workspace import Workspace
 from benchmarks.base import Instance, Media, Text, get_benchmark
@@ -81,8 +82,7 @@ def with_system(model: Path, folder: Path) -> None:
 def compare(workspace: Workspace, a: str, b: str, probes: int = PROBES) -> Parity:
     return compare_runs(
         (workspace.runs_folder / a, workspace.runs_folder / b),
-        probes=probes,
-        builds=[workspace.build_folder("cmc-bench")],
+        Look(probes, [workspace.build_folder("cmc-bench")]),
     )
 
 
@@ -199,9 +199,8 @@ def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_
     there = Workspace(tmp_path / "there")
     shutil.copytree(workspace.path / "benchmarks", there.path / "benchmarks")
     folder = asked(there, "elsewhere", gone, some(workspace))
-    assert f"{PROBES} requests of elsewhere were looked at" in keep(
-        folder, probes=PROBES, builds=[there.build_folder("cmc-bench")]
-    )
+    look = Look(PROBES, [there.build_folder("cmc-bench")])
+    assert f"{PROBES} requests of elsewhere were looked at" in keep(folder, look)
     shutil.copytree(folder, workspace.runs_folder / "from-there")
     shutil.rmtree(gone)
     shutil.rmtree(there.path)

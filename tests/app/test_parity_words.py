@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from app.parity.found import Finding, counted
 from app.parity.inputs import image_difference, prompt_difference, token_difference
+from app.parity.kept import Kept, Refused, load, save
 from app.parity.numerics import compare_numerics, noise_of, numerics_finding, replay
 from app.parity.outputs import diverging
 from app.parity.pixels import relation
@@ -201,3 +203,18 @@ def test_two_answers_part_at_their_first_other_token(a: list[int], b: list[int])
     else:
         assert a[: at - 1] == b[: at - 1]
         assert a[at - 1 : at] != b[at - 1 : at]
+
+
+def test_why_a_request_was_not_shown_is_kept_with_its_cause(tmp_path: Path) -> None:
+    refused = {
+        "a#0": Refused("the image 'x.png' is missing; put the file in its place.", lost=True),
+        "b#0": Refused("no"),
+    }
+    save(tmp_path, Kept({"engine": "mlx"}, (probe((4,), np.zeros((1, 30))),), {"c#0": "digest"}, refused=refused))
+    found = load(tmp_path)
+    assert found is not None
+    assert (found.refused, found.digests, [each.forced for each in found.probes]) == (
+        refused,
+        {"c#0": "digest"},
+        [(4,)],
+    )

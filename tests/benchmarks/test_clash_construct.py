@@ -30,7 +30,7 @@ from benchmarks.clash.checks import (
     ModelCheck,
     refused,
 )
-from benchmarks.clash.construct import ATTEMPTS, construct
+from benchmarks.clash.construct import construct
 from benchmarks.clash.construct_prompts import ANSWERS as ANSWERS_PROMPT
 from benchmarks.clash.construct_prompts import (
     ANSWERS_CHECK,
@@ -41,6 +41,7 @@ from benchmarks.clash.construct_prompts import (
     with_caption,
     with_inputs,
 )
+from benchmarks.clash.desk import ATTEMPTS
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.source_coco import Coco, Unusable
 from benchmarks.errors import ModelError, SourceError, SpecError

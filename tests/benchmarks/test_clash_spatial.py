@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.checks import refused
-from benchmarks.clash.construct import Models
+from benchmarks.clash.desk import Models
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.spatial import SPATIAL_ANSWER_CHECKS, SPATIAL_CAPTION_CHECKS, construct_spatial, reversal
 from benchmarks.clash.terms import RELATIONS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from app.choices import BenchmarkChoice, JudgeChoice, ModelChoice
@@ -128,6 +128,25 @@ def _default_conditions(benchmark: Benchmark, contents: Contents | None) -> list
     there = benchmark.conditions if contents is None else tuple(contents.conditions)
     wanted = benchmark.default_conditions or there
     return [word for word in wanted if word in there]
+
+
+def asked_again(benchmark: Benchmark, contents: Contents | None, chosen: Sequence[Hashable]) -> list[Asked]:
+    """What is chosen where the build is another one: the prompts stay, of the rest what is chosen at first."""
+    keys: list[Any] = list(chosen)
+    prompts = [key for key in keys if key[0] == "prompt_set"]
+    return [*prompts, *(key for key in default_asked(benchmark, contents) if key[0] != "prompt_set")]
+
+
+def nothing_chosen(contents: Contents | None, chosen: Sequence[Hashable]) -> Mapping[str, str]:
+    """What is to be chosen and is not: of conditions and of each stratum, one at least."""
+    keys: list[Any] = list(chosen)
+    missing = {}
+    if not any(key[0] == "conditions" for key in keys):
+        missing["conditions"] = "choose one at least"
+    for name in contents.strata if contents is not None else ():
+        if not any(key[:2] == ("strata", name) for key in keys):
+            missing["strata"] = f"choose one {name} at least"
+    return missing
 
 
 def asked_typed(benchmark: Benchmark, contents: Contents | None, chosen: Sequence[Hashable]) -> dict[str, Any]:

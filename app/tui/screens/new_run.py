@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,12 +34,14 @@ from app.tui.latest import Latest
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.new_options import (
+    asked_again,
     asked_options,
     asked_typed,
     benchmark_options,
     default_asked,
     judge_options,
     model_options,
+    nothing_chosen,
 )
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.dialogs import AskText, Confirm
@@ -248,14 +250,7 @@ class NewRunScreen(RashomonScreen):
         before, self._contents = self._contents, found
         table = self._table("asked-table")
         same = before is not None and found is not None and before.strata == found.strata
-        chosen = (
-            table.chosen
-            if same
-            else [
-                *(key for key in table.chosen if key[0] == "prompt_set"),  # type: ignore[index]
-                *(key for key in default_asked(benchmark, found) if key[0] != "prompt_set"),
-            ]
-        )
+        chosen = table.chosen if same else asked_again(benchmark, found, table.chosen)
         table.offer(asked_options(benchmark, found), choose=chosen)
         self.typed()
 
@@ -335,8 +330,8 @@ class NewRunScreen(RashomonScreen):
     def typed(self) -> None:
         """Something was typed or chosen: say what is wrong at once, and what it will be when it is known."""
         self.spec, self._wrong = read(self.form())
-        if (benchmark := self.benchmark) is not None:
-            missing = _nothing_chosen(benchmark, self._contents, self._table("asked-table").chosen)
+        if self.benchmark is not None:
+            missing = nothing_chosen(self._contents, self._table("asked-table").chosen)
             self._wrong |= missing
             self.spec = None if missing else self.spec
         self.prospects = None
@@ -477,14 +472,3 @@ def _contents_of(looker: Looker, stub: BatchSpec) -> Contents | None:
         return looker.contents(stub.runs()[0])
     except RashomonError:
         return None
-
-
-def _nothing_chosen(benchmark: Benchmark, contents: Contents | None, chosen: list[Any]) -> Mapping[str, str]:
-    """What is to be chosen and is not: of conditions and of each stratum, one at least."""
-    missing = {}
-    if not any(key[0] == "conditions" for key in chosen):
-        missing["conditions"] = "choose one at least"
-    for name in contents.strata if contents is not None else ():
-        if not any(key[:2] == ("strata", name) for key in chosen):
-            missing["strata"] = f"choose one {name} at least"
-    return missing

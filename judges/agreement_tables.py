@@ -1,0 +1,221 @@
+"""Judges' agreement as tables and as a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from benchmarks.base import Cell, Estimate, Record, Table
+from benchmarks.errors import SpecError
+from benchmarks.statistics import cohen_kappa, diagonal, estimate, resample, wilson
+from judges.agreement import Pairs, fleiss, group_sums, label_kappa, pairs, positive_agreement, raw_agreement
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+Runs = Mapping[str, Sequence[Record]]
+_Row = tuple[str, tuple[Cell, ...]]
+
+ALL = "all"
+"""The row of a table for all conditions together."""
+
+_NOBODY = "no answer is labelled by both"
+
+_NOTE_PAIRS = (
+    "Only answers that both judges labelled count; the last two columns say what the one left unlabelled of the answers that "
+    "both have judged."
+)
+_NOTE_KAPPA = (
+    "kappa: agreement beyond chance (Cohen 1960); 1 is full agreement, 0 what two independent judges would reach."
+)
+_NOTE_INTERVALS = (
+    "Intervals: 95%, percentile bootstrap over examples, so that an example's conditions stay together. Where it varies in "
+    "nothing, agreement has Wilson's interval on the number of examples and the other figures have none."
+)
+
+
+def agreement_tables(
+    runs: Runs, judges: Sequence[str], labels: Sequence[str], conditions: Sequence[str], *, resamples: int, seed: int
+) -> list[Table]:
+    """The tables agreement, agreement-labels and confusion of every pair of ``judges``; fleiss too where there are three.
+
+    ``runs`` maps a row's label to its records, ``judges`` are ids, ``labels`` and ``conditions`` the benchmark's. Raises
+    SpecError for fewer than two judges, and for a judge that is named twice.
+    """
+    if len(judges) < 2 or len(set(judges)) < len(judges):
+        raise SpecError("agreement is between different judges; name two or more, each once.")
+    agreement: list[_Row] = []
+    by_label: list[_Row] = []
+    confused: list[_Row] = []
+    for run, records in runs.items():
+        views = _views(records, conditions)
+        for a, b in combinations(judges, 2):
+            for view, chosen in views.items():
+                found = pairs(chosen, a, b, labels)
+                agreement.append((f"{run} / {a}, {b} / {view}", _agreement_cells(found, resamples, seed)))
+                if view == ALL:
+                    prefix = f"{run} / {a}, {b}"
+                    by_label += _label_rows(prefix, found.counts, labels, resamples, seed)
+                    confused += _confusion_rows(prefix, found.counts.sum(0), labels)
+    tables = [
+        Table(
+            "agreement",
+            "Agreement between judges",
+            ("answers", "agreement", "kappa", "first left out", "second left out"),
+            tuple(agreement),
+            (_NOTE_PAIRS, _NOTE_KAPPA, _NOTE_INTERVALS),
+        ),
+        Table(
+            "agreement-labels",
+            "Agreement between judges, label by label",
+            ("first gives it", "second gives it", "both", "positive agreement", "kappa"),
+            tuple(by_label),
+            (
+                "Positive agreement: of all that either gives this label, the share that both do (Dice). "
+                "kappa: this label against all others.",
+                _NOTE_INTERVALS,
+            ),
+        ),
+        Table(
+            "confusion",
+            "Which label for which: rows by the first judge, columns by the second",
+            tuple(labels),
+            tuple(confused),
+        ),
+    ]
+    if len(judges) > 2:
+        tables.append(_fleiss_table(runs, judges, labels, conditions, resamples, seed))
+    return tables
+
+
+def agreement_sentence(
+    records: Sequence[Record], judge: str, references: Sequence[str], *, resamples: int = 1000, seed: int = 0
+) -> str:
+    """How ``judge`` agrees with the best judge there is, in one line to stand under a table.
+
+    ``references`` are ids, the best first (people, then models behind an API); the first with which it shares a labelled
+    answer is taken.
+    """
+    found = {label for record in records for verdict in record.verdicts.values() if (label := verdict.label)}
+    labels = sorted(found)
+    for reference in references:
+        if reference == judge:
+            continue
+        pair = pairs(records, judge, reference, labels)
+        n = int(pair.counts.sum())
+        if n:
+            agreed, kappa = _agreement(pair.counts, resamples, seed)
+            lost = sum(pair.left_out[0].values())
+            without = f"; {judge} gave {lost} more no label" if lost else ""
+            kappa_text = (
+                f"Cohen's kappa is undefined: {kappa.reason}"
+                if kappa.value is None
+                else f"Cohen's kappa {kappa.value:.2f}{_interval(kappa, '.2f')}"
+            )
+            share = f"{100 * (agreed.value or 0):.1f}%{_interval(agreed, '.1f', 100)}"
+            return f"{judge} agrees with {reference} on {share} of {n} answer{'s' * (n != 1)}, {kappa_text}{without}."
+    return f"How {judge} agrees with people or with an API judge is unknown for this run."
+
+
+def _interval(found: Estimate, form: str, scale: float = 1) -> str:
+    if found.low is None or found.high is None:
+        return ""
+    return f" ({scale * found.low:{form}} to {scale * found.high:{form}})"
+
+
+def _views(records: Sequence[Record], conditions: Sequence[str]) -> dict[str, list[Record]]:
+    by_condition: defaultdict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_condition[record.instance.condition].append(record)
+    known = [condition for condition in conditions if condition in by_condition]
+    everything = [record for record in records if record.instance.condition in conditions]
+    if len(known) < 2:  # its row would be that of all
+        return {ALL: everything}
+    return {ALL: everything, **{condition: by_condition[condition] for condition in known}}
+
+
+def _agreement(counts: Array, resamples: int, seed: int) -> tuple[Estimate, Estimate]:
+    """Raw agreement and Cohen's kappa with their intervals."""
+    totals, draws = counts.sum(0), resample(counts, resamples, seed)
+    n = int(totals.sum())
+    agreed = estimate(float(raw_agreement(totals)), raw_agreement(draws), n, reason=_NOBODY)
+    if agreed.value in (0.0, 1.0):
+        # The bootstrap varies in nothing there, however few the examples are.
+        wide = wilson(len(counts) * int(agreed.value), len(counts))
+        agreed = replace(agreed, low=wide.low, high=wide.high)
+    kappa = estimate(
+        float(cohen_kappa(totals)), cohen_kappa(draws), n, reason=_NOBODY if n == 0 else _one_label(totals)
+    )
+    return agreed, _without_width(kappa)
+
+
+def _one_label(totals: Array) -> str:
+    return "both give all answers one and the same label, so agreement by chance is 1 too" if totals.any() else _NOBODY
+
+
+def _without_width(found: Estimate) -> Estimate:
+    return replace(found, low=None, high=None) if found.low == found.high else found
+
+
+def _agreement_cells(found: Pairs, resamples: int, seed: int) -> tuple[Cell, ...]:
+    agreed, kappa = _agreement(found.counts, resamples, seed)
+    return (agreed.n, agreed, kappa, *(_left_out(why) for why in found.left_out))
+
+
+def _left_out(why: Counter[str]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(why.items())) or "0"
+
+
+def _label_rows(prefix: str, counts: Array, labels: Sequence[str], resamples: int, seed: int) -> list[_Row]:
+    totals, draws = counts.sum(0), resample(counts, resamples, seed)
+    first, second, both = totals.sum(-1), totals.sum(-2), diagonal(totals)
+    n = int(totals.sum())
+    values = positive_agreement(totals), label_kappa(totals)
+    drawn = positive_agreement(draws), label_kappa(draws)
+    rows: list[_Row] = []
+    for i, label in enumerate(labels):
+        given = int(first[i] + second[i] - both[i])
+        none = _NOBODY if n == 0 else "neither judge gives this label" if given == 0 else _one_label(totals)
+        cells = (
+            _without_width(estimate(float(value[i]), draw[:, i], size, reason=none))
+            for value, draw, size in zip(values, drawn, (given, n), strict=True)
+        )
+        rows.append((f"{prefix} / {label}", (int(first[i]), int(second[i]), int(both[i]), *cells)))
+    return rows
+
+
+def _confusion_rows(prefix: str, totals: Array, labels: Sequence[str]) -> list[_Row]:
+    return [(f"{prefix} / {label}", tuple(int(cell) for cell in totals[i])) for i, label in enumerate(labels)]
+
+
+def _fleiss_table(
+    runs: Runs, judges: Sequence[str], labels: Sequence[str], conditions: Sequence[str], resamples: int, seed: int
+) -> Table:
+    rows: list[_Row] = []
+    for run, records in runs.items():
+        for view, chosen in _views(records, conditions).items():
+            sums = group_sums(chosen, judges, labels)
+            totals, draws = sums.sum(0), resample(sums, resamples, seed)
+            n = int(totals[1])
+            reason = (
+                _one_label(totals).replace("both give", "all judges give")
+                if n
+                else "no answer is labelled by all of them"
+            )
+            cells = (
+                _without_width(estimate(float(value), draw, n, reason=reason))
+                for value, draw in zip(fleiss(totals, len(judges)), fleiss(draws, len(judges)), strict=True)
+            )
+            rows.append((f"{run} / {view}", (n, *cells)))
+    notes = (
+        f"Judges: {', '.join(judges)}. Only answers that all of them labelled count.",
+        "agreement: of all pairs of judges, the share that agree; kappa: Fleiss' (Fleiss 1971).",
+        _NOTE_INTERVALS,
+    )
+    return Table("fleiss", "Agreement of all judges together", ("answers", "agreement", "kappa"), tuple(rows), notes)
