@@ -31,8 +31,7 @@ def run_inside(arguments: Sequence[str], environment: Mapping[str, str], home: P
         try:
             main(arguments)
         except SystemExit as end:
-            assert isinstance(end.code, int)
-            code = end.code
+            code = int(end.code or 0)
     out, err = (_text(stream) for stream in written)
     return code, out, err
 
