@@ -70,7 +70,7 @@ class Contributed:
             "HOME": str(self.path / "home"),
             "RASHOMON_WORKSPACE": str(self.path / "workspace"),
             "PYTHONPATH": str(self.path),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPYCACHEPREFIX": str(self.path / "bytecode"),
             "COLUMNS": "200",
         }
 

@@ -1,4 +1,4 @@
-"""CMC-Bench from drawn charts, built once a module, in a workspace of each test's own."""
+"""CMC-Bench from drawn charts, built once, in a workspace of each test's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("built")
     draw_sources(home / "sources")

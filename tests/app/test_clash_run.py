@@ -14,6 +14,9 @@ from tests.support.command import Rashomon, kill_all
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "clash"
 CONDITIONS = ("mc-conflicting", "mc-original", "open-conflicting", "open-original")
+ROWS = "synthetic_captions_test_filtered.json"
+IMAGES = (34, 384, 420862)
+OF_EACH_FILE = 40
 TEXTS = [
     "You are given an image and a textual description of the image.",
     "(A) red (B) blue (C) two dogs (D) Conflicting",
@@ -24,25 +27,24 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the real data are not
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three published samples whose images are here, and SugarCrepe's hard negatives, built into a workspace."""
+    """The published samples whose images are here, and a few of each kind of SugarCrepe's hard negatives, built."""
     home = tmp_path_factory.mktemp("clash")
-    sources = home / "sources"
-    sources.mkdir()
-    for part in ("official", "sugar_crepe", "coco"):
-        (sources / part).symlink_to(DATA / part)
     published, sugar_crepe = home / "published", home / "sugar-crepe"
-    for folder, rows in ((published, "official/synthetic_captions_test_filtered.json"), (sugar_crepe, "sugar_crepe")):
+    for folder in (published, sugar_crepe):
         folder.mkdir()
-        paths = [DATA / rows] if folder == published else sorted((DATA / rows).iterdir())
-        for path in paths:
-            (folder / path.name).symlink_to(path)
         for split in ("train2017", "val2017"):
             (folder / split).symlink_to(DATA / "coco" / split)
+    rows = json.loads((DATA / "official" / ROWS).read_bytes())
+    here = [row for row in rows["samples"] if row["image_id"] in IMAGES]
+    (published / ROWS).write_text(json.dumps({"samples": here}))
+    for path in sorted((DATA / "sugar_crepe").iterdir()):
+        negatives = json.loads(path.read_bytes()).items()
+        shown = [(key, row) for key, row in negatives if (DATA / "coco" / "val2017" / row["filename"]).is_file()]
+        (sugar_crepe / path.name).write_text(json.dumps(dict(shown[:OF_EACH_FILE])))
     told = Rashomon(home).run(
         "build", "clash", "--source", f"published={published}", "--source", f"sugar-crepe={sugar_crepe}", "--json"
     )
-    manifest = json.loads(told.stdout)["manifest"]
-    assert "1286" in json.dumps(manifest), manifest
+    assert json.loads(told.stdout)["manifest"]["samples"] > 20, told.stdout
     build_tiny_vlm(home / "tiny", TEXTS, quantise=True)
     return home
 

@@ -19,7 +19,7 @@ from tests.app.test_batch import wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
 
-KILLS = {"answers": 12, "slow answers": 4, "judging": 5, "build": 5, "migration": 5}
+KILLS = {"judging": 3, "build": 5, "migration": 5}
 RUN = "killed"
 COMMIT_ANSWERS = 4
 """Answers of a few milliseconds that can share a commit: those that finish while the last one is recent."""
@@ -76,18 +76,22 @@ def judged_more_than(rashomon: Rashomon, count: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("kind", "seconds", "in_flight"),
-    [("answers", (0.0, 0.025), 1 + COMMIT_ANSWERS), ("slow answers", (0.06, 0.09), 1)],
+    ("kills", "seconds", "in_flight"),
+    [
+        (4, (0.0, 0.025), 1 + COMMIT_ANSWERS),
+        pytest.param(12, (0.0, 0.025), 1 + COMMIT_ANSWERS, marks=pytest.mark.slow),
+        pytest.param(4, (0.06, 0.09), 1, marks=pytest.mark.slow),
+    ],
 )
 def test_killed_while_answering(
-    home: Path, tmp_path: Path, kind: str, seconds: tuple[float, float], in_flight: int
+    home: Path, tmp_path: Path, kills: int, seconds: tuple[float, float], in_flight: int
 ) -> None:
     chance = random.Random(7)
     calls = tmp_path / "calls"
     rashomon = fresh(home, tmp_path).ordered(calls=str(calls), seconds=seconds)
     accepted: set[tuple[int, ...]] = set()
     asked_again = effective = 0
-    for number in range(KILLS[kind]):
+    for number in range(kills):
         process = batch(rashomon)
         if number % 4 == 0:  # anywhere, also before there is a worker or a plan
             time.sleep(chance.uniform(0, 1))
@@ -108,11 +112,11 @@ def test_killed_while_answering(
         asked_again += lost
     rashomon.run("resume", RUN, "--display", "none")
     (total,) = query(rashomon, "SELECT count(*) FROM instance")[0]
-    assert effective >= KILLS[kind] // 2, "too few kills came while it was answering to mean anything"
+    assert effective >= kills // 2, "too few kills came while it was answering to mean anything"
     assert query(rashomon, "SELECT count(*), count(DISTINCT instance) FROM generation") == [(total, total)]
     counted = Counter(calls.read_text().splitlines())
     assert sum(counted.values()) - total == asked_again
-    print(f"{kind}: {KILLS[kind]} kills, {total} answers, {asked_again} asked again")
+    print(f"{kills} kills, {total} answers, {asked_again} asked again")
     same_export(rashomon, home)
 
 

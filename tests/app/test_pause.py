@@ -11,7 +11,19 @@ from tests.app.test_batch import wait_until
 from tests.support.command import Rashomon, kill_all
 
 RUN = "paused"
-ARGUMENTS = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN, "--display", "none")
+ARGUMENTS = (
+    "--batch",
+    "--benchmark",
+    "cmc-bench",
+    "--model",
+    "policy:uniform",
+    "--name",
+    RUN,
+    "--limit",
+    "6",
+    "--display",
+    "none",
+)
 
 
 def calls(log: Path) -> int:

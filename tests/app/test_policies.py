@@ -18,7 +18,7 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cmc_b
 COLUMNS = ("Aligned", "Img-Cor", "Txt-Cor", "Both-Wr", "MFR", "MPB Img", "HR", "ΔAcc")
 
 
-@pytest.fixture(scope="module", params=["drawn", "real"])
+@pytest.fixture(scope="module", params=["drawn", pytest.param("real", marks=pytest.mark.slow)])
 def records(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
     """The instances of the four conditions, unanswered."""
     folder = tmp_path_factory.mktemp("policies")

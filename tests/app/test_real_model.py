@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from app.commands import demo
 from app.store.workspace import Workspace
 from mlx_backends.tiny import build_tiny_vlm
 from tests.app.test_batch import states, wait_until
@@ -111,9 +113,10 @@ def test_a_folder_that_is_no_model_is_told_before_anything_runs(
 
 
 @pytest.mark.parametrize("examples", [5, pytest.param(24, marks=pytest.mark.slow)])
-def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int) -> None:
+def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
-    told = Rashomon(tmp_path, {"examples": examples}).run("demo", "--display", "plain").stdout
+    monkeypatch.setattr(demo, "DEMOS", {name: replace(each, examples=examples) for name, each in demo.DEMOS.items()})
+    told = Rashomon(tmp_path).run("demo", "--display", "plain").stdout
     print(f"demo: {time.monotonic() - began:.1f} s")
     assert "Main results (Table 3)" in told
     for row in (
@@ -127,10 +130,10 @@ def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int) -> Non
         assert row in told
     assert "show demo-model-4bit" in told
     assert states(Rashomon(tmp_path)) == {}, "it keeps to a workspace of its own"
-    demo = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
-    assert [run.state for run in demo.summaries()] == ["done"] * 7
+    made = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
+    assert [run.state for run in made.summaries()] == ["done"] * 7
     (main,) = json.loads(
-        Rashomon(tmp_path).run("--workspace", demo.path, "show", "demo-model-4bit", "--table", "main", "--json").stdout
+        Rashomon(tmp_path).run("--workspace", made.path, "show", "demo-model-4bit", "--table", "main", "--json").stdout
     )
     cells = main["rows"][0]["cells"]
     assert cells["Aligned"]["value"] >= 0.75, "it reads charts"
@@ -140,12 +143,12 @@ def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int) -> Non
 @pytest.mark.parametrize("benchmark", ["clash", "mmkc-bench", "crosscheck-bench"])
 def test_other_benchmarks_have_demos(tmp_path: Path, benchmark: str) -> None:
     began = time.monotonic()
-    told = Rashomon(tmp_path).run("demo", benchmark, "--display", "plain").stdout
+    told = Rashomon(tmp_path).process("demo", benchmark, "--display", "plain").stdout
     print(f"demo {benchmark}: {time.monotonic() - began:.1f} s")
     assert "model-4bit" in told
     assert f"--benchmark {benchmark}" in told
-    demo = Workspace(tmp_path / "workspace" / "rashomon-demo" / benchmark)
-    assert {run.state for run in demo.summaries()} == {"done"}
+    made = Workspace(tmp_path / "workspace" / "rashomon-demo" / benchmark)
+    assert {run.state for run in made.summaries()} == {"done"}
 
 
 def test_a_demo_that_there_is_not_is_refused(tmp_path: Path) -> None:

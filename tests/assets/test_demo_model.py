@@ -24,7 +24,9 @@ from mlx_backends.prompt import Prompter
 from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, Held, image, moved, with_image
 
 
-@pytest.fixture(scope="module", params=[BF16, FOUR_BIT], ids=["bf16", "4bit"])
+@pytest.fixture(
+    scope="module", params=[pytest.param(BF16, id="bf16", marks=pytest.mark.slow), pytest.param(FOUR_BIT, id="4bit")]
+)
 def model(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 

@@ -115,6 +115,7 @@ def real_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 @real
+@pytest.mark.slow
 def test_real_rows_make_these_examples(real_build: Build) -> None:
     manifest = real_build.manifest
     assert manifest["examples"] == {"factual": 250, "temporal": 33, "entity": 77, "granularity": 15}
@@ -131,11 +132,13 @@ def test_real_rows_make_these_examples(real_build: Build) -> None:
 
 
 @real
+@pytest.mark.slow
 def test_real_examples_obey_every_rule(real_build: Build) -> None:
     _check_every_rule(real_build)
 
 
 @real
+@pytest.mark.slow
 def test_real_years_contradict_within_ten_years_where_the_pool_has_one(real_build: Build) -> None:
     rows = [rows for rows in _groups(real_build).values() if rows["aligned"]["strata"]["type"] == "temporal"]
     golds = {rows["aligned"]["references"]["image"] for rows in rows}
@@ -146,6 +149,7 @@ def test_real_years_contradict_within_ten_years_where_the_pool_has_one(real_buil
 
 
 @real
+@pytest.mark.slow
 def test_real_passages_are_about_as_long_as_the_papers(real_build: Build) -> None:
     """10.7 +- 5.6 in the paper, whose MMMU golds are longer: half of its examples, a quarter of these."""
     words = real_build.manifest["passage_words"]

@@ -106,7 +106,9 @@ def test_what_is_nearer_hides_what_is_behind() -> None:
 
 
 @real_rows
-@pytest.mark.parametrize("name", ["bunny.ply", "pc_corgi.npz", "CesiumMilkTruck.glb"])
+@pytest.mark.parametrize(
+    "name", ["bunny.ply", "pc_corgi.npz", pytest.param("CesiumMilkTruck.glb", marks=pytest.mark.slow)]
+)
 def test_real_models_fill_their_views_the_same_on_every_run(name: str) -> None:
     data = (DATA / "pc" / name).read_bytes()
     made = pictures(data, Path(name).suffix, "point_cloud")

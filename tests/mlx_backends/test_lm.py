@@ -27,6 +27,8 @@ from tests.mlx_backends.conftest import GREEDY, SAMPLED, answer, asked
 from tests.mlx_backends.text_architectures import CONFIGS, VOCABULARY, text_model
 
 BATCHED = [kind for kind in CONFIGS if kind in PROVEN or kind == "mistral"]
+USUAL = ("llama", "gemma3_text", "lfm2")
+"""What the fast suite tries: a plain cache, one with a sliding window, and one with convolutions."""
 ENDS = frozenset({7})
 
 
@@ -133,7 +135,7 @@ def written(
     return [row.tokens for row in pending]
 
 
-@pytest.mark.parametrize("kind", BATCHED)
+@pytest.mark.parametrize("kind", [k if k in USUAL else pytest.param(k, marks=pytest.mark.slow) for k in BATCHED])
 def test_a_batch_gives_the_answers_that_each_request_has_alone(kind: str) -> None:
     model = text_model(kind)
     expected = written(Alone(model, ENDS), rows(kind), late=False)

@@ -90,8 +90,14 @@ def in_order(requests: Sequence[Request]) -> list[Request]:
 # --- the same answers ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [1, 4])
-@pytest.mark.parametrize("kind", ["qwen3_vl", "lfm2_vl"])
+@pytest.mark.parametrize(
+    ("kind", "width"),
+    [
+        ("qwen3_vl", 4),
+        ("lfm2_vl", 1),
+        *(pytest.param(*other, marks=pytest.mark.slow) for other in (("qwen3_vl", 1), ("lfm2_vl", 4))),
+    ],
+)
 def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pictures, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width)
     requests = varied(pictures)
@@ -316,7 +322,9 @@ def test_the_same_image_at_another_size_is_another_one(alone: VLM, pictures: Pic
 # --- as little as there is to compute --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["cmc-bench", "clash", "mmkc-bench"])
+@pytest.mark.parametrize(
+    "name", ["mmkc-bench", *(pytest.param(n, marks=pytest.mark.slow) for n in ("cmc-bench", "clash"))]
+)
 def test_every_distinct_token_is_computed_about_once(
     name: str, questions: tuple[Asked, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
@@ -385,7 +393,9 @@ def test_without_the_repair_the_canary_finds_the_fault(
     assert tokens(answers(backend, requests)) == expected
 
 
-@pytest.mark.parametrize("kind", ["qwen3_vl", "lfm2_vl", "internvl_chat"])
+@pytest.mark.parametrize(
+    "kind", ["lfm2_vl", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("qwen3_vl", "internvl_chat"))]
+)
 def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
     kind: str, pictures: Pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

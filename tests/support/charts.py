@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +26,23 @@ _SUBJECTS = ("Physics", "History")
 
 
 def draw_sources(folder: Path) -> None:
-    """Draw charts into ``folder/chartqa`` and its diagrams into ``folder/mmmu``.
+    """Charts into ``folder/chartqa`` and its diagrams into ``folder/mmmu``.
 
     Eight bar charts (factual), eight line charts over years (temporal), six cycles (entity) and six pictures to
-    count in (granularity), one question each. Nothing in them is random.
+    count in (granularity), one question each. Nothing in them is random, so they are drawn once a process.
     """
+    shutil.copytree(_drawn(), folder, dirs_exist_ok=True)
+
+
+@cache
+def _drawn() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="charts-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _draw(folder)
+    return folder
+
+
+def _draw(folder: Path) -> None:
     from matplotlib.figure import Figure
 
     chartqa, mmmu = folder / "chartqa", folder / "mmmu"

@@ -1,4 +1,4 @@
-"""Starting the real command line in processes of its own."""
+"""The command line as a user runs it: to its end in this process, or in processes of its own."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.support.inside import run_inside
 
 ROOT = Path(__file__).resolve().parents[2]
 INJECTED = Path(__file__).resolve().parent / "injected"
@@ -43,8 +45,8 @@ class Rashomon:
             "HF_HUB_OFFLINE": "1",
             "MLX_DISABLE_COMPILE": "1",
             "COLUMNS": "200",
-            "PYTHONPATH": os.pathsep.join([str(INJECTED), str(ROOT)]),
-            "RASHOMON_TEST_ORDERS": json.dumps(dict(self.orders)),
+            "PYTHONPATH": os.pathsep.join([str(INJECTED), str(ROOT)]) if self.orders else str(ROOT),
+            **({"RASHOMON_TEST_ORDERS": json.dumps(dict(self.orders))} if self.orders else {}),
             **self.variables,
         }
 
@@ -93,7 +95,18 @@ class Rashomon:
             return process.wait(), process.stdout.read(), told
 
     def run(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run to the end; fails unless the exit code is ``code``, and always on a traceback."""
+        """Run to the end in this process; fails unless the exit code is ``code``, and always on a traceback.
+
+        With orders, which change a process for good, or variables, which libraries read once, it is one of its own, as
+        :meth:`process` always is.
+        """
+        if self.orders or self.variables:
+            return self.process(*arguments, code=code)
+        done = run_inside([*map(str, arguments)], self.environment, self.home)
+        return _checked(subprocess.CompletedProcess(self.command(*arguments), *done), code)
+
+    def process(self, *arguments: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """The same in a process of its own, whose worker is another."""
         done = subprocess.run(
             self.command(*arguments),
             env=self.environment,
@@ -103,10 +116,7 @@ class Rashomon:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        told = f"{arguments}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr, told
-        assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{told}"
-        return done
+        return _checked(done, code)
 
     def ordered(self, **orders: Any) -> Rashomon:
         """The same home with other orders."""
@@ -126,6 +136,13 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _checked(done: subprocess.CompletedProcess[str], code: int) -> subprocess.CompletedProcess[str]:
+    told = f"{done.args}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr, told
+    assert done.returncode == code, f"exit code {done.returncode}, not {code}\n{told}"
+    return done
 
 
 def children_of(pid: int) -> list[int]:

@@ -98,7 +98,7 @@ def apply(orders: dict[str, Any]) -> None:
     ``dies`` (``how`` a worker does, ``of`` which requests, or ``above`` how many under way),
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
-    ``structured_without_metal``, ``text_width``, ``examples``."""
+    ``structured_without_metal``, ``text_width``."""
     from mlx_backends import registry
 
     load, describe = registry.load_backend, registry.describe
@@ -140,10 +140,6 @@ def apply(orders: dict[str, Any]) -> None:
             add_row(writer, row)
 
         setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
-    if "examples" in orders:
-        from app.commands import demo
-
-        demo.DEMOS = {name: replace(each, examples=orders["examples"]) for name, each in demo.DEMOS.items()}
     if "text_width" in orders:
         from mlx_backends import lm
 

@@ -243,6 +243,11 @@ def _hash(*texts: str) -> int:
     return int.from_bytes(hashlib.sha256("\0".join(texts).encode()).digest()[:6])
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """A client that was killed is no news; told, it would be taken for what a command of this process said."""
+
+
 class ScriptedWriter:
     """The server. ``url`` is the base address of its API, ``prompts`` what it was asked, in the order of arrival."""
 
@@ -291,7 +296,7 @@ class ScriptedWriter:
             def log_message(self, format: str, *arguments: Any) -> None:
                 """Nothing: the tests' output stays readable."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property
