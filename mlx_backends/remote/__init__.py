@@ -59,13 +59,12 @@ def load(model: str, media: MediaPath, terms: Terms) -> Backend:
     Nothing is sent yet. Raises SpecError for a name or terms that do not fit, ModelError where the vendor's library is
     not installed, KeyMissingError without a key.
     """
-    from mlx_backends.remote.budget import Budget
     from mlx_backends.remote.images import Images
     from mlx_backends.remote.pool import Remote
     from mlx_backends.remote.vendor import short
 
+    ready(model, terms)  # a missing key is known in a millisecond, a vendor's library imported in two seconds
     name = parse(model)
-    Budget(terms)
     _, module, vendor_class = _LIBRARIES[name.engine]
     images = Images(media)
     try:

@@ -134,7 +134,7 @@ def test_every_answer_ends_labelled_or_judge_failed_and_all_is_counted(
         with RunStore.read(folder) as store:
             usage = store.judge_usage(judge_id)
             counters = [p.judged[judge_id] for p in store.progress()]
-        assert max(one.under_way for one in server.received) > 4, "several calls were under way"
+        assert max(one.under_way for one in server.received) >= 4, "as many calls at once as it begins with, at least"
         assert usage == (server.requests, server.prompt_tokens, server.completion_tokens)
         struck = Counter(one.fault for one in server.received)
         records = judged(folder)

@@ -24,7 +24,6 @@ import huggingface_hub.constants
 
 from app.cli import cli, run
 from app.engine import supervise
-from app.engine.worker import Worker
 from app.main import arranged
 from app.store.run import RunStore
 from benchmarks.errors import RashomonError
@@ -37,6 +36,7 @@ from tests.docs.replies import reply
 from tests.mlx_backends.architectures import TEXTS
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fault_server import FaultServer
+from tests.support.inside import work_here
 
 SMALL = ("--limit", "2", "--max-tokens", "16", "--display", "none")
 
@@ -167,7 +167,7 @@ class World:
             stack.enter_context(patch.dict(os.environ, variables))
             for name, value in hub.constants.items():  # which the Hub's library read when it was imported
                 stack.enter_context(patch.object(huggingface_hub.constants, name, value))
-            stack.enter_context(patch.object(supervise.Supervisor, "_run", _here))
+            stack.enter_context(patch.object(supervise.Supervisor, "_run", _work))
             stack.enter_context(chdir(self.here))
             yield
 
@@ -218,17 +218,11 @@ class World:
         (self.here / "answers.jsonl").write_text("".join(json.dumps(each) + "\n" for each in said), "utf-8")
 
 
-def _here(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
+def _work(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
     """Work a job off in this process: a worker of its own takes seconds to start. PyTorch must have one."""
     with RunStore.read(job.runs[0]) as store:
-        if store.meta("spec")["model"].startswith("cuda:"):
-            return _IN_A_PROCESS(supervisor, job)
-    worker = Worker(job)
-    try:
-        return supervise._End(worker.work())
-    except RashomonError as error:
-        supervisor.display.problem(str(error))
-        return supervise._End(error.exit_code)
+        in_torch = store.meta("spec")["model"].startswith("cuda:")
+    return _IN_A_PROCESS(supervisor, job) if in_torch else work_here(supervisor, job)
 
 
 _IN_A_PROCESS = supervise.Supervisor._run

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -164,10 +165,27 @@ def _proc_table() -> Iterator[str]:
 
 
 def kill_all(process: subprocess.Popen[str]) -> str:
-    """SIGKILL a process and the workers it started, as nearly at the same moment as can be; what it had printed."""
-    for pid in (*children_of(process.pid), process.pid):
-        try:
+    """SIGKILL a process and the workers it started, as nearly at the same moment as can be; what it had printed.
+
+    They have ended when this does: their locks are free.
+    """
+    pids = (*children_of(process.pid), process.pid)
+    for pid in pids:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    return process.communicate()[0]
+    told = process.communicate()[0]
+    while any(map(_runs, pids)):
+        time.sleep(0.005)
+    return told
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process has not ended; nobody may have asked yet how one that has."""
+    if Path("/proc/self/stat").exists():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False

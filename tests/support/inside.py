@@ -46,7 +46,7 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
         patch.dict(os.environ, environment, clear=True),
         patch.object(sys, "argv", ["rashomon"]),
         patch.object(sys, "stdin", nothing),
-        patch.object(supervise.Supervisor, "_run", _here),
+        patch.object(supervise.Supervisor, "_run", work_here),
     ):
         os.chdir(home)
         try:
@@ -57,7 +57,7 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _here(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
+def work_here(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._End:
     """Work a job off in this process, between the same two looks at it as a worker's supervisor takes at least."""
     supervisor._show(job)
     worker = Worker(job)
