@@ -1,0 +1,54 @@
+"""The rows that pages show as examples are taken as they stand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from benchmarks.base import get_benchmark
+from benchmarks.build import BuildOptions
+from tests.benchmarks.small_data import write_lines
+from tests.docs.pages import fences
+
+SHOWN = {
+    "docs/clash.md": "clash",
+    "docs/crosscheck-bench.md": "crosscheck-bench",
+}
+"""A page, and the benchmark of whose source ``rows`` it shows a few that are whole by themselves."""
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_rows_that_are_shown_are_taken(page: str, tmp_path: Path) -> None:
+    rows = list(shown(page))
+    assert rows
+    write_lines(tmp_path / "rows" / "rows.jsonl", rows)
+    for number, picture in enumerate(dict.fromkeys(pictures(rows))):
+        Image.new("RGB", (200, 200), (number * 37 % 256, 90, 200)).save(tmp_path / "rows" / picture)
+    made = get_benchmark(SHOWN[page]).build([("rows", str(tmp_path / "rows"))], tmp_path / "out", BuildOptions())
+    assert (made.path / "skipped.jsonl").read_text("utf-8") == ""
+    assert len({row["id"].partition("/")[0] for row in made.rows()}) >= len(rows)
+
+
+def shown(page: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects of the page's blocks that hold nothing else."""
+    for _, _, text in fences(page, "", "json"):
+        rest = text.strip()
+        while rest.startswith("{"):
+            row, end = json.JSONDecoder().raw_decode(rest)
+            yield row
+            rest = rest[end:].strip()
+
+
+def pictures(found: Any) -> Iterator[str]:
+    """Every text within ``found`` that names a picture."""
+    if isinstance(found, dict | list):
+        for each in found.values() if isinstance(found, dict) else found:
+            yield from pictures(each)
+    elif isinstance(found, str) and re.fullmatch(r"[\w.-]+\.(png|jpg)", found):
+        yield found
