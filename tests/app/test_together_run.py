@@ -90,7 +90,7 @@ def test_a_model_whose_cache_cannot_be_cut_back_gets_what_it_can_and_the_run_say
     assert f"  {sentence}" in rashomon.run("show", "together").stdout.splitlines()
     assert "cut back" not in rashomon.run("show", "alone").stdout
     asked = ("--benchmark", "mmkc-bench", "--model", str(model), "--limit", "8", "--max-tokens", "6")
-    lines = rashomon.run("--batch", *asked, "--name", "again", "--display", "plain").stdout.splitlines()
+    lines = rashomon.process("--batch", *asked, "--name", "again", "--display", "plain").stdout.splitlines()
     assert any(line.startswith(f"again: running ({sentence})") for line in lines), "while it runs"
     assert sentence in lines, "and at its end"
 
