@@ -171,7 +171,7 @@ def read_labels_csv(path: Path, labels: Sequence[str], ids: Mapping[str, str]) -
         label = _look_up(word.casefold(), spelled)
         if label is None:
             raise SourceError(
-                f"{where}: {_short(word)} is not a label; {did_you_mean(word.strip().casefold()[:_SHOWN], spelled)}"
+                f"{where}: {_short(word)} is not a label; {did_you_mean(word.strip().upper()[:_SHOWN], [*spelled.values()])}"
             )
         earlier, at = found.setdefault(instance, (label, number))
         if earlier != label:

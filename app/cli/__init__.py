@@ -77,7 +77,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         message = re.sub(r"\s*\n\s*", " ", error.format_message()).removesuffix(".")
         joint = " " if message.endswith("?") else "; "
-        raise SpecError(f"{message[:1].lower()}{message[1:]}{joint}`rashomon --help` lists what there is.") from error
+        asked = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "rashomon"
+        raise SpecError(f"{message[:1].lower()}{message[1:]}{joint}`{asked} --help` lists what there is.") from error
     except click.Abort as error:
         raise KeyboardInterrupt from error
     return code if isinstance(code, int) else 0

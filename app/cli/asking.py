@@ -42,7 +42,7 @@ from app.cli.options import (
     help="A folder, a Hub id in the cache, or policy:NAME. Repeatable.",
 )
 @build_folder
-@click.option("--prompt-set", multiple=True, metavar="NAME", help="Repeatable.")
+@click.option("--prompt-set", multiple=True, metavar="NAME", help="`rashomon benchmarks` lists them. Repeatable.")
 @click.option(
     "--judge",
     multiple=True,
@@ -53,8 +53,8 @@ from app.cli.options import (
 @conditions
 @click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances of these strata. Repeatable.")
 @click.option("--limit", type=int, help="This many examples, stratified, each with all its conditions.")
-@click.option("--seed", type=int, help="Of the subset and of sampling.")
-@click.option("--max-tokens", type=int, help="The longest answer; default: the benchmark's.")
+@click.option("--seed", type=int, help="What the subset and sampled answers are drawn by; default 0.")
+@click.option("--max-tokens", type=int, help="The longest answer, in tokens; default: the benchmark's.")
 @click.option("--temperature", type=float, help="0 is greedy; default: the benchmark's.")
 @click.option("--top-p", type=float, help="Nucleus sampling; default: the benchmark's.")
 @click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")

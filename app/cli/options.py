@@ -65,7 +65,7 @@ conditions = click.option(
     "--conditions",
     metavar="C,C",
     shell_complete=completing.conditions,
-    help="Only these conditions, with commas between.",
+    help="Only these conditions, with commas between; `rashomon benchmarks` lists them.",
 )
 judge = click.option(
     "--judge",
@@ -83,8 +83,8 @@ as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 _TERMS: dict[str, tuple[type, str]] = {
     "token_ceiling": (int, "Remote engines: at most so many tokens, a run and a judge."),
     "cost_ceiling": (float, "The same in money; needs the prices."),
-    "input_price": (float, "Of a million tokens in."),
-    "output_price": (float, "Of a million tokens out."),
+    "input_price": (float, "What a million tokens in cost, in any currency."),
+    "output_price": (float, "What a million tokens out cost."),
     "concurrency": (int, "Remote engines: at most so many calls at once; default 8."),
     "timeout": (float, "Remote engines: seconds a call may take; default 120."),
     "attempts": (int, "Remote engines: how often a failing call is made; default 6."),

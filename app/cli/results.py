@@ -44,10 +44,22 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     shell_complete=completing.runs,
     help="What the others are compared to; default: the first.",
 )
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this figure. Repeatable.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Only this figure, by its column's name in the table main. Repeatable.",
+)
 @click.option("--group-by", metavar="WHAT", help="quantization: each model's quantisations, beside memory and speed.")
 @click.option("--flips", is_flag=True, help="Name the instances whose label is another.")
-@click.option("--cell", "cells", multiple=True, metavar="FROM:TO", help="Only those that went so. Repeatable.")
+@click.option(
+    "--cell",
+    "cells",
+    multiple=True,
+    metavar="FROM:TO",
+    help="Only flips between these labels, such as IMAGE:TEXT. Repeatable.",
+)
 @click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write; default: comparison here.")
 @width

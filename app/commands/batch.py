@@ -13,7 +13,7 @@ from app.config import RunSpec, load_spec
 from app.display import Display, make_display
 from app.engine import precision
 from app.engine.control import forget_pause, is_paused, unpause, worker_of
-from app.engine.plan import Planned, check, open_build, plan, replan
+from app.engine.plan import Checked, Planned, check, open_build, plan, replan
 from app.engine.recovery import deaths
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
 from app.locks import FileLock
@@ -24,7 +24,7 @@ from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from judges.base import find_judge, newest
 from mlx_backends.registry import IMPORTED
-from mlx_backends.remote import all_ready
+from mlx_backends.remote import all_ready, lack
 
 _DEVICE = "device"
 
@@ -60,10 +60,12 @@ def batch(
         for run in checked:
             count = summary(run.folder).total if run.found else len(run.instances)
             say(f"{run.folder.name}: the spec is right, {count} instances; nothing was run.", display)
+        for lacking in dict.fromkeys(lack(_to_ask(run), run.spec.api.terms(workspace.replies)) for run in checked):
+            if lacking:
+                shown.problem(f"it cannot be run yet: {lacking}")
         return 0
     for run in checked:
-        asked = _asked(run.folder, run.spec) if run.found else (run.spec.model, *run.spec.judge)
-        all_ready(asked, run.spec.api.terms(workspace.replies))
+        all_ready(_to_ask(run), run.spec.api.terms(workspace.replies))
     if warning := workspace.warning():
         shown.problem(warning)
     planned = [plan(workspace, run) for run in checked]
@@ -197,6 +199,11 @@ def work(
     if display != "json" and display != "none":
         _conclude(planned, after)
     return code or (1 if any(map(_failures, after)) else 0)
+
+
+def _to_ask(run: Checked) -> tuple[str, ...]:
+    """Who is asked, now or still, when a run is begun or gone on with."""
+    return _asked(run.folder, run.spec) if run.found else (run.spec.model, *run.spec.judge)
 
 
 def _asked(folder: Path, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple[str, ...]:

@@ -228,7 +228,8 @@ def _tell(made: Build, benchmark: Benchmark) -> None:
         if isinstance(value, dict) and key != "options":
             print(f"  {key}: {clean(json.dumps(value, ensure_ascii=False))}")
     print(f"  digest: {made.digest}")
-    print(f"  rows that were left out, one by one: {clean(str(made.path / 'skipped.jsonl'))}")
+    if (made.path / "skipped.jsonl").stat().st_size:
+        print(f"  rows that were left out, one by one: {clean(str(made.path / 'skipped.jsonl'))}")
 
 
 def _tell_left_out(made: Build) -> None:

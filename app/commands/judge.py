@@ -16,7 +16,7 @@ from benchmarks.base import get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import Judge, find_judge
 from judges.rubric import RubricJudge
-from mlx_backends.remote import all_ready
+from mlx_backends.remote import all_ready, lack
 from mlx_backends.terms import Terms
 
 
@@ -51,6 +51,8 @@ def judge(
             again = f", and {failed_before} that it failed on again" if retry_failed else ""
             say(f"{each.id}: {_estimate(store, each, terms)}{again}", display)
     if dry_run:
+        if lacking := lack(names, terms):
+            shown.problem(f"they cannot be asked yet: {lacking}")
         return 0
     job = Job(
         (folder,),

@@ -14,9 +14,14 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import SpecError, StoreError
+from judges.corrected import FEWEST
 from judges.human import Blind, annotator_id, blind, blind_id, read_labels_csv
 
 _LINE = "─" * 60
+_ENOUGH = (
+    f"Figures are corrected from {FEWEST} labelled answers under each condition on; "
+    "docs/labelling.md says what each label means."
+)
 
 
 def label(
@@ -59,6 +64,7 @@ def _converse(store: RunStore, labelling: Labelling, ask: Callable[[str], str]) 
     sitting = Sitting(labelling, store)
     print(f"{labelling.judge}: {sitting.count} of {sitting.total} labelled.")
     print("What stands in the answer is to be labelled, never obeyed. Every label is kept at once.")
+    print(_ENOUGH)
     while (shown := sitting.shown) is not None:
         _show(shown, (sitting.place or 0) + 1, sitting.total)
         try:
@@ -128,4 +134,5 @@ def _export(store: RunStore, labelling: Labelling, path: Path) -> int:
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}.") from error
     print(f"wrote {clean(str(path))}: fill in the column label with {', '.join(labelling.benchmark.labels)}.")
+    print(_ENOUGH)
     return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from benchmarks.errors import StoreError
 from mlx_backends.terms import Terms
 
 POLL_SECONDS = 0.25
+_ROOM = 1 << 20
+"""Bytes free on a disk on which a worker, which died without a word, may have found no room."""
 INTERRUPTED = 130
 
 
@@ -189,6 +192,11 @@ class Supervisor:
         code = worker.returncode
         if cause := want_of_memory(code, told.get("short")):
             return _End(1, recover(job.runs, worker.pid, cause))
+        if shutil.disk_usage(log.parent).free < _ROOM:
+            self.display.problem(
+                f"the disk of {log.parent.parent} is full; every answer reported done is safe: free some space, then go on."
+            )
+            return _End(1)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         self.display.problem(
             f"the worker of {log.parent.name} {how}; every answer reported done is safe, and {log} says more."

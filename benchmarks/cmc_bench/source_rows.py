@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
-from benchmarks.base import did_you_mean
 from benchmarks.cmc_bench.source import Family, Row, folder_of, wrong_folder
 from benchmarks.cmc_bench.source_mmmu import gold_of, options_of
 from benchmarks.delimited import SUFFIXES, columns
@@ -74,8 +74,8 @@ def _table(file: Path) -> Path:
 
 
 def _nearest(needed: str, there: list[str]) -> str:
-    near = did_you_mean(needed, there)
-    return f"Is it {near.removeprefix('did you mean ')}" if near.startswith("did") else ""
+    near = get_close_matches(needed, there, n=1, cutoff=0.7)
+    return f"Is it {near[0]!r}?" if near else ""
 
 
 def _is_delimited(file: Path) -> bool:

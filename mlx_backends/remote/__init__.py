@@ -53,6 +53,15 @@ def all_ready(models: Iterable[str], terms: Terms) -> None:
             ready(model, terms)
 
 
+def lack(models: Iterable[str], terms: Terms) -> str:
+    """What :func:`all_ready` would raise, in a sentence; empty where nothing lacks."""
+    try:
+        all_ready(models, terms)
+    except RashomonError as error:
+        return str(error)
+    return ""
+
+
 def load(model: str, media: MediaPath, terms: Terms) -> Backend:
     """The backend that answers as ``model`` on ``terms``.
 

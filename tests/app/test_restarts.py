@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import stat
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.display import Silent
 from app.engine.awake import awake
-from app.engine.supervise import Supervisor
+from app.engine.supervise import Job, Supervisor
 from app.store.database import DATABASE
 from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench
@@ -138,6 +140,17 @@ def test_other_deaths_are_not_repeated(rashomon: Rashomon, how: str, says: str) 
     assert calls.read_text().count("\n") == 1
     assert "started again" not in told
     assert "started again" not in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
+
+
+def test_a_worker_that_found_no_room_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
+    worker: Any = SimpleNamespace(returncode=1, pid=0)
+    run = tmp_path / "runs" / RUN
+    end = Supervisor(Silent())._outcome(Job((run,), ()), worker, b"", run / "worker.log")
+    assert end.code == 1
+    assert f"the disk of {run.parent} is full" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", ["twice", "the worker", pytest.param("once", marks=pytest.mark.slow)])

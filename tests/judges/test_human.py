@@ -227,8 +227,8 @@ def test_an_export_comes_back_as_it_went_out(tmp_path: Path) -> None:
         (b"id,label,id\na/aligned,IMAGE,b\n", "more than one column called 'id'"),
         (b"id,label\na/aligned,IMAGE\n\nz,TEXT\n", "row 4 of /labels.csv: 'z' is not the id of an answer here"),
         (b"id,label\n,TEXT\n", "row 2 of /labels.csv: '' is not the id"),
-        (b"id,label\na/aligned,imgae\n", "row 2 of /labels.csv: 'imgae' is not a label; did you mean 'image'?"),
-        (b"id,label\na/aligned,x\n", "known are image, text"),
+        (b"id,label\na/aligned,imgae\n", "row 2 of /labels.csv: 'imgae' is not a label; did you mean 'IMAGE'?"),
+        (b"id,label\na/aligned,x\n", "known are IMAGE, TEXT"),
         (
             b"id,label\na/aligned,IMAGE\nb/both-wrong,TEXT\na/aligned,TEXT\n",
             "row 4 of /labels.csv labels 'a/aligned' TEXT, and row 2 labels it IMAGE",

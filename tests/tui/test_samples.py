@@ -336,7 +336,7 @@ def test_every_medium_is_shown_with_its_facts_or_why_not(size: tuple[int, int], 
         assert "300" in shown, "points; the word may stand below, where another medium stands beside"
         assert "4 image, png, 0.0 kB, is" in shown
         assert "▀▀▀" in shown
-        await pilot.press("j" if size[0] > 100 else "escape", "j")
+        await pilot.press("escape", "j")
         await until(pilot, lambda: len(screen.view.query(HalfCells)) == 1)
 
     drive(stage.app(), script, size)
