@@ -157,12 +157,14 @@ def work(
 ) -> int:
     """Do the planned runs, one worker a model, then show their main table; the exit code."""
     for run in planned:
+        forget_pause(run.folder)
+    _refuse_in_use(planned)
+    for run in planned:
         before = summary(run.folder)
         if run.found and before.done == before.total:
             say(f"{run.name}: all {before.total} are answered already.", display)
         elif run.found and before.done:
             say(f"{run.name}: going on after {before.done} of {before.total}.", display)
-        forget_pause(run.folder)
     waiting = [run for run in planned if _asked(run.folder, run.spec, conditions)]
     jobs = [
         Job(
@@ -199,6 +201,13 @@ def work(
     if display != "json" and display != "none":
         _conclude(planned, after)
     return code or (1 if any(map(_failures, after)) else 0)
+
+
+def _refuse_in_use(planned: Sequence[Planned]) -> None:
+    """Raise StoreError where other processes work on all of the runs; a worker passes over one among others."""
+    holders = [FileLock(run.folder / "lock").holder() for run in planned]
+    if holders and all(holders):
+        raise StoreError(f"{holders[0]} is already working on {planned[0].name}; `rashomon runs` shows how far it is.")
 
 
 def _to_ask(run: Checked) -> tuple[str, ...]:

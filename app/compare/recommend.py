@@ -211,6 +211,11 @@ def _unknown(found: Decision, sides: Sides) -> list[str]:
         told.append(f"Which is the {missing} cannot be said: it is not known of each of those that hold.")
     if of.groups < FEW:
         told.append(f"{of.groups} examples are few: bounds on so few are wide and rough.")
+    if not any(str(side.spec.get("model")).startswith("policy:") for side in sides.sides):
+        told.append(
+            "Whether any of them is better than a model that reads nothing cannot be said: no policy, such as "
+            "policy:always-text, is among these runs."
+        )
     told += lacking(sides)
     told += warnings(sides.sides)
     told.append(

@@ -131,6 +131,9 @@ def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None
         told = rashomon.run(*command, code=2).stderr
         assert "process" in told
         assert "working on x" in told
+    again = rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "x", code=2)
+    assert again.stdout == ""
+    assert again.stderr.count("\n") == 1, "one sentence"
     kill_all(first)
     rashomon.run("resume", "x")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 
 from app.compare.decide import basis, decide, measure_of
 from app.compare.plan import plan
-from app.compare.recommend import Recommendation, points, recommend
-from app.compare.sides import Cost
+from app.compare.recommend import Recommendation, points, recommend, recommend_of
+from app.compare.sides import Cost, load
 from app.store.workspace import Workspace
 from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
@@ -150,6 +151,14 @@ def test_baselines_are_told_apart_in_words(made: Path) -> None:
     other = cells(found.table, "policy:always-abstain")
     assert (value(other["accuracy"]), value(other["better by"]), other["holds"]) == (0.25, -0.25, "no")
     assert (value(other["at least"]) or 0) < -0.25
+
+
+def test_models_without_a_baseline_beside_them_are_told_so(made: Path) -> None:
+    baselines = load([made / "runs" / name for name in ("always-image", "always-text")])
+    models = [replace(each, spec={**each.spec, "model": f"org/{each.name}"}) for each in baselines.sides]
+    said_so = "is better than a model that reads nothing cannot be said: no policy, such as policy:always-text"
+    assert said_so in said(recommend_of(replace(baselines, sides=tuple(models))))
+    assert said_so not in said(recommend_of(replace(baselines, sides=(models[0], baselines.sides[1]))))
 
 
 def test_a_lower_figure_can_be_the_better_one(made: Path) -> None:
