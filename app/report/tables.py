@@ -72,7 +72,7 @@ def tables_of(
     tables = benchmark.tables(found, judge_id, resamples=RESAMPLES, seed=seed)
     if any(one.total for one in excluded.values()):
         tables = [with_excluded(each, excluded, benchmark) if each.name == "failures" else each for each in tables]
-    if only is None or only in _OF_JUDGES:
+    if only is None or only not in [table.name for table in tables]:
         tables += _of_judges(
             benchmark, found, judge_id, judges, {p: s for p, s in drawn.items() if p not in members}, seed
         )
