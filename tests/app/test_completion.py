@@ -186,5 +186,5 @@ def test_a_shell_that_is_not_named_is_told_in_one_line() -> None:
     with pytest.raises(SpecError) as told:
         run(["completion"])
     assert str(told.value) == (
-        "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; `rashomon --help` lists what there is."
+        "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; `rashomon completion --help` lists what there is."
     )
