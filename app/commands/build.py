@@ -35,9 +35,6 @@ from mlx_backends.terms import Terms
 _TOLD = 20
 """So many rows that were left out are told of one by one."""
 
-_OF_PUBLISHED = ("shortfalls", "usable_rows_not_needed")
-"""What of a manifest compares a build with the paper's size, which says nothing of a table of one's own."""
-
 
 _NAMED = 5
 """So many runs of a build that is replaced are named."""
@@ -136,7 +133,7 @@ def build(
         told = {"path": str(made.path), "digest": made.digest, "manifest": made.manifest}
         print(json.dumps(told | ({"runs of the replaced build": lost} if lost else {}), indent=2))
     else:
-        _tell(made, benchmark, _OF_PUBLISHED if rows is not None and not sources else ())
+        _tell(made, benchmark)
         if lost:
             print(
                 f"  replaced the build {before[:12]}: {clean(_asked(lost))} asked from it; their pictures are gone with it, and "
@@ -222,13 +219,13 @@ def _asked(runs: Sequence[str]) -> str:
     return f"{len(runs)} run{'s'[one:]} ({', '.join(runs[:_NAMED])}{more}) {'was' if one else 'were'}"
 
 
-def _tell(made: Build, benchmark: Benchmark, left_out: Sequence[str]) -> None:
+def _tell(made: Build, benchmark: Benchmark) -> None:
     rows, media = made.manifest["instances"], made.manifest["media"]
     asked = sum(1 for _ in benchmark.instances(made, next(iter(benchmark.prompt_sets))))
     samples = "" if asked == rows else f"{rows} samples, "
     print(f"built {clean(str(made.path))}: {samples}{asked} instances, {media} media")
     for key, value in made.manifest.items():
-        if isinstance(value, dict) and key not in ("options", *left_out):
+        if isinstance(value, dict) and key != "options":
             print(f"  {key}: {clean(json.dumps(value, ensure_ascii=False))}")
     print(f"  digest: {made.digest}")
     if (made.path / "skipped.jsonl").stat().st_size:
