@@ -71,3 +71,8 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def working(lock: FileLock) -> str:
+    """Who works on the run whose lock ``lock`` is, in words."""
+    return f"{lock.holder() or 'another process'} is already working on {lock.path.parent.name}"

@@ -16,7 +16,7 @@ from app.engine.control import forget_pause, is_paused, unpause, worker_of
 from app.engine.plan import Checked, Planned, check, open_build, plan, replan
 from app.engine.recovery import deaths
 from app.engine.supervise import INTERRUPTED, Job, Supervisor
-from app.locks import FileLock
+from app.locks import FileLock, working
 from app.outlook import remote_use
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace, summary
@@ -114,9 +114,7 @@ def resume(
             raise SpecError(f"the answers of {folder.name} were imported; nobody here can be asked them again.")
         with FileLock(folder / "lock") as lock:
             if not lock.acquire("rashomon resume"):
-                raise StoreError(
-                    f"{lock.holder() or 'another process'} is working on {folder.name}; wait for it to end."
-                )
+                raise StoreError(f"{working(lock)}; wait for it to end.")
             with RunStore.open(folder) as store:
                 count = store.repeat(conditions, errors_only=retry_errors and not repeat)
         say(f"{folder.name}: {count} instances are asked again.", display)
@@ -156,8 +154,6 @@ def work(
     until_width: float | None = None,
 ) -> int:
     """Do the planned runs, one worker a model, then show their main table; the exit code."""
-    for run in planned:
-        forget_pause(run.folder)
     _refuse_in_use(planned)
     for run in planned:
         before = summary(run.folder)
@@ -165,6 +161,7 @@ def work(
             say(f"{run.name}: all {before.total} are answered already.", display)
         elif run.found and before.done:
             say(f"{run.name}: going on after {before.done} of {before.total}.", display)
+        forget_pause(run.folder)
     waiting = [run for run in planned if _asked(run.folder, run.spec, conditions)]
     jobs = [
         Job(
@@ -205,9 +202,14 @@ def work(
 
 def _refuse_in_use(planned: Sequence[Planned]) -> None:
     """Raise StoreError where other processes work on all of the runs; a worker passes over one among others."""
-    holders = [FileLock(run.folder / "lock").holder() for run in planned]
-    if holders and all(holders):
-        raise StoreError(f"{holders[0]} is already working on {planned[0].name}; `rashomon runs` shows how far it is.")
+    told = []
+    for run in planned:
+        with FileLock(run.folder / "lock") as lock:
+            if lock.acquire("rashomon"):  # which waits a moment for one that is just ending
+                return
+            told.append(working(lock))
+    if told:
+        raise StoreError(f"{told[0]}; `rashomon runs` shows how far it is.")
 
 
 def _to_ask(run: Checked) -> tuple[str, ...]:

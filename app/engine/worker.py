@@ -31,7 +31,7 @@ from app.engine.loop import answer_pending, first_requests, judge_pending
 from app.engine.recovery import suspects
 from app.engine.supervise import Job
 from app.engine.underway import UnderWay, forget
-from app.locks import FileLock
+from app.locks import FileLock, working
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Request, get_benchmark
 from benchmarks.build import Build
@@ -96,8 +96,7 @@ class Worker:
                 with RunStore.open(folder) as store:
                     yield store
             else:
-                who = lock.holder() or "another process"
-                self._in_use[folder] = f"{who} is already working on {folder.name}"
+                self._in_use[folder] = working(lock)
                 yield None
 
     def _noted(self, store: RunStore, work: Callable[[RunStore], None]) -> None:
