@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from benchmarks.errors import SpecError
@@ -24,3 +25,11 @@ def exists(text: str | Path) -> bool:
         return Path(text).expanduser().exists()
     except (OSError, RuntimeError, ValueError):
         return False
+
+
+def free_space(folder: Path) -> int:
+    """Bytes free on the disk that ``folder`` is on, or will be. Raises OSError."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return shutil.disk_usage(place).free

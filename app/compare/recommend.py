@@ -16,6 +16,7 @@ from app.compare.tables import lacking
 from app.report.whose import caveat
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.errors import SpecError
+from mlx_backends.policy import PREFIX
 
 FEW = 30
 """With fewer examples the bounds are of little use: they are approximations, and wide."""
@@ -211,7 +212,7 @@ def _unknown(found: Decision, sides: Sides) -> list[str]:
         told.append(f"Which is the {missing} cannot be said: it is not known of each of those that hold.")
     if of.groups < FEW:
         told.append(f"{of.groups} examples are few: bounds on so few are wide and rough.")
-    if not any(str(side.spec.get("model")).startswith("policy:") for side in sides.sides):
+    if not any(str(side.spec.get("model")).startswith(PREFIX) for side in sides.sides):
         told.append(
             "Whether any of them is better than a model that reads nothing cannot be said: no policy, such as "
             "policy:always-text, is among these runs."

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from types import FrameType
 from app.display import Display
 from app.engine.awake import awake
 from app.engine.recovery import Death, recover, want_of_memory
+from app.paths import free_space
 from app.store.run import RunStore
 from app.store.workspace import summary
 from benchmarks.errors import StoreError
@@ -192,7 +192,7 @@ class Supervisor:
         code = worker.returncode
         if cause := want_of_memory(code, told.get("short")):
             return _End(1, recover(job.runs, worker.pid, cause))
-        if shutil.disk_usage(log.parent).free < _ROOM:
+        if free_space(log.parent) < _ROOM:
             self.display.problem(
                 f"the disk of {log.parent.parent} is full; every answer reported done is safe: free some space, then go on."
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from typing import Any
 
 from app.fetch.download import AT_ONCE, Patience, client, hub_headers, refused, unreachable
 from app.fetch.remote_file import FetchError, RemoteFile
+from app.paths import free_space
 from app.report.text import clean, size
 
 SAMPLE = 24
@@ -91,14 +91,6 @@ def make_plan(
         tuple(licences),
         tuple(notes),
     )
-
-
-def free_space(folder: Path) -> int:
-    """Bytes free on the disk that ``folder`` is on, or will be."""
-    place = folder
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
 
 
 def read_small(file: RemoteFile) -> bytes:

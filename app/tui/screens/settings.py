@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from app.paths import free_space
 from app.settings import Settings, save_settings, settings_file
 from app.store.workspace import Workspace
 from app.tui.commands import bindings
@@ -131,11 +131,8 @@ def folders(workspace: Workspace) -> dict[str, Path]:
 
 def _folder(name: str, path: Path) -> Content:
     told = literal(path)
-    there = path
-    while not there.exists() and there != there.parent:
-        there = there.parent
     try:
-        free = f"{shutil.disk_usage(there).free / 1e9:.1f} GB free"
+        free = f"{free_space(path) / 1e9:.1f} GB free"
     except OSError:
         free = "cannot be read"
     return Content(f"{name:<12}") + told + Content.styled(f"  {'' if path.exists() else 'not made yet, '}{free}", DIM)
