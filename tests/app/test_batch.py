@@ -287,12 +287,10 @@ def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) 
     told = run_of(rashomon, "--prompt-set", "paper", "--prompt-set", "conflict-aware", code=2)
     assert "already working on cmc-bench-policy-uniform-paper" in told
     kill_all(first)
-
-    def found() -> dict[str, str]:
-        known = states(rashomon).items()
-        return {name.split("-policy-uniform-")[1].rpartition("-")[0]: state for name, (state, _, _) in known}
-
-    wait_until(lambda: found() == {"paper": "interrupted", "conflict-aware": "done"})
+    found = {
+        name.split("-policy-uniform-")[1].rpartition("-")[0]: state for name, (state, _, _) in states(rashomon).items()
+    }
+    assert found == {"paper": "interrupted", "conflict-aware": "done"}
 
 
 def test_a_model_without_its_key_is_refused_before_a_run_is_made(rashomon: Rashomon) -> None:

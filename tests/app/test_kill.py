@@ -19,7 +19,7 @@ from tests.app.test_batch import wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
 
-KILLS = {"judging": 3, "build": 5, "migration": 5}
+KILLS = {"judging": 5, "build": 5, "migration": 5}
 RUN = "killed"
 COMMIT_ANSWERS = 4
 """Answers of a few milliseconds that can share a commit: those that finish while the last one is recent."""

@@ -141,7 +141,7 @@ def test_intervals_hold_what_they_promise_whatever_the_judge_is_like(judge: str,
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_intervals_hold_in_a_smaller_simulation(judge: str) -> None:
-    _check(simulate(judge, seen=160, repetitions=40, resamples=200), judge, 0.85, 1)
+    _check(simulate(judge, seen=160, repetitions=60, resamples=300), judge, 0.85, 1)
 
 
 def _check(found: Mapping[str, Simulated], judge: str, least: float, most: float) -> None:

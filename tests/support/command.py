@@ -180,10 +180,11 @@ def kill_all(process: subprocess.Popen[str]) -> str:
 
 
 def _runs(pid: int) -> bool:
-    """Whether a process has not ended; nobody may have asked yet how one that has."""
+    """Whether a thread of a process has not ended; nobody may have asked yet how one that has."""
     if Path("/proc/self/stat").exists():
         with suppress(FileNotFoundError, ProcessLookupError):
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+            threads = [thread.joinpath("stat").read_text() for thread in Path(f"/proc/{pid}/task").iterdir()]
+            return any(told.rpartition(")")[2].split()[0] not in "ZX" for told in threads)
         return False
     with suppress(ProcessLookupError):
         os.kill(pid, 0)
