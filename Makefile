@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test lint slow pictures clean
+.PHONY: demo test lint slow pictures constraints clean
 
 demo: .venv/installed
 	$(BIN)/rashomon --workspace .venv demo
@@ -27,18 +27,26 @@ pictures: .venv/installed-test
 	$(BIN)/python -m tests.support.pictures .venv/rashomon-demo/cmc-bench
 	$(BIN)/python -m tests.tui.pictures
 
+# The newest versions that the declared bounds allow, pinned: run the tests before you commit them.
+constraints:
+	rm -rf .venv-newest && $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	{ head -2 constraints.txt; .venv-newest/bin/python -m pip freeze --exclude-editable; \
+	  .venv-newest/bin/python -m pip freeze | sed -n "s/^mlx==\(.*\)/mlx-metal==\1; sys_platform == 'darwin'/p"; } > constraints.new
+	mv constraints.new constraints.txt && rm -rf .venv-newest
+
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "Rashomon needs Python 3.11 or newer; install it, or say make PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/installed: pyproject.toml | .venv/bin/python
+.venv/installed: pyproject.toml constraints.txt | .venv/bin/python
 	@echo 'installing into .venv, which takes some minutes'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-.venv/installed-test: pyproject.toml | .venv/bin/python
+.venv/installed-test: pyproject.toml constraints.txt | .venv/bin/python
 	@echo 'installing into .venv, which takes some minutes'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	@touch $@ .venv/installed
 
 clean:

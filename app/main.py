@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         sys.exit(answer())
     from app.cli import cli, run
+    from app.open_files import raise_open_files_limit
     from benchmarks.errors import RashomonError
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no error
     try:
+        raise_open_files_limit()
         code = run(arranged(list(sys.argv[1:] if arguments is None else arguments), cli.commands))
         sys.stdout.flush()
     except RashomonError as error:

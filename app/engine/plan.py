@@ -93,6 +93,8 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
         raise SpecError(
             f"{spec.model} has nothing to say in {spec.benchmark}; `rashomon models` lists the other policies."
         )
+    if (folder / DATABASE).is_file():  # another process made it since we looked
+        return check(workspace, spec, accept_engine=accept_engine)
     if folder.exists():
         raise StoreError(f"{folder} is in the way and is not a run; move it, or give the run another --name.")
     return Checked(spec, folder, build, identity, chosen, False, excluded)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.config import load_spec
-from app.engine.plan import check, check_identity, differences
+from app.engine import plan as plan_module
+from app.engine.plan import check, check_identity, differences, plan
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from benchmarks.base import Instance
 from benchmarks.build import BuildWriter
 from benchmarks.errors import SourceError, SpecError, StoreError
 
@@ -141,3 +144,20 @@ def test_a_device_or_version_that_changed_is_named_and_may_be_accepted(tmp_path:
             check_identity(store, {**before, **change}, accept_engine=False, folder=tmp_path)
         if accepted:
             check_identity(store, {**before, **change}, accept_engine=True, folder=tmp_path)
+
+
+def test_a_run_that_another_process_plans_meanwhile_is_found(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(tmp_path)
+    overrides = {"benchmark": "cmc-bench", "model": "policy:always-text", "data": str(built / "cmc-bench"), "name": "x"}
+    (spec,) = load_spec(None, overrides).runs()
+    choose = plan_module.chosen_instances
+
+    def after_the_other(*arguments: Any) -> Sequence[Instance]:
+        monkeypatch.setattr(plan_module, "chosen_instances", choose)
+        plan(workspace, check(workspace, spec))
+        return choose(*arguments)
+
+    monkeypatch.setattr(plan_module, "chosen_instances", after_the_other)
+    assert plan(workspace, check(workspace, spec)).found
