@@ -47,8 +47,8 @@ _INTERVALS = (
 _GAINS = "Intervals of gains: over paired samples, weighted so that tasks count alike (Bonett and Price 2012)."
 _UNWEIGHTED = "Means are unweighted over tasks; where a task is missing they are n/a."
 _OPEN = (
-    "Open questions ({n}) are matched exactly here; the paper has a model compare their meaning: "
-    "`rashomon judge RUN --judge MODEL`."
+    "Open questions ({n}) are matched exactly here; the paper has a model compare their meaning. "
+    "`rashomon judge RUN --judge MODEL` does that."
 )
 _ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (empty, or nothing but reasoning) as INCORRECT."
 
