@@ -53,6 +53,16 @@ def failures_table(
     return Table("failures", "What was answered, labelled and lost", columns, tuple(rows), (note,), judges=judges)
 
 
+def by_run(numbers: Mapping[str, int]) -> str:
+    """How many of something each run has, for a note: one number where all have the same, empty where none has any."""
+    if not any(numbers.values()):
+        return ""
+    if len(set(numbers.values())) == 1:
+        (number,) = set(numbers.values())
+        return f"{number:,}" if len(numbers) == 1 else f"{number:,} of each run"
+    return ", ".join(f"{run}: {number:,}" for run, number in numbers.items())
+
+
 def _counts(records: Sequence[Record], judge: str) -> tuple[int, ...]:
     answers = [each.answer for each in records if each.answer is not None and each.answer.finish_reason != "error"]
     outcomes = Counter(record.outcome(judge) for record in records)

@@ -173,3 +173,54 @@ def share_of(figure: Callable[[Any], Any], figures: Figures) -> NDArray[np.bool_
     trials = random.integers(1, 60, (8, *shape)).astype(float)
     seems = (trials * hits).sum((1, 2)) / trials[:, used].sum((1, 2))
     return hits if np.allclose(np.asarray(figure(trials)), seems, atol=_SLACK, rtol=0) else None
+
+
+def rests_on(figure: Callable[[Any], Any], figures: Figures) -> NDArray[np.bool_]:
+    """The labels that a figure is made of, of shape (conditions, labels): those whose number changes it.
+
+    Found by trying, as in :func:`share_of`.
+    """
+    import numpy as np
+
+    shape = (len(figures.conditions), len(figures.labels))
+    counts = np.random.default_rng(0).integers(5, 50, shape).astype(float)
+    more = counts + np.eye(shape[0] * shape[1]).reshape(-1, *shape)
+    changes: NDArray[np.bool_] = np.abs(np.asarray(figure(more)) - float(figure(counts))) > _SLACK
+    return changes.reshape(shape)
+
+
+def hypotheses(names: Sequence[str], figures: Figures) -> list[int]:
+    """For each figure which hypothesis its difference tests: equal numbers where one difference follows from the other.
+
+    Two figures that always add up to 1, or to any other constant, test one hypothesis, such as CMC-Bench's MPB Img and MPB
+    Txt. Found by trying: their differences over random counts are then equal but for the sign.
+    """
+    import numpy as np
+
+    shape = (len(figures.conditions), len(figures.labels))
+    counts = np.random.default_rng(0).integers(1, 60, (8, 2, *shape)).astype(float)
+    known: list[Array] = []
+    numbers: list[int] = []
+    for name in names:
+        values = np.asarray(figures.of[name](counts), float)
+        difference: Array = values[:, 1] - values[:, 0]
+        same = (
+            i
+            for i, other in enumerate(known)
+            if any(np.allclose(difference, sign * other, atol=_SLACK, rtol=0) for sign in (1, -1))
+        )
+        number = next(same, len(known))
+        if number == len(known):
+            known.append(difference)
+        numbers.append(number)
+    return numbers
+
+
+def holm_of_hypotheses(chances: Sequence[float | None], hypotheses: Sequence[Any]) -> list[float | None]:
+    """:func:`holm` over distinct hypotheses: p values of one hypothesis count once, by the largest of them."""
+    largest: dict[Any, float] = {}
+    for p, hypothesis in zip(chances, hypotheses, strict=True):
+        if p is not None:
+            largest[hypothesis] = max(p, largest.get(hypothesis, 0.0))
+    corrected = dict(zip(largest, holm(list(largest.values())), strict=True))
+    return [None if p is None else corrected[hypothesis] for p, hypothesis in zip(chances, hypotheses, strict=True)]

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Counts = NDArray[np.integer] | NDArray[np.floating]
 
+_DRAWN = 4
+"""Answers by which a stratum's share is drawn towards the mean of all."""
+
 # 32 MiB of weights at a time.
 _CHUNK = 4 * 1024 * 1024
 
@@ -46,6 +49,37 @@ def _score(p: float, effective: float, answers: int, confidence: float) -> Estim
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), answers)
+
+
+def mean_of_shares(hits: Sequence[int], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:
+    """The unweighted mean of the shares ``hits / sizes`` of strata, with a score interval; n is the number of answers.
+
+    n of Wilson's formula is that of a simple sample whose share varies as much as this mean does (Kish 1965, section 8.2).
+    The variance of a stratum is that of its share drawn towards the mean by z^2 = 4 answers, as Agresti and Coull (1998)
+    draw theirs to one half, so that one answer in a stratum, or answers that are all alike, do not count as certain. Of one
+    stratum it is :func:`wilson`. n/a where a stratum has no answer.
+    """
+    if not all(sizes):
+        return Estimate(None, n=sum(sizes), reason="no answers")
+    weight = 1 / len(sizes)
+    p = sum(hit / size for hit, size in zip(hits, sizes, strict=True)) * weight
+    if 0 < p < 1:
+        drawn = [(hit + _DRAWN * p) / (size + _DRAWN) for hit, size in zip(hits, sizes, strict=True)]
+        variance = sum(weight**2 * share * (1 - share) / size for share, size in zip(drawn, sizes, strict=True))
+        effective = p * (1 - p) / variance
+    else:
+        effective = 1 / sum(weight**2 / size for size in sizes)
+    return _score(p, effective, sum(sizes), confidence)
+
+
+def difference_of(first: Estimate, second: Estimate) -> Estimate:
+    """``first`` less ``second``, two independent shares, with Newcombe's hybrid score interval (1998, method 10)."""
+    limits = (first.value, first.low, first.high, second.value, second.low, second.high)
+    if any(limit is None for limit in limits):
+        return Estimate(None, n=first.n + second.n, reason=first.reason or second.reason)
+    p, low, high, q, least, most = (float(limit) for limit in limits if limit is not None)
+    below, above = math.hypot(p - low, most - q), math.hypot(high - p, q - least)
+    return Estimate(p - q, p - q - below, p - q + above, first.n + second.n)
 
 
 def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:

@@ -146,6 +146,7 @@ def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @click.option("--canonical", is_flag=True, help="Without times, memory and places: equal runs give equal bytes.")
 @width
 @click.option("--metric", metavar="COLUMN", help="What of the main table is drawn against memory; default: its first.")
+@click.option("--caption", multiple=True, metavar="TABLE=TEXT", help="A table's caption in LaTeX; repeatable.")
 @click.pass_obj
 def export(workspace: Any, /, run: Sequence[str], formats: str, **how: Any) -> None:
     """Write tables, figures and samples as files. Of several runs, tables and figures together."""

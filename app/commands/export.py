@@ -9,6 +9,7 @@ from app.doing import doing
 from app.exports.write import FORMATS, usual_folder, write
 from app.exports.writing import check_formats, told
 from app.store.workspace import Workspace
+from benchmarks.errors import SpecError
 
 
 def export(
@@ -21,9 +22,11 @@ def export(
     canonical: bool,
     width: str,
     metric: str | None,
+    caption: Sequence[str] = (),
 ) -> None:
     """Write the tables of ``runs`` together, and each one's samples, in every one of ``formats``; see ``write``."""
     check_formats(formats, FORMATS)
+    captions = dict(_caption(text) for text in caption)
     folders = [workspace.run_folder(run) for run in runs]
     with doing("reading the runs") as say:
         made = write(
@@ -35,6 +38,14 @@ def export(
             canonical=canonical,
             width=width,
             metric=metric,
+            captions=captions,
             step=lambda what, done, total: say(f"{what} ({done} of {total})"),
         )
     print(told(made.folder, (name for name, _ in made.files)))
+
+
+def _caption(text: str) -> tuple[str, str]:
+    name, equals, words = text.partition("=")
+    if not equals or not words.strip():
+        raise SpecError(f"--caption takes TABLE=TEXT, not {text!r}; write for example 'main=Results on our charts'.")
+    return name.strip(), words.strip()

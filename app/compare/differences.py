@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.compare.pairs import Compared, Pair
 from benchmarks.base import Cell, Estimate, Table
-from benchmarks.paired import holm
+from benchmarks.paired import holm_of_hypotheses, hypotheses
 
 COLUMNS = ("baseline", "run", "difference", "n", "lost", "gained", "p", "p (Holm)")
 
@@ -14,12 +14,13 @@ COLUMNS = ("baseline", "run", "difference", "n", "lost", "gained", "p", "p (Holm
 def differences_table(pairs: Sequence[Pair], names: Sequence[str]) -> Table:
     """A row for each run and figure, over the instances that both runs have labelled."""
     found = [(pair, name, pair.compare(pair.figures.of[name])) for pair in pairs for name in names]
-    corrected = holm([each.p for _, _, each in found])
+    tested = [(pair.second.name, hypothesis) for pair in pairs for hypothesis in hypotheses(names, pair.figures)]
+    corrected = holm_of_hypotheses([each.p for _, _, each in found], tested)
     rows = tuple(
         (f"{pair.second.label} / {name}", _cells(each, p))
         for (pair, name, each), p in zip(found, corrected, strict=True)
     )
-    tests = sum(each.p is not None for _, _, each in found)
+    tests = len({hypothesis for (_, _, each), hypothesis in zip(found, tested, strict=True) if each.p is not None})
     against = list(dict.fromkeys(pair.first.label for pair in pairs))
     notes = [
         f"difference: the run less the baseline ({', '.join(against)}), over the n answers that both have labelled, with its "
@@ -27,8 +28,8 @@ def differences_table(pairs: Sequence[Pair], names: Sequence[str]) -> Table:
         "lost, gained: answers that the figure counts in the baseline alone, in the run alone. Where they stand, p is the exact "
         "sign-flip test over examples, which with one answer an example is McNemar's exact test; elsewhere p is the "
         "permutation test that exchanges the two runs' answers example by example, 9,999 draws.",
-        f"p (Holm): corrected for the {tests} tests of this table (Holm 1979); tables of fewer figures are corrected for "
-        "less. A p of .000 is one below .0005.",
+        f"p (Holm): corrected for the {tests} tests of this table (Holm 1979); figures of which one follows "
+        "from the other are one test. A p of .000 is one below .0005.",
     ]
     if any(each.difference.low is not None and each.difference.low == each.difference.high for _, _, each in found):
         notes.append("An interval of no width means that no answer differs, not that the difference is certain.")

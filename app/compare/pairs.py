@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.compare.sides import Side
 from benchmarks.base import Estimate, Figures
-from benchmarks.paired import Difference, share_difference, share_of, sign_flip, swap_test, swaps
+from benchmarks.paired import Difference, rests_on, share_difference, share_of, sign_flip, swap_test, swaps
 from benchmarks.statistics import estimate, resample
 
 Array = NDArray[np.float64]
@@ -90,21 +90,24 @@ class Pair:
         return swaps(self.counts, seed=self.seed)
 
     def compare(self, figure: Figure) -> Compared:
-        """The figure in both runs, its difference (the second's less the first's) with its interval, and p."""
+        """The figure in both runs, its difference (the second's less the first's) with its interval, and p.
+
+        n of a run is how many of its labels the figure is made of; n of the difference, how many answers have such a label
+        in either run.
+        """
         totals, drawn = self.counts.sum(0), self.draws
         hits = share_of(figure, self.figures)
-        n = int(totals[0].sum())
+        counted = rests_on(figure, self.figures)
+        _, condition, one, other = self.coded.T
+        n = int((counted[condition, one] | counted[condition, other]).sum())
         reason = NO_LABELS if self.shared else NO_PAIR
-        if hits is not None:
-            used = hits.any(1)
-            n = int(totals[0][used].sum())
         value, replicates = np.asarray(figure(totals)), np.asarray(figure(drawn))
         first, second, difference = (
-            estimate(float(each), of, n, reason=reason)
-            for each, of in (
-                (value[0], replicates[:, 0]),
-                (value[1], replicates[:, 1]),
-                (value[1] - value[0], replicates[:, 1] - replicates[:, 0]),
+            estimate(float(each), of, int(count), reason=reason)
+            for each, of, count in (
+                (value[0], replicates[:, 0], totals[0][counted].sum()),
+                (value[1], replicates[:, 1], totals[1][counted].sum()),
+                (value[1] - value[0], replicates[:, 1] - replicates[:, 0], n),
             )
         )
         if difference.value is None:
@@ -113,7 +116,6 @@ class Pair:
             p = swap_test(self.counts, self.swapped, figure)
             return Compared(first, second, difference, p=p)
         sums, sizes = self.of_share(hits)
-        _, condition, one, other = self.coded.T
         was, now = hits[condition, one], hits[condition, other]
         return Compared(
             first,
@@ -175,8 +177,7 @@ def own_figures(side: Side, figures: Figures, names: Sequence[str], *, resamples
     made = []
     for name in names:
         figure = figures.of[name]
-        hits = share_of(figure, figures)
-        n = int(totals.sum() if hits is None else totals[hits.any(1)].sum())
+        n = int(totals[rests_on(figure, figures)].sum())
         reason = "it rests on labels that the run lacks"
         made.append(estimate(float(figure(totals)), np.asarray(figure(drawn)), n, reason=reason))
     return made

@@ -24,7 +24,11 @@ def _markdown(given: Export) -> Files:
 
 def _latex(given: Export) -> Files:
     tables = (*given.tables, given.runs_table())
-    return {"comparison.tex": document(tables, given.benchmark.title, given.warnings)}
+    return {
+        "comparison.tex": document(
+            tables, given.benchmark.title, given.warnings, of=f"{given.benchmark.name}-comparison"
+        )
+    }
 
 
 def _html(given: Export) -> Files:

@@ -29,5 +29,5 @@ def to_files(
         elif word == "md":
             files["ladder.md"] = "\n".join([*(f"{markdown(v)}\n" for v in verdicts), *map(to_markdown, tables)])
         else:
-            files["ladder.tex"] = document(tables, "Where the difference enters", verdicts)
+            files["ladder.tex"] = document(tables, "Where the difference enters", verdicts, of="ladder")
     return files

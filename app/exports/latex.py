@@ -8,4 +8,5 @@ from app.report.latex import document
 
 def to_latex_files(given: Export) -> Files:
     """``tables.tex``: a document that compiles as it is, with every table and what was run."""
-    return {"tables.tex": document((*given.tables, given.runs_table()), given.benchmark.title)}
+    tables = (*given.tables, given.runs_table())
+    return {"tables.tex": document(tables, given.benchmark.title, of=given.benchmark.name, captions=given.captions)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -105,6 +105,8 @@ class Export:
     metric: str | None = None
     warnings: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    captions: Mapping[str, str] = field(default_factory=dict)
+    """LaTeX captions, by table name, in place of the titles."""
 
     @property
     def main(self) -> Table:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 
 from app.exports.source import Export, Files, benchmark_of, load
 from app.exports.writing import check_formats
@@ -69,13 +70,15 @@ def write(
     canonical: bool = False,
     width: str = "column",
     metric: str | None = None,
+    captions: Mapping[str, str] = MappingProxyType({}),
     step: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Written:
     """Write the tables of the runs in ``folders`` together, and each one's samples, in every one of ``formats``.
 
     ``width`` and ``metric`` are for figures: how wide they are, and which column of the main table is shown against memory.
-    ``step`` is told what comes next, and how many of how many steps are done. Raises SpecError for an unknown format, width or
-    column, StoreError where ``out`` cannot be written; files that were whole by then stay.
+    ``captions`` replace the titles of tables in LaTeX, by table name. ``step`` is told what comes next, and how many of how
+    many steps are done. Raises SpecError for an unknown format, width, column or table, StoreError where ``out`` cannot be
+    written; files that were whole by then stay.
     """
     check_formats(formats, FORMATS)
     inches(width)
@@ -84,7 +87,10 @@ def write(
     step("reading the runs", 0, total)
     tables = tables_of(folders, judge=judge)
     found = load(workspace, folders, judge)
-    given = Export(benchmark_of(found), found, tables, canonical, width, metric)
+    given = Export(benchmark_of(found), found, tables, canonical, width, metric, captions=captions)
+    for name in captions:
+        if name not in (known := [table.name for table in tables]):
+            raise SpecError(f"there is no table {name!r} here; {did_you_mean(name, known)}")
     if metric is not None and metric not in given.main.columns:
         raise SpecError(f"the main table has no column {metric!r}; {did_you_mean(metric, given.main.columns)}")
     files: Files = {}

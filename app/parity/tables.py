@@ -10,7 +10,7 @@ from app.compare.pairs import Compared
 from app.parity.found import STAGES, Finding
 from app.parity.pair import Parity
 from benchmarks.base import Cell, Estimate, Table
-from benchmarks.paired import holm
+from benchmarks.paired import holm_of_hypotheses, hypotheses
 
 
 def tables(found: Parity, metrics: Sequence[str] = ()) -> list[Table]:
@@ -62,7 +62,7 @@ def figures_table(found: Parity, metrics: Sequence[str] = ()) -> Table:
     """Every figure of the benchmark in both runs, and B's less A's with its paired interval."""
     pair = found.pair
     compared = {name: pair.compare(pair.figures.of[name]) for name in metrics or pair.figures.of}
-    corrected = holm([each.p for each in compared.values()])
+    corrected = holm_of_hypotheses([each.p for each in compared.values()], hypotheses(list(compared), pair.figures))
     rows: list[tuple[str, tuple[Cell, ...]]] = [
         ("accuracy", (*map(_bare, found.effect.accuracies), found.effect.difference, found.effect.difference.n, None))
     ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from app.report.render import cell_text, figure, reasons
 from app.report.text import latex
@@ -25,6 +26,10 @@ _LABEL = 0.24
 _UNBROKEN = 24
 """Characters of a word in prose after which LaTeX may break it: it would not hyphenate a digest."""
 
+_PAPERS_NUMBER = re.compile(r" \((?:Table|Figure)s? [^()]*\)")
+_COMMANDS = re.compile(r"(?:(?<=[.] )|^)`rashomon [^`]*`[^.]*[.]")
+"""A sentence that begins with what to type next: for a person at a terminal, not for a paper."""
+
 PREAMBLE = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
@@ -35,33 +40,55 @@ PREAMBLE = r"""\documentclass[10pt]{article}
 """
 
 
-def to_latex(table: Table) -> str:
-    """A table as ``table`` environments, ``table*`` where it is wide: as many as its rows need pages."""
+def to_latex(table: Table, *, caption: str = "", of: str = "") -> str:
+    """A table as ``table`` environments, ``table*`` where it is wide: as many as its rows need pages.
+
+    ``caption`` replaces the table's title, from which the number that the paper gives its table is left out. The label is
+    ``tab:OF-NAME``.
+    """
     parts = _pages(table)
-    told = (_part(table, rows, number, last=number == len(parts) - 1) for number, rows in enumerate(parts))
+    caption = latex(caption or _PAPERS_NUMBER.sub("", table.title))
+    label = f"tab:{of}-{table.name}" if of else f"tab:{table.name}"
+    told = (
+        _part(table, rows, caption, "" if number else label, last=number == len(parts) - 1)
+        for number, rows in enumerate(parts)
+    )
     return "\\clearpage\n".join(told)  # LaTeX holds back only so many floats
 
 
-def document(tables: Sequence[Table], title: str, warnings: Sequence[str] = ()) -> str:
+def document(
+    tables: Sequence[Table],
+    title: str,
+    warnings: Sequence[str] = (),
+    *,
+    of: str = "",
+    captions: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """A LaTeX document that compiles as it is, with all ``tables``; each can be copied out of it into a paper.
 
-    ``warnings`` stand before them.
+    ``warnings`` stand before them. ``captions`` are by table name, ``of`` begins the labels.
     """
     told = "".join(rf"\item {_breakable(latex(warning))}" + "\n" for warning in warnings)
     before = f"\\begin{{itemize}}\n{told}\\end{{itemize}}\n" if told else ""
-    body = "\n\\clearpage\n".join(to_latex(table) for table in tables)
+    body = "\n\\clearpage\n".join(to_latex(table, caption=captions.get(table.name, ""), of=of) for table in tables)
     return f"{PREAMBLE}\\begin{{document}}\n\\section*{{{latex(title)}}}\n{before}\n{body}\n\\end{{document}}\n"
 
 
-def _part(table: Table, rows: Sequence[tuple[str, tuple[Cell, ...]]], number: int, *, last: bool) -> str:
+def _part(table: Table, rows: Sequence[tuple[str, tuple[Cell, ...]]], caption: str, label: str, *, last: bool) -> str:
+    """A page's rows; only the first page has a ``label``, the others continue it."""
     wide = len(table.columns) > _WIDE
     prose = _prose(table)
     environment = "table*" if wide or any(prose) else "table"
-    caption = latex(table.title) + (", continued" if number else "")
     # \raggedright in a cell takes \\ for its own.
     end = r" \tabularnewline" if any(prose) else r" \\"
-    lines = [rf"\begin{{{environment}}}[!htbp]", r"\centering", rf"\caption{{{caption}}}"]
-    lines[2:2] = [r"\addtocounter{table}{-1}"] if number else []
+    lines = [
+        rf"\begin{{{environment}}}[!htbp]",
+        r"\centering",
+        rf"\caption{{{caption if label else caption + ', continued'}}}",
+    ]
+    # A label takes the number of the caption before it.
+    lines += [rf"\label{{{label}}}"] if label else []
+    lines[2:2] = [] if label else [r"\addtocounter{table}{-1}"]
     lines += [r"\setlength{\tabcolsep}{3pt}"] if wide else []
     # What is too wide for the page all the same is made smaller as a whole.
     lines += [] if any(prose) else [r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"]
@@ -76,7 +103,7 @@ def _part(table: Table, rows: Sequence[tuple[str, tuple[Cell, ...]]], number: in
             lines.append(" & ".join(["", *(below for _, below in told)]) + end)
     lines += [r"\bottomrule", r"\end{tabular}" + ("" if any(prose) else "}")]
     if last:
-        notes = [*table.notes, *reasons(table)]
+        notes = [note for line in (*table.notes, *reasons(table)) if (note := _COMMANDS.sub("", line).strip())]
         lines += [rf"\par\smallskip{{\footnotesize\raggedright {_breakable(latex(note))}\par}}" for note in notes]
     return "\n".join([*lines, rf"\end{{{environment}}}", ""])
 

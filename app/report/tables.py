@@ -217,20 +217,31 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
     rows = published_rows(table, benchmark.name)
     if not rows:
         return table
-    examples = {
-        (record.instance.group, record.instance.strata.get("source", ""))
-        for records in runs.values()
-        for record in records
-        if record.answer is not None
-    }
-    sources = Counter(source for _, source in examples if source)
-    of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""
-    note = f"Rows marked (paper) rest on {benchmark.paper_rows}; the rows above on {len(examples)} examples{of}."
+    examples = {run: _examples(records) for run, records in runs.items()}
+    told = dict.fromkeys(examples.values())
+    rest_on = (
+        f"the rows above on {next(iter(told))}"
+        if len(told) == 1
+        else "; ".join(f"{run} on {words}" for run, words in examples.items())
+    )
+    note = f"Rows marked (paper) rest on {benchmark.paper_rows}; {rest_on}."
     more = (
         f"Their prompts: {benchmark.paper_prompts}. Their judge: {benchmark.paper_judge}. `rashomon compare RUN published:ROW` "
         "tells the difference to each."
     )
     return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, more))
+
+
+def _examples(records: Sequence[Record]) -> str:
+    """How many examples of a run are answered, and of which sources."""
+    answered = {
+        (record.instance.group, record.instance.strata.get("source", ""))
+        for record in records
+        if record.answer is not None
+    }
+    sources = Counter(source for _, source in answered if source)
+    of = f" ({', '.join(f'{count} of {source}' for source, count in sorted(sources.items()))})" if sources else ""
+    return f"{len(answered)} examples{of}"
 
 
 def own_rows(table: Table, benchmark: str) -> Table:

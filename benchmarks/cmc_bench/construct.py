@@ -23,6 +23,7 @@ NO_VALUE = "no contradicting value: no other answer of its type"
 NO_WRONG_IMAGE = "no wrong image: no other picture with an answer unlike the gold and the contradicting value"
 
 _NEAR_YEARS = 10
+_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,9 @@ class _Pairing:
                 return
             if other.normal not in seen:
                 seen.add(other.normal)
-                if not same_value(other.row.answer, candidate.row.answer):
+                if not same_value(other.row.answer, candidate.row.answer) and not _within_tolerance(
+                    other.row.answer, candidate
+                ):
                     yield other.row.answer
 
     def _donor(self, candidate: Candidate, value: str) -> Candidate | None:
@@ -209,6 +212,19 @@ def _pools(kind: tuple[str, ...], row: Row) -> list[tuple[str, ...]]:
     if row.subject or row.family == "mmmu":
         keys.append((*corpus, "subject", row.subject))
     return keys if row.family == "mmmu" else [*keys, corpus]
+
+
+def _within_tolerance(value: str, candidate: Candidate) -> bool:
+    """Whether the task that the row comes from counts ``value`` as its gold answer.
+
+    ChartQA's relaxed accuracy accepts numbers within 5% of the gold (Masry et al. 2022, section 5). Years are held to be
+    exact: within 5% every year near a gold one would be it. A user's own rows come with no tolerance.
+    """
+    row, gold = candidate.row, number(candidate.row.answer)
+    if row.family != "chartqa" or row.source == "rows" or candidate.coarse == "year" or gold is None:
+        return False
+    other = number(value)
+    return other is not None and abs(other - gold) <= _TOLERANCE * abs(gold)
 
 
 def _near(year: str, gold: str) -> bool:

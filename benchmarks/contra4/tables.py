@@ -13,7 +13,7 @@ from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
 from benchmarks.contra4.meteor import LABEL, meteor
 from benchmarks.contra4.tally import Cell, officially, tally
 from benchmarks.contra4.terms import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
-from benchmarks.failures import by_judge, failures_table
+from benchmarks.failures import by_judge, by_run, failures_table
 from benchmarks.statistics import estimate, ratio, resample
 
 if TYPE_CHECKING:
@@ -57,10 +57,13 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
         rows = _rows(runs, judge, columns, cell, resamples, seed)
         return Table(name, title, tuple(columns), tuple(rows), (*notes, _COUNTED, _INTERVALS), chart=chart)
 
-    repeated = len(
-        {r.instance.group for records in runs.values() for r in records if _combination(r) not in COMBINATIONS}
+    repeated = by_run(
+        {
+            run: len({r.instance.group for r in records if _combination(r) not in COMBINATIONS})
+            for run, records in runs.items()
+        }
     )
-    left = (f"Left out: {repeated:,} samples in which a modality occurs twice.",) if repeated else ()
+    left = (f"Left out: samples in which a modality occurs twice ({repeated}).",) if repeated else ()
     made = [
         table("main", "Accuracy by number of modalities and negatives (Table 2)", MAIN, _stratum("kind")),
         table(

@@ -74,7 +74,7 @@ class CrossCheckBench(Benchmark):
     def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.crosscheck_bench.tables import tables
 
-        return tables(runs, judge, resamples=resamples, seed=seed)
+        return tables(runs, judge)
 
     def figures(self) -> Figures:
         from benchmarks.crosscheck_bench.metrics import figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +25,9 @@ from benchmarks.crosscheck_bench.metrics import (
 from benchmarks.crosscheck_bench.protocol import grounding
 from benchmarks.crosscheck_bench.tally import Tally, tally
 from benchmarks.crosscheck_bench.terms import CAPABILITIES, CONDITIONS
-from benchmarks.failures import OUTCOMES, by_judge, failures_table
-from benchmarks.statistics import estimate, resample
+from benchmarks.failures import OUTCOMES, by_judge, by_run, failures_table
+from benchmarks.paired import share_difference
+from benchmarks.statistics import difference_of, mean_of_shares, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,24 +41,25 @@ _Row = tuple[str, tuple[Cell, ...]]
 _VANILLA = CONDITIONS.index("vanilla")
 _LEFT_OUT = {"judge-failed": "not labelled by the judge", "error": "in error", "pending": "pending"}
 _INTERVALS = (
-    "Intervals: 95%, percentile bootstrap over samples, so that a sample's strategies stay together; one of no width means "
-    "that all answers agree."
+    "Intervals: 95%, Wilson's score interval; of a mean over tasks with as many answers as would vary as much in one sample, "
+    "so that a task of few answers makes it wide."
 )
+_GAINS = "Intervals of gains: over paired samples, weighted so that tasks count alike (Bonett and Price 2012)."
 _UNWEIGHTED = "Means are unweighted over tasks; where a task is missing they are n/a."
 _OPEN = (
-    "Open questions ({n}) are matched exactly here; the paper has a model compare their meaning: "
-    "`rashomon judge RUN --judge MODEL`."
+    "Open questions ({n}) are matched exactly here; the paper has a model compare their meaning. "
+    "`rashomon judge RUN --judge MODEL` does that."
 )
 _ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (empty, or nothing but reasoning) as INCORRECT."
 
 
-def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
+def tables(runs: Runs, judge: str) -> list[Table]:
     """Every table that the records fill: main, levels, capabilities, composition, exact-match, failures; interventions and
     interleaved where more was asked than Table 1 needs.
 
     Rows are a run under one strategy; "vanilla" goes without saying.
     """
-    sheet = _Sheet({run: tally(records, by_judge(judge)) for run, records in runs.items()}, resamples, seed)
+    sheet = _Sheet({run: tally(records, by_judge(judge)) for run, records in runs.items()})
     notes = (_INTERVALS, _UNWEIGHTED, *_open(runs, judge), *sheet.missing())
     main = [*sheet.rows(MAIN)]
     levels = [*sheet.rows(BY_LEVEL)]
@@ -85,7 +88,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
         ),
         _interventions(sheet, notes),
         _interleaved(runs),
-        _exact_match(runs, resamples, seed),
+        _exact_match(runs),
         failures_table(runs, judge, CONDITIONS, enters=_ENTERS),
     ]
     return [table for table in made if table.rows or table.name in ("main", "failures")]
@@ -94,55 +97,54 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
 class _Sheet:
     """The runs as one judge labels them, and rows of figures about them."""
 
-    def __init__(self, tallies: Tallies, resamples: int, seed: int) -> None:
+    def __init__(self, tallies: Tallies) -> None:
         self.tallies = tallies
-        self._resamples = resamples
-        self._seed = seed
 
     def rows(self, columns: Mapping[str, Mean], suffix: str = "") -> Iterable[_Row]:
         """A row for each run and strategy."""
         for run, found in self.tallies.items():
-            totals, draws = self.drawn(found.counts)
             for condition in found.conditions:
                 at = CONDITIONS.index(condition)
-                cells = (_cell(mean, found.asked, totals, draws, at) for mean in columns.values())
+                cells = (_cell(mean, found.asked, found.counts.sum(0), at) for mean in columns.values())
                 yield f"{_label(run, condition)}{suffix}", tuple(cells)
 
-    def drawn(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The totals of ``counts`` over its samples, and the resampled totals."""
-        return counts.sum(0).astype(np.float64), resample(counts, self._resamples, self._seed)
-
     def missing(self) -> list[str]:
-        """What is counted as incorrect without a label, and what is left out."""
-        every = sum((found.outcomes.sum(0) for found in self.tallies.values()), np.zeros(len(OUTCOMES), np.int64))
-        lost = dict(zip(OUTCOMES, every.tolist(), strict=True))
-        told = [f"Counted as incorrect: empty answers ({lost['unparsed']:,})."] if lost["unparsed"] else []
-        left = [f"{words} ({lost[outcome]:,})" for outcome, words in _LEFT_OUT.items() if lost[outcome]]
-        return [*told, f"Left out: {', '.join(left)}."] if left else told
+        """Notes on what is counted as incorrect without a label, and on what is left out; for each run its own numbers."""
+        lost = {
+            run: dict(zip(OUTCOMES, found.outcomes.sum(0).tolist(), strict=True)) for run, found in self.tallies.items()
+        }
+
+        def numbers(outcome: str) -> str:
+            return by_run({run: counts[outcome] for run, counts in lost.items()})
+
+        notes = [f"Counted as incorrect: empty answers ({told})."] if (told := numbers("unparsed")) else []
+        left = [f"{words} ({told})" for outcome, words in _LEFT_OUT.items() if (told := numbers(outcome))]
+        return [*notes, f"Left out: {', '.join(left)}."] if left else notes
 
 
 def _label(run: str, condition: str) -> str:
     return run if condition == "vanilla" else f"{run} / {condition}"
 
 
-def _cell(
-    mean: Mean, asked: NDArray[np.bool_], totals: NDArray[np.float64], draws: NDArray[np.float64], at: int
-) -> Estimate:
-    value, replicates = mean(accuracy(totals)[at]), mean(accuracy(draws)[:, at])
-    n = int(sum(totals[at, KEYS.index(task), 1] for task in mean.needs))
-    return estimate(
-        float(value), replicates, n, reason=_why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1])
-    )
+def _cell(mean: Mean, asked: NDArray[np.bool_], totals: NDArray[np.int64], at: int) -> Estimate:
+    right, answers = (dict(zip(KEYS, totals[at, :, i].tolist(), strict=True)) for i in range(2))
+    if reason := _why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
+        return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
+    whole = mean_of_shares([right[task] for task in mean.tasks], [answers[task] for task in mean.tasks])
+    if mean.less:
+        whole = difference_of(whole, wilson(right[mean.less], answers[mean.less]))
+    return replace(whole, value=float(mean(accuracy(totals.astype(float))[at])))
 
 
-def _why(mean: Mean, asked: Sequence[bool], answers: NDArray[np.float64]) -> str:
+def _why(mean: Mean, asked: Sequence[bool], answers: NDArray[np.int64]) -> str:
+    """Why a mean is undefined; empty where it is not."""
     if not mean.tasks:
         return "no task needs it alone"
     unasked = [task for task in mean.needs if not asked[KEYS.index(task)]]
     if unasked:
         return f"nothing was asked of {', '.join(unasked)}"
     empty = [task for task in mean.needs if not answers[KEYS.index(task)]]
-    return f"no answer of {', '.join(empty)} is labelled"
+    return f"no answer of {', '.join(empty)} is labelled" if empty else ""
 
 
 def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
@@ -153,14 +155,13 @@ def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
     shown = any(found.conditions not in ((), ("vanilla",)) for found in sheet.tallies.values())
     for run, found in sheet.tallies.items() if shown else ():
         whole = found.complete()
-        totals, draws = sheet.drawn(found.counts[whole])
-        asked = found.asked[whole]
+        counts, asked = found.counts[whole], found.asked[whole]
         told.append(f"{run}: {int(whole.sum()):,} of {len(whole):,} samples are answered under all of its strategies.")
         for condition in found.conditions:
             at = CONDITIONS.index(condition)
-            cells = [_cell(mean, asked, totals, draws, at) for mean in INTERVENTIONS.values()]
+            cells = [_cell(mean, asked, counts.sum(0), at) for mean in INTERVENTIONS.values()]
             gained = (
-                [_gain(mean, asked, totals, draws, at) for mean in INTERVENTIONS.values()]
+                [_gain(mean, asked, counts, at) for mean in INTERVENTIONS.values()]
                 if condition != "vanilla"
                 else [None] * len(gains)
             )
@@ -173,21 +174,27 @@ def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
         "Prompting strategies on three capabilities (Table 3)",
         (*INTERVENTIONS, *gains),
         tuple(rows),
-        (paired, *told, *notes),
+        (paired, _GAINS, *told, *notes),
         percent=True,
     )
 
 
-def _gain(
-    mean: Mean, asked: NDArray[np.bool_], totals: NDArray[np.float64], draws: NDArray[np.float64], at: int
-) -> Estimate:
+def _gain(mean: Mean, asked: NDArray[np.bool_], counts: NDArray[np.int64], at: int) -> Estimate:
+    """The mean under a strategy less that under vanilla; ``counts`` are of samples that are answered under both."""
     if not asked[:, _VANILLA].any():
         return Estimate(None, reason="this run was not asked under vanilla")
-    every, drawn = accuracy(totals), accuracy(draws)
-    value = mean(every[at]) - mean(every[_VANILLA])
-    n = int(sum(totals[at, KEYS.index(task), 1] for task in mean.needs))
-    reason = _why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1])
-    return estimate(float(value), mean(drawn[:, at]) - mean(drawn[:, _VANILLA]), n, reason=reason)
+    totals, tasks = counts.sum(0), [KEYS.index(task) for task in mean.needs]
+    n = int(totals[at, tasks, 1].sum())
+    if reason := _why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
+        return Estimate(None, n=n, reason=reason)
+    # A sample weighs as much as makes its task's samples together weigh what those of any other task do.
+    weights = (counts[:, at, tasks, 1] * (n / len(tasks) / totals[at, tasks, 1])).sum(-1)
+    gains = (counts[:, at, tasks, 0] - counts[:, _VANILLA, tasks, 0]).sum(-1) * weights
+    difference = share_difference(gains[weights > 0], weights[weights > 0])
+    assert difference is not None
+    every = accuracy(totals.astype(float))
+    low, high = difference.interval()
+    return Estimate(float(mean(every[at]) - mean(every[_VANILLA])), low, high, n)
 
 
 def _interleaved(runs: Runs) -> Table:
@@ -216,7 +223,7 @@ def _interleaved(runs: Runs) -> Table:
     return Table("interleaved", "What MM-CoT could highlight", columns, tuple(rows), notes, judges=())
 
 
-def _exact_match(runs: Runs, resamples: int, seed: int) -> Table:
+def _exact_match(runs: Runs) -> Table:
     """Exact match of closed questions in both readings, whoever judges."""
     rows: list[_Row] = []
     rules: Mapping[str, Callable[[Record], Labelled]] = {"printed": by_whole_reply, "extracted": by_final_answer}
@@ -226,10 +233,9 @@ def _exact_match(runs: Runs, resamples: int, seed: int) -> Table:
         for condition in read["printed"].conditions if closed else ():
             at = CONDITIONS.index(condition)
             for name, found in read.items():
-                sheet = _Sheet({run: found}, resamples, seed)
-                totals, draws = sheet.drawn(found.counts)
-                tasks = (_cell(MAIN[key], found.asked, totals, draws, at) for key in KEYS)
-                rows.append((f"{_label(run, condition)} / {name}", (_pooled(totals, draws, at), *tasks)))
+                totals = found.counts.sum(0)
+                tasks = (_cell(MAIN[key], found.asked, totals, at) for key in KEYS)
+                rows.append((f"{_label(run, condition)} / {name}", (_pooled(totals, at), *tasks)))
     notes = (
         "printed: the whole reply is the answer (Appendix D). extracted: its final answer is, wherever it stands. Closed "
         "questions alone; All: over all of them together. An empty answer is incorrect.",
@@ -248,13 +254,13 @@ def _matched(rule: Callable[[Record], Labelled]) -> Callable[[Record], tuple[Out
     return read
 
 
-def _pooled(totals: NDArray[np.float64], draws: NDArray[np.float64], at: int) -> Estimate:
-    whole, drawn = accuracy(totals[at].sum(0)), accuracy(draws[:, at].sum(1))
-    return estimate(float(whole), drawn, int(totals[at, :, 1].sum()), reason="no closed question is answered")
+def _pooled(totals: NDArray[np.int64], at: int) -> Estimate:
+    right, answers = totals[at].sum(0).tolist()
+    return wilson(right, answers) if answers else Estimate(None, reason="no closed question is answered")
 
 
 def _open(runs: Runs, judge: str) -> list[str]:
     """That open questions are matched, where a judge that matches is asked."""
-    n = sum(record.instance.strata.get("form") == "open" for records in runs.values() for record in records)
+    n = {run: sum(r.instance.strata.get("form") == "open" for r in records) for run, records in runs.items()}
     matches = judge.partition("@")[0] in ("extracted", "printed")
-    return [_OPEN.format(n=f"{n:,}")] if n and matches else []
+    return [_OPEN.format(n=told)] if matches and (told := by_run(n)) else []

@@ -20,6 +20,7 @@ from app.report.latex import document
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance, Table
 from benchmarks.errors import SpecError
+from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
 
 HOSTILE = (
@@ -196,6 +197,18 @@ def test_an_export_that_would_be_empty_or_is_mistyped_is_refused(workspace: Work
 EVERY = "".join(
     chr(code) for code in (*range(0x20, 0x250), *range(0x370, 0x400), *range(0x2010, 0x2070), 0x4E2D, 0x1F600)
 )
+
+
+def test_captions_are_the_users_where_given(workspace: Workspace, tmp_path: Path) -> None:
+    make_run(workspace, "tex", instances(8), says("12"))
+    rashomon = Rashomon(tmp_path, variables={"RASHOMON_WORKSPACE": str(workspace.path)})
+    rashomon.run(
+        "export", "tex", "--format", "latex", "--out", tmp_path / "o", "--caption", "main=On 50% of our charts"
+    )
+    assert r"\caption{On 50\% of our charts}" in (tmp_path / "o" / "tables.tex").read_text()
+    for wrong in ("mian=x", "main", "main="):
+        rashomon.run("export", "tex", "--format", "latex", "--out", tmp_path / "p", "--caption", wrong, code=2)
+    assert not (tmp_path / "p").exists()
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX here")

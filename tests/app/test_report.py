@@ -7,6 +7,8 @@ import io
 import json
 import re
 import unicodedata
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -17,12 +19,14 @@ from app.display import progress_table
 from app.pace import Pace, duration
 from app.report.latex import to_latex
 from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
-from app.report.tables import model_label
+from app.report.tables import model_label, tables_of
 from app.report.text import clean, latex, markdown, spreadsheet_cell
 from app.sofar import accuracy
 from app.store.rows import Judged, Progress
-from app.store.workspace import RunSummary
-from benchmarks.base import Estimate, Table
+from app.store.run import RunStore
+from app.store.workspace import RunSummary, Workspace
+from benchmarks.base import Estimate, Record, Table
+from tests.support.runs import instances, make_run, says
 
 HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(
     [
@@ -132,6 +136,24 @@ def test_latex_is_a_booktabs_table() -> None:
     assert text.count(r"\begin") == text.count(r"\end")
 
 
+def test_a_latex_table_can_be_referred_to_and_says_nothing_of_the_command_line_or_the_papers_numbers() -> None:
+    notes = (
+        "Open questions (3) are matched. `rashomon judge RUN --judge MODEL` does that.",
+        "`rashomon show` says which.",
+    )
+    table = replace(TABLE, title="Main results (Table 3)", notes=notes)
+    text = to_latex(table, of="cmc-bench")
+    assert r"\caption{Main results}" in text
+    assert text.index(r"\caption") < text.index(rf"\label{{tab:cmc-bench-{TABLE.name}}}")
+    assert "rashomon" not in text
+    assert "Open questions (3) are matched." in text
+    assert r"\caption{Our \% of charts}" in to_latex(table, caption="Our % of charts")
+    rows = tuple((f"row {i}", cells) for i in range(90) for _, cells in TABLE.rows[:1])
+    long = to_latex(replace(table, rows=rows), of="cmc-bench")
+    assert long.count(r"\caption{Main results") > 1
+    assert long.count(r"\label") == 1
+
+
 @pytest.mark.parametrize("width", [24, 40, 80, 120])
 def test_a_terminal_table_keeps_every_figure_and_label_in_its_width(
     width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -228,3 +250,21 @@ def test_the_progress_display_fits_with_every_figure(width: int) -> None:
 )
 def test_a_table_says_who_answered_and_in_what(model: str, label: str) -> None:
     assert model_label(model) == label
+
+
+def test_runs_over_different_subsets_are_each_said_to_rest_on_their_own_examples(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "workspace")
+    small = make_run(workspace, "small", instances(4), says("12"))
+    large = make_run(workspace, "large", instances(8), says("12"))
+    note = next(note for note in tables_of([small, large], only="main")[0].notes if "(paper)" in note)
+    own = [len({record.instance.group for record in records_of(folder)}) for folder in (small, large)]
+    assert own[0] < own[1]
+    for name, count in zip(("small", "large"), own, strict=True):
+        assert f"{name} on {count} examples" in note
+    alone = next(note for note in tables_of([small], only="main")[0].notes if "(paper)" in note)
+    assert f"the rows above on {own[0]} examples" in alone
+
+
+def records_of(folder: Path) -> list[Record]:
+    with RunStore.read(folder) as store:
+        return list(store.records())

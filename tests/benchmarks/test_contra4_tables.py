@@ -108,7 +108,7 @@ def test_combinations_and_categories() -> None:
     assert len(COMBINATIONS) == 11
     assert cell(found["combinations"], "m", "3d+image").value == 0.5
     assert cell(found["combinations"], "m", "audio+video").value is None
-    assert found["combinations"].notes[0] == "Left out: 1 samples in which a modality occurs twice."
+    assert found["combinations"].notes[0] == "Left out: samples in which a modality occurs twice (1)."
     assert found["categories"].columns == ("Other", "Threats, Risks & Safety", "My own")
     assert [cell(found["categories"], "m", name).n for name in found["categories"].columns] == [2, 1, 1]
 

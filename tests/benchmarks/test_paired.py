@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from benchmarks.base import Figures, get_benchmark
 from benchmarks.cmc_bench.terms import ACCURATE
-from benchmarks.paired import holm, share_difference, share_of, sign_flip, swap_test, swaps
+from benchmarks.paired import (
+    holm,
+    holm_of_hypotheses,
+    hypotheses,
+    rests_on,
+    share_difference,
+    share_of,
+    sign_flip,
+    swap_test,
+    swaps,
+)
 from tests.app.compared import simulated
 
 # statsmodels 0.15.0: mcnemar([[50, b], [c, 50]], exact=True).pvalue
@@ -105,6 +115,35 @@ def test_holm_never_makes_a_p_smaller_and_keeps_their_order(chances: list[float]
     assert all(after >= before and after <= 1 for before, after in zip(chances, corrected, strict=True))
     order = np.argsort(chances, kind="stable")
     assert all(a <= b for a, b in itertools.pairwise(np.array(corrected)[order]))
+
+
+def test_figures_of_which_one_follows_from_the_other_are_one_hypothesis() -> None:
+    figures = get_benchmark("cmc-bench").figures()
+    assert figures is not None
+    names = list(figures.of)
+    numbers = dict(zip(names, hypotheses(names, figures), strict=True))
+    assert numbers["MPB Img"] == numbers["MPB Txt"]
+    assert len(set(numbers.values())) == len(names) - 1
+    chances = [0.01, 0.02, None, 0.02, 0.5]
+    corrected = holm_of_hypotheses(chances, ["a", "b", "c", "b", "d"])
+    three = holm([0.01, 0.02, 0.5])
+    assert corrected == [three[0], three[1], None, three[1], three[2]]
+
+
+def test_a_figure_rests_on_the_labels_that_change_it() -> None:
+    figures = get_benchmark("cmc-bench").figures()
+    assert figures is not None
+    preference = rests_on(figures.of["MPB Img"], figures)
+    counted = {
+        (condition, label)
+        for i, condition in enumerate(figures.conditions)
+        for j, label in enumerate(figures.labels)
+        if preference[i, j]
+    }
+    conflicts = ("image-correct", "text-correct", "both-wrong")
+    assert counted == {(condition, label) for condition in conflicts for label in ("IMAGE", "TEXT")}
+    assert rests_on(figures.of["MFR"], figures).sum() == len(conflicts) * len(figures.labels)
+    assert rests_on(figures.of["ΔAcc"], figures).sum() == 4 * len(figures.labels)
 
 
 def test_a_bound_with_one_answer_an_example_is_bonett_and_prices() -> None:

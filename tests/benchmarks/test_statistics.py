@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.base import Estimate
-from benchmarks.statistics import estimate, resample, wilson, wilson_of_groups
+from benchmarks.statistics import difference_of, estimate, mean_of_shares, resample, wilson, wilson_of_groups
 
 
 def _share(totals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,6 +93,30 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
         assert found.high is not None
         covered += found.low <= 0.3 <= found.high
     assert 0.88 <= covered / 200 <= 0.99
+
+
+def test_the_mean_of_one_share_is_wilsons_and_a_difference_newcombes() -> None:
+    assert mean_of_shares([1], [5]) == pytest.approx(wilson(1, 5))
+    # Newcombe 1998, table II, example (a), method 10: 56/70 - 48/80.
+    found = difference_of(wilson(56, 70), wilson(48, 80))
+    assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    assert mean_of_shares([1, 0], [5, 0]).value is None
+
+
+SIZES = ([1] * 15, [4] * 15, [40] * 15, [1] + [100] * 14, list(range(1, 16)))
+TRUTHS = (np.linspace(0.03, 0.6, 15), np.full(15, 0.05), np.array([0.02] * 8 + [0.98] * 7))
+
+
+@pytest.mark.parametrize("truth", TRUTHS, ids=["mixed", "low", "either"])
+@pytest.mark.parametrize("sizes", SIZES, ids=["1", "4", "40", "1 and 100", "1 to 15"])
+def test_the_interval_of_a_mean_over_tasks_covers_the_truth_however_few_answers_a_task_has(
+    sizes: list[int], truth: NDArray[np.float64]
+) -> None:
+    """Fifteen tasks, 500 runs; a percentile bootstrap of the same answers covers as little as .5."""
+    rng = np.random.default_rng(1)
+    found = [mean_of_shares(rng.binomial(sizes, truth).tolist(), sizes) for _ in range(500)]
+    covered = sum((each.low or 0) <= truth.mean() <= (each.high or 0) for each in found)
+    assert covered / 500 >= 0.925
 
 
 def test_groups_are_drawn_whole() -> None:
