@@ -5,12 +5,16 @@ from __future__ import annotations
 LARGEST_FILE = 256 * 1024 * 1024
 """Bytes of any medium."""
 
+LARGEST_SHAPE = 128 * 1024 * 1024
+"""Bytes of a 3D model."""
+
 LARGEST_IMAGE = 64_000_000
 """Pixels an image may have; a larger one is refused from its header alone."""
 
 LONGEST_SOUND = 20 * 60
 """Seconds."""
 
+LOWEST_RATE = 1000
 HIGHEST_RATE = 384_000
 """Hz."""
 
@@ -24,6 +28,9 @@ LARGEST_FRAME = 4096 * 2304
 
 MOST_DECODED = 10_000_000_000
 """Pixels of all frames together: five minutes of 1080p at 15 frames a second."""
+
+MOST_FRAMES = 100_000
+"""Of a video, however small."""
 
 MOST_POINTS = 1_000_000
 MOST_FACES = 500_000
