@@ -15,6 +15,9 @@ MAX_DEPTH = 100
 MAX_BYTES = 64 * 1024 * 1024
 """Size of the largest text that is read unless a caller says otherwise."""
 
+MAX_SOURCE_BYTES = 512 * 1024 * 1024
+"""Size of the largest file of a published data set that is one JSON value; COCO's largest annotations have 470 MB."""
+
 
 class OutsideJSONError(ValueError):
     """JSON that cannot be used; the message completes "it is ..."."""
