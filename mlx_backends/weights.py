@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.outside_json import OutsideJSONError, parse_json, read_json_file
 
 _INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -68,9 +69,9 @@ def _indexed(path: Path) -> list[Path]:
     if not index.is_file():
         return []
     try:
-        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        names = sorted(set(read_json_file(index)["weight_map"].values()))
         outside = [name for name in names if Path(name).name != name]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelError(f"{index} is not an index of weights; fetch the model again.") from error
     if outside:
         raise ModelError(f"{index} names a weight file outside its folder ({outside[0]!r}); do not use this model.")
@@ -90,7 +91,7 @@ def _stored(file: Path) -> Counter[str]:
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
-            declared = json.loads(stream.read(length) if length <= _MAX_HEADER else b"")
+            declared = parse_json(stream.read(length) if length <= _MAX_HEADER else b"", _MAX_HEADER)
         for tensor in (tensor for name, tensor in declared.items() if name != "__metadata__"):
             start, end = map(int, tensor["data_offsets"])
             sizes[str(tensor["dtype"])] += end - start
@@ -103,7 +104,6 @@ def _stored(file: Path) -> Counter[str]:
         TypeError,
         AttributeError,
         ArithmeticError,
-        RecursionError,
         struct.error,
     ) as error:
         raise ModelError(f"{file} is not a whole safetensors file; fetch the model again.") from error
@@ -120,8 +120,8 @@ class _Remembered:
 
         self._file = user_cache_path("rashomon") / "weights.json"
         try:
-            known = json.loads(self._file.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError):
+            known = read_json_file(self._file)
+        except (OSError, OutsideJSONError):
             known = None
         self._known: dict[str, Any] = known if isinstance(known, dict) else {}
         self._changed = False
