@@ -159,7 +159,7 @@ def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
         while (request := _read(link)) is not None:
             file = _receive_file(link) if request.pop("file") else None
             prepare(request)
-            _limit_memory(MEMORY + (os.fstat(file.fileno()).st_size if file else 0))
+            _limit_memory(MEMORY)
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             try:
                 for fields, payload in handle(request, file):

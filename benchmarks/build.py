@@ -172,7 +172,7 @@ class BuildWriter:
 
     def add_row(self, row: Mapping[str, Any]) -> None:
         """Append one instance row."""
-        line = canonical_json(row).encode("utf-8") + b"\n"
+        line = canonical_json(row).encode("utf-8", "backslashreplace") + b"\n"  # JSON's own escape of a lone surrogate
         self._hash.update(line)
         self._instances.write(line)
         self._rows += 1

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from mmap import mmap
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.errors import MediaError
-from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, LOWEST_RATE, MOST_CHANNELS
+from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, LOWEST_RATE, MOST_CHANNELS, MOST_SAMPLES
 from benchmarks.media.reading import read
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "the sound"
 NO_SOUND = "is not a WAV, FLAC, Ogg or MP3 sound; convert it to one of them"
-TOO_LONG = f"is longer than {LONGEST_SOUND // 60} minutes; cut it"
+TOO_LONG = f"is longer than {LONGEST_SOUND // 60} minutes, or too many channels and samples for that; cut or convert it"
 TOO_FINE = (
     f"has a rate below {LOWEST_RATE // 1000} kHz, a rate above {HIGHEST_RATE // 1000} kHz, "
     f"or more than {MOST_CHANNELS} channels; convert it"
@@ -29,6 +29,8 @@ SILENT = "holds no sound; replace the file"
 
 _BLOCK = 1 << 16
 _OGG_LAST = 4
+_LARGEST_PAGE = 1 << 16  # of Ogg
+_HEAD = 64
 _UNKNOWN_SIZES = (0, 0xFFFFFFFF)
 
 
@@ -45,7 +47,7 @@ class Sound:
         return self.frames / self.rate
 
 
-def sound_suffix(data: bytes | mmap) -> str | None:
+def sound_suffix(data: bytes) -> str | None:
     """The suffix, with its dot, of the sound format that ``data`` begins like; None for anything else."""
     if data[:4] in (b"RIFF", b"RF64") and data[8:12] == b"WAVE":
         return ".wav"
@@ -81,17 +83,17 @@ def load_sound(data: bytes, rate: int) -> NDArray[np.float32]:
     return samples[:filled]
 
 
-def header(file: IO[bytes], data: bytes | mmap) -> Sound:
-    """As :func:`read_header`, in this process; ``data`` are the bytes of ``file``."""
-    with _opened(file, data) as (_, sound):
+def header(file: IO[bytes]) -> Sound:
+    """As :func:`read_header`, in this process."""
+    with _opened(file) as (_, sound):
         return sound
 
 
-def blocks(file: IO[bytes], data: bytes | mmap, rate: int) -> Iterator[int | NDArray[np.float32]]:
+def blocks(file: IO[bytes], rate: int) -> Iterator[int | NDArray[np.float32]]:
     """Yield how many samples there are at most, then the samples; as :func:`load_sound`, in this process."""
     import soxr
 
-    with _opened(file, data) as (opened, sound):
+    with _opened(file) as (opened, sound):
         yield _at_most(sound.seconds, rate)
         resampled = None if sound.rate == rate else soxr.ResampleStream(sound.rate, rate, 1, dtype="float32")
         # Of a slow sound few samples become many.
@@ -101,7 +103,7 @@ def blocks(file: IO[bytes], data: bytes | mmap, rate: int) -> Iterator[int | NDA
             read_so_far += len(block)
             if not np.isfinite(block).all():
                 raise MediaError(NAME, DAMAGED)
-            mono = block.mean(1, dtype=np.float32)
+            mono = block[:, 0] if sound.channels == 1 else block.mean(1, dtype=np.float32)
             yield mono if resampled is None else resampled.resample_chunk(mono)
         if read_so_far < sound.frames:
             raise MediaError(NAME, DAMAGED)
@@ -114,13 +116,18 @@ def _at_most(seconds: float, rate: int) -> int:
 
 
 @contextmanager
-def _opened(file: IO[bytes], data: bytes | mmap) -> Iterator[tuple[Any, Sound]]:
+def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Sound]]:
     import soundfile
 
-    if (suffix := sound_suffix(data)) is None:
+    file.seek(0)
+    head = file.read(_HEAD)
+    if (suffix := sound_suffix(head)) is None:
         raise MediaError(NAME, NO_SOUND)
-    if _is_cut(data, suffix):
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _LARGEST_PAGE))
+    if _is_cut(head, file.read(), size, suffix):
         raise MediaError(NAME, DAMAGED)
+    file.seek(0)
     try:
         with soundfile.SoundFile(file) as opened:
             sound = Sound(opened.frames, opened.samplerate, opened.channels)
@@ -128,7 +135,7 @@ def _opened(file: IO[bytes], data: bytes | mmap) -> Iterator[tuple[Any, Sound]]:
                 raise MediaError(NAME, TOO_FINE)
             if sound.frames <= 0:
                 raise MediaError(NAME, SILENT)
-            if sound.seconds > LONGEST_SOUND:
+            if sound.seconds > LONGEST_SOUND or sound.frames * sound.channels > MOST_SAMPLES:
                 raise MediaError(NAME, TOO_LONG)
             yield opened, sound
     except (MediaError, MemoryError):
@@ -138,13 +145,13 @@ def _opened(file: IO[bytes], data: bytes | mmap) -> Iterator[tuple[Any, Sound]]:
         raise MediaError(NAME, DAMAGED) from error
 
 
-def _is_cut(data: bytes | mmap, suffix: str) -> bool:
+def _is_cut(head: bytes, tail: bytes, whole: int, suffix: str) -> bool:
     """Whether the end is missing, which libsndfile does not mind."""
     if suffix == ".ogg":
-        last = data.rfind(b"OggS")
-        lengths = data[last + 27 : last + 27 + data[last + 26]] if len(data) > last + 26 else b""
-        return not lengths or not data[last + 5] & _OGG_LAST or len(data) < last + 27 + len(lengths) + sum(lengths)
-    if suffix == ".wav" and data[:4] == b"RIFF":
-        size = int.from_bytes(data[4:8], "little")
-        return size not in _UNKNOWN_SIZES and size + 8 > len(data) + 1  # some writers leave the last padding out
+        last = tail.rfind(b"OggS")
+        lengths = tail[last + 27 : last + 27 + tail[last + 26]] if 0 <= last < len(tail) - 26 else b""
+        return not lengths or not tail[last + 5] & _OGG_LAST or len(tail) < last + 27 + len(lengths) + sum(lengths)
+    if suffix == ".wav" and head[:4] == b"RIFF":
+        size = int.from_bytes(head[4:8], "little")
+        return size not in _UNKNOWN_SIZES and size + 8 > whole + 1  # some writers leave the last padding out
     return False

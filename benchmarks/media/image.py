@@ -24,6 +24,7 @@ CHANGED = "is not the one that was built; build it again"
 NO_IMAGE = "is not a PNG, JPEG, GIF, WebP, BMP or TIFF image; convert it to one of them"
 TOO_LARGE = f"has more than {LARGEST_IMAGE // 1_000_000} megapixels or 256 MiB; scale it down"
 DAMAGED = "is truncated or damaged; replace the file"
+DAMAGED_OR_LARGE = "is truncated or damaged, or takes too much memory to decode; replace the file, or scale it down"
 
 _PLAIN_BYTES = 4 * 1024 * 1024
 _PLAIN_PIXELS = 10_000_000
@@ -110,25 +111,27 @@ def decode(file: IO[bytes], max_pixels: int | None) -> tuple[PILImage, tuple[int
     if (found := _format(file.read(16))) is None:
         raise MediaError(NAME, NO_IMAGE)
     file.seek(0)
+    image: PILImage | None = None
     try:
         with warnings.catch_warnings():
             # Of Pillow's own, larger limit, and of odd metadata in files that can be read all the same.
             warnings.simplefilter("ignore")
-            image: PILImage = Image.open(file, formats=[found[0]])
+            image = Image.open(file, formats=[found[0]])
             if image.width * image.height > LARGEST_IMAGE:
                 raise MediaError(NAME, TOO_LARGE)
             image.load()
             ImageOps.exif_transpose(image, in_place=True)
             rgb = _rgb(image)
-            del image
     except (MediaError, MemoryError):
         raise
     except Image.DecompressionBombError as error:
         raise MediaError(NAME, TOO_LARGE) from error
     # A decoder that is given hostile bytes can raise anything.
     except Exception as error:
-        raise MediaError(NAME, DAMAGED) from error
+        large = image is not None and image.width * image.height > _PLAIN_PIXELS
+        raise MediaError(NAME, DAMAGED_OR_LARGE if large else DAMAGED) from error
     size = fitting(rgb.width, rgb.height, max_pixels)
+    del image
     return (rgb if size == rgb.size else rgb.resize(size, Image.Resampling.LANCZOS)), rgb.size
 
 

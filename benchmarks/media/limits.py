@@ -20,14 +20,17 @@ HIGHEST_RATE = 384_000
 
 MOST_CHANNELS = 16
 
+MOST_SAMPLES = 250_000_000
+"""Of all channels: 20 minutes of stereo at 96 kHz."""
+
 LONGEST_VIDEO = 20 * 60
 """Seconds."""
 
 LARGEST_FRAME = 4096 * 2304
 """Pixels."""
 
-MOST_DECODED = 10_000_000_000
-"""Pixels of all frames together: five minutes of 1080p at 15 frames a second."""
+MOST_DECODED = 4_000_000_000
+"""Pixels of all frames together: two minutes of 1080p at 15 frames a second, five of 720p."""
 
 MOST_FRAMES = 100_000
 """Of a video, however small."""
@@ -37,6 +40,12 @@ MOST_FACES = 500_000
 
 MOST_NODES = 10_000
 """Of a glTF scene."""
+
+MOST_LEVELS = 200
+"""Of nodes in a glTF scene."""
+
+MOST_ARRAYS = 100
+"""Of an npz."""
 
 MOST_COVERED = 40_000_000
 """Pixels of a view that the boxes around all faces or points cover together."""

@@ -13,7 +13,15 @@ import numpy as np
 
 from benchmarks.errors import MediaError
 from benchmarks.media.counts import ply_counts, too_large
-from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE, LARGEST_SHAPE, MOST_FACES, MOST_POINTS
+from benchmarks.media.limits import (
+    LARGEST_IMAGE,
+    LARGEST_SHAPE,
+    MOST_ARRAYS,
+    MOST_FACES,
+    MOST_LEVELS,
+    MOST_NODES,
+    MOST_POINTS,
+)
 from benchmarks.media.reading import read
 
 if TYPE_CHECKING:
@@ -22,7 +30,10 @@ if TYPE_CHECKING:
 
 NAME = "the 3D model"
 NO_MODEL = "is not an NPY, NPZ, PLY, OBJ, OFF, STL or GLB model; convert it to one of them"
-TOO_LARGE = f"has more than {MOST_POINTS:,} points or {MOST_FACES:,} faces; simplify it"
+TOO_LARGE = (
+    f"has more than {MOST_POINTS:,} points or {MOST_FACES:,} faces, "
+    f"{MOST_NODES:,} nodes or {MOST_LEVELS} levels of them; simplify it"
+)
 TOO_LONG = f"is larger than {LARGEST_SHAPE // 1024**2} MiB; simplify it"
 NO_POINTS = "holds no points; replace the file"
 NOT_NUMBERS = "has coordinates that are no numbers, or are beyond all bounds; replace the file"
@@ -137,10 +148,11 @@ def _arrays(data: bytes, kind: str) -> dict[str, NDArray[Any]]:
     if kind == ".npy":
         return {_POSITIONS[0]: _array(data)}
     with zipfile.ZipFile(io.BytesIO(data)) as inside:
-        if sum(each.file_size for each in inside.infolist()) > LARGEST_FILE:
+        members = inside.infolist()
+        if len(members) > MOST_ARRAYS or sum(member.file_size for member in members) > LARGEST_SHAPE:
             raise MediaError(NAME, TOO_LARGE)
         # No more is unpacked than was said: a zip may say what it likes.
-        return {each.filename.removesuffix(".npy"): _array(_unpacked(inside, each)) for each in inside.infolist()}
+        return {each.filename.removesuffix(".npy"): _array(_unpacked(inside, each)) for each in members}
 
 
 def _unpacked(inside: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
