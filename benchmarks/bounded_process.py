@@ -59,8 +59,9 @@ class BoundedProcess:
     It gets none of the environment's keys, and no signal of the terminal.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, seconds: float = SECONDS) -> None:
         self._module = module
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -71,7 +72,7 @@ class BoundedProcess:
         with self._lock:
             link = self._started()
             try:
-                _send(link, {**request, "file": file is not None})
+                _send(link, {**request, "file": file is not None, "seconds": self._seconds})
                 if file is not None:
                     _send_file(link, file)
                 deadline = time.monotonic() + _LATEST
@@ -158,9 +159,10 @@ def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
     with socket.socket(fileno=os.dup(0)) as link:
         while (request := _read(link)) is not None:
             file = _receive_file(link) if request.pop("file") else None
+            seconds = float(request.pop("seconds"))
             prepare(request)
             _limit_memory(MEMORY)
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
                 for fields, payload in handle(request, file):
                     _send(link, fields, payload)

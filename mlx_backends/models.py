@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.base import Modality
 from benchmarks.errors import ModelError
 from benchmarks.outside_json import OutsideJSONError, read_json_file
+from mlx_backends.config_limits import check_config, check_folder
 from mlx_backends.modalities import takes
 from mlx_backends.weights import stored_type, weight_files
 
@@ -105,11 +106,13 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path}/config.json is not a JSON object; fetch the model again.")
     if config.get("model_file"):
         raise ModelError(f"{path}/config.json asks to run code of its own (model_file), and Rashomon runs none.")
+    check_config(config, path / "config.json")
     return config
 
 
 def inspect(path: Path) -> ModelInfo:
     """What the model in folder ``path`` is. Raises ModelError where the folder cannot be run, saying why."""
+    check_folder(path)
     config = read_config(path)
     files = weight_files(path)
     taken = takes(config)

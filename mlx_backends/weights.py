@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import struct
@@ -20,8 +21,10 @@ _INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _DECIDING = (".safetensors", ".json", ".jinja", ".model", ".tiktoken", ".txt")
 _BLOB = re.compile(r"[0-9a-f]{64}")
+_BITS = {"BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32}
+_BITS |= {"U64": 64, "I64": 64, "F64": 64}
 _TYPES = {"BF16": "bf16", "F16": "fp16", "F32": "fp32", "F64": "fp64"}
-_MAX_HEADER = 100_000_000  # the safetensors format's own limit
+_MAX_HEADER = 16 * 1024 * 1024  # some 100,000 tensors
 
 
 def weight_files(path: Path) -> list[Path]:
@@ -94,6 +97,9 @@ def _stored(file: Path) -> Counter[str]:
             declared = parse_json(stream.read(length) if length <= _MAX_HEADER else b"", _MAX_HEADER)
         for tensor in (tensor for name, tensor in declared.items() if name != "__metadata__"):
             start, end = map(int, tensor["data_offsets"])
+            bits = _BITS.get(tensor["dtype"])
+            if not 0 <= start <= end or (bits and math.prod(tensor["shape"]) * bits != 8 * (end - start)):
+                raise ValueError("a tensor's shape is not that of its bytes")
             sizes[str(tensor["dtype"])] += end - start
             last = max(last, end)
         found, expected = file.stat().st_size, 8 + length + last

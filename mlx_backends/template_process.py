@@ -1,0 +1,108 @@
+"""``python -m mlx_backends.template_process``: the child process in which a model's chat template is rendered, under limits.
+
+A template is a program of the model's author. The sandbox keeps it from files and from code, not from loops without end or
+texts without end, so it runs apart; nothing of it is compiled in this program's own processes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import IO, Any
+
+from benchmarks.bounded_process import BoundedProcess, LimitError, serve
+from benchmarks.errors import ModelError
+
+SECONDS = 3.0
+LARGEST_TEMPLATE = 1024 * 1024
+LARGEST_PROMPT = 16 * 1024 * 1024
+"""Characters."""
+
+_MODULE = "transformers.utils.chat_template_utils"
+
+
+class TemplateLimitError(ModelError):
+    """A chat template that asks for more time or memory than any prompt needs."""
+
+
+class BoundedTemplate:
+    """A chat template as transformers renders it, in the child process."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._refused = ""
+
+    @property
+    def environment(self) -> Any:
+        """What transformers parses templates with, to see which names they use."""
+        return _compile("").environment
+
+    def render(self, **context: Any) -> str:
+        """The prompt. Raises TemplateLimitError where a limit is exceeded, at once the next time."""
+        if len(self._source) > LARGEST_TEMPLATE:
+            self._refused = f"has more than {LARGEST_TEMPLATE:,} characters"
+        if not self._refused:
+            try:
+                ((reply, text),) = _renderer().ask({"template": self._source, "context": context})
+            except LimitError as error:
+                self._refused = (
+                    f"takes more than {SECONDS:.0f} seconds to render"
+                    if error.limit == "time"
+                    else "takes more than 400 MB of memory to render"
+                )
+        if self._refused:
+            raise TemplateLimitError(f"its chat template {self._refused}; choose another model, or mend its template.")
+        if "error" in reply:
+            raise ValueError(str(reply["error"]))
+        return text.decode("utf-8", "surrogatepass")
+
+
+def bound_templates() -> None:
+    """Have transformers render every chat template in the child, for the rest of this process."""
+    from transformers.utils import chat_template_utils
+
+    if chat_template_utils._compile_jinja_template is not _bounded:
+        _originals.append(chat_template_utils._compile_jinja_template)
+        chat_template_utils._compile_jinja_template = _bounded
+
+
+_originals: list[Any] = []
+
+
+def _compile(source: str) -> Any:
+    return _originals[0](source)
+
+
+@cache
+def _bounded(source: str) -> BoundedTemplate:
+    return BoundedTemplate(source)
+
+
+@cache
+def _renderer() -> BoundedProcess:
+    return BoundedProcess(__name__ if __name__ != "__main__" else "mlx_backends.template_process", SECONDS)
+
+
+def _prepare(request: dict[str, Any]) -> None:
+    from transformers.utils import chat_template_utils
+
+    chat_template_utils._compile_jinja_template("")
+
+
+def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[dict[str, Any], bytes]]:
+    compiled = sys.modules[_MODULE]._compile_jinja_template
+    try:
+        text = compiled(request["template"]).render(**request["context"])
+        if len(text) > LARGEST_PROMPT:
+            raise MemoryError
+    except MemoryError:
+        raise
+    except Exception as error:  # templates raise what they like
+        yield {"error": " ".join(str(error).split())[:300] or error.__class__.__name__}, b""
+        return
+    yield {}, text.encode("utf-8", "surrogatepass")
+
+
+if __name__ == "__main__":
+    serve(_handle, _prepare)
