@@ -27,10 +27,11 @@ class TemplateLimitError(ModelError):
 
 
 class BoundedTemplate:
-    """A chat template as transformers renders it, in the child process."""
+    """A chat template as transformers renders it, in the child process; ``plain`` as jinja2 does without its options."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, plain: bool = False) -> None:
         self._source = source
+        self._plain = plain
         self._refused = ""
 
     @property
@@ -43,8 +44,9 @@ class BoundedTemplate:
         if len(self._source) > LARGEST_TEMPLATE:
             self._refused = f"has more than {LARGEST_TEMPLATE:,} characters"
         if not self._refused:
+            request = {"template": self._source, "plain": self._plain, "context": context}
             try:
-                ((reply, text),) = _renderer().ask({"template": self._source, "context": context})
+                ((reply, text),) = _renderer().ask(request)
             except LimitError as error:
                 self._refused = (
                     f"takes more than {SECONDS:.0f} seconds to render"
@@ -59,12 +61,46 @@ class BoundedTemplate:
 
 
 def bound_templates() -> None:
-    """Have transformers render every chat template in the child, for the rest of this process."""
+    """Have transformers and mlx-vlm render every chat template in the child, for the rest of this process.
+
+    Some processors of mlx-vlm use jinja2 itself, without its sandbox, in which a template can run any code.
+    """
+    import jinja2
     from transformers.utils import chat_template_utils
 
     if chat_template_utils._compile_jinja_template is not _bounded:
         _originals.append(chat_template_utils._compile_jinja_template)
         chat_template_utils._compile_jinja_template = _bounded
+        jinja2.Template = _template_class(jinja2.Template)  # type: ignore[misc]
+        jinja2.Environment = _environment_class(jinja2.Environment)  # type: ignore[misc]
+
+
+def _template_class(base: Any) -> Any:
+    """``jinja2.Template``, which in the hands of mlx-vlm is a bounded one."""
+
+    class Template(base):  # type: ignore[misc]
+        def __new__(cls, source: str, *arguments: Any, **options: Any) -> Any:
+            if _is_called_by_mlx_vlm():
+                return BoundedTemplate(source, plain=True)
+            return base.__new__(base, source, *arguments, **options)
+
+    return Template
+
+
+def _environment_class(base: Any) -> Any:
+    """``jinja2.Environment``, whose templates in the hands of mlx-vlm are bounded ones."""
+
+    class Environment(base):  # type: ignore[misc]
+        def from_string(self, source: Any, *arguments: Any, **options: Any) -> Any:
+            if _is_called_by_mlx_vlm():
+                return BoundedTemplate(source, plain=True)
+            return super().from_string(source, *arguments, **options)
+
+    return Environment
+
+
+def _is_called_by_mlx_vlm() -> bool:
+    return str(sys._getframe(2).f_globals.get("__name__", "")).startswith("mlx_vlm.")
 
 
 _originals: list[Any] = []
@@ -91,7 +127,7 @@ def _prepare(request: dict[str, Any]) -> None:
 
 
 def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[dict[str, Any], bytes]]:
-    compiled = sys.modules[_MODULE]._compile_jinja_template
+    compiled = _plain if request["plain"] else sys.modules[_MODULE]._compile_jinja_template
     try:
         text = compiled(request["template"]).render(**request["context"])
         if len(text) > LARGEST_PROMPT:
@@ -102,6 +138,13 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[d
         yield {"error": " ".join(str(error).split())[:300] or error.__class__.__name__}, b""
         return
     yield {}, text.encode("utf-8", "surrogatepass")
+
+
+@cache
+def _plain(source: str) -> Any:
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    return ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"]).from_string(source)
 
 
 if __name__ == "__main__":
