@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Small or well-formed media that ask their readers for much memory or time."""
 
 from __future__ import annotations
