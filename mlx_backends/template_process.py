@@ -34,19 +34,20 @@ class BoundedTemplate:
         self._plain = plain
         self._refused = ""
 
-    @property
-    def environment(self) -> Any:
-        """What transformers parses templates with, to see which names they use."""
-        return _compile("").environment
-
     def render(self, **context: Any) -> str:
         """The prompt. Raises TemplateLimitError where a limit is exceeded, at once the next time."""
+        return self._ask(context=context)[1]
+
+    def names(self) -> frozenset[str]:
+        """The names that the template uses and does not set. Raises as :meth:`render`."""
+        return frozenset(map(str, self._ask(context=None)[0]["names"]))
+
+    def _ask(self, **request: Any) -> tuple[dict[str, Any], str]:
         if len(self._source) > LARGEST_TEMPLATE:
             self._refused = f"has more than {LARGEST_TEMPLATE:,} characters"
         if not self._refused:
-            request = {"template": self._source, "plain": self._plain, "context": context}
             try:
-                ((reply, text),) = _renderer().ask(request)
+                ((reply, text),) = _renderer().ask({"template": self._source, "plain": self._plain, **request})
             except LimitError as error:
                 self._refused = (
                     f"takes more than {SECONDS:.0f} seconds to render"
@@ -57,7 +58,7 @@ class BoundedTemplate:
             raise TemplateLimitError(f"its chat template {self._refused}; choose another model, or mend its template.")
         if "error" in reply:
             raise ValueError(str(reply["error"]))
-        return text.decode("utf-8", "surrogatepass")
+        return reply, text.decode("utf-8", "surrogatepass")
 
 
 def bound_templates() -> None:
@@ -66,11 +67,13 @@ def bound_templates() -> None:
     Some processors of mlx-vlm use jinja2 itself, without its sandbox, in which a template can run any code.
     """
     import jinja2
+    from transformers import processing_utils
     from transformers.utils import chat_template_utils
 
     if chat_template_utils._compile_jinja_template is not _bounded:
-        _originals.append(chat_template_utils._compile_jinja_template)
         chat_template_utils._compile_jinja_template = _bounded
+        # Looking at a template computes what is constant in it.
+        chat_template_utils._get_template_variables = processing_utils._get_template_variables = _names
         jinja2.Template = _template_class(jinja2.Template)  # type: ignore[misc]
         jinja2.Environment = _environment_class(jinja2.Environment)  # type: ignore[misc]
 
@@ -103,16 +106,13 @@ def _is_called_by_mlx_vlm() -> bool:
     return str(sys._getframe(2).f_globals.get("__name__", "")).startswith("mlx_vlm.")
 
 
-_originals: list[Any] = []
-
-
-def _compile(source: str) -> Any:
-    return _originals[0](source)
-
-
 @cache
 def _bounded(source: str) -> BoundedTemplate:
     return BoundedTemplate(source)
+
+
+def _names(source: str | None) -> frozenset[str]:
+    return frozenset() if source is None else _bounded(source).names()
 
 
 @cache
@@ -127,8 +127,13 @@ def _prepare(request: dict[str, Any]) -> None:
 
 
 def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[dict[str, Any], bytes]]:
-    compiled = _plain if request["plain"] else sys.modules[_MODULE]._compile_jinja_template
+    utilities = sys.modules[_MODULE]
+    compiled = _plain if request["plain"] else utilities._compile_jinja_template
     try:
+        if request["context"] is None:
+            names = sorted(utilities._get_template_variables(request["template"]))
+            yield {"names": names}, b""
+            return
         text = compiled(request["template"]).render(**request["context"])
         if len(text) > LARGEST_PROMPT:
             raise MemoryError

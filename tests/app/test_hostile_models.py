@@ -102,9 +102,10 @@ def test_a_template_runs_no_code_in_a_processor_without_a_sandbox(tmp_path: Path
         "with contained(): pass\n"
         "module = types.ModuleType('mlx_vlm.models.x')\n"
         "exec('def render(source, **context):\\n from jinja2 import Environment, Template\\n'\n"
-        "     ' return [Template(source).render(**context), Environment().from_string(source).render(**context)]', module.__dict__)\n"
+        "     ' return [Template(source).render(**context), Environment().from_string(source).render(**context)]',\n"
+        "     module.__dict__)\n"
         "print(module.render('{{ x[0] }} {{ 1 + 1 }}', x=[5]))\n"
-        f"evil = '{{{{ cycler.__init__.__globals__.os.mkdir(x) }}}}'\n"
+        "evil = '{{ cycler.__init__.__globals__.os.mkdir(x) }}'\n"
         "try: module.render(evil, x=" + repr(str(tmp_path / "made")) + ")\n"
         "except ValueError as error: print('refused')\n"
     )
