@@ -123,10 +123,6 @@ class _Table:
                         f"{self._file.name} has a row of more than {LARGEST_LINE // 1024**2} MiB in line {number}; "
                         "shorten it, or close the double quote that opens there."
                     )
-                if "\0" in line:
-                    raise SourceError(
-                        f"{self._file.name} holds NUL characters, so it is no text; save it as CSV UTF-8."
-                    )
                 yield line
 
     def _empty(self) -> SourceError:
@@ -150,12 +146,14 @@ def _encoding(file: Path) -> str:
         decoder, line = codecs.getincrementaldecoder(encoding)(), 1
         while True:
             try:
-                decoder.decode(data, final=not data)
+                text = decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
                 line += error.object.count(b"\n", 0, error.start)
                 raise SourceError(
                     f"{file.name} is not {encoding[:6].upper()} in line {line}; save it as CSV UTF-8."
                 ) from error
+            if "\0" in text:
+                raise SourceError(f"{file.name} holds NUL characters, so it is no text; save it as CSV UTF-8.")
             if not data:
                 return encoding
             line += data.count(b"\n")

@@ -24,6 +24,8 @@ ADDRESS = "the image is an address of the network; save it as a file and name th
 NO_IMAGE = "the row has no image"
 NOT_JSON = "the line is not a JSON object"
 
+NOT_UNICODE = "the text is not valid Unicode"
+
 LARGEST_LINE = 16 * 1024 * 1024
 """Bytes of a line of JSON, or of a row of a table."""
 
@@ -114,6 +116,8 @@ def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> It
         pairs = _json(file, name)
     for number, fields in pairs:
         where = f"{name}:{number}"
+        if isinstance(fields, dict) and kind in (".json", ".jsonl") and not _is_unicode(fields):
+            fields = RowProblem(NOT_UNICODE)
         if isinstance(fields, dict):
             yield RawRow(where, fields, found)
         else:
@@ -234,6 +238,15 @@ def _parsed(data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_unicode(value: Any) -> bool:
+    """Whether a JSON value holds no lone surrogate, which JSON can write and no file can."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parquet(file: Path, name: str) -> Iterator[tuple[int, Any]]:
