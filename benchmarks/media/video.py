@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from benchmarks.errors import MediaError
 from benchmarks.media.image import fitting
 from benchmarks.media.limits import LARGEST_FRAME, LONGEST_VIDEO, MOST_DECODED, MOST_FRAMES
 from benchmarks.media.reading import read
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from PIL.Image import Image as PILImage
 
@@ -66,6 +65,8 @@ def load_clip(
     The frames have the shape (frames, 3, height, width); each has at most ``most_pixels``, all the size of the first; one that
     cannot be decoded is left out. Raises MediaError as ``load_frames``.
     """
+    import numpy as np
+
     clip = read_clip(data)
     wanted = sorted(set(choose(clip)))
     numbers: list[int] = []

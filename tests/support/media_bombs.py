@@ -56,11 +56,11 @@ def _scans() -> bytes:
     return data[:-2] + data[last:-2] * 3000 + b"\xff\xd9"
 
 
-def _flac(rate: int = 48_000, seconds: int = 19 * 60, channels: int = 1) -> bytes:
+def _flac(rate: int = 48_000, seconds: int = 19 * 60, channels: int = 1, kind: str = "FLAC") -> bytes:
     import soundfile
 
     out = io.BytesIO()
-    with soundfile.SoundFile(out, "w", rate, channels, format="FLAC") as file:
+    with soundfile.SoundFile(out, "w", rate, channels, format=kind) as file:
         for _ in range(seconds):
             file.write(np.zeros((rate, channels), np.int16))
     return out.getvalue()
@@ -172,7 +172,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str, Modality]] = {
     "FLAC, 8 channels": (lambda: _flac(48_000, 19 * 60, 8), ".flac", "audio"),
     "WAV at 1 Hz": (lambda: _slow_wave(1), ".wav", "audio"),
     "WAV at 1000 Hz": (lambda: _slow_wave(1000), ".wav", "audio"),
-    "Ogg, 19 minutes": (lambda: sound(19 * 60, 8000, "OGG"), ".ogg", "audio"),
+    "Ogg, 19 minutes": (lambda: _flac(8000, 19 * 60, 1, "OGG"), ".ogg", "audio"),
     "OFF with a tail of 120 MB": (lambda: _off(120 * MB), ".off", "point_cloud"),
     "ASCII STL of 120 MB": (lambda: _ascii_stl(120 * MB), ".stl", "point_cloud"),
     "ASCII PLY with a tail of 180 MB": (lambda: ascii_ply(3, 1, b"0 0 0\n" * 30_000_000), ".ply", "point_cloud"),
