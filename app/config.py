@@ -221,7 +221,7 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
             values = tomllib.loads(path.read_text("utf-8"))
         except OSError as error:
             raise SpecError(f"cannot read the spec {path}: {error.strerror}.") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SpecError(f"{path} is not valid TOML: {error}.") from error
         if isinstance(values.get("data"), str):
             values["data"] = str(typed_path(values["data"], path.parent))

@@ -41,7 +41,7 @@ def load_settings(path: Path | None = None) -> tuple[Settings, list[str]]:
         values = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return Settings(), []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return Settings(), [f"{path} cannot be read ({error}); the usual settings are used."]
     wrong = problems(Settings, values)
     told = []

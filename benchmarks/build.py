@@ -30,6 +30,7 @@ from typing import IO, Any, Self
 from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Media, Modality, canonical_json, digest
 from benchmarks.errors import AnotherBuildError, SourceError
+from benchmarks.outside_json import OutsideJSONError, parse_json, read_json_file
 
 FORMAT = 1
 
@@ -68,7 +69,7 @@ class Build:
     def open(cls, path: Path) -> Build:
         """The build in folder ``path``. Raises SourceError if it is not one, or its rows were changed."""
         try:
-            manifest = json.loads((path / "manifest.json").read_text("utf-8"))
+            manifest = read_json_file(path / "manifest.json")
             rows = hashlib.sha256((path / "instances.jsonl").read_bytes()).hexdigest()
         except (OSError, ValueError) as error:
             raise SourceError(
@@ -92,10 +93,16 @@ class Build:
         return str(self.manifest["benchmark"])
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of ``instances.jsonl``, in order."""
-        with (self.path / "instances.jsonl").open(encoding="utf-8") as lines:
-            for line in lines:
-                yield json.loads(line)
+        """Yield the rows of ``instances.jsonl``, in order. Raise SourceError at one that is not a JSON object."""
+        with (self.path / "instances.jsonl").open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    row = parse_json(line)
+                except OutsideJSONError as error:
+                    raise SourceError(f"{lines.name}:{number} is {error}; build the benchmark again.") from error
+                if not isinstance(row, dict):
+                    raise SourceError(f"{lines.name}:{number} is not a JSON object; build the benchmark again.")
+                yield row
 
     def media_path(self, media: Media) -> Path:
         """Where a medium lies; whether it is there is found when it is opened."""
@@ -165,7 +172,7 @@ class BuildWriter:
 
     def add_row(self, row: Mapping[str, Any]) -> None:
         """Append one instance row."""
-        line = canonical_json(row).encode("utf-8") + b"\n"
+        line = canonical_json(row).encode("utf-8", "backslashreplace") + b"\n"  # JSON's own escape of a lone surrogate
         self._hash.update(line)
         self._instances.write(line)
         self._rows += 1

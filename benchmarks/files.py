@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from io import BufferedReader
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -20,6 +23,22 @@ FOLDER = "the image is a folder; name a file in it"
 ADDRESS = "the image is an address of the network; save it as a file and name that"
 NO_IMAGE = "the row has no image"
 NOT_JSON = "the line is not a JSON object"
+
+NOT_UNICODE = "the text is not valid Unicode"
+
+LARGEST_LINE = 16 * 1024 * 1024
+"""Bytes of a line of JSON, or of a row of a table."""
+
+LONG_LINE = f"the line is longer than {LARGEST_LINE // 1024**2} MiB"
+
+LARGEST_JSON = 96 * 1024 * 1024
+"""Bytes of a file that is one JSON list of rows."""
+
+MOST_VALUES = 4_000_000
+"""Of such a file, which is in memory as a whole."""
+
+LARGEST_GROUP = 2 * 1024**3
+"""Bytes of a parquet file's group of rows, which pyarrow unpacks column by column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +116,8 @@ def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> It
         pairs = _json(file, name)
     for number, fields in pairs:
         where = f"{name}:{number}"
+        if isinstance(fields, dict) and kind in (".json", ".jsonl") and not _is_unicode(fields):
+            fields = RowProblem(NOT_UNICODE)
         if isinstance(fields, dict):
             yield RawRow(where, fields, found)
         else:
@@ -142,7 +163,7 @@ def _file_loader(path: str, places: Iterable[Path]) -> Loader:
                 raise RowProblem(OUTSIDE)
             if file.is_file():
                 return partial(read_image, file)
-        except (OSError, RuntimeError):  # too long a name, or links that lead in a circle
+        except (OSError, RuntimeError, ValueError):  # too long a name, links in a circle, a lone surrogate
             continue
     raise RowProblem(f"the image {MISSING}")
 
@@ -164,29 +185,47 @@ def _any_loader(path: str, places: Iterable[Path]) -> Loader:
     raise RowProblem(FOLDER, folder) if folder else RowProblem(f"the image {MISSING}", looked)
 
 
+def open_source(file: Path) -> BufferedReader:
+    """Open a file that a user or a data set names. Raise SourceError where it is no regular file or cannot be read.
+
+    A pipe or a device is not waited for: sources are read more than once, and end.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return os.fdopen(descriptor, "rb")
+        os.close(descriptor)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name holds what no name may"
+        raise SourceError(f"{file} cannot be read ({reason}); check that it is there and may be read.") from error
+    raise SourceError(f"{file} is not a regular file; save what it gives in a file and name that.")
+
+
 def json_lines(file: Path) -> Iterator[tuple[int, Any]]:
-    """The lines of a JSON-lines file that are not blank, numbered from 1; None for one that is not JSON.
+    """The lines of a JSON-lines file that are not blank, numbered from 1; None for one that is not JSON, a RowProblem for one
+    that is too long to be a row.
 
     Raises SourceError where the file cannot be read.
     """
-    try:
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield number, _parsed(line.removeprefix(b"\xef\xbb\xbf"))
-    except OSError as error:
-        raise SourceError(
-            f"{file} cannot be read ({error.strerror}); check that it is there and may be read."
-        ) from error
+    with open_source(file) as lines:
+        for number, line in enumerate(iter(lambda: lines.readline(LARGEST_LINE + 1), b""), 1):
+            if len(line) > LARGEST_LINE:
+                while line and not line.endswith(b"\n"):
+                    line = lines.readline(LARGEST_LINE)
+                yield number, RowProblem(LONG_LINE)
+            elif line.strip():
+                yield number, _parsed(line.removeprefix(b"\xef\xbb\xbf"))
 
 
 def _json(file: Path, name: str) -> Iterable[tuple[int, Any]]:
-    try:
-        whole = _parsed(file.read_bytes().removeprefix(b"\xef\xbb\xbf"))
-    except OSError as error:
+    with open_source(file) as stream:
+        data = stream.read(LARGEST_JSON + 1)
+    if len(data) > LARGEST_JSON or data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_VALUES:
         raise SourceError(
-            f"{file} cannot be read ({error.strerror}); check that it is there and may be read."
-        ) from error
+            f"{name} is larger than {LARGEST_JSON // 1024**2} MiB or holds more than {MOST_VALUES // 10**6} million values; "
+            "save it as JSON lines (.jsonl), which are read one by one."
+        )
+    whole = _parsed(data.removeprefix(b"\xef\xbb\xbf"))
     if isinstance(whole, dict):
         whole = next((whole[key] for key in ("data", "rows", "instances") if isinstance(whole.get(key), list)), None)
     if not isinstance(whole, list):
@@ -201,15 +240,38 @@ def _parsed(data: bytes) -> Any:
         return None
 
 
+def _is_unicode(value: Any) -> bool:
+    """Whether a JSON value holds no lone surrogate, which JSON can write and no file can."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _parquet(file: Path, name: str) -> Iterator[tuple[int, Any]]:
     import pyarrow
     import pyarrow.parquet
 
     try:
         number = 0
-        for batch in pyarrow.parquet.ParquetFile(file).iter_batches(batch_size=32):
-            for fields in batch.to_pylist():
-                number += 1
-                yield number, fields
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        with open_source(file) as stream:
+            table = pyarrow.parquet.ParquetFile(stream)
+            groups = [table.metadata.row_group(index) for index in range(table.num_row_groups)]
+            if any(_unpacked(group) > LARGEST_GROUP for group in groups):
+                raise SourceError(
+                    f"{name} has groups of rows of more than {LARGEST_GROUP // 1024**2} MiB; save it in smaller groups."
+                )
+            for batch in table.iter_batches(batch_size=32):
+                for fields in batch.to_pylist():
+                    number += 1
+                    yield number, fields
+    except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
         raise SourceError(f"{name} is not a whole parquet file ({error.__class__.__name__}); get it again.") from error
+
+
+def _unpacked(group: Any) -> int:
+    """Bytes of a group of rows once it is unpacked, as the file says."""
+    return max(  # type: ignore[no-any-return]
+        group.total_byte_size, sum(group.column(index).total_uncompressed_size for index in range(group.num_columns))
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from benchmarks.answers import visible_answer
+from benchmarks.outside_json import OutsideJSONError, parse_json
 
 LONGEST_REPLY = 20_000
 LONGEST = 300
@@ -27,8 +27,8 @@ def read_object(reply: str) -> dict[str, Any]:
         raise Unreadable(f"it is longer than {LONGEST_REPLY} characters")
     fenced = _FENCE.match(text)
     try:
-        value = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(fenced[1] if fenced else text)
+    except OutsideJSONError as error:
         raise Unreadable("it is not a JSON object") from error
     if not isinstance(value, dict):
         raise Unreadable("it is not a JSON object")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from typing import ClassVar
 
 from benchmarks.answers import visible_answer
 from benchmarks.base import Choice, Form, JSONObject, Message, Record, Text, digest
+from benchmarks.outside_json import OutsideJSONError, parse_json
 
 _FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n\s*```\Z", re.DOTALL)
 _LINE_BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
@@ -76,8 +76,8 @@ class Rubric(ABC):
 def _field(text: str) -> str | None:
     fenced = _FENCE.match(text)
     try:
-        value = json.loads(fenced[1] if fenced else text)
-    except ValueError:
+        value = parse_json(fenced[1] if fenced else text)
+    except OutsideJSONError:
         return None
     if isinstance(value, dict) and list(value) == ["label"] and isinstance(value["label"], str):
         return value["label"].strip()

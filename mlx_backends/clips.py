@@ -116,15 +116,14 @@ class Clips:
         return Heard(samples[:most], len(samples) > most)
 
     def _see(self, data: bytes, max_pixels: int | None) -> Seen:
-        import numpy as np
         from mlx_vlm.utils import VideoMetadata
 
         from benchmarks.media.video import load_clip
 
         clip, numbers, frames = load_clip(data, self.sampled, min(max_pixels or LARGEST_FRAME, LARGEST_FRAME))
-        found = np.stack([np.asarray(frame.convert("RGB")).transpose(2, 0, 1) for frame in frames])
-        metadata = VideoMetadata(clip.frames, clip.fps or 1.0, numbers, *frames[0].size, clip.seconds)
-        return Seen(found, metadata, len(self.sampled(clip, most=clip.frames)) > len(numbers))
+        height, width = frames.shape[2:]
+        metadata = VideoMetadata(clip.frames, clip.fps or 1.0, numbers, width, height, clip.seconds)
+        return Seen(frames, metadata, len(self.sampled(clip, most=clip.frames)) > len(numbers))
 
     def sampled(self, clip: Clip, most: int = MOST_FRAMES) -> list[int]:
         """The numbers of the frames that are shown of a video (mlx-vlm's ``load_video``)."""

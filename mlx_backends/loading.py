@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.models import model_name, read_config
+from mlx_backends.template_process import bound_templates
 
 
 def supported(path: Path) -> None:
@@ -63,7 +66,8 @@ def load(path: Path) -> tuple[Any, Any]:
 
             logging.set_verbosity_error()  # it warns at every prompt of something that is mlx-vlm's to change
             # Without the explicit False, mlx-vlm's own processors turn it on.
-            model, processor = load_vlm(str(path), trust_remote_code=False)
+            with _globbed(path) as place:
+                model, processor = load_vlm(place, trust_remote_code=False)
     except Exception as error:  # whatever a folder's content makes a dozen libraries raise
         raise ModelError(f"{model_name(path)} could not be loaded: {one_line(error)}") from error
     return model, processor
@@ -82,7 +86,8 @@ def load_text(path: Path) -> tuple[Any, Any]:
 
             logging.set_verbosity_error()
             trust = {"trust_remote_code": False}
-            model, tokenizer = load_lm(str(path), tokenizer_config=trust, trust_remote_code=False)
+            with _globbed(path) as place:
+                model, tokenizer = load_lm(place, tokenizer_config=trust, trust_remote_code=False)
     except Exception as error:  # whatever a folder's content makes a dozen libraries raise
         raise ModelError(f"the text-only model {model_name(path)} could not be loaded: {one_line(error)}") from error
     ends = read_config(path).get("eos_token_id")  # mlx-lm takes the generation settings' instead
@@ -91,10 +96,24 @@ def load_text(path: Path) -> tuple[Any, Any]:
 
 
 @contextmanager
+def _globbed(path: Path) -> Iterator[str]:
+    """The folder under a name in which no character is a pattern's: both libraries look for weights by ``glob``."""
+    if not glob.has_magic(str(path)):
+        yield str(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        link = Path(folder) / "model"
+        link.symlink_to(path.absolute(), target_is_directory=True)
+        yield str(link)
+
+
+@contextmanager
 def contained() -> Iterator[None]:
-    """No network, no code from a model's folder, nothing on standard output."""
+    """No network, no code from a model's folder, nothing on standard output; chat templates in a process of their own."""
     import huggingface_hub.constants
     import transformers.dynamic_module_utils
+
+    bound_templates()
 
     def refuse(*_: object, **__: object) -> None:
         raise ModelError("it needs code that lies in its folder, and Rashomon runs none from a model; choose another.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from typing import Any
 
 from benchmarks.base import Modality
 from benchmarks.errors import ModelError
+from benchmarks.outside_json import OutsideJSONError, read_json_file
+from mlx_backends.config_limits import check_config, check_folder
 from mlx_backends.modalities import takes
 from mlx_backends.weights import stored_type, weight_files
 
@@ -96,20 +97,22 @@ def _id(repository: Path) -> str:
 def read_config(path: Path) -> dict[str, Any]:
     """``config.json`` of a model's folder. Raises ModelError where it is missing, not JSON, or asks to run code."""
     try:
-        config = json.loads((path / "config.json").read_text("utf-8"))
+        config = read_json_file(path / "config.json")
     except FileNotFoundError as error:
         raise ModelError(f"{path} holds no config.json, so it is no model; name the folder that does.") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, OutsideJSONError) as error:
         raise ModelError(f"{path}/config.json cannot be read as JSON; fetch the model again.") from error
     if not isinstance(config, dict):
         raise ModelError(f"{path}/config.json is not a JSON object; fetch the model again.")
     if config.get("model_file"):
         raise ModelError(f"{path}/config.json asks to run code of its own (model_file), and Rashomon runs none.")
+    check_config(config, path / "config.json")
     return config
 
 
 def inspect(path: Path) -> ModelInfo:
     """What the model in folder ``path`` is. Raises ModelError where the folder cannot be run, saying why."""
+    check_folder(path)
     config = read_config(path)
     files = weight_files(path)
     taken = takes(config)

@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.base import Media, Message, Modality, Text
 from benchmarks.errors import ModelError
+from mlx_backends.template_process import TemplateLimitError
 from mlx_backends.templates import prompt_utils
 
 Piece = str | Media
@@ -105,6 +106,8 @@ class Prompter:
                 continue
             try:
                 rendered = form(turns)
+            except TemplateLimitError:
+                raise
             except Exception as error:  # templates raise what they like
                 reason = f"its chat template refuses the messages ({' '.join(str(error).split())[:120]})"
                 continue
@@ -242,6 +245,8 @@ class Prompter:
         try:
             shown, found, _ = form([("user", (Media("0" * 64, "", modality), word))]).partition(word)
             alone, known, _ = form([("user", (word,))]).partition(word)
+        except TemplateLimitError:
+            raise
         except Exception:  # a form that cannot put a medium may still put texts
             return None
         marker = shown.removeprefix(alone).strip()

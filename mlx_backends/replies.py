@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from benchmarks.base import Generation, digest
+from benchmarks.outside_json import OutsideJSONError, parse_json
 
 _log = logging.getLogger("rashomon.replies")
 _SCHEMA = "CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID"
@@ -88,8 +89,8 @@ def _key(who: str, asked: str) -> str:
 def _generation(body: str) -> Generation | None:
     """What was kept, or None where the file holds something else."""
     try:
-        kept = json.loads(body)
-    except (ValueError, RecursionError):
+        kept = parse_json(body)
+    except OutsideJSONError:
         return None
     match kept:
         case {"text": str(text), "finish_reason": "stop" | "length" as reason}:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,8 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.base import Generation, Likelihood, Message, Request, Text
+from benchmarks.errors import ModelError
+from benchmarks.outside_json import OutsideJSONError, read_json_file
 from mlx_backends import memory
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.canary import ALONE, BATCHED, Case, Proof, answered, prove
@@ -275,8 +276,11 @@ def answer_ends(folder: Path, config: dict[str, Any], tokenizer: Any) -> frozens
     """The tokens that end an answer, as mlx-vlm finds them: the generation settings', else the
     configuration's; and the tokenizer's."""
     own = folder / "generation_config.json"
-    said = json.loads(own.read_text("utf-8")) if own.is_file() else {}
-    found = said.get("eos_token_id", config.get("eos_token_id"))
+    try:
+        settings = read_json_file(own) if own.is_file() else {}
+    except (OSError, OutsideJSONError) as error:
+        raise ModelError(f"{own} cannot be read as JSON; fetch the model again.") from error
+    found = (settings if isinstance(settings, dict) else {}).get("eos_token_id", config.get("eos_token_id"))
     every = [*(found if isinstance(found, list) else [found]), tokenizer.eos_token_id]
     return frozenset(token for token in every if isinstance(token, int))
 

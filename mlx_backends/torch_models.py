@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.outside_json import OutsideJSONError, read_json_file
 from mlx_backends.loading import contained, one_line
 from mlx_backends.models import model_name, read_config
 from mlx_backends.torch_weights import computed_in, converted, for_mlx, quantisation
@@ -162,8 +162,11 @@ def _image_processor(path: Path, kind: str) -> Any:
 
 def _settings(path: Path, name: str) -> dict[str, Any]:
     file = path / name
-    found = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    return found if isinstance(found, dict) else {}
+    try:
+        settings = read_json_file(file) if file.is_file() else {}
+    except (OSError, OutsideJSONError) as error:
+        raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
+    return settings if isinstance(settings, dict) else {}
 
 
 class _NoVideo(dict[str, Any]):

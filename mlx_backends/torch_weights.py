@@ -5,7 +5,6 @@ So that one set of weights can be asked in both frameworks, and the gap between 
 
 from __future__ import annotations
 
-import json
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.outside_json import parse_json
 from mlx_backends.weights import weight_files
 
 _WRAPPERS = frozenset({"model", "language_model", "vision_tower", "visual", "vision_model"})
@@ -164,5 +164,5 @@ def _strange(why: str) -> ModelError:
 def _header(file: Path) -> dict[str, Any]:
     with file.open("rb") as stream:
         (length,) = struct.unpack("<Q", stream.read(8))
-        header: dict[str, Any] = json.loads(stream.read(length))
+        header: dict[str, Any] = parse_json(stream.read(length), length)
     return header

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import struct
@@ -14,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.outside_json import OutsideJSONError, parse_json, read_json_file
 
 _INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _DECIDING = (".safetensors", ".json", ".jinja", ".model", ".tiktoken", ".txt")
 _BLOB = re.compile(r"[0-9a-f]{64}")
+_BITS = {"BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32}
+_BITS |= {"U64": 64, "I64": 64, "F64": 64}
 _TYPES = {"BF16": "bf16", "F16": "fp16", "F32": "fp32", "F64": "fp64"}
-_MAX_HEADER = 100_000_000  # the safetensors format's own limit
+_MAX_HEADER = 16 * 1024 * 1024  # some 100,000 tensors
 
 
 def weight_files(path: Path) -> list[Path]:
@@ -68,9 +72,9 @@ def _indexed(path: Path) -> list[Path]:
     if not index.is_file():
         return []
     try:
-        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        names = sorted(set(read_json_file(index)["weight_map"].values()))
         outside = [name for name in names if Path(name).name != name]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelError(f"{index} is not an index of weights; fetch the model again.") from error
     if outside:
         raise ModelError(f"{index} names a weight file outside its folder ({outside[0]!r}); do not use this model.")
@@ -90,9 +94,12 @@ def _stored(file: Path) -> Counter[str]:
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
-            declared = json.loads(stream.read(length) if length <= _MAX_HEADER else b"")
+            declared = parse_json(stream.read(length) if length <= _MAX_HEADER else b"", _MAX_HEADER)
         for tensor in (tensor for name, tensor in declared.items() if name != "__metadata__"):
             start, end = map(int, tensor["data_offsets"])
+            bits = _BITS.get(tensor["dtype"])
+            if not 0 <= start <= end or (bits and math.prod(tensor["shape"]) * bits != 8 * (end - start)):
+                raise ValueError("a tensor's shape is not that of its bytes")
             sizes[str(tensor["dtype"])] += end - start
             last = max(last, end)
         found, expected = file.stat().st_size, 8 + length + last
@@ -103,7 +110,6 @@ def _stored(file: Path) -> Counter[str]:
         TypeError,
         AttributeError,
         ArithmeticError,
-        RecursionError,
         struct.error,
     ) as error:
         raise ModelError(f"{file} is not a whole safetensors file; fetch the model again.") from error
@@ -120,8 +126,8 @@ class _Remembered:
 
         self._file = user_cache_path("rashomon") / "weights.json"
         try:
-            known = json.loads(self._file.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError):
+            known = read_json_file(self._file)
+        except (OSError, OutsideJSONError):
             known = None
         self._known: dict[str, Any] = known if isinstance(known, dict) else {}
         self._changed = False

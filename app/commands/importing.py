@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Generation, Imported, Instance, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SourceError, SpecError, StoreError
-from benchmarks.files import json_lines
+from benchmarks.files import json_lines, open_source
 from judges.base import find_judge
 from mlx_backends.registry import IMPORTED, describe
 from mlx_backends.remote import all_ready
@@ -163,10 +164,7 @@ def _field(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
 
 
 def _sha256(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LARGEST:
+    with open_source(path) as stream:
+        if os.fstat(stream.fileno()).st_size > _LARGEST:
             raise SourceError(f"{path} is larger than 1 GiB; split it.")
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}.") from error
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -310,7 +310,7 @@ def _read_spec_file(folder: Path) -> RunSpec | None:
         return parse(RunSpec, tomllib.loads((folder / "spec.toml").read_text("utf-8")), f"{folder.name}/spec.toml")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SpecError(f"{folder.name}/spec.toml cannot be read ({error}); put it back.") from error
 
 

@@ -187,9 +187,9 @@ class Supervisor:
             self.display.problem(told["message"])
         if told and not told["short"]:
             return _End(int(told["code"]))
-        if self.interrupted:
-            return _End(INTERRUPTED)
         code = worker.returncode
+        if self.interrupted or code in (-signal.SIGINT, -signal.SIGTERM):  # as a worker ends that loads its model
+            return _End(INTERRUPTED)
         if cause := want_of_memory(code, told.get("short")):
             return _End(1, recover(job.runs, worker.pid, cause))
         if free_space(log.parent) < _ROOM:

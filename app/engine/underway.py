@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any, Self
 
 from app.store.rows import Pending
 from benchmarks.base import Request, canonical_json
+from benchmarks.outside_json import read_json_file
 
 _NAME = "under-way.json"
 
@@ -59,7 +59,7 @@ def left_under_way(folder: Path) -> dict[str, Any] | None:
     """What a worker that died left under way: "width", "engine", and "asked" as rows of ordinal, condition, step, digest of the
     request, and instance id. None where it left nothing that can be read."""
     try:
-        found = json.loads((folder / _NAME).read_bytes())
+        found = read_json_file(folder / _NAME)
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

@@ -63,6 +63,7 @@ class Worker:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.stopped = threading.Event()
+        self.loading = False
         self.backend: Backend | None = None
         self.lease: FileLock | None = None
         self._in_use: dict[Path, str] = {}
@@ -256,8 +257,27 @@ class Worker:
                 if self.lease is None:
                     return None
             self._note(store, "loading")
-            self.backend = load_backend(model, media, force=self.job.force, terms=terms, under_way=self.job.width)
+            with self._ends_at_once():
+                if not self.stopped.is_set():
+                    self.backend = load_backend(
+                        model, media, force=self.job.force, terms=terms, under_way=self.job.width
+                    )
         return self.backend
+
+    @contextmanager
+    def _ends_at_once(self) -> Iterator[None]:
+        """Have a signal, or the parent's end, end the process while a model is loaded.
+
+        Every answer is committed by then, and a library may be long in coming back to where a handler would run.
+        """
+        before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+        self.loading = True
+        try:
+            yield
+        finally:
+            self.loading = False
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _terms(self, store: RunStore, usage: tuple[int, int, int]) -> Terms:
         """The job's terms for one run, after the usage so far: (calls, prompt tokens, completion tokens)."""
@@ -316,6 +336,8 @@ def _watch_parent(worker: Worker) -> None:
     while os.read(0, 4096):
         pass
     worker.stopped.set()
+    if worker.loading:
+        os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.outside_json import read_json_file
+
 _NOTE = ".fetched.json"
 
 State = Literal["fetched", "begun", "none"]
@@ -38,7 +40,7 @@ def forget(folder: Path) -> None:
 def fetched(folder: Path) -> Fetched | None:
     """The note in ``folder``; None where there is none that can be read."""
     try:
-        found = json.loads((folder / _NOTE).read_text("utf-8"))
+        found = read_json_file(folder / _NOTE)
         return Fetched(
             str(found["benchmark"]),
             int(found["files"]),

@@ -82,7 +82,7 @@ def load(folder: Path) -> Kept | None:
     """What is kept in a run's ``folder``; None where that is nothing, or cannot be read."""
     import numpy as np
 
-    with suppress(OSError, ValueError, KeyError, TypeError):
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         body = json.loads((folder / FOLDER / _TEXTS).read_text("utf-8"))
         with np.load(folder / FOLDER / _PIXELS, allow_pickle=False) as arrays:
             probes = tuple(_probe(number, row, arrays) for number, row in enumerate(body.pop("probes")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sqlite3
@@ -19,6 +18,7 @@ from app.store.rows import Progress
 from app.store.run import RunStore
 from benchmarks.base import did_you_mean, digest
 from benchmarks.errors import RashomonError, StoreError
+from benchmarks.outside_json import read_json_file
 
 PAUSE = "pause"
 """The file in a run's folder that pauses the worker at it while it is there."""
@@ -94,7 +94,7 @@ class Workspace:
         """The digest of the build in a folder, and the runs that were asked from it and find their media there; "" and none
         where no build is there."""
         try:
-            found = digest(json.loads((build / "manifest.json").read_text("utf-8")))
+            found = digest(read_json_file(build / "manifest.json"))
         except (OSError, ValueError):
             return "", []
         names = []

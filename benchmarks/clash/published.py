@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from benchmarks.clash.source_published import TEST_FILE, image_id, published_sam
 from benchmarks.clash.terms import CONFLICT, CONFLICT_OPTION, DISTRACTOR, IMAGE, LETTERS, TEXT, Caption, Role
 from benchmarks.errors import SourceError
 from benchmarks.files import RowProblem, Skipped
+from benchmarks.outside_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 
 LAYOUT = "a JSON list of rows with image_id, original_caption, conflicting_caption, question, prediction and modality_answers"
 
@@ -90,8 +90,8 @@ def _imported(
 
 def _rows(path: Path) -> list[Any]:
     try:
-        rows = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        rows = read_json_file(path, MAX_SOURCE_BYTES)
+    except (OSError, OutsideJSONError):
         rows = None
     if not isinstance(rows, list) or not any(isinstance(row, dict) and row.keys() >= _NEEDED for row in rows):
         raise SourceError(f"{path} is no file of published CLASH predictions; expected {LAYOUT}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 from benchmarks.base import digest
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
+from benchmarks.outside_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 from benchmarks.replies import LONGEST, short_line
 
 LAYOUT = "a folder with annotations/captions_*.json and the images in train2017/ or val2017/ beside annotations/"
@@ -105,8 +105,8 @@ class Coco:
 
     def _read(self, file: Path) -> None:
         try:
-            whole = json.loads(file.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
+            whole = read_json_file(file, MAX_SOURCE_BYTES)
+        except (OSError, OutsideJSONError) as error:
             raise SourceError(
                 f"{file} cannot be read ({error.__class__.__name__}); get COCO's captions again."
             ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.source import Found, image_folders, sample
 from benchmarks.files import RawRow, RowProblem, Skipped, files, folders, image_loader
+from benchmarks.outside_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 from benchmarks.sources import folder_of, wrong_layout
 
 TEST_FILE = "synthetic_captions_test_filtered.json"
@@ -45,8 +45,8 @@ def read(place: str, seed: int = 0) -> Iterator[Found | Skipped]:
 def raw_samples(file: Path) -> list[Any] | None:
     """The rows of a file of the published layout, ``{"samples": [...]}``, as they stand; None where it is no such file."""
     try:
-        whole = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        whole = read_json_file(file, MAX_SOURCE_BYTES)
+    except (OSError, OutsideJSONError):
         return None
     rows = whole.get("samples") if isinstance(whole, dict) else None
     return rows if isinstance(rows, list) else None

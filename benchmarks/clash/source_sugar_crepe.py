@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from benchmarks.base import digest
 from benchmarks.clash.categories import categories, joined
 from benchmarks.clash.source import LONGEST_SENTENCE, Found, image_folders, sample
 from benchmarks.files import RawRow, RowProblem, Skipped, image_loader
+from benchmarks.outside_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 from benchmarks.sources import folder_of, wrong_layout
 from benchmarks.values import normalise
 
@@ -101,8 +101,8 @@ def change(caption: str, negative: str) -> Change:
 
 def _drafts(file: Path) -> Iterator[_Draft | Skipped]:
     try:
-        whole = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        whole = read_json_file(file, MAX_SOURCE_BYTES)
+    except (OSError, OutsideJSONError):
         whole = None
     if not isinstance(whole, dict):
         raise wrong_layout(_NAME, file, LAYOUT)

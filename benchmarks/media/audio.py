@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.errors import MediaError
-from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, MOST_CHANNELS
+from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, LOWEST_RATE, MOST_CHANNELS, MOST_SAMPLES
+from benchmarks.media.reading import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAME = "the sound"
 NO_SOUND = "is not a WAV, FLAC, Ogg or MP3 sound; convert it to one of them"
-TOO_LONG = f"is longer than {LONGEST_SOUND // 60} minutes; cut it"
-TOO_FINE = f"has a rate above {HIGHEST_RATE // 1000} kHz or more than {MOST_CHANNELS} channels; convert it"
+TOO_LONG = f"is longer than {LONGEST_SOUND // 60} minutes, or too many channels and samples for that; cut or convert it"
+TOO_FINE = (
+    f"has a rate below {LOWEST_RATE // 1000} kHz, a rate above {HIGHEST_RATE // 1000} kHz, "
+    f"or more than {MOST_CHANNELS} channels; convert it"
+)
 DAMAGED = "is truncated or damaged; replace the file"
 SILENT = "holds no sound; replace the file"
 
 _BLOCK = 1 << 16
 _OGG_LAST = 4
+_LARGEST_PAGE = 1 << 16  # of Ogg
+_HEAD = 64
 _UNKNOWN_SIZES = (0, 0xFFFFFFFF)
 
 
@@ -55,68 +61,97 @@ def sound_suffix(data: bytes) -> str | None:
 
 
 def read_header(data: bytes) -> Sound:
-    """What the header says, within the limits. Raises MediaError."""
-    with _opened(data) as (_, sound):
-        return sound
+    """Return what the header says, within the limits. Raises MediaError."""
+    ((fields, _),) = read("sound-header", NAME, data)
+    return Sound(int(fields["frames"]), int(fields["rate"]), int(fields["channels"]))
 
 
 def load_sound(data: bytes, rate: int) -> NDArray[np.float32]:
     """The sound at ``rate`` Hz: the mean of its channels, shape (samples,), in [-1, 1] as far as the file's are.
 
-    It is read and resampled in blocks, so that memory is bounded by what is returned. Raises MediaError for what is no
-    sound, is truncated, holds what is no number, or is beyond a limit (seen in its header).
+    It is read and resampled in blocks by a child process, so that memory is bounded by what is returned. Raises MediaError
+    for what is no sound, is truncated, holds what is no number, or is beyond a limit.
     """
+    samples, filled = np.zeros(0, np.float32), 0
+    for fields, payload in read("sound", NAME, data, rate=rate):
+        if "at_most" in fields:
+            samples = np.empty(min(int(fields["at_most"]), _at_most(LONGEST_SOUND, rate)), np.float32)
+        else:
+            block = np.frombuffer(payload, np.float32)
+            samples[filled : filled + len(block)] = block
+            filled += len(block)
+    return samples[:filled]
+
+
+def header(file: IO[bytes]) -> Sound:
+    """As :func:`read_header`, in this process."""
+    with _opened(file) as (_, sound):
+        return sound
+
+
+def blocks(file: IO[bytes], rate: int) -> Iterator[int | NDArray[np.float32]]:
+    """Yield how many samples there are at most, then the samples; as :func:`load_sound`, in this process."""
     import soxr
 
-    with _opened(data) as (file, sound):
+    with _opened(file) as (opened, sound):
+        yield _at_most(sound.seconds, rate)
         resampled = None if sound.rate == rate else soxr.ResampleStream(sound.rate, rate, 1, dtype="float32")
-        found: list[NDArray[np.float32]] = []
-        read = 0
-        while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):
-            read += len(block)
+        # Of a slow sound few samples become many.
+        size = max(1, min(_BLOCK, _BLOCK * sound.rate // rate, _BLOCK * 2 // sound.channels))
+        read_so_far = 0
+        while len(block := opened.read(size, dtype="float32", always_2d=True)):
+            read_so_far += len(block)
             if not np.isfinite(block).all():
                 raise MediaError(NAME, DAMAGED)
-            mono = block.mean(1, dtype=np.float32)
-            found.append(mono if resampled is None else resampled.resample_chunk(mono))
-        if read < sound.frames:
+            mono = block[:, 0] if sound.channels == 1 else block.mean(1, dtype=np.float32)
+            yield mono if resampled is None else resampled.resample_chunk(mono)
+        if read_so_far < sound.frames:
             raise MediaError(NAME, DAMAGED)
         if resampled is not None:
-            found.append(resampled.resample_chunk(np.zeros(0, np.float32), last=True))
-        return np.concatenate(found)
+            yield resampled.resample_chunk(np.zeros(0, np.float32), last=True)
+
+
+def _at_most(seconds: float, rate: int) -> int:
+    return int((seconds + 1) * rate)
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[tuple[Any, Sound]]:
+def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Sound]]:
     import soundfile
 
-    if (suffix := sound_suffix(data)) is None:
+    file.seek(0)
+    head = file.read(_HEAD)
+    if (suffix := sound_suffix(head)) is None:
         raise MediaError(NAME, NO_SOUND)
-    if _is_cut(data, suffix):
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _LARGEST_PAGE))
+    if _is_cut(head, file.read(), size, suffix):
         raise MediaError(NAME, DAMAGED)
+    file.seek(0)
     try:
-        with soundfile.SoundFile(io.BytesIO(data)) as file:
-            sound = Sound(file.frames, file.samplerate, file.channels)
-            if not 0 < sound.rate <= HIGHEST_RATE or not 0 < sound.channels <= MOST_CHANNELS:
+        with soundfile.SoundFile(file) as opened:
+            sound = Sound(opened.frames, opened.samplerate, opened.channels)
+            if not LOWEST_RATE <= sound.rate <= HIGHEST_RATE or not 0 < sound.channels <= MOST_CHANNELS:
                 raise MediaError(NAME, TOO_FINE)
             if sound.frames <= 0:
                 raise MediaError(NAME, SILENT)
-            if sound.seconds > LONGEST_SOUND:
+            if sound.seconds > LONGEST_SOUND or sound.frames * sound.channels > MOST_SAMPLES:
                 raise MediaError(NAME, TOO_LONG)
-            yield file, sound
-    except MediaError:
+            yield opened, sound
+    except (MediaError, MemoryError):
         raise
     # A decoder that is given hostile bytes can raise anything.
     except Exception as error:
         raise MediaError(NAME, DAMAGED) from error
 
 
-def _is_cut(data: bytes, suffix: str) -> bool:
+def _is_cut(head: bytes, tail: bytes, whole: int, suffix: str) -> bool:
     """Whether the end is missing, which libsndfile does not mind."""
     if suffix == ".ogg":
-        last = data.rfind(b"OggS")
-        lengths = data[last + 27 : last + 27 + data[last + 26]] if len(data) > last + 26 else b""
-        return not lengths or not data[last + 5] & _OGG_LAST or len(data) < last + 27 + len(lengths) + sum(lengths)
-    if suffix == ".wav" and data[:4] == b"RIFF":
-        size = int.from_bytes(data[4:8], "little")
-        return size not in _UNKNOWN_SIZES and size + 8 > len(data) + 1  # some writers leave the last padding out
+        last = tail.rfind(b"OggS")
+        lengths = tail[last + 27 : last + 27 + tail[last + 26]] if 0 <= last < len(tail) - 26 else b""
+        return not lengths or not tail[last + 5] & _OGG_LAST or len(tail) < last + 27 + len(lengths) + sum(lengths)
+    if suffix == ".wav" and head[:4] == b"RIFF":
+        size = int.from_bytes(head[4:8], "little")
+        return size not in _UNKNOWN_SIZES and size + 8 > whole + 1  # some writers leave the last padding out
     return False

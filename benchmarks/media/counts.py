@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from benchmarks.media.limits import MOST_FACES, MOST_NODES, MOST_POINTS
+from benchmarks.media.limits import MOST_FACES, MOST_LEVELS, MOST_NODES, MOST_POINTS
 
 _PLY_HEADER = 1 << 16
 _ELEMENT = re.compile(rb"element\s+(\w+)\s+(\d{1,18})\s")
@@ -53,9 +53,20 @@ def _glb(data: bytes) -> bool:
     children = [child for node in nodes for child in node.get("children", ())]
     if len(children) != len(set(children)):
         raise ValueError("its nodes are no tree")
+    if _levels(nodes) > MOST_LEVELS:
+        return True
     corners = [sum(_corners(each, accessors) for each in mesh["primitives"]) for mesh in meshes]
     # A mesh may be shown by several nodes.
     return bool(sum(corners[node["mesh"]] for node in nodes if "mesh" in node) > 3 * MOST_FACES)
+
+
+def _levels(nodes: Any) -> int:
+    """How many nodes stand above each other at most; each has one parent."""
+    below = {child for node in nodes for child in node.get("children", ())}
+    level, count = [n for n in range(len(nodes)) if n not in below], 0
+    while level and count <= MOST_LEVELS:
+        level, count = [child for n in level for child in nodes[n].get("children", ())], count + 1
+    return count
 
 
 def _corners(primitive: Any, accessors: Any) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +13,34 @@ import numpy as np
 
 from benchmarks.errors import MediaError
 from benchmarks.media.counts import ply_counts, too_large
-from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE, MOST_FACES, MOST_POINTS
+from benchmarks.media.limits import (
+    LARGEST_IMAGE,
+    LARGEST_SHAPE,
+    MOST_ARRAYS,
+    MOST_FACES,
+    MOST_LEVELS,
+    MOST_NODES,
+    MOST_POINTS,
+)
+from benchmarks.media.reading import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from PIL.Image import Image as PILImage
 
 NAME = "the 3D model"
 NO_MODEL = "is not an NPY, NPZ, PLY, OBJ, OFF, STL or GLB model; convert it to one of them"
-TOO_LARGE = f"has more than {MOST_POINTS:,} points or {MOST_FACES:,} faces; simplify it"
+TOO_LARGE = (
+    f"has more than {MOST_POINTS:,} points or {MOST_FACES:,} faces, "
+    f"{MOST_NODES:,} nodes or {MOST_LEVELS} levels of them; simplify it"
+)
+TOO_LONG = f"is larger than {LARGEST_SHAPE // 1024**2} MiB; simplify it"
 NO_POINTS = "holds no points; replace the file"
 NOT_NUMBERS = "has coordinates that are no numbers, or are beyond all bounds; replace the file"
 DAMAGED = "is truncated or damaged, or of an unknown layout; replace the file"
+
+ARRAYS = {"points": "<f8", "faces": "<i8", "colours": "u1"}
+"""How the arrays of a shape come from the child."""
 
 _MAGIC = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"glTF": ".glb", b"ply": ".ply"}
 _NO_MAGIC = (".obj", ".off", ".stl")
@@ -52,13 +71,44 @@ def shape_suffix(data: bytes, suffix: str) -> str | None:
 
 
 def load_shape(data: bytes, suffix: str) -> Shape:
-    """The model in ``data``, a file that ends in ``suffix``.
+    """The model in ``data``, a file that ends in ``suffix``; a child process reads it.
 
     Arrays are read without pickles: (n, 3) positions or (n, 6) with colours (PointLLM), under any of the usual names in an
     npz, colours beside them or as R, G and B (Point-E). Nothing outside the file is read. Of STL, NPY and NPZ z is up, of
     the others y. Raises MediaError for what is no such file, is damaged, has no points or coordinates that are no numbers,
-    or is beyond a limit (seen in its header).
+    or is beyond a limit.
     """
+    _check_size(data)
+    arrays = {
+        fields["array"]: np.frombuffer(payload, ARRAYS[fields["array"]]).reshape(-1, 3)
+        for fields, payload in read("shape", NAME, data, suffix=suffix)
+    }
+    return Shape(arrays["points"], arrays.get("faces"), arrays.get("colours"))
+
+
+def load_views(data: bytes, suffix: str, names: Sequence[str]) -> tuple[list[PILImage], int, int | None]:
+    """The views of ``names`` of a model (see ``render``), and how many points and faces it has. Raises MediaError."""
+    from PIL import Image
+
+    _check_size(data)
+    counts: dict[str, Any] = {}
+    views: list[PILImage] = []
+    for fields, payload in read("shape-views", NAME, data, suffix=suffix, names=list(names)):
+        if payload:
+            side = math.isqrt(len(payload) // 3)
+            views.append(Image.frombytes("RGB", (side, side), payload))
+        else:
+            counts = fields
+    return views, int(counts["points"]), None if counts["faces"] is None else int(counts["faces"])
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > LARGEST_SHAPE:
+        raise MediaError(NAME, TOO_LONG)
+
+
+def parse(data: bytes, suffix: str) -> Shape:
+    """As :func:`load_shape`, in this process."""
     kind = shape_suffix(data, suffix.lower())
     if kind is None:
         raise MediaError(NAME, NO_MODEL)
@@ -71,7 +121,7 @@ def load_shape(data: bytes, suffix: str) -> Shape:
             shape = _parsed(data, kind)
             if kind == ".ply" and ply_counts(data).get("face", 0) > (0 if shape.faces is None else len(shape.faces)):
                 raise MediaError(NAME, DAMAGED)  # the parser leaves out faces that are not there
-    except MediaError:
+    except (MediaError, MemoryError):
         raise
     # A parser that is given hostile bytes can raise anything.
     except Exception as error:
@@ -98,10 +148,11 @@ def _arrays(data: bytes, kind: str) -> dict[str, NDArray[Any]]:
     if kind == ".npy":
         return {_POSITIONS[0]: _array(data)}
     with zipfile.ZipFile(io.BytesIO(data)) as inside:
-        if sum(each.file_size for each in inside.infolist()) > LARGEST_FILE:
+        members = inside.infolist()
+        if len(members) > MOST_ARRAYS or sum(member.file_size for member in members) > LARGEST_SHAPE:
             raise MediaError(NAME, TOO_LARGE)
         # No more is unpacked than was said: a zip may say what it likes.
-        return {each.filename.removesuffix(".npy"): _array(_unpacked(inside, each)) for each in inside.infolist()}
+        return {each.filename.removesuffix(".npy"): _array(_unpacked(inside, each)) for each in members}
 
 
 def _unpacked(inside: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:

@@ -26,6 +26,7 @@ _EMPTY = "is empty; replace the file"
 _TOO_LARGE = f"is larger than {LARGEST_FILE // 1024**2} MiB; make it smaller"
 _WAVE_RATE = 8000
 _STRIP = 3
+_VIEW = render.VIEWS[-1:]
 
 
 def check(data: bytes, suffix: str, modality: Modality) -> str:
@@ -44,7 +45,7 @@ def check(data: bytes, suffix: str, modality: Modality) -> str:
     if modality == "video":
         video.read_clip(data)
         return video.video_suffix(data) or suffix
-    points.load_shape(data, suffix)
+    points.load_views(data, suffix, ())
     return points.shape_suffix(data, suffix.lower()) or suffix
 
 
@@ -55,9 +56,9 @@ def pictures(data: bytes, suffix: str, modality: Modality) -> list[bytes]:
     """
     _sized(data)
     if modality == "point_cloud":
-        return [_png(each) for each in render.views(points.load_shape(data, suffix))]
+        return [_png(view) for view in points.load_views(data, suffix, render.VIEWS)[0]]
     if modality == "video":
-        return [_png(_smaller(each, LARGEST_PICTURE)) for each in video.load_frames(data, FRAMES)]
+        return [_png(frame) for frame in video.load_frames(data, FRAMES, LARGEST_PICTURE)]
     raise MediaError(f"the {modality}", "is not made into pictures")
 
 
@@ -68,8 +69,8 @@ def glance(data: bytes, suffix: str, modality: Modality, side: int) -> tuple[PIL
         made = image.load_image(data)
         known = _size(made)
     elif modality == "point_cloud":
-        shape = points.load_shape(data, suffix)
-        made, known = _view(shape), _counts(shape)
+        (made,), count, faces = points.load_views(data, suffix, _VIEW)
+        known = _counts(count, faces)
     else:
         return thumbnail(data, suffix, modality, side), facts(data, suffix, modality)
     made.thumbnail((side, side))
@@ -83,9 +84,9 @@ def thumbnail(data: bytes, suffix: str, modality: Modality, side: int) -> PILIma
     if modality == "audio":
         return _waveform(audio.load_sound(data, _WAVE_RATE), side)
     if modality == "point_cloud":
-        made = _view(points.load_shape(data, suffix))
+        (made,), *_ = points.load_views(data, suffix, _VIEW)
     elif modality == "video":
-        made = _beside(video.load_frames(data, _STRIP))
+        made = _beside(video.load_frames(data, _STRIP, LARGEST_PICTURE))
     else:
         made = image.load_image(data)
     made.thumbnail((side, side))
@@ -111,7 +112,7 @@ def facts(data: bytes, suffix: str, modality: Modality) -> dict[str, str]:
             "rate": f"{clip.fps:.4g} a second",
         }
     if modality == "point_cloud":
-        return _counts(points.load_shape(data, suffix))
+        return _counts(*points.load_views(data, suffix, ())[1:])
     return _size(image.load_image(data))
 
 
@@ -119,13 +120,9 @@ def _size(made: PILImage) -> dict[str, str]:
     return {"size": f"{made.width} x {made.height} pixels"}
 
 
-def _counts(shape: points.Shape) -> dict[str, str]:
-    counts = {"points": f"{len(shape.points)} points"}
-    return counts if shape.faces is None else {**counts, "faces": f"{len(shape.faces)} faces"}
-
-
-def _view(shape: points.Shape) -> PILImage:
-    return render.views(shape, render.VIEWS[-1:])[0]
+def _counts(count: int, faces: int | None) -> dict[str, str]:
+    counts = {"points": f"{count} points"}
+    return counts if faces is None else {**counts, "faces": f"{faces} faces"}
 
 
 def _sized(data: bytes) -> None:
@@ -139,10 +136,6 @@ def _png(made: PILImage) -> bytes:
     out = io.BytesIO()
     made.save(out, "PNG")
     return out.getvalue()
-
-
-def _smaller(made: PILImage, most: int) -> PILImage:
-    return made if made.width * made.height <= most else image.load_image(_png(made), most)
 
 
 def _beside(frames: list[PILImage]) -> PILImage:

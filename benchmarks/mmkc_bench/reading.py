@@ -131,13 +131,11 @@ def _open_label(answer: str, own: str, counters: Sequence[str]) -> Said:
 
 
 def official_label(answer: str, original: str, counters: Sequence[str]) -> str | None:
-    """The published evaluation of one multiple choice: ORIGINAL, COUNTER, IRRELEVANT, LEFT-OUT by its filter, or None.
+    """Return the published evaluation's label of one multiple choice that its filter lets pass.
 
-    ``answer`` and ``original`` are the predictions as they stand, ``counters`` the letters that agree with the evidence. It
-    leaves out an original prediction that is, as a string, one of those letters; and skips a pair of which one has no letter.
+    ``answer`` and ``original`` are the predictions as they stand, ``counters`` the letters that agree with the evidence. None:
+    one of the two has no letter, and the pair is skipped.
     """
-    if original in counters:
-        return "LEFT-OUT"
     before, after = official_letter(original), official_letter(answer)
     if before is None or after is None:
         return None

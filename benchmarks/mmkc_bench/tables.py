@@ -44,8 +44,8 @@ _NOTE_FACTS = (
     "PT, PL, PC: a person's birth, nationality, occupation. LT, LC, LO: a brand's founding, founder, products."
 )
 _NOTE_OFFICIAL = (
-    "Rows marked (official): as the published evaluation counts. It takes the first A to D in any word for the letter, and of "
-    "several rows of one name the last."
+    "Rows marked (official): as the published evaluation counts. It takes the first A to D in any word for the letter, and "
+    "compares every answer without conflict with the last answer under conflict to a row of that name."
 )
 _NOTE_SPREAD = "Intervals: 95% percentiles of the bootstrap over entities, whose facts stay together."
 _NOTE_DETECTION = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Counts = NDArray[np.float64]
+
+_Name = tuple[str, str]
+"""The type of a row and its field ``instance``: what the published evaluation joins by, file by file."""
 
 KINDS = tuple(RATES)
 
@@ -51,28 +54,37 @@ def by_judge(records: Iterable[Record], judge: str) -> Iterator[Counted]:
 
 
 def officially(records: Sequence[Record]) -> Iterator[Counted]:
-    """The multiple choices under conflict as the published evaluation counts them.
+    """Count the multiple choices under conflict as the published evaluation does.
 
-    It joins both files by the field ``instance``, so of several rows of one name the last is the only one.
+    It reads the answers under conflict into a mapping by the field ``instance``, so that of several rows of one name the last
+    remains, and compares every row of the original setting with that one. A row of the original setting is left out by the
+    letters that stand in it, and labelled by those of the row that remains.
     """
-    originals: dict[tuple[str, str], str] = {}
-    shown: dict[tuple[str, str, str], tuple[Record, str]] = {}
+    originals: dict[_Name, list[Record]] = defaultdict(list)
+    remaining: dict[tuple[str, _Name], Record] = {}
+    letters: dict[tuple[str, str], Sequence[str]] = {}
     for record in records:
-        strata, condition = record.instance.strata, record.instance.condition
+        instance = record.instance
+        if instance.condition in CONFLICT:
+            letters[instance.condition, instance.group] = instance.references.get(letter_key(TEXT), ())
         if record.answer is None or record.answer.finish_reason == "error":
             continue
-        name = strata.get("type", ""), strata.get("instance", "")
-        if condition == ORIGINAL[0]:
-            originals[name] = record.answer.text
-        elif condition in CONFLICT and condition.endswith("-mc"):
-            shown[(condition, *name)] = record, record.answer.text
-    for (_, *named), (record, text) in shown.items():
-        original = originals.get((named[0], named[1]))
-        if original is None:
+        name = instance.strata.get("type", ""), instance.strata.get("instance", "")
+        if instance.condition == ORIGINAL[0]:
+            originals[name].append(record)
+        elif instance.condition in CONFLICT and instance.condition.endswith("-mc"):
+            remaining[instance.condition, name] = record
+    for (condition, name), record in remaining.items():
+        if name not in originals:
             yield _counted(record, NO_OWN)
-            continue
-        found = official_label(text, original, record.instance.references.get(letter_key(TEXT), ()))
-        yield _counted(record, "unparsed" if found is None else ALREADY if found == "LEFT-OUT" else found)
+        counters = letters[condition, record.instance.group]
+        for original in originals.get(name, ()):
+            before, after = original.answer, record.answer
+            assert before is not None
+            assert after is not None
+            filtered = letters.get((condition, original.instance.group), counters)
+            label = ALREADY if before.text in filtered else official_label(after.text, before.text, counters)
+            yield _counted(record, label or "unparsed")
 
 
 def per_thing(found: Iterable[Counted], conditions: Sequence[str], outcomes: Sequence[str]) -> Counts:

@@ -178,6 +178,7 @@ def test_a_wrong_command_is_one_sentence_and_exit_code_2(rashomon: Rashomon, arg
         ('benchmark = "cmc-bench"\nmodel = "policy:random"\n[decoding]\nmax_token = 3', "did you mean 'max_tokens'?"),
         ('benchmark = "cmc-bench"\nmodel = []', "model"),
         ("benchmark = ", "not valid TOML"),
+        ("model = " + "[" * 5_000, "not valid TOML"),
         ('benchmark = "cmc-bench"\nmodel = "/no/such/folder"', "/no/such/folder"),
     ],
 )

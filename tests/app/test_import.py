@@ -109,7 +109,9 @@ def test_an_answer_given_twice_is_refused(rashomon: Rashomon) -> None:
 def test_a_format_or_file_that_is_not_there_is_one_sentence(rashomon: Rashomon) -> None:
     arguments = ("--benchmark", "clash", "--model", "m")
     assert "did you mean 'published'" in rashomon.run("import", "x", *arguments, "--format", "publishd", code=2).stderr
-    assert "cannot read" in rashomon.run("import", "nowhere.json", *arguments, "--format", "published", code=2).stderr
+    assert (
+        "cannot be read" in rashomon.run("import", "nowhere.json", *arguments, "--format", "published", code=2).stderr
+    )
     file = rashomon.home / "x.json"
     file.write_text("{}")
     rashomon.run("import", file, *arguments, "--format", "published", code=2)

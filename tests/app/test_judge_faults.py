@@ -163,6 +163,25 @@ def test_every_answer_ends_labelled_or_judge_failed_and_all_is_counted(
     assert gave_no_reply < 10, "eight attempts seldom all fail"
 
 
+ENDLESS = ("[" * 1_500, '{"label":' * 1_500, "[" * 15_000 + "]" * 15_000, '{"label": NaN}', "[" + "9" * 5_000 + "]")
+"""Replies of a judge that loops: no parser may take them amiss."""
+
+
+def test_endless_replies_are_failures_of_the_judge_and_judging_ends(rashomon: Rashomon) -> None:
+    folder = make_run(Workspace(rashomon.workspace), 20, lambda n: f"Number {n} it was 1960.")
+
+    def says(prompt: str, times: int) -> str:
+        number = number_in(prompt)
+        return ENDLESS[number // 2 % len(ENDLESS)] if number % 2 else json.dumps({"label": "IMAGE"})
+
+    with FaultServer(says) as server:
+        for _ in range(2):  # the replies are kept, so the same command meets them again
+            done = rashomon.run(*command(server), code=1)
+            assert "Traceback" not in done.stdout + done.stderr
+        judge_id = f"endpoint:judge@{server.url}@cmc-bench-1"
+    assert [record.outcome(judge_id) for record in judged(folder)] == ["labelled", "judge-failed"] * 10
+
+
 def test_killed_while_it_judges_it_goes_on_and_pays_for_nothing_twice(rashomon: Rashomon) -> None:
     folder = make_run(Workspace(rashomon.workspace), 200, lambda n: f"Number {n} it was 1960.")
     with FaultServer(lambda prompt, times: json.dumps({"label": "IMAGE"}), latency=0.02) as server:

@@ -31,6 +31,7 @@ def test_what_is_kept_is_read_back(tmp_path: Path) -> None:
         ('[keys]\n"runs.filter" = 3\n"new.start" = "f9"', Settings(keys={"new.start": "f9"}), "keys.runs"),
         ("theme = ", Settings(), "cannot be read"),
         ("\x00", Settings(), "cannot be read"),
+        ("theme = " + "[" * 5_000, Settings(), "cannot be read"),
     ],
 )
 def test_what_is_wrong_falls_back_alone_and_is_said(tmp_path: Path, text: str, left: Settings, says: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -102,6 +103,8 @@ def test_an_error_while_building_leaves_nothing(tmp_path: Path) -> None:
         ("manifest.json", "{", "is not a built benchmark"),
         ("manifest.json", '{"format": 99}', "built in another format"),
         ("manifest.json", "[]", "built in another format"),
+        ("manifest.json", "[" * 100_000, "is not a built benchmark"),
+        ("manifest.json", '{"a":' * 500 + "1" + "}" * 500, "is not a built benchmark"),
     ],
 )
 def test_a_build_that_was_tampered_with_is_refused(tmp_path: Path, file: str, content: str, says: str) -> None:
@@ -109,3 +112,15 @@ def test_a_build_that_was_tampered_with_is_refused(tmp_path: Path, file: str, co
     (tmp_path / "out" / file).write_text(content)
     with pytest.raises(SourceError, match=says):
         Build.open(tmp_path / "out")
+
+
+@pytest.mark.parametrize("row", ["[" * 100_000, "[]", "NaN", '{"id": 1e999}', "{", "\xff"])
+def test_a_row_that_is_no_json_object_is_named_whatever_the_manifest_vouches_for(tmp_path: Path, row: str) -> None:
+    folder = write(tmp_path / "out").path
+    rows = b'{"id": "a"}\n' + row.encode("latin-1") + b"\n"
+    (folder / "instances.jsonl").write_bytes(rows)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["instances_sha256"] = hashlib.sha256(rows).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(SourceError, match=r"instances\.jsonl:2 is "):
+        list(Build.open(folder).rows())

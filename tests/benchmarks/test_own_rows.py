@@ -17,7 +17,7 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.checking import check
 from benchmarks.cmc_bench.passages import places, states, stating
 from benchmarks.cmc_bench.source import Row, read
-from benchmarks.delimited import columns, delimited_rows
+from benchmarks.delimited import LARGEST_CELL, columns, delimited_rows
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.files import RowProblem, Skipped
 from benchmarks.rows import RowCheck
@@ -90,7 +90,8 @@ def test_cells_in_quotes_hold_anything_and_rows_are_numbered_as_a_spreadsheet_nu
         (f"{HEADER}\n0.png,caf\xe9?,5\n".encode("latin-1"), "not UTF-8 in line 2"),
         (f"{HEADER}\n".encode("utf-16-le"), "NUL"),
         (b"PK\x03\x04rest", "workbook"),
-        (f"{HEADER}\n0.png,{'x' * 200_000},5\n", "line 2.*limit"),
+        (f'{HEADER}\n0.png,"{"x" * LARGEST_CELL}x",5\n', "line 2.*more than"),
+        (",".join(f"c{n}" for n in range(100_000)) + ",C7\n", "two columns called 'c7'"),
     ],
 )
 def test_what_is_no_such_table_says_what_it_is_and_where(tmp_path: Path, content: str | bytes, told: str) -> None:

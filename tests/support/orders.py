@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
@@ -96,6 +97,7 @@ def die(how: str) -> None:
 def apply(orders: dict[str, Any]) -> None:
     """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``, ``capacity``,
     ``dies`` (``how`` a worker does, ``of`` which requests, or ``above`` how many under way),
+    ``load_holds`` (a file that is made as a load begins, which takes a minute),
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
     ``structured_without_metal``, ``text_width``."""
@@ -108,6 +110,9 @@ def apply(orders: dict[str, Any]) -> None:
     ) -> Backend:
         if orders.get("abort") == model:
             os.abort()
+        if "load_holds" in orders:
+            open(orders["load_holds"], "w").close()
+            ctypes.PyDLL(None).sleep(60)  # as a library does that keeps the interpreter to itself
         backend = load(model, media, force=force, terms=terms, **more)
         return (
             Watched(backend, orders)

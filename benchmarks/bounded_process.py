@@ -1,0 +1,243 @@
+"""A child process with limits on memory and time, for work on outside data that no library bounds.
+
+The parent keeps one :class:`BoundedProcess` for each kind of work and sends it requests, one at a time; the child's module
+calls :func:`serve`. Messages are JSON objects, each perhaps with raw bytes; nothing that comes back is ever unpickled. Large
+input goes to the child as an open file, so that it is not copied into its memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Literal
+
+Limit = Literal["memory", "time"]
+Message = tuple[dict[str, Any], bytes]
+Handler = Callable[[dict[str, Any], IO[bytes] | None], Iterator[tuple[dict[str, Any], bytes]]]
+
+MEMORY = 400 * 10**6
+"""Bytes by which a request may let the child grow beyond the libraries that it imports."""
+
+SECONDS = 8.0
+"""Processor time of one request."""
+
+_LATEST = 30.0
+"""Seconds after which a request is ended whatever processor time it had."""
+
+_LARGEST_RESIDENT = 900 * 10**6
+"""Bytes of a child as the parent sees them, where the system does not hold the child to its limit (macOS)."""
+
+_LARGEST_MESSAGE = 64 * 1024 * 1024
+_POLL_SECONDS = 0.1
+_HEADER = struct.Struct("<II")
+_ENVIRONMENT = ("PATH", "TMPDIR", "LANG", "LC_ALL", "TZ", "VIRTUAL_ENV", "SYSTEMROOT")
+
+
+class LimitError(Exception):
+    """A request that took more memory or time than it may, or that ended the child; ``limit`` says which."""
+
+    def __init__(self, limit: Limit) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
+class BoundedProcess:
+    """A child that runs ``module``; started at the first request, and again after a request that ended it.
+
+    It gets none of the environment's keys, and no signal of the terminal.
+    """
+
+    def __init__(self, module: str, seconds: float = SECONDS) -> None:
+        self._module = module
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._owner = 0
+
+    def ask(self, request: Mapping[str, Any], file: IO[bytes] | None = None) -> Iterator[Message]:
+        """Yield the messages that answer ``request``. Raise LimitError where it exceeds a limit."""
+        with self._lock:
+            link = self._started()
+            try:
+                _send(link, {**request, "file": file is not None, "seconds": self._seconds})
+                if file is not None:
+                    _send_file(link, file)
+                deadline = time.monotonic() + _LATEST
+                while "end" not in (message := self._message(link, deadline))[0]:
+                    yield message
+                if limit := message[0].get("limit"):
+                    raise LimitError("time" if limit == "time" else "memory")
+            except OSError as error:
+                raise LimitError(self._cause()) from error
+            except BaseException:  # an interruption, too: what follows on the socket would answer another request
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None and self._owner == os.getpid():
+            self._child.kill()
+            self._child.wait()
+        if self._socket is not None:
+            self._socket.close()
+        self._child = self._socket = None
+
+    def _started(self) -> socket.socket:
+        if self._owner != os.getpid() or (self._child is not None and self._child.poll() is not None):
+            self.close()  # it belongs to the process that this one was forked from, or has ended
+        if self._socket is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self._child = subprocess.Popen(
+                    [sys.executable, "-P", "-m", self._module],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    env=_environment(),
+                )
+            self._owner, self._socket = os.getpid(), ours
+        return self._socket
+
+    def _message(self, link: socket.socket, deadline: float) -> Message:
+        header = self._received(link, _HEADER.size, deadline)
+        size, payload = _HEADER.unpack(header)
+        if size + payload > _LARGEST_MESSAGE:
+            raise ConnectionError("a message is too long")
+        fields = json.loads(self._received(link, size, deadline))
+        return fields, bytes(self._received(link, payload, deadline))
+
+    def _received(self, link: socket.socket, size: int, deadline: float) -> bytearray:
+        whole = bytearray(size)
+        view, filled = memoryview(whole), 0
+        while filled < size:
+            if not select.select([link], [], [], _POLL_SECONDS)[0]:
+                self._check(deadline)
+                continue
+            count = link.recv_into(view[filled:])
+            if not count:
+                raise ConnectionError("the child ended")
+            filled += count
+        return whole
+
+    def _check(self, deadline: float) -> None:
+        assert self._child is not None
+        limit: Limit | None = "time" if time.monotonic() > deadline else None
+        if sys.platform == "darwin" and _resident(self._child.pid) > _LARGEST_RESIDENT:
+            limit = "memory"
+        if limit is not None:
+            raise LimitError(limit)
+
+    def _cause(self) -> Limit:
+        """The limit that ended the child: it dies by a signal of its own where its time is up."""
+        assert self._child is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(1)
+        cause: Limit = "time" if self._child.returncode == -signal.SIGPROF else "memory"
+        self.close()
+        return cause
+
+
+def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
+    """Answer the requests on standard input until its other end is closed; for the child.
+
+    ``prepare`` imports what a request needs, which its limits do not count. ``handle`` yields the messages of the answer.
+    """
+    with socket.socket(fileno=os.dup(0)) as link:
+        while (request := _read(link)) is not None:
+            file = _receive_file(link) if request.pop("file") else None
+            seconds = float(request.pop("seconds"))
+            prepare(request)
+            _limit_memory(MEMORY)
+            signal.setitimer(signal.ITIMER_PROF, seconds)
+            try:
+                for fields, payload in handle(request, file):
+                    _send(link, fields, payload)
+                end: dict[str, Any] = {"end": True}
+            except MemoryError:
+                end = {"end": True, "limit": "memory"}
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            _limit_memory(None)
+            if file is not None:
+                file.close()
+            _send(link, end)
+            if "limit" in end:
+                os._exit(0)  # libraries that ran out of memory are not asked again
+
+
+def _environment() -> dict[str, str]:
+    """The child's environment: no keys, and this program's own packages, whatever folder it was started in."""
+    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
+    own = str(Path(__file__).resolve().parents[1])
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(filter(None, (own, kept.get("PYTHONPATH")))),
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "2",
+    }
+
+
+def _limit_memory(growth: int | None) -> None:
+    """Let the address space grow by ``growth`` bytes; where the system knows no such limit, the parent looks on."""
+    if not sys.platform.startswith("linux"):
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if growth is None:
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        return
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    most = pages * resource.getpagesize() + growth
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _resident(pid: int) -> int:
+    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return int(shown) * 1024 if shown.strip().isdigit() else 0
+
+
+def _send(link: socket.socket, fields: Mapping[str, Any], payload: bytes = b"") -> None:
+    text = json.dumps(fields).encode()
+    link.sendall(_HEADER.pack(len(text), len(payload)) + text)
+    if payload:
+        link.sendall(payload)
+
+
+def _read(link: socket.socket) -> dict[str, Any] | None:
+    header = _exactly(link, _HEADER.size)
+    text = _exactly(link, _HEADER.unpack(header)[0]) if header else b""
+    return dict(json.loads(text)) if text else None
+
+
+def _exactly(link: socket.socket, size: int) -> bytes:
+    whole = b""
+    while len(whole) < size:
+        part = link.recv(size - len(whole))
+        if not part:
+            return b""
+        whole += part
+    return whole
+
+
+def _send_file(link: socket.socket, file: IO[bytes]) -> None:
+    socket.send_fds(link, [b"\0"], [file.fileno()])
+
+
+def _receive_file(link: socket.socket) -> IO[bytes]:
+    _, (descriptor, *_), _, _ = socket.recv_fds(link, 1, 1)
+    file = os.fdopen(descriptor, "rb")
+    file.seek(0)
+    return file

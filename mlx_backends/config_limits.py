@@ -1,0 +1,114 @@
+"""Limits on what a model's folder says of itself, checked before any library builds what it says."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import ModelError
+from benchmarks.outside_json import OutsideJSONError, read_json_file
+
+MOST_LAYERS = 1000
+"""The deepest published models have some 200."""
+
+MOST_EXPERTS = 1024
+MOST_EXPERTS_OF_ALL_LAYERS = 65_536
+
+_LIMITS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
+    (re.compile(pattern), most)
+    for pattern, most in (
+        (r"layers?$|depths?$|n_layer|blocks?$|stages?$", MOST_LAYERS),
+        (r"experts", MOST_EXPERTS),
+        (r"heads?$", 4096),
+        (r"(^|_)groups?$", 4096),
+        (r"patch_size|merge_size|kernel|stride|tiles$|crops$", 4096),
+        (r"min_pixels|shortest_edge", 1 << 22),
+        (r"pixels$|longest_edge", 1 << 30),
+        (r"^(height|width)$|image_size|crop_size|tile_size", 16_384),
+        (
+            r"vocab_size|hidden|intermediate|(^|_)dim$|_size$|channels$|features$|positions?$|embeddings$|frames$",
+            1 << 24,
+        ),
+    )
+)
+_PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
+_MEGABYTE = 1024 * 1024
+_SIZES = {
+    "tokenizer.json": 64,
+    "vocab.json": 64,
+    "tekken.json": 64,
+    ".json": 16,
+    ".jinja": 1,
+    ".model": 64,
+    ".tiktoken": 64,
+    ".txt": 64,
+}
+"""Megabytes of the files that are read whole, by name or suffix."""
+
+
+def check_config(config: Mapping[str, Any], file: Path) -> None:
+    """Raise ModelError where ``config``, of ``file``, has a value that no published model comes near."""
+    most: dict[str, int] = {}
+    for name, value in _numbers(config):
+        limit = next((limit for pattern, limit in _LIMITS if pattern.search(name)), None)
+        if limit is not None and abs(value) > limit:
+            raise _refusal(file, name, value, limit)
+        kind = "experts" if "experts" in name else "layers" if _LIMITS[0][0].search(name) else ""
+        most[kind] = max(most.get(kind, 1), int(value))
+    if most.get("experts", 1) * most.get("layers", 1) > MOST_EXPERTS_OF_ALL_LAYERS:
+        count = most["experts"] * most["layers"]
+        raise _refusal(file, "experts of all layers", count, MOST_EXPERTS_OF_ALL_LAYERS)
+
+
+def check_folder(path: Path) -> None:
+    """Raise ModelError where a file that a library reads is no regular file or too large, or a processor's sizes are."""
+    try:
+        entries = sorted(path.iterdir())
+        for entry in entries:
+            megabytes = _SIZES.get(entry.name, _SIZES.get(entry.suffix))
+            if megabytes is None and entry.suffix != ".safetensors":
+                continue
+            found = entry.stat()
+            if not stat.S_ISREG(found.st_mode):
+                raise ModelError(f"{entry} is not a regular file; do not use this model.")
+            if megabytes is not None and found.st_size > megabytes * _MEGABYTE:
+                raise ModelError(
+                    f"{entry} is larger than {megabytes} MiB, which no such file is; fetch the model again."
+                )
+    except OSError as error:
+        raise ModelError(
+            f"{error.filename or path} cannot be read ({error.strerror}); fetch the model again."
+        ) from error
+    for name in _PROCESSORS:
+        file = path / name
+        if not file.is_file():
+            continue
+        try:
+            settings = read_json_file(file)
+        except (OSError, OutsideJSONError) as error:
+            raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
+        if not isinstance(settings, dict):
+            raise ModelError(f"{file} is not a JSON object; fetch the model again.")
+        check_config(settings, file)
+
+
+def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Every number in ``value`` with the name of the field that holds it, in lists too; it is at most 100 levels deep."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _numbers(inner, str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _numbers(inner, name)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, value
+
+
+def _refusal(file: Path, name: str, value: float, limit: int) -> ModelError:
+    shown = f"{value:,}" if abs(value) < 10**15 else f"{float(min(value, 10**300)):.1e}"
+    return ModelError(
+        f"{file} says {name[:60]!r} is {shown}, and no published model has more than {limit:,}; do not use this model."
+    )

@@ -1,0 +1,146 @@
+"""Model folders that ask for endless work, memory or code: refused in a sentence, soon; and a load ends when it is told to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
+from tests.app.test_batch import states, wait_until
+from tests.benchmarks.small_data import picture
+from tests.support.charts import draw_sources
+from tests.support.command import Rashomon
+from tests.support.hostile_models import hostile, make
+
+TEXTS = ["How many apples were sold?", "According to the source, the value is 12."]
+OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "4", "--display", "none", "--limit", "1")
+FEW = (
+    "text num_hidden_layers of 10000000",
+    "-1000000000 layers, text alone",
+    "template 0 of a model that reads",
+    "template 3 of a model that sees",
+    "tokenizer.json that is a device",
+    "config.json that is a pipe",
+    "processor patch_size of 1000000000",
+    "weights that name a shape of 10**12",
+)
+SECONDS = 10
+MEMORY = 500 * 10**6
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("hostile-models")
+    build_tiny_vlm(home / "vlm", TEXTS, quantise=False)
+    build_tiny_lm(home / "lm", TEXTS, quantise=False)
+    draw_sources(home / "sources")
+    Rashomon(home).run("build", "cmc-bench", "--source", home / "sources")
+    return home
+
+
+def loaded_apart(home: Path, folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What became of loading each hostile folder."""
+    data = picture(3)
+    shown = folder / f"{hashlib.sha256(data).hexdigest()}.png"
+    shown.write_bytes(data)
+    cases = hostile()
+    folders = {}
+    for number, name in enumerate(names):
+        source, change = cases[name]
+        folders[str(make(home / source, folder / str(number), change))] = name
+    lines = "".join(json.dumps([place, str(shown)]) + "\n" for place in folders)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.load_apart"], input=lines, capture_output=True, text=True, check=True
+    )
+    return {folders[result["folder"]]: result for result in map(json.loads, done.stdout.splitlines())}
+
+
+def check(results: dict[str, dict[str, Any]]) -> None:
+    for name, result in results.items():
+        assert result["said"].startswith(("ModelError: ", "answered: ")), (name, result)
+        assert result["seconds"] < SECONDS, (name, result)
+        assert result["grown"] < MEMORY, (name, result)
+
+
+def test_a_folder_that_asks_for_endless_work_is_refused_soon(home: Path, tmp_path: Path) -> None:
+    results = loaded_apart(home, tmp_path, FEW)
+    check(results)
+    assert all(result["said"].startswith("ModelError: ") for result in results.values()), results
+
+
+@pytest.mark.slow
+def test_a_hundred_hostile_folders(home: Path, tmp_path: Path) -> None:
+    results = loaded_apart(home, tmp_path, hostile())
+    print(json.dumps(results, indent=1))
+    check(results)
+    refused = [name for name, result in results.items() if result["said"].startswith("ModelError: ")]
+    assert len(results) >= 100
+    assert len(refused) >= 90
+
+
+def test_a_run_of_such_a_model_is_one_sentence(home: Path, tmp_path: Path) -> None:
+    source, change = hostile()["10000000 layers, text alone"]
+    folder = make(home / source, tmp_path / "layers", change)
+    told = Rashomon(home).process("--batch", *OPTIONS, "--model", folder, "--name", "layers", code=2).stderr
+    assert "num_hidden_layers" in told
+    assert "Traceback" not in told
+
+
+def test_a_template_runs_no_code_in_a_processor_without_a_sandbox(tmp_path: Path) -> None:
+    script = (
+        "import types\n"
+        "from mlx_backends.loading import contained\n"
+        "with contained(): pass\n"
+        "module = types.ModuleType('mlx_vlm.models.x')\n"
+        "exec('def render(source, **context):\\n from jinja2 import Environment, Template\\n'\n"
+        "     ' return [Template(source).render(**context), Environment().from_string(source).render(**context)]',\n"
+        "     module.__dict__)\n"
+        "print(module.render('{{ x[0] }} {{ 1 + 1 }}', x=[5]))\n"
+        "evil = '{{ cycler.__init__.__globals__.os.mkdir(x) }}'\n"
+        "try: module.render(evil, x=" + repr(str(tmp_path / "made")) + ")\n"
+        "except ValueError as error: print('refused')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["['5 2', '5 2']", "refused"]
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_folder_with_a_pattern_in_its_name_loads(home: Path, tmp_path: Path) -> None:
+    for source in ("vlm", "lm"):
+        folder = make(home / source, tmp_path / f"{source} [4-bit] *", lambda folder: None)
+        data = picture(3)
+        shown = tmp_path / f"{hashlib.sha256(data).hexdigest()}.png"
+        shown.write_bytes(data)
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.support.load_apart"],
+            input=json.dumps([str(folder), str(shown)]),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said = json.loads(done.stdout)["said"]
+        assert said.startswith("answered: "), said
+        assert "error" not in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_ends_a_load_whatever_it_does(home: Path, tmp_path: Path, number: signal.Signals) -> None:
+    loading = tmp_path / "loading"
+    rashomon = Rashomon(home).ordered(load_holds=str(loading))
+    name = f"held-{number}"
+    process = rashomon.start("--batch", *OPTIONS, "--model", str(home / "lm"), "--name", name)
+    wait_until(loading.exists)
+    began = time.monotonic()
+    process.send_signal(number)
+    assert process.wait(20) == 130
+    assert time.monotonic() - began < 5
+    assert states(Rashomon(home))[name][0] == "interrupted"

@@ -1,0 +1,119 @@
+"""Sources without end: long lines, many columns, pipes and devices, characters that no encoding has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.build import BuildWriter
+from benchmarks.delimited import columns, delimited_rows
+from benchmarks.errors import SourceError
+from benchmarks.files import (
+    LARGEST_LINE,
+    LONG_LINE,
+    NOT_UNICODE,
+    RawRow,
+    RowProblem,
+    Skipped,
+    image_loader,
+    json_lines,
+    rows,
+)
+from tests.support.command import Rashomon
+
+
+def test_a_header_of_many_columns_is_read_in_little_time(tmp_path: Path) -> None:
+    file = tmp_path / "wide.csv"
+    names = [f"column{number}" for number in range(100_000)]
+    file.write_text(",".join(names) + "\n" + ",".join("x" for _ in names) + "\n")
+    began = time.process_time()
+    assert columns(file) == names
+    ((number, row),) = delimited_rows(file)
+    assert number == 2
+    assert isinstance(row, dict)
+    assert len(row) == 100_000
+    assert time.process_time() - began < 5
+
+
+def test_a_line_that_is_too_long_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"a": 1}\n{"a": "' + "x" * LARGEST_LINE + '"}\n{"a": 3}\n')
+    first, long, last = rows(file, tmp_path, "source")
+    assert isinstance(first, RawRow)
+    assert isinstance(last, RawRow)
+    assert isinstance(long, Skipped)
+    assert (long.row, long.reason) == ("rows.jsonl:2", LONG_LINE)
+    assert last.where == "rows.jsonl:3"
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.csv"])
+def test_a_line_of_400_megabytes_takes_little_memory(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    with file.open("wb") as sparse:
+        sparse.write(b"[1, " if name != "rows.csv" else b'image,question\n"')
+        sparse.truncate(400 << 20)
+    script = (
+        "import resource, sys\nfrom pathlib import Path\nfrom benchmarks.files import rows\n"
+        "from benchmarks.errors import SourceError\nimport benchmarks.delimited\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\nfile = Path(sys.argv[1])\n"
+        "try: list(rows(file, file.parent, 'x'))\nexcept SourceError: pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) * (1 if sys.platform == "darwin" else 1024) < 250 * 10**6
+
+
+def test_a_table_whose_quote_is_never_closed_is_not_read_to_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text('image,question\n0.png,"' + "one line of many\n" * 2_000_000)
+    with pytest.raises(SourceError, match=r"line 2.*double quote"):
+        list(delimited_rows(file))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.csv", "rows.parquet"])
+def test_pipes_and_devices_are_no_sources(tmp_path: Path, name: str) -> None:
+    pipe, device = tmp_path / name, tmp_path / f"device-{name}"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    for file in (pipe, device):
+        with pytest.raises(SourceError, match="regular file"):
+            list(rows(file, tmp_path, "source"))
+    with pytest.raises(SourceError):
+        list(json_lines(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "published"])
+def test_answers_are_imported_from_regular_files_alone(tmp_path: Path, kind: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for file in (tmp_path / "pipe", Path("/dev/zero")):
+        arguments = ("import", file, "--benchmark", "clash", "--model", "m", "--format", kind)
+        told = Rashomon(tmp_path).process(*arguments, code=2).stderr
+        assert "Traceback" not in told
+
+
+def test_a_row_with_a_lone_surrogate_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
+    told = [{"question": "How many \ud800 apples?"}, {"question": "How many pears?"}, {"image": "\ud800.png"}]
+    for name, text in (("rows.jsonl", "\n".join(map(json.dumps, told))), ("rows.json", json.dumps(told))):
+        (tmp_path / name).write_text(text)
+        first, row, last = rows(tmp_path / name, tmp_path, "source")
+        assert isinstance(row, RawRow)
+        assert [each.reason for each in (first, last) if isinstance(each, Skipped)] == [NOT_UNICODE] * 2
+
+
+def test_a_lone_surrogate_that_reaches_a_build_is_stored_and_read_as_it_stands(tmp_path: Path) -> None:
+    with BuildWriter(tmp_path / "build") as writer:
+        writer.add_row({"question": "How many \ud800 apples? \\"})
+        build = writer.finish({"benchmark": "cmc-bench"})
+    assert list(build.rows()) == [{"question": "How many \ud800 apples? \\"}]
+
+
+def test_a_path_that_no_system_can_name_is_an_image_that_is_missing(tmp_path: Path) -> None:
+    for anywhere in (False, True):
+        with pytest.raises(RowProblem, match="missing"):
+            image_loader(RawRow("rows:1", {"image": "\ud800.png"}, (tmp_path,), anywhere), "image")

@@ -1,0 +1,190 @@
+# ruff: noqa: E501
+"""Model folders that are not what they say, made out of a tiny one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Change = Callable[[Path], None]
+
+HUGE = 10**7
+_LOOPS = (
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+    "{% for i in range(10**12) %}{% endfor %}",
+    "{% set l = range(99999)|list %}{% for a in l %}{% for b in l %}{% for c in l %}{% endfor %}{% endfor %}{% endfor %}",
+    "{{ 'a' * 10**10 }}",
+    "{{ 'a'|center(10**10) }}",
+    "{{ 'a'.ljust(10**10) }}",
+    "{{ '{:>9999999999}'.format(1) }}",
+    "{{ '%9999999999d'|format(1) }}",
+    "{{ [0] * 10**10 }}",
+    "{{ 9**(9**9) }}",
+    "{% set n = namespace(s='ab') %}{% for i in range(99) %}{% set n.s = n.s ~ n.s %}{% endfor %}{{ n.s }}",
+    "{% macro f(n) %}{{ f(n + 1) }}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
+    "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+    "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "{% if 1 %}" * 3000 + "{% endif %}" * 3000,
+    "{{ (messages|string * 10**6)|length * (messages|string * 10**6)|length }}{{ messages|string * 10**9 }}",
+    "{{ 'a,' * 10**8 }}{{ ('a,' * 10**8).split(',')|length }}",
+    "{{ raise_exception('x' * 10**10) }}",
+)
+_SIZES = (
+    "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
+)  # fmt: skip
+_VISION = (
+    "depth",
+    "hidden_size",
+    "intermediate_size",
+    "num_heads",
+    "patch_size",
+    "temporal_patch_size",
+    "spatial_merge_size",
+)
+_NUMBERS = (HUGE, 10**12, 2**63, -(10**9))
+
+
+def hostile() -> dict[str, tuple[str, Change]]:
+    """By name: which tiny model it is made from, "vlm" or "lm", and what is changed in a copy of it."""
+    made: dict[str, tuple[str, Change]] = {}
+    for key in _SIZES:
+        made[f"text {key} of {HUGE}"] = "vlm", _config(HUGE * 1000 if "size" in key else HUGE, "text_config", key)
+        made[f"{key} of 10**12, text alone"] = "lm", _config(10**12, key)
+    for key in _VISION:
+        made[f"vision {key} of 10**9"] = "vlm", _config(10**9, "vision_config", key)
+    for value in _NUMBERS:
+        made[f"{value} layers, text alone"] = "lm", _config(value, "num_hidden_layers")
+    for number, template in enumerate(_LOOPS):
+        made[f"template {number} of a model that sees"] = "vlm", _template(template)
+        made[f"template {number} of a model that reads"] = "lm", _template(template)
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "preprocessor_config.json"):
+        made[f"deep {name}"] = "vlm", _written(name, b'{"a":' * 50_000 + b"1" + b"}" * 50_000)
+        made[f"{name} of 300 MB"] = "vlm", _sparse(name, 300 * 10**6)
+        made[f"{name} that is a pipe"] = "vlm", _pipe(name)
+        made[f"{name} that is a list"] = "vlm", _written(name, b"[]")
+        made[f"{name} that is a device"] = "vlm", _link(name, "/dev/zero")
+    processor: tuple[tuple[str, Any], ...] = (
+        ("patch_size", 10**9), ("temporal_patch_size", 10**8), ("merge_size", 10**8), ("min_pixels", 10**12),
+        ("size", {"shortest_edge": 10**12, "longest_edge": 10**13}), ("size", {"height": 10**6, "width": 10**6}),
+    )  # fmt: skip
+    for key, setting in processor:
+        made[f"processor {key} of {json.dumps(setting)[:30]}"] = "vlm", _json("preprocessor_config.json", setting, key)
+    made["weights that name a shape of 10**12"] = "lm", _header(lambda tensor: tensor.update(shape=[10**6, 10**6]))
+    made["weights with offsets beyond the file"] = "lm", _header(lambda tensor: tensor.update(data_offsets=[0, 10**12]))
+    made["weights with offsets that turn back"] = "lm", _header(lambda tensor: tensor.update(data_offsets=[100, 0]))
+    made["weights of a negative shape"] = "lm", _header(lambda tensor: tensor.update(shape=[-1, 64]))
+    made["weights of an unknown type"] = "lm", _header(lambda tensor: tensor.update(dtype="X9"))
+    made["weights with a header of 10**18 bytes"] = "lm", _bytes_at("model.safetensors", struct.pack("<Q", 10**18))
+    made["weights with a header of 80 MB"] = "lm", _long_header
+    made["an index that leads outside"] = "lm", _index("../outside.safetensors")
+    made["an index of a list"] = "lm", _written("model.safetensors.index.json", b'{"weight_map": []}')
+    made["an index of a missing file"] = "lm", _index("model-00002.safetensors")
+    made["weights that are a device"] = "lm", _link("model.safetensors", "/dev/zero")
+    made["1,000 experts in 1,000 layers"] = "lm", _all(_config(1000, "num_experts"), _config(1000, "num_hidden_layers"))
+    made["a type that is a path"] = "lm", _config("../../../tmp/x", "model_type")
+    made["layer kinds without end"] = "lm", _config(["full_attention"] * 10**6, "layer_types")
+    return made
+
+
+def make(source: Path, folder: Path, change: Change) -> Path:
+    shutil.copytree(source, folder)
+    change(folder)
+    return folder
+
+
+def _all(*changes: Change) -> Change:
+    def apply(folder: Path) -> None:
+        for change in changes:
+            change(folder)
+
+    return apply
+
+
+def _config(value: Any, *path: str) -> Change:
+    return _json("config.json", value, *path)
+
+
+def _json(name: str, value: Any, *path: str) -> Change:
+    def apply(folder: Path) -> None:
+        whole: Any = json.loads((folder / name).read_text())
+        inner = whole
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+        (folder / name).write_text(json.dumps(whole))
+
+    return apply
+
+
+def _template(template: str) -> Change:
+    def apply(folder: Path) -> None:
+        for file in (*folder.glob("*.jinja"), folder / "chat_template.json"):
+            file.unlink(missing_ok=True)
+        _json("tokenizer_config.json", template, "chat_template")(folder)
+
+    return apply
+
+
+def _written(name: str, data: bytes) -> Change:
+    def apply(folder: Path) -> None:
+        (folder / name).write_bytes(data)
+
+    return apply
+
+
+def _sparse(name: str, size: int) -> Change:
+    return lambda folder: os.truncate(folder / name, size)
+
+
+def _pipe(name: str) -> Change:
+    def apply(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return apply
+
+
+def _link(name: str, target: str) -> Change:
+    def apply(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to(target)
+
+    return apply
+
+
+def _index(name: str) -> Change:
+    return _written("model.safetensors.index.json", json.dumps({"weight_map": {"a": name}}).encode())
+
+
+def _bytes_at(name: str, data: bytes) -> Change:
+    def apply(folder: Path) -> None:
+        with (folder / name).open("r+b") as file:
+            file.write(data)
+
+    return apply
+
+
+def _header(change: Callable[[dict[str, Any]], None]) -> Change:
+    """Change the first tensor's entry in the header of the weights."""
+
+    def apply(folder: Path) -> None:
+        file = folder / "model.safetensors"
+        data = file.read_bytes()
+        (length,) = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8 : 8 + length])
+        change(header[next(name for name in header if name != "__metadata__")])
+        text = json.dumps(header).encode()
+        file.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :])
+
+    return apply
+
+
+def _long_header(folder: Path) -> None:
+    entry = {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}
+    text = json.dumps({str(number): entry for number in range(1_300_000)}).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(4))
