@@ -16,9 +16,10 @@ from judges.match.quantities import Quantity
 from judges.match.reading import clauses, mark, marked
 from judges.match.references import Mention, Question, Reference, Words, words_of
 from judges.match.retraction import taken_back
+from judges.match.revision import EARLIER, restores, revision, said_earlier, without_cue
 from judges.match.words import KINDS, Token, content, stem, symbolic
 
-Kind = Literal["commit", "report", "choice", "refusal", "doubt", "conflict", "agreement"]
+Kind = Literal["commit", "report", "choice", "refusal", "doubt", "conflict", "agreement", "revision", "restored"]
 
 OTHER = "other"
 """The name of a value that is no source's."""
@@ -26,6 +27,8 @@ EXPLICIT, ECHOED, PLAIN, STRESSED, REPORTED = 3.0, 2.0, 1.0, 0.5, 0.0
 """How far a mention is a commitment: introduced as the answer; said in the question's words or all alone; said; said
 by a source in contrast with the other; said by a source."""
 _ECHO, _CLOSE_ECHO = 0.5, 0.6
+_REVISED_BEFORE, _LONGEST_NAME = 1, 3
+_COMMENTING = frozenset(map(stem, "i i'm i'd my me we you your let that that's this these there here no not wait but".split()))
 
 _EXPLICIT, _CONCLUDING, _TRAILING = compiled(cues.EXPLICIT), compiled(cues.CONCLUDING), compiled(cues.TRAILING)
 _NEGATION, _UNDECIDED = compiled(cues.NEGATIONS), compiled(cues.UNDECIDED)
@@ -37,6 +40,7 @@ _JOINED_AFTER = re.compile(r"\s*(?:and|&)\s+(?:\w+ )?#?(\w+)")
 _JOINED_BEFORE = re.compile(r"(?<!\w)(\w+)\s*(?:,|,? and|&)\s+(?:\w+ )?#?$")
 _CHOOSING = compiled(cues.CHOOSING)
 _CONDITION = re.compile(r"\b(?:if|whether|which|unless)\b")
+_RESULTING = re.compile(r"\W*which (?:\w+ )?(?:is|are|was|were|be|gives?|equals?|means?|makes?|comes|amounts)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|belongs?)\b")
 _LABEL = re.compile(rf"\b(?:{either(cues.LABELLING)})\s*[#(]?$")
 _EXISTENCE = re.compile(
@@ -51,7 +55,8 @@ _FILLERS = frozenset(stem(w) for w in _FILLER_WORDS.split())
 class Event:
     """One thing a clause does. ``says`` names the sources whose value it is, ``by`` the source that is quoted.
 
-    ``alone`` is set where the clause is nothing but the value.
+    ``alone`` is set where the clause is nothing but the value. A revision that is EXPLICIT withdraws the statement before
+    it, whether or not another follows.
     """
 
     index: int
@@ -72,11 +77,13 @@ class Reader:
         self.every = [r for rs in references.values() for r in rs]
         self.phrases = [r.phrase for r in self.every]
         formulas = [i for i, r in enumerate(self.every) if r.formula]
-        self.clauses = clauses(marked(folded, self.phrases, formulas))
-        self.words = [words_of(c) for c in self.clauses]
-        self.attribution = Attribution(self.clauses)
         self.numeric = any(r.quantity for r in self.every)
         self.polar = any(r.polarity is not None for r in self.every)
+        self.entire = clauses(marked(folded, self.phrases, formulas))
+        self.revisions = [revision(c.masked, polar=self.polar) for c in self.entire]
+        self.clauses = [without_cue(c, cue) for c, cue in zip(self.entire, self.revisions, strict=True)]
+        self.words = [words_of(c) for c in self.clauses]
+        self.attribution = Attribution(self.clauses)
         self.sentences: dict[int, frozenset[str]] = {}
         for words in self.words:
             stems = frozenset(t.stem for t in words.tokens)
@@ -115,8 +122,12 @@ class Reader:
                 for m, n in here
                 if not any(_outdone(m, n, *rival) for rival in here) and not self._one_of(i, m, here)
             ]
-            for i, here in enumerate(found)
+            for i, here in enumerate(map(self._nearest, found))
         ]
+
+    def _nearest(self, here: Sequence[tuple[Mention, str]]) -> list[tuple[Mention, str]]:
+        """The mentions without the roundings of a value that another source's lies nearer to."""
+        return [(m, n) for m, n in here if not any(o.start == m.start and o.off < m.off for o, _ in here)]
 
     def _one_of(self, index: int, mention: Mention, here: Sequence[tuple[Mention, str]]) -> bool:
         """Whether the answer states a list of symbols of which the mention is one and another is no reference's."""
@@ -138,7 +149,7 @@ class Reader:
 
     def _cue(self, index: int) -> str:
         """The clause as the answer has it, for the verdict's reason."""
-        text = self.clauses[index].text.strip()
+        text = self.entire[index].text.strip()
         for i, phrase in enumerate(self.phrases):
             text = text.replace(mark(i), phrase)
         return text
@@ -185,6 +196,9 @@ class Reader:
         text = self._around(index)
         standing = self._standing(index)
         found: list[Event] = []
+        revised = self.revisions[index]
+        if revised:
+            found.append(Event(index, "revision", strength=EXPLICIT if revised.outright else PLAIN, cue=self._cue(index)))
         conflict = _CONFLICT.search(text) if self.compares else None
         if len({n for _, n in standing}) > 1:
             conflict = conflict or _UNDECIDED.search(text)
@@ -199,7 +213,9 @@ class Reader:
             found.append(Event(index, "agreement"))
         if standing:
             found += self._said(index, standing)
-        elif not found or found[0].kind == "agreement":
+        elif restores(text) and not self._rival(index):
+            found.append(Event(index, "restored", cue=self._cue(index)))
+        elif all(e.kind in ("agreement", "revision") for e in found):
             found += self._otherwise(index)
         return found if any(e.kind == "commit" for e in found) else found + self._choice(index)
 
@@ -235,6 +251,8 @@ class Reader:
         return Event(index, "report", frozenset({name}), strength, speaker, self._cue(index))
 
     def _said_by(self, index: int, mention: Mention) -> str:
+        if said_earlier(self.clauses[index].masked, mention.start, mention.end):
+            return EARLIER
         speaker, located = self.attribution.said_by(index, mention.start, mention.end)
         if speaker or not located:
             return speaker
@@ -250,8 +268,11 @@ class Reader:
         alone = whole and not figures and sum(1 for t in outside if t.stem not in _FILLERS) <= self.numeric
         start, end = mentions[0].start, mentions[-1].end
         head, tail = clause.masked[: start + 1], clause.masked[end:].lstrip(" *\"')")
-        if _EXPLICIT.search(head) or _CONCLUDING.search(clause.masked[:start]) or _TRAILING.match(tail):
+        concluded = _EXPLICIT.search(head) or _CONCLUDING.search(clause.masked[:start]) or _TRAILING.match(tail)
+        if concluded or self.revisions[index]:
             return EXPLICIT, alone
+        if clause.lead == "(" or (clause.lead in ("which", "who", "whose") and not _RESULTING.match(clause.masked)):
+            return PLAIN, alone
         opens = self.polar and not clause.text[:start].strip(" *\"'(")
         return (ECHOED if alone or opens or self._echoes(index) else PLAIN), alone
 
@@ -278,11 +299,29 @@ class Reader:
             return []
         if explicit and content([t for t in words.tokens if t.start >= explicit.end()]):
             return [Event(index, "commit", says, EXPLICIT, "", cue)]
-        if self.numeric or self.polar or clause.lead or _NEGATION.search(clause.masked):
+        if self.numeric or self.polar or _NEGATION.search(clause.masked):
+            return []
+        replaces = self._replaces(index)
+        if clause.lead and not self.revisions[index]:
             return []
         new = set(content(words.tokens)) - self.question.content
-        names = new and _COPULA.search(clause.masked) and self._echoes(index, _CLOSE_ECHO)
-        return [Event(index, "commit", says, ECHOED, "", cue)] if names else []
+        copula = _COPULA.search(clause.masked) or replaces
+        names = new and copula and self._echoes(index, _CLOSE_ECHO)
+        return [Event(index, "commit", says, ECHOED, "", cue)] if names or self._named(index) else []
+
+    def _replaces(self, index: int) -> bool:
+        """Whether the clause can be the first statement after something was taken back: a cue opens it or the sentence
+        before it."""
+        earliest = self.clauses[index].sentence - _REVISED_BEFORE
+        near = (i for i in range(index, -1, -1) if self.clauses[i].sentence >= earliest)
+        return any(self.revisions[i] for i in near)
+
+    def _named(self, index: int) -> bool:
+        """Whether the clause replaces a statement by a bare name: "sorry, I meant Greece"."""
+        said = self.words[index].tokens
+        new = set(content(said))
+        short = 0 < len(new) <= _LONGEST_NAME and not any(t.stem in _COMMENTING for t in said)
+        return short and index > 0 and self._replaces(index) and not new <= self.question.content
 
     def _choice(self, index: int) -> list[Event]:
         """A choice of a source by name."""
@@ -321,7 +360,11 @@ class Reader:
 
 
 def _resolved(event: Event, events: Sequence[Event]) -> Event:
-    """A choice of a source as the commitment to the value which that source is said to give, wherever that is said."""
+    """A choice of a source as the commitment to the value which that source is said to give, wherever that is said; the
+    first statement taken up again as the commitment to its value."""
+    if event.kind == "restored":
+        first = next((e for e in events if e.says and e.index < event.index), None)
+        return replace(event, kind="commit", says=first.says, strength=EXPLICIT) if first else event
     if event.kind != "choice":
         return event
     given = [e.says for e in events if e.by == event.by and e.says]

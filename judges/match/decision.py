@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from judges.match.commitment import ECHOED, EXPLICIT, OTHER, STRESSED, Event, Reader
 from judges.match.reading import fold
+from judges.match.revision import EARLIER
 from judges.match.references import Reference, read_question, same_reference
 
 _LABEL_OF = {"image": "IMAGE", "text": "TEXT", "both": "BOTH", OTHER: "NEITHER"}
@@ -40,13 +41,44 @@ def _sources(image: tuple[str, ...], text: tuple[str, ...]) -> dict[str, tuple[s
 
 def decide(events: Sequence[Event]) -> tuple[str, str]:
     """The label that an answer's events come to, and why: refusal, agreement, commitment, then mere reports."""
+    events, withdrawn = _unrevised(events)
     refusals = [e for e in events if e.kind == "refusal"]
     commits = _commitments(events, refusals[-1].index if refusals else -1)
     if refusals and not commits:
         return "ABSTAIN", f"refuses: {_excerpt(refusals[-1])}"
     if _claims_agreement(events, commits):
         return "BOTH", "says that the sources agree, and names both values"
+    if withdrawn and not any(map(_states, events)):
+        return "ABSTAIN", f"takes its answer back and gives no other: {withdrawn}"
     return _committed(events, commits) if commits else _reported(events)
+
+
+def _unrevised(events: Sequence[Event]) -> tuple[list[Event], str]:
+    """The events without the statements that later ones take back, and the words of the last that does so outright.
+
+    Where a statement follows a revision, no commitment made before it stands, nor a doubt of it. One that withdraws
+    outright takes the statement before it along, whoever makes it.
+    """
+    kept, withdrawn = list(events), ""
+    for revision in (e for e in events if e.kind == "revision"):
+        before = [e for e in kept if e.index < revision.index]
+        last = max((e.index for e in before if e.says), default=-1)
+        follows = any(_states(e) for e in events if e.index >= revision.index)
+        if last < 0 or not (follows or revision.strength >= EXPLICIT):
+            continue
+        if revision.strength >= EXPLICIT:
+            withdrawn = _excerpt(revision)
+        gone = {id(e) for e in before if revision.strength >= EXPLICIT and e.index == last and e.says}
+        gone |= {id(e) for e in before if follows and e.kind in ("commit", "refusal", "doubt")}
+        kept = [e for e in kept if id(e) not in gone]
+    current = [e for e in kept if e.by != EARLIER]
+    return (current if any(map(_states, current)) else kept), withdrawn
+
+
+def _states(event: Event) -> bool:
+    """Whether an event gives a value as the answer or a source's, and does not merely contain one."""
+    known = event.says != {OTHER} or event.strength >= ECHOED
+    return event.kind in ("commit", "report") and bool(event.says) and event.by != EARLIER and known
 
 
 def _commitments(events: Sequence[Event], refusal: int) -> list[Event]:
