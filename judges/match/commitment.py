@@ -28,6 +28,7 @@ EXPLICIT, ECHOED, PLAIN, STRESSED, REPORTED = 3.0, 2.0, 1.0, 0.5, 0.0
 by a source in contrast with the other; said by a source."""
 _ECHO, _CLOSE_ECHO = 0.5, 0.6
 _REVISED_BEFORE, _LONGEST_NAME = 1, 3
+_TIED = 1e-9
 _COMMENTING = frozenset(map(stem, "i i'm i'd my me we you your let that that's this these there here no not wait but".split()))
 
 _EXPLICIT, _CONCLUDING, _TRAILING = compiled(cues.EXPLICIT), compiled(cues.CONCLUDING), compiled(cues.TRAILING)
@@ -122,17 +123,13 @@ class Reader:
                 for m, n in here
                 if not any(_outdone(m, n, *rival) for rival in here) and not self._one_of(i, m, here)
             ]
-            for i, here in enumerate(map(self._nearest, found))
+            for i, here in enumerate(_rounded(found))
         ]
-
-    def _nearest(self, here: Sequence[tuple[Mention, str]]) -> list[tuple[Mention, str]]:
-        """The mentions without the roundings of a value that another source's lies nearer to."""
-        return [(m, n) for m, n in here if not any(o.start == m.start and o.off < m.off for o, _ in here)]
 
     def _one_of(self, index: int, mention: Mention, here: Sequence[tuple[Mention, str]]) -> bool:
         """Whether the answer states a list of symbols of which the mention is one and another is no reference's."""
         text, stated = self.clauses[index].text, self._stated(index)
-        if stated is None or mention.start < stated:
+        if stated is None or mention.start < stated or self.polar:
             return False
         after, before = _JOINED_AFTER.match(text, mention.end), _JOINED_BEFORE.search(text, stated, mention.start)
         besides = [found for found in (after, before) if found and symbolic(found[1])]
@@ -370,6 +367,21 @@ def _resolved(event: Event, events: Sequence[Event]) -> Event:
     given = [e.says for e in events if e.by == event.by and e.says]
     given += [e.says & {event.by} for e in events if event.by in e.says]
     return replace(event, kind="commit", says=given[-1], by="") if given else event
+
+
+def _rounded(found: Sequence[Sequence[tuple[Mention, str]]]) -> list[list[tuple[Mention, str]]]:
+    """The mentions of each clause, of which a rounding of two sources' values is the one's that the answer states in full,
+    or else the nearer one's."""
+    stated = {name for here in found for m, name in here if m.exact}
+
+    def farther(mention: Mention, name: str, other: Mention, rival: str) -> bool:
+        if mention.start != other.start or mention.exact or other.exact or name == rival:
+            return False
+        if (name in stated) != (rival in stated):
+            return rival in stated
+        return other.off < mention.off * (1 - _TIED)
+
+    return [[(m, n) for m, n in here if not any(farther(m, n, *rival) for rival in here)] for here in found]
 
 
 def _outdone(mention: Mention, name: str, other: Mention, other_name: str) -> bool:

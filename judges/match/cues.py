@@ -135,7 +135,7 @@ i was right (?:the first time|at first|before)|(?:my|the) (?:first|original|init
 # --- what takes a mention back -------------------------------------------------------------------
 
 NEGATIONS = r"""
-not(?! only| just| sorry| (?:more|less|later|earlier|fewer) than| (?:a )?doubt)|never|neither|nor|cannot
+nobody|no one|not(?! only| just| sorry| (?:more|less|later|earlier|fewer) than| (?:a )?doubt)|never|neither|nor|cannot
 no(?! doubt| later| earlier| more| less| fewer| other| matter| question| mistake| exception| [0-9])|rather than|instead of|in place of|other than|except(?: for)?
 in contrast to|unlike|excluding|(?:as )?opposed to|as against|(?:rule[sd]?|ruling) out|reject(?:s|ed|ing)?|exclude[sd]?
 discard(?:s|ed|ing)?|disregard(?:s|ed|ing)?|ignor(?:e|es|ed|ing)|dismiss(?:es|ed|ing)?|nicht|kein\w*
@@ -152,7 +152,7 @@ belongs to (?:another|a different)|(?:can|should|must) be (?:ruled out|excluded|
 COMPARISONS = r"""
 than|compared (?:to|with)|prefer(?:red|able) (?:to|over)|followed by|ahead of|unlike|beats|exceeds|(?:down|up) from|(?:before|after) \w+ing
 """
-BEATEN = "(?:second|third|last)(?: place| rank)? (?:comes?|is|was)|leads|beats|outnumbers?|exceeds|tops|outperforms?|surpasses|overtakes|outweighs?"
+BEATEN = "(?:second|third|last)(?: place| rank)? comes?|leads|beats|outnumbers?|exceeds|tops|outperforms?|surpasses|overtakes|outweighs?"
 LESSER = "(?:is |are |was |comes |came |in )?(?:second|third|last|behind|trailing|next|runner-up)"
 RISING = r"rose|ris\w+|increas\w+|gr[eo]w\w*|fell|fall\w*|drop\w*|declin\w+|decreas\w+|went|climb\w+|jump\w+|chang\w+"
 OPERANDS = (

@@ -79,7 +79,7 @@ _STARTS = (
     r"instead|based|according|given|where|who|whose|is|are"
 )
 _ASIDE = (
-    r"(?!according|as\b|per\b|from\b|in\b|by\b|based|the \w+ evidence|i\.?e|or\b|and\b(?! \w+ed\b))"
+    r"(?!according|as\b|per\b|from\b|in\b|by\b|based|the \w+ evidence|i\.?e|or\b|and\b(?! \w+ (?:in|on|at|by)\b))"
     r"(?=[^\W\d][^\s()]* [^\s()]+ [^\s()])"
 )
 _REVISING = f"(?:{compiled(REVISIONS).pattern}|{compiled(WITHDRAWALS).pattern}|no(?= wait|[,:]))"

@@ -71,7 +71,7 @@ class Mention:
     end: int
     exact: bool = True
     off: float = 0.0
-    """How far a rounding lies from the reference, as a part of it."""
+    """How far a rounding lies from the reference, as a part of itself."""
 
 
 @dataclass(frozen=True, slots=True)

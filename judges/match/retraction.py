@@ -17,6 +17,7 @@ _NEGATION, _REJECTION, _COMPARISON = compiled(cues.NEGATIONS), compiled(cues.REJ
 _BEATEN = re.compile(rf"{compiled(cues.BEATEN).pattern}\s+(?:the\s+)?$")
 _LESSER = re.compile(rf"\s+{compiled(cues.LESSER).pattern}")
 _OF_A_PERSON = re.compile(r"\s*(?:who|whose)\b(?:(?!\b(?:is|was|be)\b)[^,:(])*$")
+_SUBJECT = re.compile(r"[,:]|\band\b|^\s*(?:it|they|there|he|she|i|we)\b")
 _OTHERWISE = re.compile(r"^,|\bbut\b|[.:(]")
 _RISING = re.compile(rf"\b(?:{cues.RISING})\b.*\bto\s+[$€£]?$")
 _RESULT = "is|was|equals?|gets?|gives?|giving|makes?|making|yields?|results?"
@@ -65,7 +66,7 @@ def _negated(before: str) -> bool:
 def _rejected(after: str) -> bool:
     found = _REJECTION.search(after)
     between = after[: found.start()] if found else ""
-    return found is not None and len(between.split()) <= 4 and not re.search(r"[,:]|\band\b", between)
+    return found is not None and len(between.split()) <= 4 and not _SUBJECT.search(between)
 
 
 def _compared(before: str, numeric: bool) -> bool:
