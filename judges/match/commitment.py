@@ -29,7 +29,12 @@ by a source in contrast with the other; said by a source."""
 _ECHO, _CLOSE_ECHO = 0.5, 0.6
 _REVISED_BEFORE, _LONGEST_NAME = 1, 3
 _TIED = 1e-9
-_COMMENTING = frozenset(map(stem, "i i'm i'd my me we you your let that that's this these there here no not wait but".split()))
+_COMMENTING = frozenset(
+    map(
+        stem,
+        ("i", "i'm", "i'd", "my", "me", "we", "you", "let", "that", "that's", "this", "these", "there", "no", "not"),
+    )
+)
 
 _EXPLICIT, _CONCLUDING, _TRAILING = compiled(cues.EXPLICIT), compiled(cues.CONCLUDING), compiled(cues.TRAILING)
 _NEGATION, _UNDECIDED = compiled(cues.NEGATIONS), compiled(cues.UNDECIDED)
@@ -83,6 +88,7 @@ class Reader:
         self.entire = clauses(marked(folded, self.phrases, formulas))
         self.revisions = [revision(c.masked, polar=self.polar) for c in self.entire]
         self.clauses = [without_cue(c, cue) for c, cue in zip(self.entire, self.revisions, strict=True)]
+        self.replacing = self._replacing()
         self.words = [words_of(c) for c in self.clauses]
         self.attribution = Attribution(self.clauses)
         self.sentences: dict[int, frozenset[str]] = {}
@@ -195,7 +201,9 @@ class Reader:
         found: list[Event] = []
         revised = self.revisions[index]
         if revised:
-            found.append(Event(index, "revision", strength=EXPLICIT if revised.outright else PLAIN, cue=self._cue(index)))
+            found.append(
+                Event(index, "revision", strength=EXPLICIT if revised.outright else PLAIN, cue=self._cue(index))
+            )
         conflict = _CONFLICT.search(text) if self.compares else None
         if len({n for _, n in standing}) > 1:
             conflict = conflict or _UNDECIDED.search(text)
@@ -298,27 +306,27 @@ class Reader:
             return [Event(index, "commit", says, EXPLICIT, "", cue)]
         if self.numeric or self.polar or _NEGATION.search(clause.masked):
             return []
-        replaces = self._replaces(index)
         if clause.lead and not self.revisions[index]:
             return []
         new = set(content(words.tokens)) - self.question.content
-        copula = _COPULA.search(clause.masked) or replaces
+        copula = _COPULA.search(clause.masked) or self.replacing[index]
         names = new and copula and self._echoes(index, _CLOSE_ECHO)
         return [Event(index, "commit", says, ECHOED, "", cue)] if names or self._named(index) else []
 
-    def _replaces(self, index: int) -> bool:
-        """Whether the clause can be the first statement after something was taken back: a cue opens it or the sentence
-        before it."""
-        earliest = self.clauses[index].sentence - _REVISED_BEFORE
-        near = (i for i in range(index, -1, -1) if self.clauses[i].sentence >= earliest)
-        return any(self.revisions[i] for i in near)
+    def _replacing(self) -> list[bool]:
+        """Whether each clause stands so near behind a cue that it can be the statement that replaces another."""
+        near, latest = [], -_REVISED_BEFORE - 1
+        for clause, cue in zip(self.clauses, self.revisions, strict=True):
+            latest = clause.sentence if cue else latest
+            near.append(clause.sentence - latest <= _REVISED_BEFORE)
+        return near
 
     def _named(self, index: int) -> bool:
         """Whether the clause replaces a statement by a bare name: "sorry, I meant Greece"."""
         said = self.words[index].tokens
         new = set(content(said))
         short = 0 < len(new) <= _LONGEST_NAME and not any(t.stem in _COMMENTING for t in said)
-        return short and index > 0 and self._replaces(index) and not new <= self.question.content
+        return short and index > 0 and self.replacing[index] and not new <= self.question.content
 
     def _choice(self, index: int) -> list[Event]:
         """A choice of a source by name."""

@@ -90,29 +90,36 @@ DISTRUSTED = r"""
 
 # Each opens a clause. What the answer stated before gives way to what it states from here on ...
 REVISIONS = r"""
-actually|(?:(?:i am|i'm|so) )?(?:very )?sorry(?: again)?(?=[^\w ]|$)|(?:my )?apologies|i apologi[sz]e|pardon(?: me)?|excuse me
+actually|(?:(?:i am|i'm|so) )?(?:very )?sorry(?: again)?(?=[^\w ]|$)|(?:my )?apologies|i apologi[sz]e
+pardon(?: me)?|excuse me|or actually|i (?:mean(?! it)|meant)|make (?:that|it)|better(?=\s*[:,])
 (?:no )?wait(?=[^\w ]|$| (?:no|i|that|actually|a (?:second|minute|moment))\b)|(?:hold|hang) on|hmm*(?=\W|$)|oops|whoops
 (?:oh|ah)(?=[^\w ]| (?:no|wait|i|sorry|yes)\b)|my (?:mistake|bad|error|fault)|(?:self-)?correction(?= to|[^\w ]|$)
 correct(?:ed|ing)(?: (?:answer|value|myself))?(?=\s*[:,-])|(?:edit(?:ed)?|update[d]?|revision)(?=\s*[:,-])
-revised(?: \w+)?(?=\s*[:,-])|(?:or )?rather(?! than\b| \w+ly\b)|or actually|i (?:mean(?! it)|meant)|make (?:that|it)|better(?=\s*[:,])
+revised(?: \w+)?(?=\s*[:,-])|(?:or )?rather(?! than\b| \w+ly\b)
 on (?:second|further|closer|more careful) (?:thoughts?|look|inspection|reflection|consideration|examination|reading)
-on reflection|(?:after|upon|on) re-?(?:check|read|consider|view|examin|evaluat|think|count|assess|verify|visit)ing|(?:re-?|double-?)(?:check|read|count)ing
+on reflection|(?:after|upon|on) re-?(?:check|read|consider|view|examin|evaluat|think|count|assess|verify|visit)ing
+(?:re-?|double-?)(?:check|read|count)ing
 (?:look|check|think|read|count)ing(?: \w+){0,3}? (?:again|closer|more closely|more carefully|once more)
 let me (?:re-?|double-?)?(?:check|verify|look|think|read|count|phrase|consider|correct|fix|rephrase|revise|try)
-(?:i|we)(?:'ve|'ll| have| will| need to| must| should| want to| would like to|'d like to)? (?:changed?|revise|correct) (?:my|that|it)
+(?:i|we)(?:'ve|'ll| have| will| need to| must| should| (?:want|would like) to|'d like to)? (?:changed?|revise) (?:my|that|it)
+(?:i|we)(?:'ve|'ll| have| will| need to| must| should| (?:want|would like) to|'d like to)? correct (?:my\w*|that|it)
 (?:(?:that|this|it|which) )?should (?:be(?! \w+ed\b)|have been|say|read|have said)|(?:i )?stand corrected
-i (?:mis(?!take)\w+|mixed|confused|overlooked|(?:made|see|notice) (?:a|an|my) (?:\w+ )?(?:mistake|error|slip|typo)|looked at the wrong)
+i (?:mis(?!take)\w+|mixed|confused|overlooked|looked at the wrong)
+i (?:made|see|notice) (?:a|an|my) (?:\w+ )?(?:mistake|error|slip|typo)
 """
-# ... and these withdraw the last statement even where no other follows.
+# ... and these withdraw the last statement even where no other follows ...
 WITHDRAWALS = r"""
 (?:scratch|strike|ignore|forget|disregard) (?:that|this|it|my|the (?:above|previous|last|first))|never ?mind
 (?:i(?: \w+){0,3} |i'd like to |i'll )(?:take (?:that|this|it) back|withdraw|retract)(?: (?:that|this|it))?
+"""
+# ... as does one that points back at it and calls it wrong, unless the question asks whether something is so.
+POINTED = r"""
 (?:that|this|it)(?:'s| \w+){0,2} (?:was|is|'s|seems|looks|must be|cannot be|does not (?:seem|look))(?: \w+){0,3}? <faulty>
 (?:that|this|it)'s (?:\w+ )?<faulty>|(?:i was|both (?:are|were)) (?:wrong|mistaken)
 """
 _FAULTY = (
-    r"(?:wrong|incorrect|false|inaccurate|mistaken|outdated|out of date|obsolete|right(?<=not right)|right(?<=cannot be right)"
-    r"|right(?<=look right)|right(?<=seem right)|correct(?<=not correct)|correct(?<=cannot be correct)"
+    r"(?:wrong|incorrect|false|inaccurate|mistaken|outdated|out of date|obsolete|right(?<=not right)|right(?<=look right)"
+    r"|right(?<=cannot be right)|right(?<=seem right)|correct(?<=not correct)|correct(?<=cannot be correct)"
     r"|an? (?:error|mistake|typo|misprint|slip|misreading)|from (?:an?|the) (?:earlier|older|previous|different|other)\b)"
 )
 # What the answer said or thought before is no longer its word ...
@@ -136,7 +143,8 @@ i was right (?:the first time|at first|before)|(?:my|the) (?:first|original|init
 
 NEGATIONS = r"""
 nobody|no one|not(?! only| just| sorry| (?:more|less|later|earlier|fewer) than| (?:a )?doubt)|never|neither|nor|cannot
-no(?! doubt| later| earlier| more| less| fewer| other| matter| question| mistake| exception| [0-9])|rather than|instead of|in place of|other than|except(?: for)?
+no(?! doubt| later| earlier| more| less| fewer| other| matter| question| mistake| exception| [0-9])
+rather than|instead of|in place of|other than|except(?: for)?
 in contrast to|unlike|excluding|(?:as )?opposed to|as against|(?:rule[sd]?|ruling) out|reject(?:s|ed|ing)?|exclude[sd]?
 discard(?:s|ed|ing)?|disregard(?:s|ed|ing)?|ignor(?:e|es|ed|ing)|dismiss(?:es|ed|ing)?|nicht|kein\w*
 """
@@ -150,9 +158,13 @@ REJECTIONS = r"""
 belongs to (?:another|a different)|(?:can|should|must) be (?:ruled out|excluded|ignored|disregarded)
 """
 COMPARISONS = r"""
-than|compared (?:to|with)|prefer(?:red|able) (?:to|over)|followed by|ahead of|unlike|beats|exceeds|(?:down|up) from|(?:before|after) \w+ing
+than|compared (?:to|with)|prefer(?:red|able) (?:to|over)|followed by|ahead of|unlike|beats|exceeds|(?:down|up) from
+(?:before|after) \w+ing
 """
-BEATEN = "(?:second|third|last)(?: place| rank)? comes?|leads|beats|outnumbers?|exceeds|tops|outperforms?|surpasses|overtakes|outweighs?"
+BEATEN = """
+leads|beats|outnumbers?|exceeds|tops|outperforms?|surpasses|overtakes|outweighs?
+(?:second|third|last)(?: place| rank)? comes?
+"""
 LESSER = "(?:is |are |was |comes |came |in )?(?:second|third|last|behind|trailing|next|runner-up)"
 RISING = r"rose|ris\w+|increas\w+|gr[eo]w\w*|fell|fall\w*|drop\w*|declin\w+|decreas\w+|went|climb\w+|jump\w+|chang\w+"
 OPERANDS = (

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from judges.match.commitment import ECHOED, EXPLICIT, OTHER, STRESSED, Event, Reader
 from judges.match.reading import fold
-from judges.match.revision import EARLIER
 from judges.match.references import Reference, read_question, same_reference
+from judges.match.revision import EARLIER
 
 _LABEL_OF = {"image": "IMAGE", "text": "TEXT", "both": "BOTH", OTHER: "NEITHER"}
 _WHOSE = {"image": "the image's value", "text": "the text's value", "both": "the shared value", OTHER: "another value"}
@@ -59,18 +59,20 @@ def _unrevised(events: Sequence[Event]) -> tuple[list[Event], str]:
     Where a statement follows a revision, no commitment made before it stands, nor a doubt of it. One that withdraws
     outright takes the statement before it along, whoever makes it.
     """
-    kept, withdrawn = list(events), ""
-    for revision in (e for e in events if e.kind == "revision"):
-        before = [e for e in kept if e.index < revision.index]
-        last = max((e.index for e in before if e.says), default=-1)
-        follows = any(_states(e) for e in events if e.index >= revision.index)
-        if last < 0 or not (follows or revision.strength >= EXPLICIT):
-            continue
-        if revision.strength >= EXPLICIT:
-            withdrawn = _excerpt(revision)
-        gone = {id(e) for e in before if revision.strength >= EXPLICIT and e.index == last and e.says}
-        gone |= {id(e) for e in before if follows and e.kind in ("commit", "refusal", "doubt")}
-        kept = [e for e in kept if id(e) not in gone]
+    revisions = [e for e in events if e.kind == "revision"]
+    stated = max((e.index for e in events if _states(e)), default=-1)
+    since = max((r.index for r in revisions if r.index <= stated), default=-1)
+    gone, withdrawn, last = set[int](), "", -1
+    for event in events:
+        if event.kind == "revision" and event.strength >= EXPLICIT and last >= 0:
+            gone.add(last)
+            withdrawn = _excerpt(event)
+        last = event.index if event.says else last
+    kept = [
+        e
+        for e in events
+        if not (e.says and e.index in gone) and not (e.index < since and e.kind in ("commit", "refusal", "doubt"))
+    ]
     current = [e for e in kept if e.by != EARLIER]
     return (current if any(map(_states, current)) else kept), withdrawn
 

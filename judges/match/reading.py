@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from judges.match.cues import REVISIONS, WITHDRAWALS, compiled
+from judges.match.cues import POINTED, REVISIONS, WITHDRAWALS, compiled
 
 _HEAD, _TAIL = 4_000, 8_000
 """Characters kept of a longer answer: a commitment stands where an answer begins or ends."""
@@ -82,7 +82,7 @@ _ASIDE = (
     r"(?!according|as\b|per\b|from\b|in\b|by\b|based|the \w+ evidence|i\.?e|or\b|and\b(?! \w+ (?:in|on|at|by)\b))"
     r"(?=[^\W\d][^\s()]* [^\s()]+ [^\s()])"
 )
-_REVISING = f"(?:{compiled(REVISIONS).pattern}|{compiled(WITHDRAWALS).pattern}|no(?= wait|[,:]))"
+_REVISING = rf"(?:{'|'.join(compiled(table).pattern for table in (REVISIONS, WITHDRAWALS, POINTED))}|no(?= wait|[,:]))"
 _CLAUSE = re.compile(
     rf"\s{{0,3}}[-,(—]{{1,3}}\s{{0,3}}(?<![0-9]-)(?=(?:(?:oh|and|but|or|no),? )?{_REVISING})|"
     rf"\s*—\s*|\s+\({_ASIDE}|(?<![0-9])\s+-\s+|[,:]?\s+(?=(?:{_CONJUNCTIONS})\b)|"
