@@ -86,7 +86,8 @@ class Reader:
         self.numeric = any(r.quantity for r in self.every)
         self.polar = any(r.polarity is not None for r in self.every)
         self.entire = clauses(marked(folded, self.phrases, formulas))
-        self.revisions = [revision(c.masked, polar=self.polar) for c in self.entire]
+        several = len(self.entire) > 1  # one clause has nothing before it to take back
+        self.revisions = [revision(c.masked, polar=self.polar) if several else None for c in self.entire]
         self.clauses = [without_cue(c, cue) for c, cue in zip(self.entire, self.revisions, strict=True)]
         self.replacing = self._replacing()
         self.words = [words_of(c) for c in self.clauses]

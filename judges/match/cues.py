@@ -95,7 +95,7 @@ pardon(?: me)?|excuse me|or actually|i (?:mean(?! it)|meant)|make (?:that|it)|be
 (?:no )?wait(?=[^\w ]|$| (?:no|i|that|actually|a (?:second|minute|moment))\b)|(?:hold|hang) on|hmm*(?=\W|$)|oops|whoops
 (?:oh|ah)(?=[^\w ]| (?:no|wait|i|sorry|yes)\b)|my (?:mistake|bad|error|fault)|(?:self-)?correction(?= to|[^\w ]|$)
 correct(?:ed|ing)(?: (?:answer|value|myself))?(?=\s*[:,-])|(?:edit(?:ed)?|update[d]?|revision)(?=\s*[:,-])
-revised(?: \w+)?(?=\s*[:,-])|(?:or )?rather(?! than\b| \w+ly\b)
+revised(?: \w+)?(?=\s*[:,-])|or rather|rather(?! (?:than|an?|few|many|low|high|small|large|little|more|less|\w+ly)\b)
 on (?:second|further|closer|more careful) (?:thoughts?|look|inspection|reflection|consideration|examination|reading)
 on reflection|(?:after|upon|on) re-?(?:check|read|consider|view|examin|evaluat|think|count|assess|verify|visit)ing
 (?:re-?|double-?)(?:check|read|count)ing

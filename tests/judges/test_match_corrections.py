@@ -109,6 +109,23 @@ def test_what_one_source_is_corrected_to_say_leaves_the_other_standing() -> None
     assert label("The chart shows 12. The text says 18. Sorry, the text says 15.") == "BOTH"
 
 
+@pytest.mark.parametrize(
+    "answer", ["That is incorrect.", "The red bar is taller. That is false.", "Actually, no.", "Sorry, no."]
+)
+def test_a_denial_of_what_is_asked_is_an_answer_and_takes_nothing_back(answer: str) -> None:
+    assert label(answer, "Yes", "No", "Is the red bar taller than the blue bar?") == "TEXT"
+
+
+def test_a_report_called_wrong_is_taken_back_alone() -> None:
+    assert label("The chart shows 12. The text says 15. That is wrong.") == "IMAGE"
+    assert label("The text says 15. That's wrong. The chart shows 12.") == "IMAGE"
+
+
+@pytest.mark.parametrize("answer", ["Sorry.", "I'm sorry, but I can't determine the answer."])
+def test_regret_alone_is_no_answer(answer: str) -> None:
+    assert label(answer) == "ABSTAIN"
+
+
 def test_a_thought_before_the_answer_is_not_the_answer() -> None:
     assert label("I first thought 15.") == "TEXT"
     assert label("I first thought 15. It is 12.") == "IMAGE"
