@@ -16,9 +16,10 @@ from judges.match.quantities import Quantity
 from judges.match.reading import clauses, mark, marked
 from judges.match.references import Mention, Question, Reference, Words, words_of
 from judges.match.retraction import taken_back
+from judges.match.revision import EARLIER, restores, revision, said_earlier, without_cue
 from judges.match.words import KINDS, Token, content, stem, symbolic
 
-Kind = Literal["commit", "report", "choice", "refusal", "doubt", "conflict", "agreement"]
+Kind = Literal["commit", "report", "choice", "refusal", "doubt", "conflict", "agreement", "revision", "restored"]
 
 OTHER = "other"
 """The name of a value that is no source's."""
@@ -26,6 +27,14 @@ EXPLICIT, ECHOED, PLAIN, STRESSED, REPORTED = 3.0, 2.0, 1.0, 0.5, 0.0
 """How far a mention is a commitment: introduced as the answer; said in the question's words or all alone; said; said
 by a source in contrast with the other; said by a source."""
 _ECHO, _CLOSE_ECHO = 0.5, 0.6
+_REVISED_BEFORE, _LONGEST_NAME = 1, 3
+_TIED = 1e-9
+_COMMENTING = frozenset(
+    map(
+        stem,
+        ("i", "i'm", "i'd", "my", "me", "we", "you", "let", "that", "that's", "this", "these", "there", "no", "not"),
+    )
+)
 
 _EXPLICIT, _CONCLUDING, _TRAILING = compiled(cues.EXPLICIT), compiled(cues.CONCLUDING), compiled(cues.TRAILING)
 _NEGATION, _UNDECIDED = compiled(cues.NEGATIONS), compiled(cues.UNDECIDED)
@@ -37,6 +46,7 @@ _JOINED_AFTER = re.compile(r"\s*(?:and|&)\s+(?:\w+ )?#?(\w+)")
 _JOINED_BEFORE = re.compile(r"(?<!\w)(\w+)\s*(?:,|,? and|&)\s+(?:\w+ )?#?$")
 _CHOOSING = compiled(cues.CHOOSING)
 _CONDITION = re.compile(r"\b(?:if|whether|which|unless)\b")
+_RESULTING = re.compile(r"\W*which (?:\w+ )?(?:is|are|was|were|be|gives?|equals?|means?|makes?|comes|amounts)\b")
 _COPULA = re.compile(r"\b(?:is|are|was|were|belongs?)\b")
 _LABEL = re.compile(rf"\b(?:{either(cues.LABELLING)})\s*[#(]?$")
 _EXISTENCE = re.compile(
@@ -51,7 +61,8 @@ _FILLERS = frozenset(stem(w) for w in _FILLER_WORDS.split())
 class Event:
     """One thing a clause does. ``says`` names the sources whose value it is, ``by`` the source that is quoted.
 
-    ``alone`` is set where the clause is nothing but the value.
+    ``alone`` is set where the clause is nothing but the value. A revision that is EXPLICIT withdraws the statement before
+    it, whether or not another follows.
     """
 
     index: int
@@ -72,11 +83,15 @@ class Reader:
         self.every = [r for rs in references.values() for r in rs]
         self.phrases = [r.phrase for r in self.every]
         formulas = [i for i, r in enumerate(self.every) if r.formula]
-        self.clauses = clauses(marked(folded, self.phrases, formulas))
-        self.words = [words_of(c) for c in self.clauses]
-        self.attribution = Attribution(self.clauses)
         self.numeric = any(r.quantity for r in self.every)
         self.polar = any(r.polarity is not None for r in self.every)
+        self.entire = clauses(marked(folded, self.phrases, formulas))
+        several = len(self.entire) > 1  # one clause has nothing before it to take back
+        self.revisions = [revision(c.masked, polar=self.polar) if several else None for c in self.entire]
+        self.clauses = [without_cue(c, cue) for c, cue in zip(self.entire, self.revisions, strict=True)]
+        self.replacing = self._replacing()
+        self.words = [words_of(c) for c in self.clauses]
+        self.attribution = Attribution(self.clauses)
         self.sentences: dict[int, frozenset[str]] = {}
         for words in self.words:
             stems = frozenset(t.stem for t in words.tokens)
@@ -115,13 +130,13 @@ class Reader:
                 for m, n in here
                 if not any(_outdone(m, n, *rival) for rival in here) and not self._one_of(i, m, here)
             ]
-            for i, here in enumerate(found)
+            for i, here in enumerate(_rounded(found))
         ]
 
     def _one_of(self, index: int, mention: Mention, here: Sequence[tuple[Mention, str]]) -> bool:
         """Whether the answer states a list of symbols of which the mention is one and another is no reference's."""
         text, stated = self.clauses[index].text, self._stated(index)
-        if stated is None or mention.start < stated:
+        if stated is None or mention.start < stated or self.polar:
             return False
         after, before = _JOINED_AFTER.match(text, mention.end), _JOINED_BEFORE.search(text, stated, mention.start)
         besides = [found for found in (after, before) if found and symbolic(found[1])]
@@ -138,7 +153,7 @@ class Reader:
 
     def _cue(self, index: int) -> str:
         """The clause as the answer has it, for the verdict's reason."""
-        text = self.clauses[index].text.strip()
+        text = self.entire[index].text.strip()
         for i, phrase in enumerate(self.phrases):
             text = text.replace(mark(i), phrase)
         return text
@@ -185,6 +200,11 @@ class Reader:
         text = self._around(index)
         standing = self._standing(index)
         found: list[Event] = []
+        revised = self.revisions[index]
+        if revised:
+            found.append(
+                Event(index, "revision", strength=EXPLICIT if revised.outright else PLAIN, cue=self._cue(index))
+            )
         conflict = _CONFLICT.search(text) if self.compares else None
         if len({n for _, n in standing}) > 1:
             conflict = conflict or _UNDECIDED.search(text)
@@ -199,7 +219,9 @@ class Reader:
             found.append(Event(index, "agreement"))
         if standing:
             found += self._said(index, standing)
-        elif not found or found[0].kind == "agreement":
+        elif restores(text) and not self._rival(index):
+            found.append(Event(index, "restored", cue=self._cue(index)))
+        elif all(e.kind in ("agreement", "revision") for e in found):
             found += self._otherwise(index)
         return found if any(e.kind == "commit" for e in found) else found + self._choice(index)
 
@@ -235,6 +257,8 @@ class Reader:
         return Event(index, "report", frozenset({name}), strength, speaker, self._cue(index))
 
     def _said_by(self, index: int, mention: Mention) -> str:
+        if said_earlier(self.clauses[index].masked, mention.start, mention.end):
+            return EARLIER
         speaker, located = self.attribution.said_by(index, mention.start, mention.end)
         if speaker or not located:
             return speaker
@@ -250,8 +274,11 @@ class Reader:
         alone = whole and not figures and sum(1 for t in outside if t.stem not in _FILLERS) <= self.numeric
         start, end = mentions[0].start, mentions[-1].end
         head, tail = clause.masked[: start + 1], clause.masked[end:].lstrip(" *\"')")
-        if _EXPLICIT.search(head) or _CONCLUDING.search(clause.masked[:start]) or _TRAILING.match(tail):
+        concluded = _EXPLICIT.search(head) or _CONCLUDING.search(clause.masked[:start]) or _TRAILING.match(tail)
+        if concluded or self.revisions[index]:
             return EXPLICIT, alone
+        if clause.lead == "(" or (clause.lead in ("which", "who", "whose") and not _RESULTING.match(clause.masked)):
+            return PLAIN, alone
         opens = self.polar and not clause.text[:start].strip(" *\"'(")
         return (ECHOED if alone or opens or self._echoes(index) else PLAIN), alone
 
@@ -278,11 +305,29 @@ class Reader:
             return []
         if explicit and content([t for t in words.tokens if t.start >= explicit.end()]):
             return [Event(index, "commit", says, EXPLICIT, "", cue)]
-        if self.numeric or self.polar or clause.lead or _NEGATION.search(clause.masked):
+        if self.numeric or self.polar or _NEGATION.search(clause.masked):
+            return []
+        if clause.lead and not self.revisions[index]:
             return []
         new = set(content(words.tokens)) - self.question.content
-        names = new and _COPULA.search(clause.masked) and self._echoes(index, _CLOSE_ECHO)
-        return [Event(index, "commit", says, ECHOED, "", cue)] if names else []
+        copula = _COPULA.search(clause.masked) or self.replacing[index]
+        names = new and copula and self._echoes(index, _CLOSE_ECHO)
+        return [Event(index, "commit", says, ECHOED, "", cue)] if names or self._named(index) else []
+
+    def _replacing(self) -> list[bool]:
+        """Whether each clause stands so near behind a cue that it can be the statement that replaces another."""
+        near, latest = [], -_REVISED_BEFORE - 1
+        for clause, cue in zip(self.clauses, self.revisions, strict=True):
+            latest = clause.sentence if cue else latest
+            near.append(clause.sentence - latest <= _REVISED_BEFORE)
+        return near
+
+    def _named(self, index: int) -> bool:
+        """Whether the clause replaces a statement by a bare name: "sorry, I meant Greece"."""
+        said = self.words[index].tokens
+        new = set(content(said))
+        short = 0 < len(new) <= _LONGEST_NAME and not any(t.stem in _COMMENTING for t in said)
+        return short and index > 0 and self.replacing[index] and not new <= self.question.content
 
     def _choice(self, index: int) -> list[Event]:
         """A choice of a source by name."""
@@ -321,12 +366,31 @@ class Reader:
 
 
 def _resolved(event: Event, events: Sequence[Event]) -> Event:
-    """A choice of a source as the commitment to the value which that source is said to give, wherever that is said."""
+    """A choice of a source as the commitment to the value which that source is said to give, wherever that is said; the
+    first statement taken up again as the commitment to its value."""
+    if event.kind == "restored":
+        first = next((e for e in events if e.says and e.index < event.index), None)
+        return replace(event, kind="commit", says=first.says, strength=EXPLICIT) if first else event
     if event.kind != "choice":
         return event
     given = [e.says for e in events if e.by == event.by and e.says]
     given += [e.says & {event.by} for e in events if event.by in e.says]
     return replace(event, kind="commit", says=given[-1], by="") if given else event
+
+
+def _rounded(found: Sequence[Sequence[tuple[Mention, str]]]) -> list[list[tuple[Mention, str]]]:
+    """The mentions of each clause, of which a rounding of two sources' values is the one's that the answer states in full,
+    or else the nearer one's."""
+    stated = {name for here in found for m, name in here if m.exact}
+
+    def farther(mention: Mention, name: str, other: Mention, rival: str) -> bool:
+        if mention.start != other.start or mention.exact or other.exact or name == rival:
+            return False
+        if (name in stated) != (rival in stated):
+            return rival in stated
+        return other.off < mention.off * (1 - _TIED)
+
+    return [[(m, n) for m, n in here if not any(farther(m, n, *rival) for rival in here)] for here in found]
 
 
 def _outdone(mention: Mention, name: str, other: Mention, other_name: str) -> bool:

@@ -37,7 +37,7 @@ STATED = r"(?:says?|said|stat(?:es?|ed)|claim(?:s|ed)?|report(?:s|ed)?|asserts?)
 BASIS = "based on|from|given|looking at|going by|judging by|using|considering|in|on|with|examining"
 # These verbs affirm what they report, as "says" does not.
 FACTIVE = "shows?|showed|clearly|actually|in fact|really|reveals?|confirms?|is|has|depicts?|displays?"
-CONCEDING = ("while", "whereas", "although", "though", "even though", "despite")
+CONCEDING = ("while", "whereas", "although", "though", "even though", "despite", "contrary to")
 
 # --- what makes a commitment ---------------------------------------------------------------------
 
@@ -58,12 +58,13 @@ taking (?:this|all this|that|everything) into account|my (?:best )?(?:guess|esti
 (?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:say|choose|pick|answer|select|trust)
 (?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:keep|take|use)
 (?:i|we)(?:'d|'ll| would| will| shall| can| must| should| have to)? (?:go|opt|settle|lean) (?:with|for|by|on|to)
-going with|actually|wait|correction|on second thoughts?|final(?:ly)?|settle[sd]? on|in fact
+going with|stand by|final(?:ly)?|settle[sd]? on|in fact
 donc|daher|por (?:lo )?tanto|因此|所以
 """
 TRAILING = r"""
 (?:is|as|being|was|would be) (?:\w+ ){0,2}?(?:the )?(?:final |correct |right |best |true )*(?:answer|choice|option)
 (?:is|being|was|would be) (?:thus |therefore |hence |indeed |clearly |still )?(?:correct|right|the winner)
+after all
 """
 # A source chosen by name commits to the value that source gives.
 CHOOSING = """
@@ -72,42 +73,104 @@ favou?r|use|(?:precedence|priority|preference) to|choose|believe|keep to
 """
 TRUSTED = r"""
 (?:is|are|seems?|appears?|has|have|takes?)(?: \w+){0,3}? (?:correct|right|primary|authoritative|decisive|the better)
+(?:is|are|seems?|appears?|has|have)(?: \w+){0,3}? (?:explicit|unambiguous|current|up to date|more recent|newer)
 (?:is|are|seems?|appears?|has|have)(?: \w+){0,3}? more (?:reliable|precise|trustworthy|direct|authoritative|accurate)
 (?:takes?|has|have)(?: \w+){0,2}? (?:precedence|priority)
 (?:should|must|can|is to|has to|will) be (?:trusted|preferred|followed|used|considered|relied on|taken|believed)
 """
 DISTRUSTED = r"""
 <seems> (?:incorrect|wrong|false|inaccurate|mistaken)
-<seems> (?:erroneous|unreliable|irrelevant|unrelated|in error)
+<seems> (?:erroneous|unreliable|irrelevant|unrelated|in error|outdated|obsolete|out of date)
 <seems> an? (?:error|mistake|typo)
 (?:is|are)(?: \w+){0,2}? not (?:reliable|relevant|correct|related|right|accurate)
 (?:cannot|should not|must not) be (?:trusted|relied on|believed|used)
 """
 
+# --- what takes a statement back -----------------------------------------------------------------
+
+# Each opens a clause. What the answer stated before gives way to what it states from here on ...
+REVISIONS = r"""
+actually|(?:(?:i am|i'm|so) )?(?:very )?sorry(?: again)?(?=[^\w ]|$)|(?:my )?apologies|i apologi[sz]e
+pardon(?: me)?|excuse me|or actually|i (?:mean(?! it)|meant)|make (?:that|it)|better(?=\s*[:,])
+(?:no )?wait(?=[^\w ]|$| (?:no|i|that|actually|a (?:second|minute|moment))\b)|(?:hold|hang) on|hmm*(?=\W|$)|oops|whoops
+(?:oh|ah)(?=[^\w ]| (?:no|wait|i|sorry|yes)\b)|my (?:mistake|bad|error|fault)|(?:self-)?correction(?= to|[^\w ]|$)
+correct(?:ed|ing)(?: (?:answer|value|myself))?(?=\s*[:,-])|(?:edit(?:ed)?|update[d]?|revision)(?=\s*[:,-])
+revised(?: \w+)?(?=\s*[:,-])|or rather|rather(?! (?:than|an?|few|many|low|high|small|large|little|more|less|\w+ly)\b)
+on (?:second|further|closer|more careful) (?:thoughts?|look|inspection|reflection|consideration|examination|reading)
+on reflection|(?:after|upon|on) re-?(?:check|read|consider|view|examin|evaluat|think|count|assess|verify|visit)ing
+(?:re-?|double-?)(?:check|read|count)ing
+(?:look|check|think|read|count)ing(?: \w+){0,3}? (?:again|closer|more closely|more carefully|once more)
+let me (?:re-?|double-?)?(?:check|verify|look|think|read|count|phrase|consider|correct|fix|rephrase|revise|try)
+(?:i|we)(?:'ve|'ll| have| will| need to| must| should| (?:want|would like) to|'d like to)? (?:changed?|revise) (?:my|that|it)
+(?:i|we)(?:'ve|'ll| have| will| need to| must| should| (?:want|would like) to|'d like to)? correct (?:my\w*|that|it)
+(?:(?:that|this|it|which) )?should (?:be(?! \w+ed\b)|have been|say|read|have said)|(?:i )?stand corrected
+i (?:mis(?!take)\w+|mixed|confused|overlooked|looked at the wrong)
+i (?:made|see|notice) (?:a|an|my) (?:\w+ )?(?:mistake|error|slip|typo)
+"""
+# ... and these withdraw the last statement even where no other follows ...
+WITHDRAWALS = r"""
+(?:scratch|strike|ignore|forget|disregard) (?:that|this|it|my|the (?:above|previous|last|first))|never ?mind
+(?:i(?: \w+){0,3} |i'd like to |i'll )(?:take (?:that|this|it) back|withdraw|retract)(?: (?:that|this|it))?
+"""
+# ... as does one that points back at it and calls it wrong, unless the question asks whether something is so.
+POINTED = r"""
+(?:that|this|it)(?:'s| \w+){0,2} (?:was|is|'s|seems|looks|must be|cannot be|does not (?:seem|look))(?: \w+){0,3}? <faulty>
+(?:that|this|it)'s (?:\w+ )?<faulty>|(?:i was|both (?:are|were)) (?:wrong|mistaken)
+"""
+_FAULTY = (
+    r"(?:wrong|incorrect|false|inaccurate|mistaken|outdated|out of date|obsolete|right(?<=not right)|right(?<=look right)"
+    r"|right(?<=cannot be right)|right(?<=seem right)|correct(?<=not correct)|correct(?<=cannot be correct)"
+    r"|an? (?:error|mistake|typo|misprint|slip|misreading)|from (?:an?|the) (?:earlier|older|previous|different|other)\b)"
+)
+# What the answer said or thought before is no longer its word ...
+EARLIER = r"""
+i (?:\w+ ){0,2}?(?:said|wrote|thought|answered|stated|claimed|assumed|guessed)|i (?:was going|wanted|meant) to (?:say|answer)
+i (?:\w+ )?(?:initially|first|originally|mistakenly|wrongly|erroneously) (?:\w+)
+(?:initially|originally|at first(?: glance| sight)?|first),? (?:i|it|we)\b|at first(?: glance| sight)?
+my (?:first|initial|original|previous|earlier) (?:\w+ )?(?:answer|guess|reading|response|thought|impression|value)(?: \w+)?
+my answer of|it (?:first )?looked like|i (?:retract|withdraw|take back)
+"""
+EARLIER_AFTER = r"""
+at first|initially|as i (?:\w+ )?(?:said|wrote|stated|claimed|thought)|is what i (?:\w+ )?(?:took|said|wrote|read|thought)
+"""
+# ... unless it is taken up again.
+RESTORED = r"""
+(?:my|the) (?:first|original|initial|earlier|previous) (?:\w+ )?(?:was|is)(?: \w+)? (?:right|correct)(?: after all)?
+i was right (?:the first time|at first|before)|(?:my|the) (?:first|original|initial) (?:answer|value|reading) stands
+"""
+
 # --- what takes a mention back -------------------------------------------------------------------
 
 NEGATIONS = r"""
-not(?! only| just| (?:more|less|later|earlier|fewer) than| (?:a )?doubt)|never|neither|nor|cannot
-no(?! doubt| later| earlier| more| less| fewer| other)|rather than|instead of|in place of|other than|except(?: for)?
-unlike|excluding|(?:as )?opposed to|as against|(?:rule[sd]?|ruling) out|reject(?:s|ed|ing)?|exclude[sd]?
+nobody|no one|not(?! only| just| sorry| (?:more|less|later|earlier|fewer) than| (?:a )?doubt)|never|neither|nor|cannot
+no(?! doubt| later| earlier| more| less| fewer| other| matter| question| mistake| exception| [0-9])
+rather than|instead of|in place of|other than|except(?: for)?
+in contrast to|unlike|excluding|(?:as )?opposed to|as against|(?:rule[sd]?|ruling) out|reject(?:s|ed|ing)?|exclude[sd]?
 discard(?:s|ed|ing)?|disregard(?:s|ed|ing)?|ignor(?:e|es|ed|ing)|dismiss(?:es|ed|ing)?|nicht|kein\w*
 """
 REJECTIONS = r"""
 <seems> (?:not(?! only)|incorrect|wrong|false|inaccurate)
-<seems> (?:outside|mistaken|unsupported|contradicted)
+<seems> (?:outside|mistaken|unsupported|contradicted|outdated|obsolete|out of date)
 <seems> (?:erroneous|irrelevant|unreliable|unrelated)
 <seems> (?:misleading|impossible|too \w+)
-<seems> an? (?:error|mistake|typo|misreading)
+<seems> an? (?:error|mistake|typo|misprint|misreading)
 (?:does|do|did|can|could|must|may|should) ?not|contradicts?|conflicts? with|(?:has|have) no\w*|outside|appears nowhere
 belongs to (?:another|a different)|(?:can|should|must) be (?:ruled out|excluded|ignored|disregarded)
 """
 COMPARISONS = r"""
-than|compared (?:to|with)|followed by|ahead of|unlike|beats|exceeds|(?:down|up) from|(?:before|after) \w+ing
+than|compared (?:to|with)|prefer(?:red|able) (?:to|over)|followed by|ahead of|unlike|beats|exceeds|(?:down|up) from
+(?:before|after) \w+ing
 """
-BEATEN = "leads|beats|outnumbers?|exceeds|tops|outperforms?|surpasses|overtakes|outweighs?"
+BEATEN = """
+leads|beats|outnumbers?|exceeds|tops|outperforms?|surpasses|overtakes|outweighs?
+(?:second|third|last)(?: place| rank)? comes?
+"""
 LESSER = "(?:is |are |was |comes |came |in )?(?:second|third|last|behind|trailing|next|runner-up)"
 RISING = r"rose|ris\w+|increas\w+|gr[eo]w\w*|fell|fall\w*|drop\w*|declin\w+|decreas\w+|went|climb\w+|jump\w+|chang\w+"
-OPERANDS = "(?:average|mean|sum|difference|midpoint|ratio) (?:of|between)"
+OPERANDS = (
+    r"(?:(?:average|mean|sum|difference|midpoint|ratio) (?:of|between)|(?:half|double|twice|a (?:third|quarter)) of"
+    r"|(?:add|subtract|divid|multipl)\w*)"
+)
 UNDECIDED = r"""
 either|whether|(?:could|might|may) be \S+(?: \S+){0,4} (?:could|might|may) be|(?:could|might|may|can)(?: \w+){0,4} or
 """
@@ -221,6 +284,7 @@ chapter|room|route|item|bar|number|class|model|test|age|ages|aged|top|day|month|
 def either(table: str) -> str:
     """The entries of a table as one alternation, with its stand-ins filled in."""
     lines = "|".join(line for line in table.split("\n") if line)
+    lines = lines.replace("<faulty>", _FAULTY)
     if "<" in lines:
         sources = f"{either(IMAGE)}|{either(TEXT)}"
         lines = lines.replace("<cannot>", f"(?:{either(_CANNOT)}){_ADVERBS}").replace("(?:<source>", f"(?:{sources}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from judges.match.commitment import ECHOED, EXPLICIT, OTHER, STRESSED, Event, Reader
 from judges.match.reading import fold
 from judges.match.references import Reference, read_question, same_reference
+from judges.match.revision import EARLIER
 
 _LABEL_OF = {"image": "IMAGE", "text": "TEXT", "both": "BOTH", OTHER: "NEITHER"}
 _WHOSE = {"image": "the image's value", "text": "the text's value", "both": "the shared value", OTHER: "another value"}
@@ -40,13 +41,46 @@ def _sources(image: tuple[str, ...], text: tuple[str, ...]) -> dict[str, tuple[s
 
 def decide(events: Sequence[Event]) -> tuple[str, str]:
     """The label that an answer's events come to, and why: refusal, agreement, commitment, then mere reports."""
+    events, withdrawn = _unrevised(events)
     refusals = [e for e in events if e.kind == "refusal"]
     commits = _commitments(events, refusals[-1].index if refusals else -1)
     if refusals and not commits:
         return "ABSTAIN", f"refuses: {_excerpt(refusals[-1])}"
     if _claims_agreement(events, commits):
         return "BOTH", "says that the sources agree, and names both values"
+    if withdrawn and not any(map(_states, events)):
+        return "ABSTAIN", f"takes its answer back and gives no other: {withdrawn}"
     return _committed(events, commits) if commits else _reported(events)
+
+
+def _unrevised(events: Sequence[Event]) -> tuple[list[Event], str]:
+    """The events without the statements that later ones take back, and the words of the last that does so outright.
+
+    Where a statement follows a revision, no commitment made before it stands, nor a doubt of it. One that withdraws
+    outright takes the statement before it along, whoever makes it.
+    """
+    revisions = [e for e in events if e.kind == "revision"]
+    stated = max((e.index for e in events if _states(e)), default=-1)
+    since = max((r.index for r in revisions if r.index <= stated), default=-1)
+    gone, withdrawn, last = set[int](), "", -1
+    for event in events:
+        if event.kind == "revision" and event.strength >= EXPLICIT and last >= 0:
+            gone.add(last)
+            withdrawn = _excerpt(event)
+        last = event.index if event.says else last
+    kept = [
+        e
+        for e in events
+        if not (e.says and e.index in gone) and not (e.index < since and e.kind in ("commit", "refusal", "doubt"))
+    ]
+    current = [e for e in kept if e.by != EARLIER]
+    return (current if any(map(_states, current)) else kept), withdrawn
+
+
+def _states(event: Event) -> bool:
+    """Whether an event gives a value as the answer or a source's, and does not merely contain one."""
+    known = event.says != {OTHER} or event.strength >= ECHOED
+    return event.kind in ("commit", "report") and bool(event.says) and event.by != EARLIER and known
 
 
 def _commitments(events: Sequence[Event], refusal: int) -> list[Event]:
@@ -89,6 +123,9 @@ def _reported(events: Sequence[Event]) -> tuple[str, str]:
         return "ABSTAIN", "gives each value on a condition only"
     if _contrasted(reports) and len({n for e in reports for n in e.says}) > 1:
         return "ABSTAIN", "sets the sources against each other and chooses neither"
+    chosen = [e for e in events if e.kind == "choice"]
+    if chosen and not named:
+        return _LABEL_OF.get(chosen[-1].by, "NEITHER"), f"chooses a source and names no value: {_excerpt(chosen[-1])}"
     last = max((e.index for e in reports), default=-1)
     if any(d.index >= last for d in doubts) or (doubts and len(named) > 1):
         return "ABSTAIN", f"doubts or names a conflict, and commits to nothing: {_excerpt(doubts[-1])}"

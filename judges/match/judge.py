@@ -18,7 +18,7 @@ class Match(FunctionJudge):
     """
 
     name = "match"
-    version = "1"
+    version = "2"
     benchmarks = ("cmc-bench",)
     caveat = "an approximation by rule, which labels about nine answers in ten as people do"
     description = "five labels by rule: finds the answer's final commitment and compares it with the references"

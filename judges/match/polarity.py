@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from judges.match.cues import EQUALITY, NEGATIONS, compiled
 from judges.match.references import Question, Words
-from judges.match.words import COMPARING, Token, content, opposed, stem
+from judges.match.words import COMPARING, Token, content, derived, opposed, stem
 
 _NEGATION, _EQUAL = compiled(NEGATIONS), compiled(EQUALITY)
+_VERBAL = re.compile(r"\b(?:not|never|cannot|neither|nor)\b")
 _THERE = stem("there")
 _PRONOUNS = frozenset({"it", "they", "this", "that", "he", "she", _THERE})
 _ECHO = 0.4
@@ -33,6 +35,11 @@ def implied(words: Words, question: Question) -> bool | None:
         return negated
     if not (echoes or opposes or negated):
         return None
+    if negated and not _VERBAL.search(words.clause.masked):
+        # "No" as a determiner denies the noun behind it, so what is compared must be named, or the question's words be.
+        repeated = any(w in present or any(derived(w, p) for p in present) for w in compared)
+        if not (echoes or opposes) or (compared and not repeated):
+            return None
     return not (negated ^ opposes ^ _turned(words.tokens, question))
 
 

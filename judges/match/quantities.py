@@ -227,6 +227,12 @@ def agreement(
     )
 
 
+def apart(reference: Quantity, got: Quantity, *, asked: float | None = None) -> float:
+    """Return how far ``got`` lies from ``reference``, as a part of ``got``, in the readings that bring them nearest."""
+    pairs = [(a, b) for a, _ in _readings(reference, asked, got) for b, _ in _readings(got, asked, reference)]
+    return min((abs(abs(a) - abs(b)) / abs(b) for a, b in pairs if b), default=math.inf)
+
+
 def _same_decade(one: float, other: float) -> bool:
     return one == other or (min(one, other) < 100 and one % 100 == other % 100)
 

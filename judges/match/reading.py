@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from judges.match.cues import POINTED, REVISIONS, WITHDRAWALS, compiled
+
 _HEAD, _TAIL = 4_000, 8_000
 """Characters kept of a longer answer: a commitment stands where an answer begins or ends."""
 _LONGEST_CLAUSE = 400
@@ -56,7 +58,7 @@ _BULLET = re.compile(r"^ ?(?:[-*•▪►>#+]+ |#+ ?)+", re.MULTILINE)
 _NUMBERED = re.compile(r"^ ?[0-9]{1,2}[.)] (?=\S)", re.MULTILINE)
 _OPTION = re.compile(r"(?:^|(?<=is )|(?<=: )|(?<=option )|(?<=answer )|(?<=choice ))\(?[a-j][.):] (?=\S)", re.MULTILINE)
 _ABBREVIATION = re.compile(
-    r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|st|no|etc|al|resp|incl|max|min)\.(?=\s*\S))"
+    r"\b(?:(u\.s\.a|u\.s|u\.k)\b\.?|(i\.e|e\.g|approx|vs|ca|fig|dr|mr|mrs|st|no(?=\.\s*[0-9])|etc|al|resp|incl|max|min)\.(?=\s*\S))"
 )
 _FISCAL = re.compile(r"\bfy ?'?(?=[0-9]{2})")
 _CANNOT, _NOT = re.compile(r"\bcan(?:'t| not\b)"), re.compile(r"(?<=[a-z])n't\b")
@@ -64,6 +66,7 @@ _NO_TERM_BEFORE = r"(?<![-+/^√<>|·×)\]])(?<!\S [-+/<>·×] )(?<!\S [<>]= )(?
 _NO_TERM_AFTER = r"(?![-+^√<>|·×(\[]|/[^\W_(]| [-+/<>=·×] ?\S| -> )"
 _HEADING = re.compile(r"^ ?((?:final |short |direct )?(?:answer|conclusion|result|choice)) ?:? ?\n+", re.MULTILINE)
 
+_STRUCK = re.compile(r"~~(?=\S)[^~\n]{1,400}~~|<(s|del|strike)>[^<\n]{0,400}</\1>", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"\n+|(?<=[.!?])[\"')\]]*\s+|(?<=\.\.\.)\s*|;\s+")
 _QUOTED = re.compile(r'"([^"\n]{3,400})"')
 _CONJUNCTIONS = (
@@ -76,14 +79,16 @@ _STARTS = (
     r"instead|based|according|given|where|who|whose|is|are"
 )
 _ASIDE = (
-    r"(?!according|as\b|per\b|from\b|in\b|by\b|based|the \w+ evidence|i\.?e|or\b|and\b)"
+    r"(?!according|as\b|per\b|from\b|in\b|by\b|based|the \w+ evidence|i\.?e|or\b|and\b(?! \w+ (?:in|on|at|by)\b))"
     r"(?=[^\W\d][^\s()]* [^\s()]+ [^\s()])"
 )
+_REVISING = rf"(?:{'|'.join(compiled(table).pattern for table in (REVISIONS, WITHDRAWALS, POINTED))}|no(?= wait|[,:]))"
 _CLAUSE = re.compile(
+    rf"\s{{0,3}}[-,(—]{{1,3}}\s{{0,3}}(?<![0-9]-)(?=(?:(?:oh|and|but|or|no),? )?{_REVISING})|"
     rf"\s*—\s*|\s+\({_ASIDE}|(?<![0-9])\s+-\s+|[,:]?\s+(?=(?:{_CONJUNCTIONS})\b)|"
     rf",\s+(?=(?:{_STARTS})(?!\w)|[0-9][^,]{{0,80}}?\s(?:is|are|was|were)\s)"
 )
-_LEAD = re.compile(rf"(?:and )?({_CONJUNCTIONS}|if|despite|assuming|which|who|whose|since|as)\b")
+_LEAD = re.compile(rf"(?:and )?({_CONJUNCTIONS}|if|despite|contrary to|assuming|which|who|whose|since|as)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,7 @@ def fold(text: str) -> str:
     """
     if len(text) > _HEAD + _TAIL:
         text = text[:_HEAD] + "\n" + text[-_TAIL:]
+    text = _without_struck(text)
     if "\\" in text:
         text = _without_latex(text)
     if "$" in text:
@@ -150,6 +156,12 @@ def _plain(character: str) -> str:
 
 def _whole_years(match: re.Match[str]) -> str:
     return f"{match[1]}{match[2]}-{match[1]}{match[3]}" if match[3] > match[2] else match[0]
+
+
+def _without_struck(text: str) -> str:
+    """``text`` without what is struck through, unless that is all there is."""
+    rest = _STRUCK.sub(" ", text) if "~~" in text or "</" in text else text
+    return rest if any(c.isalnum() for c in rest) else text
 
 
 def _without_latex(text: str) -> str:

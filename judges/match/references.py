@@ -10,7 +10,7 @@ from functools import lru_cache
 from benchmarks.values import coarse_type, same_value
 from judges.match.cues import APPROXIMATE, NO, YES, compiled
 from judges.match.formulas import formula_of, found_in
-from judges.match.quantities import Quantity, agreement, quantities, question_magnitude
+from judges.match.quantities import Quantity, agreement, apart, quantities, question_magnitude
 from judges.match.reading import Clause, fold
 from judges.match.words import (
     ARTICLES,
@@ -42,7 +42,9 @@ _UNIT_ALONE = re.compile(r"\s?[a-zµω°%/^0-9·-]{1,12}")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\band\b|\n)\s*(?:and\s+)?")
 _UNORDERED = re.compile(r"\b(?:and|or)\b|&")
 _DECLINE = re.compile(r"decreas|declin|drop|fell|fall|down|loss|lower|reduc|below|shr[aiu]nk|negative|minus")
-_ANSWERED_BY = ("according to", "as per", "per the")
+_ANSWERED_BY = re.compile(
+    r"(?:according to|as per|per the|given|because|since|based on|it|they|he|she|there|this|that|the|as)\b"
+)
 _BEFORE_ANSWER = {
     *("and", "is", "be", "was", "a", "would", "clear", "clearly", "answer", "so", "hence", "therefore", "thus"),
     *("say", "says", "said", "states", "indicates", "suggests", "claims"),
@@ -68,6 +70,8 @@ class Mention:
     start: int
     end: int
     exact: bool = True
+    off: float = 0.0
+    """How far a rounding lies from the reference, as a part of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,9 @@ class Reference:
         if self.quantity is not None:
             grades = [(got, self.agrees(got, words)) for got in words.quantities]
             return [
-                Mention(q.start, q.end, grade == 2) for q, grade in grades if grade and not self._restated(q, words)
+                Mention(q.start, q.end, grade == 2, 0.0 if grade == 2 else self._off(q))
+                for q, grade in grades
+                if grade and not self._restated(q, words)
             ]
         if self.formula:
             return [Mention(*span, False) for span in found_in(self.formula, words.clause.text)]
@@ -191,6 +197,9 @@ class Reference:
             got = replace(got, kind="number")
         asked = self.question.magnitude
         return agreement(self.quantity, got, asked=asked, approximate=words.approximate, year=self.is_year)
+
+    def _off(self, got: Quantity) -> float:
+        return apart(self.quantity, got, asked=self.question.magnitude) if self.quantity else 0.0
 
     def _restated(self, got: Quantity, words: Words) -> bool:
         """Whether the number only repeats the question: it stands there too, beside the same word."""
@@ -346,7 +355,7 @@ def _beside(words: Sequence[Token], got: Quantity) -> set[str]:
 def _stands_as_answer(text: str, start: int, end: int) -> bool:
     """Whether a yes or no is an answer and not a determiner ("no increase")."""
     before, after, word = text[:start].rstrip(), text[end:].lstrip(" "), text[start:end]
-    closed = not after or after[0] in ",.;:!?)(\"'-—*\n…]" or after.startswith(_ANSWERED_BY)
+    closed = not after or after[0] in ",.;:!?)(\"'-—*\n…]" or _ANSWERED_BY.match(after) is not None
     last = before.split()[-1:] or [""]
     opened = not before or before[-1] in ",.;:!?(\"'-—*\n[=→" or last[0] in _BEFORE_ANSWER
     if word in ("correct", "incorrect", "true", "false", "negative", "indeed"):

@@ -1,5 +1,5 @@
-"""When a value is mentioned only to be taken back: negated, rejected, the lesser side, an operand, a range's end,
-or part of what is said about a person."""
+"""When a value is mentioned only to be taken back: negated, rejected, replaced, the lesser side, an operand, a range's
+end, or part of what is said about a person."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ _NEGATION, _REJECTION, _COMPARISON = compiled(cues.NEGATIONS), compiled(cues.REJ
 _BEATEN = re.compile(rf"{compiled(cues.BEATEN).pattern}\s+(?:the\s+)?$")
 _LESSER = re.compile(rf"\s+{compiled(cues.LESSER).pattern}")
 _OF_A_PERSON = re.compile(r"\s*(?:who|whose)\b(?:(?!\b(?:is|was|be)\b)[^,:(])*$")
+_SUBJECT = re.compile(r"[,:]|\band\b|^\s*(?:it|they|there|he|she|i|we)\b")
 _OTHERWISE = re.compile(r"^,|\bbut\b|[.:(]")
 _RISING = re.compile(rf"\b(?:{cues.RISING})\b.*\bto\s+[$€£]?$")
-_OPERANDS = re.compile(rf"\b{cues.OPERANDS}\b(?:(?!\b(?:is|was|equals)\b|=).){{0,40}}$")
+_RESULT = "is|was|equals?|gets?|gives?|giving|makes?|making|yields?|results?"
+_OPERANDS = re.compile(rf"\b{cues.OPERANDS}\b(?:(?!\b(?:{_RESULT})\b|=).){{0,40}}$")
+_REPLACED = re.compile(r"\s*(?:->|=>|→)\s*[$€£]?[0-9\ue000-\uf8ff]")
 _OPERATION = (
     r"\s*(?:%|[a-zω°]{1,5})?\s*\)?\s*(?:[+*/×·÷]|-(?=\s)|divided by|times|minus|plus|multiplied by)\s*\(?[$€£]?"
 )
@@ -36,7 +39,7 @@ def taken_back(words: Words, start: int, end: int, *, numeric: bool) -> bool:
     text = words.clause.masked
     before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
     near = before[-_NEARER:]
-    if _negated(near) or _rejected(after[:_NEARER]) or _compared(near, numeric):
+    if _negated(near) or _REPLACED.match(after) or _rejected(after[:_NEARER]) or _compared(near, numeric):
         return True
     if not numeric:
         if words.clause.lead in ("who", "whose") and _OF_A_PERSON.match(text[:start]):
@@ -54,13 +57,16 @@ def _last(pattern: re.Pattern[str], text: str) -> str | None:
 
 def _negated(before: str) -> bool:
     between = _last(_NEGATION, before)
-    return between is not None and len(between.split()) <= 6 and not _OTHERWISE.search(between)
+    if between is None or len(between.split()) > 6 or _OTHERWISE.search(between):
+        return False
+    determiner = before[: len(before) - len(between)].endswith("no")
+    return not (determiner and "," in between)
 
 
 def _rejected(after: str) -> bool:
     found = _REJECTION.search(after)
     between = after[: found.start()] if found else ""
-    return found is not None and len(between.split()) <= 4 and not re.search(r"[,:]|\band\b", between)
+    return found is not None and len(between.split()) <= 4 and not _SUBJECT.search(between)
 
 
 def _compared(before: str, numeric: bool) -> bool:

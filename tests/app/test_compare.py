@@ -329,7 +329,7 @@ def test_a_run_that_the_judge_has_not_labelled_is_named_with_what_to_type(worksp
         database.execute("DELETE FROM judged")
     found = compare(runs(workspace, "always-image", "random"))
     assert any(
-        "match@1 has not labelled policy:random" in one and "judge random --judge match" in one
+        "match@2 has not labelled policy:random" in one and "judge random --judge match" in one
         for one in found.warnings
     )
     told = row(named(found, "differences"), "policy:random / Img-Cor")
@@ -493,7 +493,7 @@ def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(made: Path)
         "942 examples",
         "Prompt: ours paper",
         "gpt-5-mini",
-        "match@1",
+        "match@2",
     ):
         assert word in notes
     with pytest.raises(SpecError, match="did you mean 'Qwen3-VL-4B'"):

@@ -111,7 +111,7 @@ def test_the_bound_is_on_pairs_that_all_runs_have_labelled() -> None:
     found = basis(of, measure_of(of, None))
     assert (found.groups, len(found.group)) == (18, 72)
     of = sides(side("a", every), side("b", dict.fromkeys(every, "error")))
-    with pytest.raises(SpecError, match="no instance that accuracy is made of is labelled by match@1 in all"):
+    with pytest.raises(SpecError, match="no instance that accuracy is made of is labelled by match@2 in all"):
         basis(of, measure_of(of, None))
 
 
@@ -144,7 +144,7 @@ def test_baselines_are_told_apart_in_words(made: Path) -> None:
     assert "abstains in 100% of 40 answers, policy:always-image in 0% (+100 points; " in told
     assert "at 95%, all 6 such figures together)" in told
     assert "policy:always-abstain is worse than policy:always-image by more than the margin: 25 points." in told
-    assert "labelled by match@1, an approximation by rule" in told
+    assert "labelled by match@2, an approximation by rule" in told
     assert "Of other data, prompts and decoding they say nothing." in told
     first = cells(found.table, "policy:always-image")
     assert (value(first["accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best figure")

@@ -57,11 +57,11 @@ def test_what_was_computed_is_kept_until_a_run_changes(runs: list[Path]) -> None
     with RunStore.open(runs[0]) as store:
         found = store.answer_of("factual-0000/aligned")
         assert found is not None
-        store.add_verdicts([(found[0], found[1], Verdict("match@1", "labelled", "NEITHER"), False)])
+        store.add_verdicts([(found[0], found[1], Verdict("match@2", "labelled", "NEITHER"), False)])
     changed = results.tables(runs[:1])
     assert changed is not first
     with RunStore.open(runs[0]) as store:
-        store.retract("match@1", instance="factual-0000/aligned")
+        store.retract("match@2", instance="factual-0000/aligned")
     again = results.tables(runs[:1])
     assert again is not changed
     with RunStore.open(runs[0]) as store:

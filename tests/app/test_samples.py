@@ -189,28 +189,28 @@ KNOWN = Known(
     ("aligned", "both-wrong"),
     ("IMAGE", "TEXT"),
     {"type": ("factual", "maths, hard")},
-    ("match@1", "openai:gpt-5@cmc-1", "human:ann@1"),
-    ("match@1",),
+    ("match@2", "openai:gpt-5@cmc-1", "human:ann@1"),
+    ("match@2",),
 )
 
 
 @pytest.mark.parametrize(
     ("typed", "wanted"),
     [
-        ("", SampleFilter(("match@1",))),
-        ("is:wrong,error", SampleFilter(("match@1",), fates=("wrong", "error"))),
+        ("", SampleFilter(("match@2",))),
+        ("is:wrong,error", SampleFilter(("match@2",), fates=("wrong", "error"))),
         (
             'label:text type:"maths, hard"',
-            SampleFilter(("match@1",), labels=("TEXT",), strata=(("type", "maths, hard"),)),
+            SampleFilter(("match@2",), labels=("TEXT",), strata=(("type", "maths, hard"),)),
         ),
-        ("two words", SampleFilter(("match@1",), words=("two", "words"))),
-        ('"two words" "http://x', SampleFilter(("match@1",), words=("two words", "http://x"))),
+        ("two words", SampleFilter(("match@2",), words=("two", "words"))),
+        ('"two words" "http://x', SampleFilter(("match@2",), words=("two words", "http://x"))),
         ("judge:openai:gpt-5", SampleFilter(("openai:gpt-5@cmc-1",))),
         (
             "disagree:match,human:ann order:longest",
-            SampleFilter(("match@1",), disputing=("match@1", "human:ann@1"), disagree=True, order="longest"),
+            SampleFilter(("match@2",), disputing=("match@2", "human:ann@1"), disagree=True, order="longest"),
         ),
-        ("is:mismatch,cut,overridden", SampleFilter(("match@1",), mismatch=True, cut=True, overridden=True)),
+        ("is:mismatch,cut,overridden", SampleFilter(("match@2",), mismatch=True, cut=True, overridden=True)),
     ],
 )
 def test_what_is_typed(typed: str, wanted: SampleFilter) -> None:
@@ -259,7 +259,7 @@ def test_an_override_is_used_where_it_is_asked_for_and_measures_no_judge(folder:
     assert not any("not used here" in note for note in used[0].notes)
     with RunStore.read(folder) as store:
         (record,) = store.records(only=instance)
-    assert record.verdicts["match@1"].label == "IMAGE"
+    assert record.verdicts["match@2"].label == "IMAGE"
     assert record.verdicts["override:ann@1"].label == "NEITHER"
 
 

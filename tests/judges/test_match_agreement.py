@@ -37,7 +37,7 @@ def test_the_registry_gives_match_under_its_name_and_version() -> None:
     assert "match" in judge_names()
     judge = get_judge("match")
     assert isinstance(judge, Match)
-    assert judge.id == "match@1"
+    assert judge.id == "match@2"
 
 
 def confused(labelled: list[dict[str, Any]]) -> Counter[tuple[str, str | None]]:

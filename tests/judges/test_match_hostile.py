@@ -103,6 +103,18 @@ HOSTILE += [
     "</think>",
     "x\ufdfa",
     "| 1 ",
+    "wait, ",
+    "no, ",
+    "sorry, 12 ",
+    "oh no no ",
+    "~~12 ",
+    "~~a~~",
+    "<s>12",
+    "12 -> ",
+    ", i a",
+    "(should be ",
+    "let me look at it ",
+    "i said that it is that it was ",
 ]
 
 

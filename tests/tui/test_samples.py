@@ -135,8 +135,8 @@ def test_going_from_one_mismatch_to_the_next_and_among_siblings(stage: Stage) ->
                 for place, each in enumerate(store.records())
                 if len({v.label for v in each.verdicts.values()}) > 1
                 or (
-                    each.outcome("match@1") == "labelled"
-                    and each.verdicts["match@1"].label not in store.meta("correct")[each.instance.condition]
+                    each.outcome("match@2") == "labelled"
+                    and each.verdicts["match@2"].label not in store.meta("correct")[each.instance.condition]
                 )
             ]
         assert wanted[0] == 0

@@ -1,0 +1,39 @@
+"""Labels of an earlier version of a judge stay, and its tables and exports with them, until a run is judged again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.exports.write import write
+from app.report.whose import judge_of, present
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from judges.match.judge import Match
+from tests.support.command import Rashomon
+from tests.support.runs import instances, make_run, says
+
+
+def exported(workspace: Workspace, run: Path, out: Path) -> dict[str, bytes]:
+    write(workspace, [run], formats=("csv", "json", "md"), out=out, canonical=True)
+    return {file.name: file.read_bytes() for file in sorted(out.iterdir())}
+
+
+def test_a_run_judged_by_an_earlier_version_keeps_its_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = Workspace(tmp_path / "workspace")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Match, "version", "1")
+        run = make_run(workspace, "old", instances(4), says("The answer is 12. Sorry, I meant 15."))
+        before = exported(workspace, run, tmp_path / "before")
+    assert Match.version != "1"
+    assert exported(workspace, run, tmp_path / "after") == before
+    with RunStore.open(run) as store:
+        assert judge_of([store], None) == "match@1"
+
+    Rashomon(tmp_path).run("judge", "old", "--judge", "match")
+    with RunStore.open(run) as store:
+        assert set(present([store])) == {"match@1", f"match@{Match.version}"}
+        assert judge_of([store], None) == f"match@{Match.version}"
+        assert judge_of([store], "match@1") == "match@1"
+        assert all(len({n.labelled for n in p.judged.values()}) == 1 for p in store.progress())
