@@ -286,9 +286,10 @@ class Database:
     def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
         """Replace a value by what ``change`` makes of it (of None where there is none), in one transaction."""
         with self._transaction():
-            before = self._meta_row(key)
-            known = None if before is None else self.meta(key)
-            self._write("meta", {"key": key, "value": storable(canonical_json(change(known)))}, before)
+            self._store(key, change(self.meta(key)))
+
+    def _store(self, key: str, value: Any) -> None:
+        self._write("meta", {"key": key, "value": storable(canonical_json(value))}, self._meta_row(key))
 
     # --- instances and answers -------------------------------------------------------------------
 

@@ -146,7 +146,7 @@ def meta_value(key: str, text: Any) -> Any:
         _validate(kind, value)
     if key == "created" and not 0 <= value < _YEAR_9999:
         raise ValueError("it is no time")
-    if key == "spec" and value.get("judge") == []:
+    if key == "spec" and not value.get("judge"):
         raise ValueError("it names no judge")
     if key == "data" and value is not None and "\0" in value:
         raise ValueError("it is no path")
@@ -293,9 +293,6 @@ def generation(instance_id: str, row: Mapping[str, Any]) -> Generation:
     if row["finish_reason"] not in get_args(FinishReason):
         raise ValueError("finish_reason: it is none there is")
     reason: FinishReason = row["finish_reason"]
-    error = _optional(_text, "error", row["error"])
-    if reason == "error" and error is None:
-        raise ValueError("error: it is missing")
     return Generation(
         f"{instance_id}#{_whole('step', row['step'])}",
         _text("text", row["text"]),
@@ -306,7 +303,7 @@ def generation(instance_id: str, row: Mapping[str, Any]) -> Generation:
         _optional(_real, "prefill_s", row["prefill_s"]),
         _optional(_real, "decode_s", row["decode_s"]),
         _optional(_whole, "peak_memory", row["peak_memory"]),
-        error,
+        _optional(_text, "error", row["error"]),
         _whole("calls", row["calls"]),
         _optional(_whole, "active_memory", row["active_memory"]),
         _optional(_whole, "cache_memory", row["cache_memory"]),

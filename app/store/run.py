@@ -42,7 +42,7 @@ class RunStore(Samples):
         store = cls._connect(folder)
         with store._transaction():
             for key, value in meta.items():
-                store._write("meta", {"key": key, "value": storable(canonical_json(value))})
+                store._store(key, value)
             totals: dict[str, int] = defaultdict(int)
             places: dict[tuple[str, str], int] = {}
             for ordinal, instance in enumerate(instances):
