@@ -25,6 +25,9 @@ __all__ = ["DATABASE", "PAGE", "Database", "Row", "storable"]
 PAGE = 256
 """Rows in memory at a time."""
 
+_REQUIRED = ("spec", "identity", "created")
+"""The values without which a run is none."""
+
 Row = dict[str, Any]
 """A row that was read whole, with the columns of :data:`app.store.digests.COLUMNS`."""
 _T = TypeVar("_T")
@@ -273,6 +276,8 @@ class Database:
     def meta(self, key: str, default: Any = None) -> Any:
         """A value kept with the run, as JSON: "spec", "identity", "data", "created" ... Raises DamagedError."""
         row = self._meta_row(key)
+        if row is None and default is None and key in _REQUIRED:
+            raise DamagedError(self.folder, "table meta", f"{key!r} is missing")
         return default if row is None else self._parsed("meta", row, lambda row: parsing.meta_value(key, row["value"]))
 
     def _meta_row(self, key: str) -> Row | None:
@@ -286,7 +291,8 @@ class Database:
     def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
         """Replace a value by what ``change`` makes of it (of None where there is none), in one transaction."""
         with self._transaction():
-            self._store(key, change(self.meta(key)))
+            row = self._meta_row(key)
+            self._store(key, change(None if row is None else self.meta(key)))
 
     def _store(self, key: str, value: Any) -> None:
         self._write("meta", {"key": key, "value": storable(canonical_json(value))}, self._meta_row(key))
