@@ -17,7 +17,7 @@ from app.store.run import RunStore
 from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError
 from tests.support.damaged import OTHER, RUN, Damaged
-from tests.support.old_runs import sealed
+from tests.support.old_runs import as_version, sealed
 
 HOSTILE = (
     None,
@@ -229,6 +229,18 @@ def test_real_processes_name_an_unreadable_run_and_list_the_other(damaged: Damag
     assert {run["name"]: bool(run["problem"]) for run in listed} == {RUN: True, OTHER: False}
     assert "table meta" in damaged.rashomon.process("show", RUN, code=2).stderr
     assert "table meta" in damaged.rashomon.process("doctor", RUN, code=1).stdout
+
+
+@pytest.mark.parametrize("version", [2, 5, 6])
+def test_the_canonical_export_of_an_older_run_is_the_same(damaged: Damaged, version: int) -> None:
+    damaged.put(damaged.content)
+    as_version(damaged.folder, version)
+    before = (damaged.folder / DATABASE).read_bytes()
+    out = damaged.rashomon.home / f"older-{version}"
+    damaged.rashomon.run("export", RUN, "--canonical", "--format", "csv", "--out", out)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == damaged.expected.export[1]
+    assert [path.read_bytes() for path in damaged.folder.glob(f"{DATABASE}*")] == [before]
+    assert "written without digests" in damaged.rashomon.run("show", RUN, "--spec").stdout
 
 
 def unusable(folder: Path) -> Iterator[None]:
