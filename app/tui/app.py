@@ -170,7 +170,7 @@ class RashomonApp(App[int]):
         runs = tuple(self._runs_for(name) if folders is None else folders)
         if entry.needs != "nothing" and not runs:
             self.tell("choose a run first")
-        elif name == "compare" and len(runs) < 2:
+        elif name == "compare" and folders is None and len(runs) < 2:
             self.tell("mark two runs or more with space to compare them")
         elif entry.needs == "run" and len(runs) > 1:
             by_name = {folder.name: folder for folder in runs}
