@@ -71,7 +71,9 @@ class KeyQueue:
             if any(map(_busy, self._pumps())):
                 await asyncio.sleep(0.001)
                 continue
-            await asyncio.gather(*(_passed(pump, end) for pump in (self._app, self._app.screen, self._app.focused) if pump))
+            await asyncio.gather(
+                *(_passed(pump, end) for pump in (self._app, self._app.screen, self._app.focused) if pump)
+            )
             if not any(map(_busy, self._pumps())):
                 return
 

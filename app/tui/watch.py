@@ -112,6 +112,7 @@ class Watch:
     def _go_on(self, tell: Callable[[Snapshot], object]) -> None:
         before = None
         while not self._stopped.is_set():
+            began = self.clock()
             every = EVERY_SECONDS if before is None or not before.looked else float("inf")
             for now in self._look(every):
                 if self._stopped.is_set():
@@ -119,7 +120,8 @@ class Watch:
                 if now != before:
                     before = now
                     tell(now)
-            self._stopped.wait(EVERY_SECONDS)
+            # Of thousands of runs each look takes long: most of the time is left to others.
+            self._stopped.wait(max(EVERY_SECONDS, 3 * (self.clock() - began)))
 
     def stop(self) -> None:
         """Look no more."""

@@ -340,7 +340,7 @@ def test_an_empty_workspace_names_the_demos_and_opens_one(stage: Stage) -> None:
     demo.run("of-the-demo")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await until(pilot, lambda: "o opens it (cmc-bench)" in screen_text(app))
+        await until(pilot, lambda: "o opens the workspace of the demo (cmc-bench)" in screen_text(app))
         await pilot.press("o")
         await until(pilot, lambda: isinstance(app.screen, Choose))
         await pilot.press("enter")
@@ -348,7 +348,7 @@ def test_an_empty_workspace_names_the_demos_and_opens_one(stage: Stage) -> None:
         assert "rashomon-demo/cmc-bench" in title(app)
         assert app.workspace.path == demo.path
         await pilot.press("o", "enter")
-        await until(pilot, lambda: app.workspace.path == stage.path and "o opens it" in screen_text(app))
+        await until(pilot, lambda: app.workspace.path == stage.path and "o opens the workspace" in screen_text(app))
 
     drive(stage.app(), script)
 

@@ -126,7 +126,7 @@ class RunsScreen(RashomonScreen):
             return "no run has these words"
         if self._demos:
             names = ", ".join(demo.path.name for demo in self._demos)
-            return harmless(f"no runs here yet; the demo's are in a workspace of their own: o opens it ({names})")
+            return harmless(f"no runs here; o opens the workspace of the demo ({names})")
         return "no runs yet: ctrl+n, or `rashomon demo`"
 
     def _columns(self) -> tuple[Column, ...]:
