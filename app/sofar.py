@@ -8,7 +8,7 @@ from app.report.text import clean
 from app.store.rows import Judged, Progress
 from app.store.workspace import RunSummary
 from benchmarks.base import Estimate
-from judges.base import HUMAN, newest
+from judges.base import HUMAN, OVERRIDE, newest
 
 
 def accuracy(progress: Progress, run: RunSummary) -> Estimate:
@@ -33,7 +33,7 @@ def _share(progress: Sequence[Progress], run: RunSummary) -> Estimate:
 
 
 def judging(run: RunSummary) -> list[str]:
-    """How far each judge is that is behind the answers."""
+    """How far each judge is that is behind the answers; people are behind nothing, since they label what they choose to."""
     counts: dict[str, int] = {}
     answered: dict[str, int] = {}
     for p in run.progress:
@@ -43,5 +43,5 @@ def judging(run: RunSummary) -> list[str]:
     return [
         f"{count}/{answered[judge]} judged by {clean(judge)}"
         for judge, count in counts.items()
-        if count < answered[judge] and not judge.startswith(HUMAN)
+        if count < answered[judge] and not judge.startswith((HUMAN, OVERRIDE))
     ]

@@ -1,4 +1,4 @@
-"""What others can do to a run: pause it, let it go on, stop it, delete it.
+"""What others can do to a run: pause it, let it go on, stop it.
 
 A pause is a file in the run's folder, so that it needs no channel to the worker and outlives whoever asked for it: the worker
 looks at it between answers, `touch` makes it and `rm` lifts it.
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
 from app.locks import FileLock
-from app.store.database import DATABASE
 from app.store.workspace import PAUSE
 from benchmarks.errors import StoreError
 
@@ -59,34 +57,22 @@ def forget_pause(folder: Path) -> None:
         unpause(folder)
 
 
-def delete_run(folder: Path) -> None:
-    """Delete a run's folder with all that was asked and answered. Raises StoreError while a process works on it.
-
-    It goes by one rename first, so that no half of a run is ever listed.
-    """
-    if folder.is_symlink() or not (folder / DATABASE).is_file():
-        raise StoreError(f"{folder} is not a run's own folder; delete it by hand.")
-    with FileLock(folder / "lock") as lock:
-        if not lock.acquire("rashomon, deleting"):
-            raise StoreError(f"{lock.holder() or 'another process'} works on {folder.name}; stop it first.")
-        gone = folder.with_name(f".{folder.name}.deleted-{os.getpid()}")
-        try:
-            folder.rename(gone)
-            shutil.rmtree(gone)
-        except OSError as error:
-            raise StoreError(f"cannot delete {error.filename or folder}: {error.strerror}.") from error
-
-
 def stop_batch(folder: Path, *, but: Collection[int] = ()) -> None:
     """Stop a run and the runs that its batch would begin after it, as Ctrl-C would; nothing where nobody works on it.
 
     A second signal kills, so the processes in ``but``, which have had theirs, get none. Raises StoreError as :func:`stop_run`.
     """
     pid = worker_of(folder)
-    batch = pid and _parent_of(pid)
+    batch = batch_of(folder)
     if pid is None or batch in but:
         return
     _terminate(batch or pid, folder)
+
+
+def batch_of(folder: Path) -> int | None:
+    """The process that started the worker at a run and may start others after it; None where there is none."""
+    pid = worker_of(folder)
+    return None if pid is None else _parent_of(pid)
 
 
 def _parent_of(pid: int) -> int | None:

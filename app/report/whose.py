@@ -16,7 +16,15 @@ PUBLISHED = "@published"
 
 def present(stores: Sequence[RunStore]) -> list[str]:
     """The ids of the judges that have labelled anything in these runs, sorted."""
-    return sorted({judge for store in stores for p in store.progress() for judge in p.judged})
+    return sorted(
+        {
+            judge
+            for store in stores
+            for p in store.progress()
+            for judge, judged in p.judged.items()
+            if judged.labelled or judged.unparsed or judged.failed
+        }
+    )
 
 
 def judge_of(stores: Sequence[RunStore], judge: str | None) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -162,11 +164,15 @@ class Workspace:
 
     def _of_a_demo(self, name: str) -> str:
         """How to name the demo that has a run ``name``, or one that begins with it; empty where none has."""
-        for folder in sorted(self.path.glob(f"{DEMOS_FOLDER}/*/runs"), key=lambda runs: runs.stat().st_mtime_ns)[::-1]:
-            demo = Workspace(folder.parent)
+        for demo in self.demos():
             if name and any(known.startswith(name) for known in demo.run_names()):
                 return f"a demo has one, in a workspace of its own: {demo.command()} show {shlex.quote(name)}"
         return ""
+
+    def demos(self) -> list[Workspace]:
+        """The workspaces of the demos that were run in this one, the newest first."""
+        folders = sorted(self.path.glob(f"{DEMOS_FOLDER}/*/runs"), key=lambda runs: runs.stat().st_mtime_ns)
+        return [Workspace(folder.parent) for folder in reversed(folders)]
 
     def summaries(self) -> list[RunSummary]:
         """Every run, oldest first; a damaged one is listed with its problem instead of hiding the others."""
@@ -208,13 +214,27 @@ class Summaries:
 
     def now(self) -> list[RunSummary]:
         """As :meth:`Workspace.summaries`."""
+        return deque(self.by_and_by(), maxlen=1).pop()[0]
+
+    def by_and_by(self, every: float = float("inf")) -> Iterator[tuple[list[RunSummary], int]]:
+        """Yield the runs that are read so far and how many there are, every ``every`` seconds and in the end all.
+
+        The newest are read first.
+        """
         found: dict[str, tuple[_Stamp, RunSummary]] = {}
-        for name in self._workspace.run_names():
-            folder = self._workspace.runs_folder / name
-            stamp = _stamp(folder)
+        stamps = {name: _stamp(self._workspace.runs_folder / name) for name in self._workspace.run_names()}
+        told = time.monotonic()
+        for name in sorted(stamps, key=lambda name: _changed(stamps[name]), reverse=True):
             known = self._known.get(name)
-            found[name] = known if known is not None and known[0] == stamp else (stamp, _noted(folder))
+            folder = self._workspace.runs_folder / name
+            found[name] = known if known is not None and known[0] == stamps[name] else (stamps[name], _noted(folder))
+            if time.monotonic() - told > every and len(found) < len(stamps):
+                yield self._as_they_are(found), len(stamps)
+                told = time.monotonic()
         self._known = found
+        yield self._as_they_are(found), len(stamps)
+
+    def _as_they_are(self, found: Mapping[str, tuple[_Stamp, RunSummary]]) -> list[RunSummary]:
         runs = [_as_it_is(self._workspace.runs_folder / name, noted) for name, (_, noted) in found.items()]
         return sorted(runs, key=lambda run: (run.created or 0, run.name))
 
@@ -236,6 +256,11 @@ def _stamp(folder: Path) -> _Stamp:
         fresh = time.time_ns() - found.st_mtime_ns < _SETTLED_NS
         stats.append((found.st_ino, found.st_size, found.st_mtime_ns, time.monotonic_ns() if fresh else 0))
     return tuple(stats)
+
+
+def _changed(stamp: _Stamp) -> int:
+    """When a run's database changed, by its stamp."""
+    return max((part[2] for part in stamp if isinstance(part, tuple)), default=0)
 
 
 def _noted(folder: Path) -> RunSummary:

@@ -10,23 +10,28 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
+from app.engine.control import batch_of
+from app.engine.trash import Trash
 from app.settings import Settings, load_settings
 from app.store.workspace import Workspace
 from app.tui.commands import EVERYWHERE, bindings, commands_of
 from app.tui.jobs import Jobs
+from app.tui.key_queue import KeyQueue
 from app.tui.keymap import keymap, shown_keys
 from app.tui.safe import harmless
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import THEME
 from app.tui.watch import RunNow, Snapshot, Watch
-from app.tui.widgets.dialogs import ErrorDialog, LeaveDialog
+from app.tui.widgets.choose import Choose
+from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
 from app.tui.widgets.picture import best_mode
 from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError
@@ -38,9 +43,10 @@ if TYPE_CHECKING:
 class RashomonApp(App[int]):
     """The interface to a workspace.
 
-    ``workspace``, ``jobs`` (starts and stops runs), ``snapshot`` (the workspace as it is now), ``current`` (the runs that were
-    last chosen, for screens that need one), ``images`` (how pictures are drawn), ``results`` (what was computed of runs),
-    :meth:`go`, :meth:`failed`, :meth:`tell`, :meth:`copy` are what screens use.
+    ``workspace``, ``jobs`` (starts and stops runs), ``trash`` (the runs that were deleted here), ``snapshot`` (the workspace as
+    it is now), ``under_cursor`` and ``marked`` (the run under the cursor of Runs and those marked there), ``images`` (how
+    pictures are drawn), ``results`` (what was computed of runs), :meth:`go`, :meth:`failed`, :meth:`tell`, :meth:`copy` are
+    what screens use.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(EVERYWHERE)
@@ -67,16 +73,22 @@ class RashomonApp(App[int]):
         self.settings = settings or Settings()
         self.keys, wrong_keys = keymap(self.settings.keys)
         self.settings_problems = [*settings_problems, *wrong_keys]
-        self.workspace = workspace
-        self.jobs = Jobs(workspace)
-        self.snapshot = Snapshot()
-        self.current: tuple[Path, ...] = ()
+        self.key_queue = KeyQueue(self, super().on_event)
         self.images = images
         self.image_widget = image_widget
-        self._watch = Watch(workspace)
         self._watches = watch
+        self.jobs = Jobs(workspace)
+        self._use_workspace(workspace)
         self.register_theme(THEME)
         self._choose_theme()
+
+    def _use_workspace(self, workspace: Workspace) -> None:
+        self.workspace = self.jobs.workspace = workspace
+        self.trash = Trash(workspace)
+        self.snapshot = Snapshot()
+        self.under_cursor: tuple[Path, ...] = ()
+        self.marked: tuple[Path, ...] = ()
+        self._watch = Watch(workspace)
 
     def _choose_theme(self) -> None:
         """Before anything is on the screen: a theme that changes has all styles read anew."""
@@ -87,12 +99,38 @@ class RashomonApp(App[int]):
             theme = THEME.name
         self.theme = theme
 
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+            self.key_queue.put(event)
+        elif isinstance(event, events.MouseEvent) and not event.is_forwarded and not self.key_queue.accepts(event):
+            return
+        else:
+            await super().on_event(event)
+
     def on_mount(self) -> None:
         self._use_settings()
         self.push_screen(SCREENS["runs"].screen_class()())
+        self._begin_to_watch()
+        if self._watches:
+            self.set_interval(1.0, self._ended_jobs)
+
+    def _begin_to_watch(self) -> None:
+        left = self.trash.take_over()
+        if left:
+            told = f"deleted before, by an interface that did not end well: {', '.join(left)}"
+            self.tell(f"{told}; u on Runs brings them back, leaving removes them", severity="warning", title="Trash")
         if self._watches:
             self._watch.start(lambda snapshot: self.post_message(self.Looked(snapshot)))
-            self.set_interval(1.0, self._ended_jobs)
+
+    def open_workspace(self, workspace: Workspace) -> None:
+        """Show another workspace. What was started in this one goes on; what was deleted in it is removed for good."""
+        self._watch.stop()
+        self.trash.empty()
+        self._use_workspace(workspace)
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        self.push_screen(SCREENS["runs"].screen_class()())
+        self._begin_to_watch()
 
     def _use_settings(self) -> None:
         """The keys; what is wrong in the settings was set aside, and is said."""
@@ -104,6 +142,8 @@ class RashomonApp(App[int]):
         self._watch.stop()
 
     def on_rashomon_app_looked(self, message: Looked) -> None:
+        if message.snapshot.workspace != self.workspace.path:
+            return  # of the workspace that was shown before
         self.snapshot = message.snapshot
         if self.screen_stack and isinstance(self.screen, RashomonScreen):
             self.screen.look()
@@ -122,23 +162,61 @@ class RashomonApp(App[int]):
     # --- what screens use ------------------------------------------------------------------------
 
     def go(self, name: str, folders: Sequence[Path] | None = None, *, over: bool = False) -> None:
-        """Go to a screen, of ``folders`` where it needs runs (default: ``current``).
+        """Go to a screen, of ``folders`` where it needs runs (default: see :meth:`_runs_for`).
 
         It takes the place of whatever is above the list of runs; with ``over`` it is put on top, and Esc comes back.
         """
         entry = SCREENS[name]
-        runs = tuple(self.current if folders is None else folders)
+        runs = tuple(self._runs_for(name) if folders is None else folders)
         if entry.needs != "nothing" and not runs:
             self.tell("choose a run first")
-            return
-        if folders is not None:
-            self.current = runs
+        elif name == "compare" and folders is None and len(runs) < 2:
+            self.tell("mark two runs or more with space to compare them")
+        elif entry.needs == "run" and len(runs) > 1:
+            by_name = {folder.name: folder for folder in runs}
+
+            def chosen(run: str | None) -> None:
+                if run is not None:
+                    self.go(name, [by_name[run]], over=over)
+
+            self.push_screen(Choose(f"{entry.title}: of which run?", list(by_name)), chosen)
+        else:
+            self.unless_unsaved(partial(self._show, name, runs, over))
+
+    def _show(self, name: str, runs: tuple[Path, ...], over: bool) -> None:
+        entry = SCREENS[name]
         made: dict[str, tuple[Any, ...]] = {"nothing": (), "run": runs[:1], "runs": (runs,)}
         if not over:
             while len(self.screen_stack) > 2:
                 self.pop_screen()
         if name != "runs":
             self.push_screen(entry.screen_class()(*made[entry.needs]))
+
+    def _runs_for(self, name: str) -> tuple[Path, ...]:
+        """The runs that a screen is opened for when a key names no other.
+
+        What is about one run is of the run that the screen shows, else of the one under the cursor of Runs. What is about
+        several is of those that the screen shows, else of the marked ones, else of the one under the cursor.
+        """
+        shown = self.screen.shown_runs() if isinstance(self.screen, RashomonScreen) else ()
+        if SCREENS[name].needs == "run":
+            return shown or self.under_cursor
+        if name == "compare" and len(shown) < 2:
+            return self.marked
+        return shown or self.marked or self.under_cursor
+
+    def unless_unsaved(self, then: Callable[[], object]) -> None:
+        """Do something that closes the screen, after a question where what is typed on it would be lost."""
+        lost = self.screen.unsaved() if isinstance(self.screen, RashomonScreen) else ""
+        if not lost:
+            then()
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                then()
+
+        self.push_screen(Confirm("Discard what is typed?", lost, yes="Discard", no="Stay"), answered)
 
     def action_go(self, name: str) -> None:
         if not self.screen.is_modal:
@@ -152,18 +230,20 @@ class RashomonApp(App[int]):
 
     async def action_back(self) -> None:
         if len(self.screen_stack) > 2:
-            self.pop_screen()
+            self.unless_unsaved(self.pop_screen)
 
     def action_leave(self) -> None:
         """Leave at once where no run goes on, or when it is asked for twice."""
         active = [run for run in self.snapshot.runs if run.active]
-        if isinstance(self.screen, LeaveDialog) or not (active or self.jobs.going_on()):
+        if isinstance(self.screen, LeaveDialog):
             self.exit(0)
+        elif not (active or self.jobs.going_on()):
+            self.unless_unsaved(partial(self.exit, 0))
         else:
             self.push_screen(LeaveDialog(_leaving([run.name for run in active])), partial(self._leave, active))
 
     def _leave(self, active: Sequence[RunNow], how: str | None) -> None:
-        if how is None:
+        if not how:
             return
         if how == "stop":
             try:
@@ -176,9 +256,18 @@ class RashomonApp(App[int]):
     # --- what can be done to a run ---------------------------------------------------------------
 
     def resume(self, run: RunNow) -> None:
-        """Go on with a run that is paused or unfinished."""
-        if run.summary.state == "paused" or run.resumable:
+        """Resume a run that is paused, or after a question one that is unfinished."""
+        if run.summary.state == "paused":
             self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
+        elif run.resumable:
+            left = run.summary.total - run.summary.done
+            text = f"{run.name}\n\n{left:,} of {run.summary.total:,} answers are missing; {run.summary.spec['model']} is asked."
+
+            def answered(yes: bool | None) -> None:
+                if yes:
+                    self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
+
+            self.push_screen(Confirm("Resume?", text, yes="Resume"), answered)
         else:
             self.tell(f"{run.name} is {run.summary.state}; there is nothing to go on with")
 
@@ -192,11 +281,26 @@ class RashomonApp(App[int]):
             self.tell(f"{run.name} is {run.summary.state}; there is nothing to pause")
 
     def stop_run(self, run: RunNow) -> None:
-        """Stop a run at the next answer."""
-        if run.active:
-            self._do(lambda: self.jobs.stop(run.folder), f"{run.name} stops at the next answer")
-        else:
+        """Stop a run at the next answer; where a batch would begin another after it, ask which of the two is meant."""
+        if not run.active:
             self.tell(f"{run.name} is {run.summary.state}; there is nothing to stop")
+            return
+        heading, text = (
+            "Stop?",
+            f"{run.name}\n\nIt stops at the next answer; what is answered is kept, and R resumes it.",
+        )
+
+        def stop(how: str | bool | None) -> None:
+            if how == "batch":
+                self._do(lambda: self.jobs.stop_batch(run.folder), f"{run.name} and its batch stop at the next answer")
+            elif how:
+                self._do(lambda: self.jobs.stop(run.folder), f"{run.name} stops at the next answer")
+
+        if batch_of(run.folder) is None:
+            self.push_screen(Confirm(heading, text, yes="Stop"), stop)
+        else:
+            text += "\n\nA batch works on it: after this run it begins its next one, unless the whole batch is stopped."
+            self.push_screen(StopDialog(text), stop)
 
     def _do(self, work: Callable[[], None], told: str) -> None:
         try:
@@ -264,4 +368,6 @@ def open_app(workspace: Workspace, *, images: str | None = None) -> int:
     mode, widget = best_mode(images or settings.images)
     app = RashomonApp(workspace, images=mode, image_widget=widget, settings=settings, settings_problems=problems)
     app.run()
+    if not app.return_code:  # after an error they are left to the next one
+        app.trash.empty()
     return app.return_code or 0

@@ -50,11 +50,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("everywhere.back", "escape", "Back", "Back to where you came from.", palette=False),
     Command("everywhere.go.runs", "1", "Runs", "All runs of the workspace."),
-    Command("everywhere.go.live", "2", "Live run", "One run as it goes on."),
-    Command("everywhere.go.samples", "3", "Samples", "The samples of the chosen run."),
-    Command("everywhere.go.tables", "4", "Tables", "The tables of the chosen run, or of those that are marked."),
+    Command("everywhere.go.live", "2", "Live run", "The run under the cursor, or shown, as it goes on."),
+    Command("everywhere.go.samples", "3", "Samples", "The samples of the run under the cursor, or shown."),
+    Command("everywhere.go.tables", "4", "Tables", "The tables of the marked runs, or of this one."),
     Command("everywhere.go.compare", "5", "Compare", "The marked runs side by side."),
-    Command("everywhere.go.label", "6", "Label", "Label a blind sample of the chosen run by hand."),
+    Command("everywhere.go.label", "6", "Label", "Label a blind sample of the run under the cursor, or shown."),
     Command("everywhere.help", "question_mark,f1", "Help", "What the keys do here.", footer=True),
     Command("everywhere.go.settings", "f2", "Settings", "Colours, pictures, keys and folders."),
     Command("everywhere.go.rows", "f4", "Your rows", "Check a table of your own rows, and build CMC-Bench from it."),
@@ -77,14 +77,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("runs.export", "e", "Export", "Write the marked runs', or this run's, tables and samples as files."),
     Command("runs.samples", "s", "Samples", "The answers of this run, one by one."),
     Command("runs.watch", "l", "Watch", "This run as it goes on."),
-    Command("runs.resume", "R", "Resume", "Go on with an unfinished or paused run."),
+    Command("runs.resume", "R", "Resume", "Resume an unfinished or paused run; it asks first."),
     Command("runs.pause", "p", "Pause", "Have a run wait, or go on."),
-    Command("runs.stop", "x", "Stop", "Stop a run at the next answer; it can go on later."),
-    Command("runs.delete", "d,delete", "Delete", "Delete the marked runs, or this one, for good."),
+    Command("runs.stop", "x", "Stop", "Stop a run at the next answer, or its batch; it asks first."),
+    Command("runs.delete", "d,delete", "Delete", "Delete the marked runs, or this one; it asks first."),
+    Command("runs.undelete", "u", "Undo delete", "Bring back the run that was deleted last.", footer=True),
+    Command("runs.workspace", "o", "Workspace", "Open a demo's workspace, or the usual one again."),
     # live
     Command("live.pause", "p", "Pause", "Have the run wait, or go on.", footer=True),
-    Command("live.stop", "x", "Stop", "Stop the run at the next answer; it can go on later.", footer=True),
-    Command("live.resume", "R", "Resume", "Go on with the run.", footer=True),
+    Command("live.stop", "x", "Stop", "Stop the run at the next answer, or its batch; it asks.", footer=True),
+    Command("live.resume", "R", "Resume", "Resume the run; it asks first.", footer=True),
     Command("live.log", "L", "Log", "The worker's log, or the answers.", footer=True),
     Command("live.samples", "s", "Samples", "The answers of this run, one by one."),
     # samples
@@ -106,16 +108,16 @@ COMMANDS: tuple[Command, ...] = (
     Command("samples.back", "escape", "Back", "To the list, or to where you came from.", palette=False),
     # label
     *(
-        Command(f"label.give.{n}", str(n), f"Label {n}", "Give the answer this label.", palette=False)
-        for n in range(1, 10)
+        Command(f"label.give.{n}", key, f"Label {n}", "Give the answer this label.", palette=False)
+        for n, key in enumerate("asdfghjkl", 1)
     ),
-    Command("label.skip", "s", "Skip", "You cannot label this one.", footer=True),
+    Command("label.skip", "space", "Skip", "You cannot label this one.", footer=True),
     Command("label.undo", "u", "Undo", "Take the last label back.", footer=True),
     # new
     Command("everywhere.go.new", "ctrl+n", "New run", "Put a new run together.", room="runs"),
     Command("new.section.1", "ctrl+n", "Next part", "To the next part of the form.", footer=True, palette=False),
     Command("new.section.-1", "ctrl+b", "Part before", "To the part before.", palette=False),
-    Command("new.start", "ctrl+r", "Start", "Start the run, or go on with it.", footer=True),
+    Command("new.start", "ctrl+r", "Start", "Start the run, or resume it; it asks first.", footer=True),
     Command("new.save", "ctrl+s", "Save", "Save it as a spec file for `rashomon --batch`.", footer=True),
     Command("new.copy", "ctrl+y", "Copy command", "Copy the command line that means the same.", footer=True),
     Command("choice.tick", "space", "Choose", "Choose the row, or no more.", palette=False),
@@ -161,7 +163,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("tables.next", "t,right_square_bracket", "Next", "The next table.", footer=True),
     Command("tables.previous", "T,left_square_bracket", "Previous", "The table before."),
     Command("tables.list", "l", "List", "Choose a table by its name.", footer=True),
-    Command("tables.samples", "s", "Samples", "The answers of the first of these runs, one by one."),
+    Command("tables.samples", "s", "Samples", "The answers of one of these runs, one by one."),
     Command("tables.published", "p", "Paper", "Show the paper's rows, or leave them out.", footer=True),
     Command("tables.intervals", "i", "Intervals", "Show intervals, or values alone."),
     Command("tables.judge", "w", "Whose", "Choose whose labels count.", footer=True),

@@ -77,6 +77,10 @@ class Jobs:
         """Have the process that works on a run stop at the next answer. Raises StoreError."""
         stop_run(folder)
 
+    def stop_batch(self, folder: Path) -> None:
+        """Have the process that works on a run stop at the next answer, and its batch begin no other. Raises StoreError."""
+        stop_batch(folder)
+
     def stop_all(self, folders: Sequence[Path]) -> None:
         """Stop what was started here, and what works on these runs, whoever started it. Raises StoreError."""
         for job in self._started:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from textual.keys import format_key
 
@@ -45,7 +45,12 @@ def _taken(command: Command, keys: list[str], now: Mapping[str, str]) -> str | N
     return None
 
 
-def shown_keys(command: Command, asked: Mapping[str, str]) -> str:
-    """A command's keys for people: ``^r``, ``j``, ``page down``."""
-    keys = asked.get(command.id, command.keys).split(",")
-    return " ".join(format_key(key.strip()).replace("ctrl+", "^") for key in keys)
+def keys_of(command: Command, asked: Mapping[str, str]) -> list[str]:
+    """A command's keys as Textual writes them: the user's, or its own."""
+    return [key.strip() for key in asked.get(command.id, command.keys).split(",")]
+
+
+def shown_keys(command: Command, asked: Mapping[str, str], *, but: Collection[str] = ()) -> str:
+    """A command's keys for people, without those in ``but``: ``^r``, ``j``, ``page down``."""
+    keys = (key for key in keys_of(command, asked) if key not in but)
+    return " ".join(format_key(key).replace("ctrl+", "^") for key in keys)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +53,10 @@ class Snapshot:
     runs: tuple[RunNow, ...] = ()
     device: str | None = None
     looked: bool = False
-    """False until the workspace has been looked at once."""
+    """False until every run of the workspace has been read once."""
+    total: int = 0
+    """How many runs there are, of which ``runs`` are those that are read."""
+    workspace: Path | None = None
 
     def run(self, name: str) -> RunNow | None:
         """The run of that name."""
@@ -80,9 +84,15 @@ class Watch:
 
     def look(self) -> Snapshot:
         """The workspace as it is now."""
-        runs = tuple(self._now(summary) for summary in self._summaries.now())
-        queued = any(run.summary.state == "queued" for run in runs)
-        return Snapshot(runs, FileLock(lease_path()).holder() if queued else None, looked=True)
+        return deque(self._look(float("inf")), maxlen=1).pop()
+
+    def _look(self, every: float) -> Iterator[Snapshot]:
+        """Yield the workspace as far as it is read, every ``every`` seconds, and in the end as a whole."""
+        for summaries, total in self._summaries.by_and_by(every):
+            runs = tuple(self._now(summary) for summary in summaries)
+            queued = any(run.summary.state == "queued" for run in runs)
+            device = FileLock(lease_path()).holder() if queued else None
+            yield Snapshot(runs, device, len(runs) == total, total, self.workspace.path)
 
     def _now(self, summary: RunSummary) -> RunNow:
         folder = self.workspace.runs_folder / summary.name
@@ -96,17 +106,22 @@ class Watch:
         return RunNow(folder, summary, paces.answers.per_second, paces.tokens.per_second, left)
 
     def start(self, tell: Callable[[Snapshot], object]) -> None:
-        """Look on in a thread; ``tell`` is called in that thread, with the first snapshot and with each that differs."""
+        """Look on in a thread; ``tell`` is called in that thread, with each snapshot that differs from the one before."""
         threading.Thread(target=self._go_on, args=(tell,), name="watch", daemon=True).start()
 
     def _go_on(self, tell: Callable[[Snapshot], object]) -> None:
         before = None
         while not self._stopped.is_set():
-            now = self.look()
-            if now != before:
-                before = now
-                tell(now)
-            self._stopped.wait(EVERY_SECONDS)
+            began = self.clock()
+            every = EVERY_SECONDS if before is None or not before.looked else float("inf")
+            for now in self._look(every):
+                if self._stopped.is_set():
+                    return
+                if now != before:
+                    before = now
+                    tell(now)
+            # Of thousands of runs each look takes long: most of the time is left to others.
+            self._stopped.wait(max(EVERY_SECONDS, 3 * (self.clock() - began)))
 
     def stop(self) -> None:
         """Look no more."""

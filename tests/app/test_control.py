@@ -1,4 +1,4 @@
-"""Runs that are looked at again and again, and deleted: one run's changes are seen, and nothing else is touched."""
+"""Runs that are looked at again and again: one run's changes are seen, and nothing else is touched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.control import delete_run, pause, stop_run, unpause
+from app.engine.control import pause, stop_run, unpause
 from app.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Summaries, Workspace
@@ -64,26 +64,6 @@ def test_summaries_follow_every_change_and_read_only_what_changed(
     (folder / "run.sqlite").write_bytes(b"no database")
     assert summaries.now()[0].state == "unreadable"
     assert set(read) == {"two"}
-
-
-def test_a_run_is_deleted_whole_and_alone(workspace: Workspace, tmp_path: Path) -> None:
-    one, two = (workspace.runs_folder / name for name in ("one", "two"))
-    with FileLock(one / "lock") as lock:
-        assert lock.acquire("process 17")
-        with pytest.raises(StoreError, match="process 17 works on one"):
-            delete_run(one)
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "kept").touch()
-    (one / "link").symlink_to(tmp_path / "elsewhere")
-    delete_run(one)
-    assert workspace.run_names() == ["two"]
-    assert (tmp_path / "elsewhere" / "kept").exists(), "links are not followed"
-    link = workspace.runs_folder / "link"
-    link.symlink_to(two)
-    for wrong in (link, tmp_path / "elsewhere", workspace.runs_folder / "nothing"):
-        with pytest.raises(StoreError):
-            delete_run(wrong)
-    assert two.exists()
 
 
 def test_where_nobody_works_there_is_nothing_to_pause_or_stop(workspace: Workspace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
+from app.tui.widgets.dialogs import Dialog
 from benchmarks.base import Generation, Instance, Record, get_benchmark
 from judges.match.judge import Match
 from tests.support.runs import Answering, instances, says
@@ -36,9 +37,20 @@ RashomonApp.NOTIFICATION_TIMEOUT = 3600.0
 
 
 class Staged(RashomonApp):
-    """The interface, where what is told stays: no screen depends on how quick the machine is."""
+    """The interface, where what is told stays: no screen depends on how quick the machine is.
+
+    Keys are pressed by somebody who looks first: only when the dialog that is to get them is painted.
+    """
 
     NOTIFICATION_TIMEOUT = 3600.0
+
+    async def _press_keys(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            end = time.monotonic() + PATIENCE
+            while isinstance(self.screen, Dialog) and not self.screen.painted_before(time.monotonic()):
+                assert time.monotonic() < end, "the dialog is never painted"
+                await asyncio.sleep(0.01)
+            await super()._press_keys([key])
 
 
 @dataclass

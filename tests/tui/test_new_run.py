@@ -99,7 +99,7 @@ def test_a_run_is_put_together_and_started_by_keys_alone(desk: Stage) -> None:
         await until(pilot, lambda: list(Path.cwd().glob("*.toml")))
         (file,) = Path.cwd().glob("*.toml")
         assert load_spec(file, {}) == screen.spec
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+r", "y")
         await until(pilot, lambda: (run := app.snapshot.run(ahead.name)) is not None and run.summary.state == "done")
 
     app = desk.app()

@@ -80,8 +80,8 @@ def test_a_table_is_checked_looked_at_and_built(
         await press(pilot, "w")
         assert screen.row is not None
         assert screen.row.where == "rows.csv:6"
-        await press(pilot, "b")
-        await until(pilot, lambda: not screen.busy)
+        await press(pilot, "b", "y")
+        await until(pilot, lambda: built.exists() and not screen.busy)
         assert Build.open(built).manifest["instances"] == 24
         await press(pilot, "b")  # it is there now, and No is what Enter says
         assert isinstance(app.screen, Confirm)

@@ -21,9 +21,11 @@ from app.engine.control import worker_of
 from app.store.workspace import Workspace, summary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
+from app.tui.widgets.dialogs import StopDialog
+from app.tui.widgets.virtual_table import VirtualTable
 from tests.support.charts import draw_sources
 from tests.support.command import ROOT, Rashomon
-from tests.tui.stage import PATIENCE, drive, screen_text, until
+from tests.tui.stage import PATIENCE, Staged, drive, screen_text, until
 
 RUN = "watched"
 SPEC = ["batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN]
@@ -59,7 +61,7 @@ def wait_for(condition: Callable[[], object]) -> None:
 
 @pytest.mark.slow
 def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: Path) -> None:
-    app = RashomonApp(Workspace(rashomon.workspace))
+    app = Staged(Workspace(rashomon.workspace))
     folder = rashomon.workspace / "runs" / RUN
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -75,7 +77,7 @@ def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: P
         await until(pilot, lambda: "is not started again" in screen_text(app) or not app.jobs.going_on())
         await until(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
         assert "SIGKILL" in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
-        await pilot.press("escape", "R")
+        await pilot.press("escape", "R", "y")
         await until(pilot, lambda: "● running" in screen_text(app) and worker_of(folder) not in (None, pid))
         await pilot.press("p")
         await until(pilot, lambda: "‖ paused" in screen_text(app))
@@ -89,7 +91,7 @@ def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: P
 
 @pytest.mark.slow
 def test_a_stopped_run_says_so_and_a_wrong_command_is_told(rashomon: Rashomon, built: Path) -> None:
-    app = RashomonApp(Workspace(rashomon.workspace))
+    app = Staged(Workspace(rashomon.workspace))
     folder = rashomon.workspace / "runs" / RUN
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -98,13 +100,36 @@ def test_a_stopped_run_says_so_and_a_wrong_command_is_told(rashomon: Rashomon, b
         await pilot.press("escape")
         app.jobs.start([*SPEC, "--data", str(built)])
         await until(pilot, lambda: "● running" in screen_text(app))
-        await pilot.press("x")
+        await pilot.press("x", "y")
         await until(pilot, lambda: "¦ interrupted" in screen_text(app))
         await until(pilot, lambda: not app.jobs.going_on())
         assert "without a word" not in screen_text(app)
 
     drive(app, script)
     assert summary(folder).state == "interrupted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("answer", "states"), [("y", ["interrupted", "done"]), ("b", ["interrupted", "planned"])])
+def test_stopping_a_run_or_its_whole_batch(answer: str, states: list[str], rashomon: Rashomon, built: Path) -> None:
+    app = Staged(Workspace(rashomon.workspace))
+    spec = [word for word in SPEC if word not in ("--name", RUN)]
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.jobs.start([*spec, "--model", "policy:random", "--data", str(built)])
+        await until(pilot, lambda: "● running" in screen_text(app) and len(app.snapshot.runs) == 2)
+        (running,) = (run for run in app.snapshot.runs if run.active)
+        app.screen.query_one(VirtualTable).cursor = [run.name for run in reversed(app.snapshot.runs)].index(
+            running.name
+        )
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, StopDialog))
+        await pilot.press(answer)
+        await until(pilot, lambda: not app.jobs.going_on())
+
+    drive(app, script)
+    runs = sorted((rashomon.workspace / "runs").glob("[a-z]*"), key=lambda run: summary(run).done)
+    assert sorted(summary(run).state for run in runs) == sorted(states)
 
 
 OPEN = (

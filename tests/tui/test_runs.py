@@ -107,7 +107,7 @@ def test_filter_mark_and_open_by_keys(stage: Stage) -> None:
         await until(pilot, lambda: "mark two runs" in screen_text(app))
         await pilot.press("slash", *"running", "enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
-        assert app.current[0].name == "d-running"
+        assert app.under_cursor[0].name == "d-running"
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
 
@@ -148,12 +148,16 @@ def test_a_run_is_deleted_after_a_question_and_never_while_somebody_works_on_it(
         await pilot.press("enter")  # the focus is on No
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         assert old.exists()
-        await pilot.press("d", "y")
+        await pilot.press("k", "d", "y")
         await until(pilot, lambda: table.row_count == 2)
         assert not old.exists()
         assert kept.exists()
         assert busy.exists()
-        assert not list(stage.workspace.runs_folder.glob(".*")), "nothing of it is left"
+        await pilot.press("u")
+        await until(pilot, lambda: table.row_count == 3)
+        assert old.exists()
+        await pilot.press("k", "d", "y")
+        await until(pilot, lambda: table.row_count == 2)
 
     drive(stage.app(), script)
 

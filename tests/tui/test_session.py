@@ -58,7 +58,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         await known(pilot, screen)
         assert screen.spec is not None
         assert [Path(model).name for model in screen.spec.model] == ["model-4bit", "model-bf16"]
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+r", "y")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "model-4bit" in screen_text(app))
         await until(pilot, lambda: "newest" in screen_text(app))
         await pilot.press("ctrl+q")
@@ -83,7 +83,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         await until(pilot, lambda: isinstance(app.focused, Input))
         await pilot.press(*"condition:aligned", "enter")
         await until(pilot, lambda: "12 of" in screen_text(app))
-        run = app.current[0]
+        run = app.under_cursor[0]
         await pilot.press("o")
         await until(pilot, lambda: isinstance(app.screen, OverrideDialog))
         await pilot.press("1", "enter", *"seen", "enter", *"ann", "enter")
@@ -139,7 +139,7 @@ def test_leaving_and_stopping_stops_the_whole_batch_whoever_began_it(outlived: S
         screen = await opened(pilot, app)
         await pilot.press("ctrl+n", "G", "space", "k", "space")
         await known(pilot, screen)
-        await pilot.press("ctrl+r")
+        await pilot.press("ctrl+r", "y")
         await until(pilot, lambda: "newest" in screen_text(app))
         await pilot.press("ctrl+q", "y")
 
@@ -173,7 +173,7 @@ def test_from_the_runs_to_tables_a_comparison_and_files(
         await press(pilot, "t", "p", "escape")
         assert isinstance(app.screen, RunsScreen)
         await press(pilot, "G", "space", "k", "space", "5")
-        assert app.current == runs
+        assert app.marked == runs
         assert "Side by side" in screen_text(app)
         await press(pilot, "t", "enter", "enter")
         assert isinstance(app.screen, BesideScreen)

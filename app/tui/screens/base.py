@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
-from app.tui.commands import commands_of
+from app.tui.commands import Command, commands_of
 from app.tui.watch import RunNow, Snapshot
 from app.tui.widgets.keys_line import KeysLine
 
@@ -66,6 +66,14 @@ class RashomonScreen(Screen[Any]):
 
     def changed(self, snapshot: Snapshot) -> None:
         """The workspace has changed. Update only what differs."""
+
+    def shown_runs(self) -> tuple[Path, ...]:
+        """The runs that the screen is about; none where it is about none, or about all."""
+        return ()
+
+    def unsaved(self) -> str:
+        """What would be lost if the screen were closed, in a sentence; empty where nothing would."""
+        return ""
 
     def run_now(self, folder: Path) -> RunNow | None:
         """A run as it was when it was last looked at; None when it is gone."""
@@ -120,6 +128,10 @@ class RashomonScreen(Screen[Any]):
             then(event.worker.result)
         elif event.state == WorkerState.ERROR and event.worker.error is not None:
             self.rashomon.failed(event.worker.error)
+
+    def describe(self, command: Command) -> str | None:
+        """What a command is called here; None where there is no such thing now."""
+        return command.title
 
     def key_help(self) -> list[str]:
         """The places whose commands work here, for the help page: the focused widget's first."""

@@ -176,7 +176,7 @@ class CompareScreen(ResultsScreen):
         self.query_one("#names", Static).update(Content(" ").join(told))
         # On the last one it is the words that are longer than the screen.
         places = {"flips": self.query_one(Matrix), "take": self.query_one("#words")}
-        (places.get(pane) or self.query_one(f"#{pane}", ResultTable).rows).focus()
+        self.set_focus(places.get(pane) or self.query_one(f"#{pane}", ResultTable).rows)
 
     def _go_by(self, by: int) -> None:
         names = list(PANES)

@@ -46,7 +46,7 @@ class DoctorScreen(RashomonScreen):
         yield Static(id="detail")
 
     def on_mount(self) -> None:
-        self.query_one(VirtualTable).focus()
+        self.set_focus(self.query_one(VirtualTable))
         self.action_again()
 
     def action_again(self) -> None:

@@ -13,11 +13,13 @@ from textual.content import Content
 from textual.widgets import Button, Input, Static
 
 from app.exports.write import ABOUT, FORMATS, USUAL, Written, usual_folder, write
-from app.paths import typed_path
+from app.paths import exists, typed_path
 from app.tui.commands import bindings
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import RIGHT, WRONG
+from app.tui.widgets.dialogs import Confirm
+from app.tui.widgets.painted import Painted
 from app.tui.widgets.ticks import Ticks
 from benchmarks.errors import RashomonError
 
@@ -42,6 +44,10 @@ class ExportScreen(RashomonScreen):
         super().__init__()
         self.folders, self.judge = folders, judge
         self.written: Written | None = None
+        self.painted = Painted(Content("Folder"), classes="over")
+
+    def shown_runs(self) -> tuple[Path, ...]:
+        return self.folders
 
     def heading(self) -> Content:
         names = literal(", ".join(folder.name for folder in self.folders), "bold", limit=200)
@@ -54,7 +60,7 @@ class ExportScreen(RashomonScreen):
                 yield Static(Content("Formats"), classes="over")
                 yield Ticks([(form, f"{form:<8}{ABOUT[form]}") for form in FORMATS], USUAL, id="formats")
             with Vertical(id="how"):
-                yield Static(Content("Folder"), classes="over")
+                yield self.painted
                 yield Input(str(typed_path(usual_folder(self.folders))), id="folder")
                 yield Ticks(_HOW, id="options")
                 yield Button("Write (w)", id="write", variant="primary")
@@ -62,7 +68,7 @@ class ExportScreen(RashomonScreen):
                     yield Static(id="said")
 
     def on_mount(self) -> None:
-        self.query_one("#formats").focus()
+        self.set_focus(self.query_one("#formats"))
 
     @on(Button.Pressed, "#write")
     @on(Input.Submitted, "#folder")
@@ -75,8 +81,22 @@ class ExportScreen(RashomonScreen):
         if not formats:
             self._say("! mark a format first, with space", WRONG)
             return
+        try:
+            out = typed_path(self.query_one("#folder", Input).value)
+        except RashomonError as error:
+            self._say(f"! {error}", WRONG)
+            return
+        if exists(out):
+            text = f"{out}\n\nis there already; files of the same names in it are replaced."
+            self.app.push_screen(
+                Confirm("Write into this folder?", text, yes="Write"),
+                lambda yes: self._write(out, formats) if yes else None,
+            )
+        elif self.painted.painted_before(self.rashomon.key_queue.pressed):
+            self._write(out, formats)
+
+    def _write(self, out: Path, formats: list[str]) -> None:
         folders, workspace, judge = self.folders, self.rashomon.workspace, self.judge
-        out = Path(self.query_one("#folder", Input).value)
         options = self.query_one("#options", Ticks).ticked
         canonical, width = "canonical" in options, "page" if "page" in options else "column"
         self.query_one("#write", Button).disabled = True

@@ -54,6 +54,9 @@ class FlippedScreen(RashomonScreen):
         self._cell = (was, now)
         self.flips = flips(pair, was, now)
 
+    def shown_runs(self) -> tuple[Path, ...]:
+        return self.folders
+
     def heading(self) -> Content:
         was, now = (word or ALL for word in self._cell)
         of = Content.assemble(literal(self.pair.first.label, "bold"), " → ", literal(self.pair.second.label, "bold"))
@@ -65,7 +68,7 @@ class FlippedScreen(RashomonScreen):
     def on_mount(self) -> None:
         table = self.query_one(VirtualTable)
         table.show(len(self.flips), self._page, keys=[flip.instance for flip in self.flips])
-        table.focus()
+        self.set_focus(table)
 
     def _page(self, first: int, count: int) -> list[Row]:
         return [
@@ -101,6 +104,9 @@ class BesideScreen(RashomonScreen):
         self.picture = 0
         """The number of the picture that is shown."""
 
+    def shown_runs(self) -> tuple[Path, ...]:
+        return self.listed.folders
+
     def heading(self) -> Content:
         flip = self.listed.flips[self.place]
         return Content.assemble(
@@ -121,7 +127,7 @@ class BesideScreen(RashomonScreen):
 
     def on_mount(self) -> None:
         self._read()
-        self.query_one("#answers").focus()
+        self.set_focus(self.query_one("#answers"))
 
     def _read(self) -> None:
         listed, workspace = self.listed, self.rashomon.workspace

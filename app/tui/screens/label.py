@@ -14,17 +14,19 @@ from textual.widgets import Static
 
 from app.labelling import Sitting, draw
 from app.store.run import RunStore
-from app.tui.commands import bindings
+from app.tui.commands import Command, bindings, commands_of
+from app.tui.keymap import shown_keys
 from app.tui.outside import person
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.widgets.dialogs import AskText
-from benchmarks.errors import SpecError
+from app.tui.widgets.dialogs import AskText, Confirm
+from app.tui.widgets.painted import Painted
+from benchmarks.errors import RashomonError, SpecError
 from judges.human import annotator_id
 
 
 class LabelScreen(RashomonScreen):
-    """One person's sitting. A number gives a label, and the next answer comes; every label is kept at once."""
+    """One person's labelling. A letter gives a label, and the next answer comes; every label is kept at once."""
 
     name_ = "label"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
@@ -40,16 +42,23 @@ class LabelScreen(RashomonScreen):
         self.folder = folder
         self.sitting: Sitting | None = None
         self._busy = False
+        self._given = 0
+        """How many labels were given here and not taken back."""
+        self._text = Painted(id="shown")
+
+    def shown_runs(self) -> tuple[Path, ...]:
+        return (self.folder,)
 
     def heading(self) -> Content:
+        told = Content("Label  ") + literal(self.folder.name, "bold", limit=60)
         if self.sitting is None:
-            return Content("Label")
+            return told
         who = literal(self.sitting.labelling.judge, "bold", limit=60)
-        return Content("Label  as ") + who + Content(f"  {self.sitting.count} of {self.sitting.total} labelled")
+        return told + Content("  as ") + who + Content(f"  {self.sitting.count} of {self.sitting.total} labelled")
 
     def body(self) -> ComposeResult:
         with VerticalScroll():
-            yield Static(id="shown")
+            yield self._text
         yield Static(id="labels")
 
     def on_mount(self) -> None:
@@ -73,7 +82,7 @@ class LabelScreen(RashomonScreen):
             with RunStore.open(folder) as store:
                 return Sitting(draw(store, judge), store)
 
-        self.query_one("#shown", Static).update(Content("drawing the sample…"))
+        self._text.update(Content("drawing the sample…"))
         self.in_thread(begin, self._begun, group="sitting")
 
     def _begun(self, sitting: Sitting) -> None:
@@ -83,7 +92,8 @@ class LabelScreen(RashomonScreen):
     def _show(self) -> None:
         """Show the answer the sitting is at, or that none is left."""
         self.retitle()
-        sitting, text, keys = self.sitting, self.query_one("#shown", Static), self.query_one("#labels", Static)
+        self.refresh_bindings()
+        sitting, text, keys = self.sitting, self._text, self.query_one("#labels", Static)
         if sitting is None:
             return
         shown = sitting.shown
@@ -96,50 +106,82 @@ class LabelScreen(RashomonScreen):
             parts += [_heading(source.capitalize()), literal(" | ".join(values), newlines=True)]
         parts += [_heading("Answer"), literal(shown.answer, newlines=True)]
         text.update(Content("\n").join(parts))
-        numbered = "   ".join(f"{number} {label}" for number, label in enumerate(shown.labels[:9], 1))
-        keys.update(literal(numbered))
+        named = (f"{self._key(number)} {label}" for number, label in enumerate(shown.labels, 1))
+        keys.update(literal("   ".join(named)))
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        """The labels that can be given."""
+        return () if self.sitting is None or self.sitting.shown is None else tuple(self.sitting.shown.labels)
+
+    def _key(self, number: int) -> str:
+        """The key that gives the label of that number, as people write it."""
+        (command,) = (command for command in commands_of(self.name_) if command.id == f"label.give.{number}")
+        return shown_keys(command, self.rashomon.keys)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "give":
+            return int(str(parameters[0])) <= len(self._labels)
+        if action == "skip":
+            return bool(self._labels)
+        return action != "undo" or (self.sitting is not None and self.sitting.count > 0)
+
+    def describe(self, command: Command) -> str | None:
+        number = command.id.removeprefix("label.give.")
+        if not number.isdecimal():
+            return command.title
+        return self._labels[int(number) - 1] if int(number) <= len(self._labels) else None
+
     def action_give(self, number: str) -> None:
-        """Give the answer the label of that number. Here the numbers are labels, not screens."""
-        labels = () if self.sitting is None or self.sitting.shown is None else self.sitting.labelling.benchmark.labels
-        if int(number) <= len(labels):
-            self._give(labels[int(number) - 1])
+        """Give the answer the label of that number."""
+        self._give(self._labels[int(number) - 1])
 
     def action_skip(self) -> None:
-        if self.sitting is not None and self.sitting.shown is not None:
-            self._give(None)
+        self._give(None)
 
     def action_undo(self) -> None:
-        if self.sitting is None:
-            return
-        undo = self.sitting.undo
-        self._write(undo, lambda found: None if found else self.rashomon.tell("there is nothing to undo"))
+        if self._given:
+            self._undo(True)
+        else:
+            text = "It was given before this screen was opened, and is set aside; the answer comes again."
+            self.app.push_screen(Confirm("Take the last label back?", text, yes="Take back"), self._undo)
+
+    def _undo(self, yes: bool | None) -> None:
+        if yes and self.sitting is not None:
+            self._write(self.sitting.undo, -1)
 
     def _give(self, label: str | None) -> None:
-        if self.sitting is not None:
+        """Keep a label, if the answer was on the terminal when its key was pressed."""
+        if self.sitting is not None and self._text.painted_before(self.rashomon.key_queue.pressed):
             give = self.sitting.give
-            self._write(lambda store: give(store, label), lambda _: None)
+            self._write(lambda store: give(store, label), 1)
 
-    def _write(self, what: Callable[[RunStore], object], then: Callable[[object], None]) -> None:
-        """Do something to the run in a thread; keys that come before it is done are not for the next answer."""
+    def _write(self, what: Callable[[RunStore], object], given: int) -> None:
+        """Give or take back a label in a thread, unless one is being written; keys pressed meanwhile are for no answer."""
         if self._busy:
             return
         self._busy = True
+        self._text.unpaint()
         folder = self.folder
 
-        def work() -> object:
+        def done(error: RashomonError | None) -> None:
+            self._busy = False
+            self._show()
+            if error is None:
+                self._given = max(0, self._given + given)
+            else:
+                self.rashomon.failed(error)
+
+        def tried() -> RashomonError | None:
             try:
                 with RunStore.open(folder) as store:
-                    return what(store)
-            finally:
-                self._busy = False
+                    what(store)
+            except RashomonError as error:
+                return error
+            return None
 
-        def done(result: object) -> None:
-            then(result)
-            self._show()
-
-        self.in_thread(work, done, group="label")
+        self.in_thread(tried, done, group="label")
 
 
 def _no_name(text: str) -> str:

@@ -31,7 +31,7 @@ from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import RashomonError
-from judges.base import HUMAN
+from judges.base import HUMAN, OVERRIDE
 
 _LOG_BYTES = 64 * 1024
 
@@ -91,6 +91,9 @@ class LiveScreen(RashomonScreen):
         assert self._run is not None
         return get_benchmark(self._run.summary.spec["benchmark"])
 
+    def shown_runs(self) -> tuple[Path, ...]:
+        return (self.folder,)
+
     def heading(self) -> Content:
         if self._run is None:
             return literal(f"Live run  {self.folder.name}")
@@ -106,7 +109,7 @@ class LiveScreen(RashomonScreen):
             yield Static(id="log-text")
 
     def on_mount(self) -> None:
-        self.query_one(VirtualTable).focus()
+        self.set_focus(self.query_one(VirtualTable))
 
     # --- what is shown ---------------------------------------------------------------------------
 
@@ -242,7 +245,7 @@ class LiveScreen(RashomonScreen):
         if run is None or run.summary.problem is not None:
             return action not in ("pause", "stop", "resume", "samples")
         if action == "pause":
-            return run.active and run.summary.state != "paused"
+            return run.active
         if action == "stop":
             return run.active
         if action == "resume":
@@ -265,10 +268,10 @@ class LiveScreen(RashomonScreen):
         self.toggle_class("-log")
         if self.has_class("-log"):
             self._show()
-            self.query_one("#log").focus()
+            self.set_focus(self.query_one("#log"))
             self.query_one("#log", VerticalScroll).scroll_end(animate=False)
         else:
-            self.query_one(VirtualTable).focus()
+            self.set_focus(self.query_one(VirtualTable))
 
     def action_samples(self) -> None:
         if "samples" in SCREENS:
@@ -323,7 +326,7 @@ def _judges(summary: RunSummary) -> list[str]:
     lines = []
     for judge, (labelled, unparsed, failed, answered) in found.items():
         waiting = answered - labelled - unparsed - failed
-        if judge.startswith(HUMAN):
+        if judge.startswith((HUMAN, OVERRIDE)):  # people label what they choose to
             continue
         told = [f"{labelled} labelled"]
         told += [f"{waiting} waiting"] * bool(waiting)

@@ -28,6 +28,7 @@ from app.choices import (
 from app.config import BatchSpec
 from app.form import begin, command_line, read, save
 from app.outlook import Contents
+from app.paths import exists, typed_path
 from app.prospect import Looker, Prospects
 from app.tui.commands import bindings
 from app.tui.latest import Latest
@@ -63,6 +64,8 @@ SECTIONS = {
 """The sections, their titles, and the keys of a spec that are chosen in each."""
 
 _WAIT_SECONDS = 0.15
+_NAMED = 6
+"""The number of runs that a question names."""
 _AMOUNT = (
     ("limit", "examples", "stratified, each with all its conditions"),
     ("seed", "seed", "decides which, and every sampled token"),
@@ -114,6 +117,10 @@ class NewRunScreen(RashomonScreen):
         self._judges: list[str] = []
         self._contents: Contents | None = None
         self._wait: Timer | None = None
+        self._changed = False
+        """Whether anything was chosen since it was last saved or started."""
+        self._kept: dict[str, str] = {}
+        """What was typed then."""
         self._look_latest = Latest(self, "look")
         self._contents_latest = Latest(self, "contents")
         self._describe_latest = Latest(self, "describe")
@@ -122,6 +129,10 @@ class NewRunScreen(RashomonScreen):
 
     def heading(self) -> Content:
         return Content("New run")
+
+    def unsaved(self) -> str:
+        typed = self._changed or self._typed_values() != self._kept
+        return "What is chosen and typed for the new run; ctrl+s saves it as a file." if typed else ""
 
     def body(self) -> ComposeResult:
         yield Tabs(*(Tab(Content(title), id=f"tab-{name}") for name, (title, _) in SECTIONS.items()))
@@ -178,7 +189,7 @@ class NewRunScreen(RashomonScreen):
         self.in_thread(
             lambda: [*policy_choices(), *cached_choices(), *near_choices(workspace)], self._models_found, group="models"
         )
-        self.query_one("#benchmarks").focus()
+        self.set_focus(self.query_one("#benchmarks"))
         self.say()
 
     def _table(self, name: str) -> ChoiceTable:
@@ -186,6 +197,9 @@ class NewRunScreen(RashomonScreen):
 
     def _fields(self) -> dict[str, Field]:
         return {field.key: field for field in self.query(Field)}
+
+    def _typed_values(self) -> dict[str, str]:
+        return {field.key: field.value for field in self.query(Field) if field.value}
 
     # --- what can be chosen -----------------------------------------------------------------------
 
@@ -271,6 +285,7 @@ class NewRunScreen(RashomonScreen):
 
     @on(ChoiceTable.Changed)
     def _chosen(self, event: ChoiceTable.Changed) -> None:
+        self._changed = True
         if event.table.id == "asked-table":
             self._read_contents()
         self.typed()
@@ -395,7 +410,7 @@ class NewRunScreen(RashomonScreen):
         inside = [section, *section.query("*")]
         first = next((widget for widget in inside if widget.can_focus), None)
         if first is not None:
-            first.focus()
+            self.set_focus(first)
 
     # --- what is done with it -------------------------------------------------------------------------
 
@@ -423,8 +438,12 @@ class NewRunScreen(RashomonScreen):
     def _save(self, spec: BatchSpec, typed: str | None, *, replace: bool = False) -> None:
         if typed is None or not typed.strip():
             return
-        path = Path(typed.strip()).expanduser()
-        if path.exists() and not replace:
+        try:
+            path = typed_path(typed.strip())
+        except RashomonError as error:
+            self.rashomon.failed(error)
+            return
+        if exists(path) and not replace:
 
             def answered(yes: bool | None) -> None:
                 if yes:
@@ -437,16 +456,14 @@ class NewRunScreen(RashomonScreen):
         except RashomonError as error:
             self.rashomon.failed(error)
             return
+        self._forget()
         self.rashomon.tell(f"saved {path}")
 
     def action_start(self) -> None:
         def ask(spec: BatchSpec) -> None:
-            known = self.prospects
-            said = [] if known is None else [*known.warnings, *known.costs]
-            if not said:
-                self._start(spec, True)
-                return
-            self.app.push_screen(Confirm("Start?", "\n".join(said), yes="Start"), partial(self._start, spec))
+            self.app.push_screen(
+                Confirm("Start?", _starting(spec, self.prospects), yes="Start"), partial(self._start, spec)
+            )
 
         self._if_right(ask)
 
@@ -461,9 +478,22 @@ class NewRunScreen(RashomonScreen):
         except RashomonError as error:
             self.rashomon.failed(error)
             return
-        from app.tui.screens import SCREENS
+        self._forget()
+        self.rashomon.go("live", folders[:1])
 
-        self.rashomon.go("live" if "live" in SCREENS else "runs", folders[:1])
+    def _forget(self) -> None:
+        """Count what is chosen and typed as kept."""
+        self._changed = False
+        self._kept = self._typed_values()
+
+
+def _starting(spec: BatchSpec, known: Prospects | None) -> str:
+    """What is about to be started, and what is to be known before."""
+    if known is None or not known.runs:
+        return f"{spec.benchmark}: {', '.join(spec.model)}"
+    lines = [f"{run.name}: {len(run.outlook.instances):,} instances" for run in known.runs[:_NAMED]]
+    lines += [f"and {len(known.runs) - _NAMED} more runs"] * (len(known.runs) > _NAMED)
+    return "\n".join([*lines, *known.warnings, *known.costs])
 
 
 def _contents_of(looker: Looker, stub: BatchSpec) -> Contents | None:

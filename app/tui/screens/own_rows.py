@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from app.own_rows import rows_benchmark, table_path
-from app.paths import typed_path
+from app.paths import exists, typed_path
 from app.tui.commands import bindings
 from app.tui.latest import Latest
 from app.tui.safe import literal
@@ -74,7 +74,7 @@ class OwnRowsScreen(RashomonScreen):
 
     def on_mount(self) -> None:
         self._pictures = TemporaryDirectory(prefix="rashomon-rows-")
-        self.query_one("#input-table").focus()
+        self.set_focus(self.query_one("#input-table"))
 
     def on_unmount(self) -> None:
         self._pictures.cleanup()
@@ -116,7 +116,8 @@ class OwnRowsScreen(RashomonScreen):
             lambda first, count: [_row(row) for row in rows[first : first + count]],
             keys=[row.where for row in rows],
         )
-        table.focus()
+        if self.focused is None or self.focused.id == "input-table":  # else somebody types elsewhere by now
+            self.set_focus(table)
         self._chosen()
 
     def _say(self, told: str) -> None:
@@ -196,13 +197,14 @@ class OwnRowsScreen(RashomonScreen):
         except RashomonError as error:
             self.rashomon.failed(error)
             return
-        if out.exists():
+        if exists(out):
             text = f"{out} is there already. The pictures of runs that were made of it go with it."
-            self.app.push_screen(Confirm("Replace the build?", text, yes="Replace"), partial(self._build, out))
+            self.app.push_screen(Confirm("Replace the build?", text, yes="Replace"), partial(self._build, out, True))
         else:
-            self._build(out, True)
+            text = f"{self.found.usable} rows of {self.file}, into {out}"
+            self.app.push_screen(Confirm("Build?", text, yes="Build"), partial(self._build, out, False))
 
-    def _build(self, out: Path, yes: bool | None) -> None:
+    def _build(self, out: Path, replace: bool, yes: bool | None) -> None:
         if not yes:
             return
         self._say("◐ building …")
@@ -210,7 +212,7 @@ class OwnRowsScreen(RashomonScreen):
 
         def make() -> Build | str:
             try:
-                return self.benchmark.build([source], out, BuildOptions(replace=True))
+                return self.benchmark.build([source], out, BuildOptions(replace=replace))
             except RashomonError as error:
                 return str(error)
             except OSError as error:

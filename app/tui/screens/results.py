@@ -74,6 +74,9 @@ class ResultsScreen(RashomonScreen):
 
         self.in_thread(made, shown, group=group)
 
+    def shown_runs(self) -> tuple[Path, ...]:
+        return self.folders
+
     def heading(self) -> Content:
         told = [Content(self.name_.capitalize())]
         for folder in self.folders:

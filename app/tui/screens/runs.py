@@ -12,21 +12,27 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.engine.control import delete_run
+from app.engine.trash import Trash
 from app.pace import duration
 from app.report.render import cell_text
 from app.sofar import judging, overall
+from app.store.workspace import DEMOS_FOLDER, Workspace
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.safe import harmless, literal
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import WRONG, state_look
 from app.tui.watch import RunNow, Snapshot
 from app.tui.widgets.bars import progress_bar
+from app.tui.widgets.choose import Choose
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from benchmarks.errors import StoreError
 
 _BAR = 8
+_NAMED = 8
+"""The number of runs that a question names."""
+_READING = "◐ reading the runs …"
 _END = 5 / 6
 """A run's name ends in quantisation, prompts and digest; on 80 columns there is room for these and the beginning."""
 _NARROW = (
@@ -64,12 +70,13 @@ class RunsScreen(RashomonScreen):
         super().__init__()
         self.runs: list[RunNow] = []
         self._offered = False
+        self._demos: list[Workspace] | None = None
 
     def heading(self) -> Content:
         snapshot = self.rashomon.snapshot
         active = sum(run.active for run in snapshot.runs)
-        count = len(snapshot.runs)
-        told = f"Runs  {count} in {self.rashomon.workspace.path.name}"
+        count = f"{snapshot.total:,}" if snapshot.looked else f"◐ reading {len(snapshot.runs):,} of {snapshot.total:,}"
+        told = f"Runs  {count} in {_place(self.rashomon.workspace)}"
         if active:
             told += f", {active} going on"
         if snapshot.device:
@@ -78,11 +85,11 @@ class RunsScreen(RashomonScreen):
 
     def body(self) -> ComposeResult:
         yield Input(placeholder="words of a run's name, state, model, benchmark, prompts; Esc: all", id="filter")
-        yield VirtualTable(_NARROW, empty="no runs yet: ctrl+n makes one, `rashomon demo` several", id="runs")
+        yield VirtualTable(_NARROW, empty=_READING, id="runs")
         yield Static(id="about")
 
     def on_mount(self) -> None:
-        self.query_one(VirtualTable).focus()
+        self.set_focus(self.query_one(VirtualTable))
 
     # --- what is shown ---------------------------------------------------------------------------
 
@@ -99,14 +106,28 @@ class RunsScreen(RashomonScreen):
             return [rows[number] for number in range(first, first + count)]
 
         table = self.query_one(VirtualTable)
-        table.marks &= {run.name for run in snapshot.runs}
-        table.empty = "no run has these words" if words and snapshot.runs else "no runs yet: ctrl+n, or `rashomon demo`"
+        if snapshot.looked:
+            table.marks &= {run.name for run in snapshot.runs}
+            if not snapshot.runs and self._demos is None:
+                self._demos = self.rashomon.workspace.demos()
+        table.empty = self._without_rows(snapshot, bool(words))
         table.show(len(self.runs), page, keys=[run.name for run in self.runs], columns=columns)
         self.retitle()
         self._choose()
         if snapshot.looked and not self._offered:
             self._offered = True
             self._offer(_left_over(self.runs))
+
+    def _without_rows(self, snapshot: Snapshot, filtered: bool) -> str:
+        """What stands in the place of rows where there are none."""
+        if not snapshot.looked:
+            return _READING
+        if filtered and snapshot.runs:
+            return "no run has these words"
+        if self._demos:
+            names = ", ".join(demo.path.name for demo in self._demos)
+            return harmless(f"no runs here; o opens the workspace of the demo ({names})")
+        return "no runs yet: ctrl+n, or `rashomon demo`"
 
     def _columns(self) -> tuple[Column, ...]:
         width = self.size.width
@@ -122,8 +143,9 @@ class RunsScreen(RashomonScreen):
             self.rashomon.tell(f"{len(runs)} runs are unfinished; R goes on with the one under the cursor")
 
     def _choose(self) -> None:
-        self.rashomon.current = tuple(run.folder for run in self.marked() or self.under_cursor())
         found = self.under_cursor()
+        self.rashomon.under_cursor = tuple(run.folder for run in found)
+        self.rashomon.marked = tuple(run.folder for run in self.marked())
         self.put("#about", _about(found[0]) if found else Content(""))
 
     @on(VirtualTable.Moved)
@@ -197,26 +219,59 @@ class RunsScreen(RashomonScreen):
         if busy:
             self.rashomon.failed(f"{', '.join(busy)}: a process works on it; stop it with x first.")
             return
-        what = f"the run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs: " + ", ".join(r.name for r in runs)
+        names = [f"  {run.name}" for run in runs[:_NAMED]] + [f"  and {len(runs) - _NAMED} more"] * (len(runs) > _NAMED)
+        what = f"the run {runs[0].name}" if len(runs) == 1 else "\n".join([f"{len(runs)} marked runs:", *names])
         answers = sum(run.summary.done for run in runs)
-        text = f"{what}\n\n{answers:,} answers and their labels are deleted with it; builds and exports stay."
+        text = f"{what}\n\n{answers:,} answers and their labels go; builds and exports stay. u brings back until you leave."
+        trash = self.rashomon.trash
 
         def delete(sure: bool | None) -> None:
             if sure:
-                self.in_thread(lambda: [_delete(run.folder) for run in runs], self._deleted, group="delete")
+                self.in_thread(lambda: _delete(trash, [run.folder for run in runs]), self._deleted, group="delete")
 
-        self.app.push_screen(Confirm("Delete for good?", text, yes="Delete", no="Keep"), delete)
+        self.app.push_screen(Confirm("Delete?", text, yes="Delete", no="Keep"), delete)
 
-    def _deleted(self, names: list[str]) -> None:
+    def _deleted(self, result: tuple[list[str], list[str]]) -> None:
+        names, problems = result
         self.query_one(VirtualTable).marks -= set(names)
-        self.rashomon.tell(f"deleted: {', '.join(names)}")
+        self.refresh_bindings()
+        if names:
+            self.rashomon.tell(f"deleted: {', '.join(names)}; u brings it back until you leave")
+        if problems:
+            self.rashomon.failed("\n".join(problems))
+
+    def action_undelete(self) -> None:
+        """Bring back the run that was deleted last."""
+        self.in_thread(self.rashomon.trash.restore, self._restored, group="delete")
+
+    def _restored(self, folder: Path) -> None:
+        self.refresh_bindings()
+        self.rashomon.tell(f"{folder.name} is back")
+
+    def action_workspace(self) -> None:
+        """Open the usual workspace, or that of a demo."""
+        here = self.rashomon.workspace.path
+        usual = Workspace(here.parent.parent) if here.parent.name == DEMOS_FOLDER else self.rashomon.workspace
+        others = {str(place.path): place for place in (usual, *usual.demos()) if place.path != here}
+
+        def chosen(path: str | None) -> None:
+            if path is not None:
+                self.rashomon.open_workspace(others[path])
+
+        if others:
+            self.app.push_screen(Choose("Which workspace?", list(others)), chosen)
+        else:
+            self.rashomon.tell("no demo has been run here; `rashomon demo` makes one")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return bool(self.rashomon.trash.names) if action == "undelete" else True
 
     # --- the filter ------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
         typed = self.query_one("#filter", Input)
         typed.add_class("-shown")
-        typed.focus()
+        self.set_focus(typed)
 
     @on(Input.Changed, "#filter")
     def _filtered(self) -> None:
@@ -224,13 +279,13 @@ class RunsScreen(RashomonScreen):
 
     @on(Input.Submitted, "#filter")
     def _filter_taken(self) -> None:
-        self.query_one(VirtualTable).focus()
+        self.set_focus(self.query_one(VirtualTable))
 
     def action_all(self) -> None:
         typed = self.query_one("#filter", Input)
         typed.value = ""
         typed.remove_class("-shown")
-        self.query_one(VirtualTable).focus()
+        self.set_focus(self.query_one(VirtualTable))
 
 
 def _left_over(runs: Sequence[RunNow]) -> list[RunNow]:
@@ -239,9 +294,23 @@ def _left_over(runs: Sequence[RunNow]) -> list[RunNow]:
     return [run for run in runs if run.resumable and not (going_on and run.summary.state == "planned")]
 
 
-def _delete(folder: Path) -> str:
-    delete_run(folder)
-    return folder.name
+def _delete(trash: Trash, folders: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """Delete runs; the names of those that are deleted, and why others are not."""
+    names, problems = [], []
+    for folder in folders:
+        try:
+            trash.delete(folder)
+        except StoreError as error:
+            problems.append(str(error))
+        else:
+            names.append(folder.name)
+    return names, problems
+
+
+def _place(workspace: Workspace) -> str:
+    """A workspace's name for the title; of a demo's, with the folder that it is in."""
+    path = workspace.path
+    return f"{DEMOS_FOLDER}/{path.name}" if path.parent.name == DEMOS_FOLDER else path.name
 
 
 def _words(run: RunNow) -> str:

@@ -29,12 +29,14 @@ from app.tui.outside import open_outside, person
 from app.tui.safe import harmless, literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.watch import Snapshot
+from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.override import OverrideDialog, Said
 from app.tui.widgets.sample_view import SampleView, look_of
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.answers import visible_answer
 from benchmarks.base import Verdict, get_benchmark
 from benchmarks.errors import RashomonError
+from judges.human import override_id
 
 _COLUMNS = (Column("label", 13), Column("condition", 14), Column("answer", 0, least=12))
 _AGAIN_SECONDS = 1.0
@@ -84,6 +86,9 @@ class SamplesScreen(RashomonScreen):
         """What was overridden in this sitting: ordinal, instance, person, what they had said before."""
 
     # --- drawing ---------------------------------------------------------------------------------
+
+    def shown_runs(self) -> tuple[Path, ...]:
+        return (self.folder,)
 
     def heading(self) -> Content:
         found, total = len(self.listed.ordinals), self.listed.total
@@ -165,7 +170,7 @@ class SamplesScreen(RashomonScreen):
     def action_filter(self) -> None:
         self.add_class("-filtering")
         self._tell_hint()
-        self.query_one("#filter", Input).focus()
+        self.set_focus(self.query_one("#filter", Input))
 
     @on(Input.Changed, "#filter")
     def _typed(self, event: Input.Changed) -> None:
@@ -192,24 +197,24 @@ class SamplesScreen(RashomonScreen):
         if self._tell_hint():
             self.query_text = event.value.strip()
             self.remove_class("-filtering")
-            self.table.focus()
+            self.set_focus(self.table)
             self.reload(at_once=True)
 
     async def action_back(self) -> None:
         if self.has_class("-filtering"):
             self.remove_class("-filtering")
             self.query_one("#filter", Input).value = self.query_text
-            self.table.focus()
+            self.set_focus(self.table)
         elif self.has_class("-detail") or self.view.has_focus:
             self.remove_class("-detail")
-            self.table.focus()
+            self.set_focus(self.table)
         else:
             await self.rashomon.action_back()
 
     @on(VirtualTable.Selected)
     def _opened(self) -> None:
         self.add_class("-detail")
-        self.view.focus()
+        self.set_focus(self.view)
 
     def action_next(self) -> None:
         self._to_mismatch(1)
@@ -283,17 +288,23 @@ class SamplesScreen(RashomonScreen):
         self.in_thread(lambda: override(folder, said.person, instance, said.label, said.reason), done, group="override")
 
     def action_undo(self) -> None:
+        """Take back the last override of this screen; after a question one of an earlier time, of the sample shown."""
+        shown, who = self.view.detail, self._person()
         if self._overridden:
-            ordinal, instance, who, before = self._overridden.pop()
-        elif self.view.detail is not None:
-            ordinal, instance, who, before = (
-                self.view.detail.row.ordinal,
-                self.view.detail.record.instance.id,
-                self._person(),
-                None,
-            )
+            self._take_back(*self._overridden.pop())
+        elif shown is not None and override_id(who) in shown.record.verdicts:
+            given = shown.record.verdicts[override_id(who)]
+            text = f"{shown.record.instance.id}: {given.label} by {who}, given before this screen was opened: {given.reason}"
+
+            def answered(yes: bool | None) -> None:
+                if yes:
+                    self._take_back(shown.row.ordinal, shown.record.instance.id, who, None)
+
+            self.app.push_screen(Confirm("Take the override back?", text, yes="Take back"), answered)
         else:
-            return
+            self.rashomon.tell(f"{who} has overridden nothing here")
+
+    def _take_back(self, ordinal: int, instance: str, who: str, before: Verdict | None) -> None:
         folder = self.folder
 
         def done(found: bool) -> None:

@@ -65,7 +65,7 @@ class SettingsScreen(RashomonScreen):
         themes.offer([Option(name, [name]) for name in names], choose=[app.theme])
         images = self.query_one("#images", ChoiceTable)
         images.offer([Option(mode, [mode, _MODES[mode]]) for mode in MODES], choose=[app.settings.images])
-        themes.focus()
+        self.set_focus(themes)
         self.query_one("#facts", Static).update(self._facts({}))
         self.in_thread(lambda: {name: place(name) for name in VARIABLES}, self._keys_found, group="keys")
 

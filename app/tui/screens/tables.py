@@ -66,7 +66,7 @@ class TablesScreen(ResultsScreen):
         first = not self.query_one(ResultTable).table
         self.redraw()
         if first:
-            self.query_one(ResultTable).rows.focus()
+            self.set_focus(self.query_one(ResultTable).rows)
 
     def redraw(self) -> None:
         if not self.tables:
@@ -96,7 +96,7 @@ class TablesScreen(ResultsScreen):
 
     @on(OptionList.OptionSelected, "#names")
     def _selected(self) -> None:
-        self.query_one(ResultTable).rows.focus()
+        self.set_focus(self.query_one(ResultTable).rows)
 
     def _go_to(self, place: int) -> None:
         if self.tables:
@@ -121,8 +121,8 @@ class TablesScreen(ResultsScreen):
             self.app.push_screen(Choose("Which table?", names, chosen=names[self.place]), chosen)
 
     def action_samples(self) -> None:
-        """The samples of the first run; Esc comes back."""
-        self.rashomon.go("samples", self.folders[:1], over=True)
+        """The samples of one of the runs; Esc comes back."""
+        self.rashomon.go("samples", over=True)
 
     def action_published(self) -> None:
         """Show the paper's rows, or leave them out."""

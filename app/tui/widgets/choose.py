@@ -9,29 +9,21 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from app.tui.safe import literal
+from app.tui.widgets.dialogs import Dialog
 from app.tui.widgets.ticks import Ticks
 
-_BOX = """
-    {name} {{ align: center middle; background: black 60%; }}
-    {name} > Vertical {{
-        width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 1 2; background: $panel; border: solid $primary;
-    }}
-    {name} .heading {{ text-style: bold; margin-bottom: 1; }}
-    {name} OptionList {{ height: auto; max-height: 14; background: $surface; }}
-    {name} OptionList, {name} OptionList:focus {{ border: none; }}
-    {name} .hint {{ color: #909090; margin-top: 1; }}
-"""
 
-
-class Choose(ModalScreen[str | None]):
+class Choose(Dialog[str | None]):
     """One of ``words``, which may hold anything; None when it is left. ``heading`` is ours."""
 
-    DEFAULT_CSS = _BOX.format(name="Choose")
+    DEFAULT_CSS = """
+    Choose OptionList { height: auto; max-height: 14; background: $surface; }
+    Choose OptionList, Choose OptionList:focus { border: none; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave"),
         Binding("j", "move('down')", "Down", show=False),
@@ -39,12 +31,12 @@ class Choose(ModalScreen[str | None]):
     ]
 
     def __init__(self, heading: str, words: Sequence[str], *, chosen: str | None = None) -> None:
-        super().__init__()
-        self._heading, self._words, self._chosen = heading, list(words), chosen
+        super().__init__(Content(heading))
+        self._words, self._chosen = list(words), chosen
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(Content(self._heading), classes="heading")
+            yield self.painted
             yield OptionList(*(Option(literal(word, limit=200)) for word in self._words))
             yield Static(Content("Enter takes it, Esc leaves"), classes="hint")
 
@@ -64,22 +56,25 @@ class Choose(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class ChooseSome(ModalScreen[list[str] | None]):
+class ChooseSome(Dialog[list[str] | None]):
     """Any of ``words``, which differ from each other, in their order; None when it is left."""
 
-    DEFAULT_CSS = _BOX.format(name="ChooseSome")
+    DEFAULT_CSS = """
+    ChooseSome OptionList { height: auto; max-height: 14; background: $surface; }
+    ChooseSome OptionList, ChooseSome OptionList:focus { border: none; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave"),
         Binding("enter", "take", "Take", priority=True),
     ]
 
     def __init__(self, heading: str, words: Sequence[str], *, chosen: Collection[str] = ()) -> None:
-        super().__init__()
-        self._heading, self._words, self._chosen = heading, list(words), set(chosen)
+        super().__init__(Content(heading))
+        self._words, self._chosen = list(words), set(chosen)
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(Content(self._heading), classes="heading")
+            yield self.painted
             yield Ticks([(word, word) for word in self._words], self._chosen)
             yield Static(Content("Space marks, Enter takes them, Esc leaves"), classes="hint")
 

@@ -1,10 +1,14 @@
-"""Dialogs over a screen: a question, an error that can be copied, a text to type. All by keys."""
+"""Dialogs over a screen: a question, an error that can be copied, a text to type. All by keys.
+
+Every dialog is a :class:`Dialog`: it takes no key, click or paste from before its text was painted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -13,103 +17,134 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
 from app.tui.safe import literal
+from app.tui.widgets.painted import Painted
 
-_BOX = """
-    {name} {{ align: center middle; background: black 60%; }}
-    {name} > Vertical {{
-        width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 1 2; background: $panel; border: solid {colour};
-    }}
-    {name} .heading {{ text-style: bold; margin-bottom: 1; }}
-    {name} VerticalScroll {{ height: auto; max-height: 12; }}
-    {name} Horizontal {{ height: auto; margin-top: 1; }}
-    {name} Button {{ margin-right: 2; min-width: 12; }}
-    {name} .hint {{ color: #909090; margin-top: 1; }}
-"""
+T = TypeVar("T")
 
 
-class Confirm(ModalScreen[bool]):
-    """A question; True for yes. ``heading`` and ``yes`` are ours, ``text`` may hold anything. Focus is on No."""
+class Dialog(ModalScreen[T]):
+    """A box over a screen. A subclass yields :attr:`painted` among its widgets, as the text that must have been read."""
 
-    DEFAULT_CSS = _BOX.format(name="Confirm", colour="$accent")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer(True)", "Yes"),
-        Binding("n,escape", "answer(False)", "No"),
-        Binding("left,right", "app.focus_next", "Other", show=False),
-    ]
+    DEFAULT_CSS = """
+    Dialog { align: center middle; background: black 60%; }
+    Dialog > Vertical {
+        width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 1 2; background: $panel; border: solid $primary;
+    }
+    Dialog .heading { text-style: bold; margin-bottom: 1; }
+    Dialog VerticalScroll { height: auto; max-height: 12; }
+    Dialog Horizontal { height: auto; margin-top: 1; }
+    Dialog Button { margin-right: 2; min-width: 12; }
+    Dialog .hint { color: #909090; margin-top: 1; }
+    """
 
-    def __init__(self, heading: str, text: str, *, yes: str = "Yes", no: str = "No") -> None:
+    def __init__(self, heading: Content) -> None:
         super().__init__()
-        self._heading, self._text, self._yes, self._no = heading, text, yes, no
+        self.painted = Painted(heading, classes="heading")
 
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(Content(self._heading), classes="heading")
-            yield Static(literal(self._text, newlines=True))
-            with Horizontal():
-                yield Button(Content(f"{self._no} (n)"), id="no")
-                yield Button(Content(f"{self._yes} (y)"), id="yes", variant="warning")
+    def painted_before(self, pressed: float) -> bool:
+        """Return whether the dialog was on the terminal at the time ``pressed``."""
+        return self.painted.painted_before(pressed)
 
-    def on_mount(self) -> None:
-        self.query_one("#no").focus()
-
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
-
-    def action_answer(self, answer: bool) -> None:
-        self.dismiss(answer)
+    def on_screen_resume(self) -> None:
+        # What lay over it hid it.
+        self.painted.unpaint()
 
 
-class LeaveDialog(ModalScreen[str | None]):
-    """Leaving while runs go on: "leave" (they go on), "stop" (they stop at the next answer), None to stay. Focus is on Stay."""
+class Answer(NamedTuple, Generic[T]):
+    """An answer to a question: its value, the key that gives it, and its word; ours."""
 
-    DEFAULT_CSS = _BOX.format(name="LeaveDialog", colour="$accent")
+    value: T
+    key: str
+    word: str
+    variant: Literal["default", "primary", "warning"] = "default"
+
+
+class Question(Dialog[T]):
+    """A question; the value of the answer that is given. The first answer does no harm: the focus is on it, and Esc gives it.
+
+    ``heading`` and the answers are ours, ``text`` may hold anything.
+    """
+
+    DEFAULT_CSS = "Question > Vertical { border: solid $accent; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n,escape", "answer('')", "Stay"),
-        Binding("y,l", "answer('leave')", "Leave"),
-        Binding("x", "answer('stop')", "Stop them"),
         Binding("left,up", "app.focus_previous", "Other", show=False),
         Binding("right,down", "app.focus_next", "Other", show=False),
     ]
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text = text
+    def __init__(self, heading: str, text: str, answers: Sequence[Answer[T]]) -> None:
+        super().__init__(Content(heading))
+        self._text, self._answers = text, answers
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(Content("Leave?"), classes="heading")
-            yield Static(literal(self._text, newlines=True))
+            yield self.painted
+            with VerticalScroll(can_focus=False):
+                yield Static(literal(self._text, newlines=True))
             with Horizontal():
-                yield Button(Content("Stay (n)"), id="stay")
-                yield Button(Content("Leave (y)"), id="leave", variant="primary")
-                yield Button(Content("Stop them (x)"), id="stop", variant="warning")
+                for number, answer in enumerate(self._answers):
+                    word = Content(f"{answer.word} ({answer.key})")
+                    yield Button(word, id=f"answer-{number}", variant=answer.variant)
 
     def on_mount(self) -> None:
-        self.query_one("#stay").focus()
+        self.set_focus(self.query(Button).first())
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        self.action_answer("" if event.button.id == "stay" else str(event.button.id))
+        self.dismiss(self._answers[int(str(event.button.id).rpartition("-")[2])].value)
 
-    def action_answer(self, answer: str) -> None:
-        self.dismiss(answer or None)
+    def on_key(self, event: events.Key) -> None:
+        keys = {answer.key: answer.value for answer in self._answers} | {"escape": self._answers[0].value}
+        if event.key in keys:
+            event.stop()
+            self.dismiss(keys[event.key])
 
 
-class ErrorDialog(ModalScreen[None]):
+class Confirm(Question[bool]):
+    """A question; True for yes."""
+
+    def __init__(self, heading: str, text: str, *, yes: str = "Yes", no: str = "No") -> None:
+        super().__init__(heading, text, [Answer(False, "n", no), Answer(True, "y", yes, "warning")])
+
+
+class LeaveDialog(Question[str]):
+    """Leaving while runs go on: "leave" (they go on), "stop" (they stop at the next answer), "" to stay."""
+
+    def __init__(self, text: str) -> None:
+        answers = [
+            Answer("", "n", "Stay"),
+            Answer("leave", "y", "Leave", "primary"),
+            Answer("stop", "x", "Stop them", "warning"),
+        ]
+        super().__init__("Leave?", text, answers)
+
+
+class StopDialog(Question[str]):
+    """Stopping a run of a batch: "run" (the batch begins its next one), "batch" (nothing after it begins), "" for neither."""
+
+    def __init__(self, text: str) -> None:
+        answers = [
+            Answer("", "n", "Neither"),
+            Answer("run", "y", "This run", "warning"),
+            Answer("batch", "b", "The whole batch", "warning"),
+        ]
+        super().__init__("Stop this run, or its batch?", text, answers)
+
+
+class ErrorDialog(Dialog[None]):
     """What went wrong, as it is; y copies it."""
 
-    DEFAULT_CSS = _BOX.format(name="ErrorDialog", colour="$error")
+    DEFAULT_CSS = "ErrorDialog > Vertical { border: solid $error; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "dismiss", "Close"),
         Binding("y", "copy", "Copy"),
     ]
 
     def __init__(self, message: str, *, heading: str = "This did not work") -> None:
-        super().__init__()
-        self.message, self._heading = message, heading
+        super().__init__(Content(f"! {heading}"))
+        self.message = message
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(Content(f"! {self._heading}"), classes="heading")
+            yield self.painted
             with VerticalScroll():
                 yield Static(literal(self.message, newlines=True))
             yield Static(Content("Esc closes, y copies"), classes="hint")
@@ -120,21 +155,20 @@ class ErrorDialog(ModalScreen[None]):
             copy(self.message)
 
 
-class AskText(ModalScreen[str | None]):
+class AskText(Dialog[str | None]):
     """A line of text; None when it is left. ``check`` says in a sentence what is wrong with it, or nothing."""
 
-    DEFAULT_CSS = _BOX.format(name="AskText", colour="$primary")
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
 
     def __init__(
         self, heading: str, text: str = "", *, value: str = "", check: Callable[[str], str] = lambda text: ""
     ) -> None:
-        super().__init__()
-        self._heading, self._text, self._value, self._check = heading, text, value, check
+        super().__init__(Content(heading))
+        self._text, self._value, self._check = text, value, check
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Static(Content(self._heading), classes="heading")
+            yield self.painted
             if self._text:
                 yield Static(literal(self._text, newlines=True))
             yield Input(self._value, id="typed")

@@ -10,11 +10,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from app.labelling import meant
 from app.tui.safe import literal
+from app.tui.widgets.dialogs import Dialog
 from benchmarks.errors import SpecError
 from judges.human import override_id
 
@@ -27,28 +27,25 @@ class Said(NamedTuple):
     person: str
 
 
-class OverrideDialog(ModalScreen[Said | None]):
+class OverrideDialog(Dialog[Said | None]):
     """Three lines to type, Enter goes on to the next and takes it at the end; None when it is left."""
 
     DEFAULT_CSS = """
-    OverrideDialog { align: center middle; background: black 60%; }
-    OverrideDialog > Vertical {
-        width: 76; max-width: 95%; height: auto; max-height: 95%; padding: 0 2; background: $panel; border: solid $accent;
-    }
-    OverrideDialog .heading { text-style: bold; }
+    OverrideDialog > Vertical { width: 76; max-height: 95%; padding: 0 2; border: solid $accent; }
+    OverrideDialog .heading { margin-bottom: 0; }
     OverrideDialog Input { height: 3; }
     OverrideDialog #hint { color: #909090; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
 
     def __init__(self, labels: Sequence[str], now: str, person: str) -> None:
-        super().__init__()
+        super().__init__(Content("Another label for this answer; the judge's stays beside it"))
         self._labels, self._now, self._person = labels, now, person
 
     def compose(self) -> ComposeResult:
         numbered = "  ".join(f"{number} {label}" for number, label in enumerate(self._labels, 1))
         with Vertical():
-            yield Static(Content("Another label for this answer; the judge's stays beside it"), classes="heading")
+            yield self.painted
             yield Static(literal(f"now: {self._now}", limit=200))
             yield Static(literal(numbered))
             yield Input(placeholder="label: its number, or how it begins", id="label")
@@ -57,7 +54,7 @@ class OverrideDialog(ModalScreen[Said | None]):
             yield Static(Content("Enter goes on, Esc leaves"), id="hint")
 
     def on_mount(self) -> None:
-        self.query_one("#label").focus()
+        self.set_focus(self.query_one("#label"))
 
     @on(Input.Submitted)
     def _next(self, event: Input.Submitted) -> None:
@@ -79,7 +76,7 @@ class OverrideDialog(ModalScreen[Said | None]):
             self.dismiss(Said(label, reason, person))
 
     def _wants(self, field: str, why: str) -> None:
-        self.query_one(f"#{field}").focus()
+        self.set_focus(self.query_one(f"#{field}"))
         self.query_one("#hint", Static).update(literal(why or "Enter goes on, Esc leaves"))
 
     def action_leave(self) -> None:

@@ -1,0 +1,249 @@
+"""Random bursts of keys, and what may not come of them: nothing is done that was not asked about in a dialog on the screen."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from app.engine.trash import Trash
+from app.labelling import Sitting
+from app.store.workspace import Workspace
+from app.tui.app import RashomonApp
+from app.tui.jobs import Jobs
+from app.tui.screens import SCREENS
+from app.tui.screens.base import RashomonScreen
+from app.tui.screens.label import LabelScreen
+from app.tui.widgets.dialogs import Dialog, LeaveDialog
+from benchmarks.errors import StoreError
+from tests.tui.burst import burst
+from tests.tui.computed import three_runs
+from tests.tui.stage import Stage, drive, screen_text, until
+
+KEYS = (
+    *"ydnxyrRpuosewblLjkgGaAdfgmtThinvNYz/;7890+- []",
+    *("enter", "enter", "escape", "tab", "shift+tab", "space", "up", "down", "left", "right", "pagedown", "home", "delete"),
+    *("backspace", "ctrl+b", "ctrl+r", "ctrl+s", "ctrl+y", "ctrl+q", "ctrl+u"),
+)  # fmt: skip
+ELSEWHERE = (*"123456?", "ctrl+n", "ctrl+p", "f1", "f2", "f4", "escape")
+"""Keys that lead to another screen, which takes long: less of them."""
+MEANT = ("dy", "/dy", "Ry", "xy", "xb", "6\r", "o1\rb\r\r", "\x12y", "\x11y", "wy", "by", "u", "dyu", "\x13\ry", "ewy")
+"""Sequences that somebody in a hurry types, each of which would do something."""
+_NAMES = {"\r": "enter", "\x12": "ctrl+r", "\x11": "ctrl+q", "\x13": "ctrl+s"}
+
+
+@dataclass
+class Seen:
+    """What was painted and when, and what was done: the tests' own record, which asks the interface for nothing."""
+
+    dialogs: dict[int, float] = field(default_factory=dict)
+    """When each dialog, by identity, was first on the screen with its heading."""
+    answers: dict[tuple[int, int | None], float] = field(default_factory=dict)
+    """When the answer at a place of a labelling session was first on the screen."""
+    answered: tuple[Dialog[Any], float] | None = None
+    """The last dialog that was answered, and when the key that answered it was pressed."""
+    pressed: float = 0.0
+    done: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def act(self, what: str) -> None:
+        """Note that something was done, and whether a dialog that was painted before its key was pressed agreed to it."""
+        self.done[what] += 1
+        if self.answered is None:
+            self.wrong.append(f"{what}: no dialog was answered")
+            return
+        dialog, pressed = self.answered
+        painted = self.dialogs.get(id(dialog))
+        if painted is None or painted >= pressed:
+            self.wrong.append(f"{what}: {dialog} was painted at {painted}, its key pressed at {pressed}")
+
+
+class Watched(RashomonApp):
+    """The interface, which notes every frame."""
+
+    NOTIFICATION_TIMEOUT = 0.5
+    seen: Seen
+
+    def _display(self, screen: Any, renderable: Any) -> None:
+        super()._display(screen, renderable)
+        if isinstance(screen, Dialog) and id(screen) not in self.seen.dialogs and renderable is not None:
+            heading = str(screen.painted.content)
+            if screen is self.screen and heading.split("\n")[0][:20] in screen_text(self):
+                self.seen.dialogs[id(screen)] = time.monotonic()
+                self.kept.append(screen)
+        if isinstance(screen, LabelScreen) and screen.sitting is not None:
+            shown = screen.sitting.shown
+            if shown is not None and shown.answer[:20] in screen_text(self):
+                self.seen.answers.setdefault((id(screen.sitting), screen.sitting.place), time.monotonic())
+
+    kept: list[Any]
+    """Dialogs, kept so that no other has their identity."""
+
+    def exit(self, *arguments: Any, **named: Any) -> None:
+        if not self.busy_leaving:
+            if isinstance(self.screen, LeaveDialog):  # ctrl+q once more is its answer, too
+                self.seen.answered = self.screen, self.seen.pressed
+            self.seen.act("leave")
+        else:
+            super().exit(*arguments, **named)
+
+    busy_leaving = False
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """The record, with everything that would be done replaced by a note in it."""
+    made = Seen()
+
+    def note(what: str, result: Any = None) -> Callable[..., Any]:
+        def act(*arguments: Any, **named: Any) -> Any:
+            made.act(what)
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+        return act
+
+    refused = StoreError("not in this test.")
+    for name in ("resume", "start", "stop", "stop_batch", "stop_all"):
+        real = getattr(Jobs, name)
+
+        def job(self: Jobs, *arguments: Any, _name: str = name, _real: Any = real) -> None:
+            paused = _name == "resume" and (arguments[0] / "pause").exists()
+            if paused:  # a run that waits with its model in memory goes on by a key alone, as it was paused by one
+                _real(self, *arguments)
+            else:
+                made.act(_name)
+
+        monkeypatch.setattr(Jobs, name, job)
+    monkeypatch.setattr(Trash, "delete", note("delete", refused))
+    monkeypatch.setattr("app.tui.screens.samples.override", note("override", refused))
+    monkeypatch.setattr("app.tui.screens.samples.take_back", note("take back", refused))
+    monkeypatch.setattr("app.tui.screens.samples.open_outside", lambda path: None)
+    monkeypatch.setattr("app.tui.screens.new_run.begin", note("begin", refused))
+    monkeypatch.setattr("app.tui.screens.new_run.save", lambda spec, path, replace=False: made.act("save"))
+    monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)
+    monkeypatch.setattr("benchmarks.cmc_bench.CMCBench.build", note("build", refused))
+
+    def export(*arguments: Any, out: Path, **named: Any) -> Any:
+        if out.exists():
+            made.act("export over files")
+        raise refused
+
+    monkeypatch.setattr("app.tui.screens.export.write", export)
+    give, undo = Sitting.give, Sitting.undo
+
+    def label(self: Sitting, store: Any, label: str | None) -> None:
+        made.done["label"] += 1
+        painted = made.answers.get((id(self), self.place))
+        if painted is None or painted >= made.pressed:
+            made.wrong.append(f"label: the answer was painted at {painted}, the key pressed at {made.pressed}")
+        give(self, store, label)
+
+    monkeypatch.setattr(Sitting, "give", label)
+    monkeypatch.setattr(Sitting, "undo", undo)
+    dismiss = Dialog.dismiss
+
+    def answered(self: Dialog[Any], result: Any = None) -> Any:
+        made.answered = (self, made.pressed)
+        return dismiss(self, result)
+
+    monkeypatch.setattr(Dialog, "dismiss", answered)
+    return made
+
+
+def chosen(source: random.Random) -> list[str]:
+    """A burst: random keys, or one of those that somebody in a hurry types, alone or among others."""
+    keys = [source.choice(KEYS) for _ in range(source.randint(1, 8))]
+    if source.random() < 0.15:
+        keys.insert(source.randint(0, len(keys)), source.choice(ELSEWHERE))
+    if source.random() < 0.4:
+        place = source.randint(0, len(keys))
+        meant = [_NAMES.get(key, key) for key in source.choice(MEANT)]
+        keys = meant if source.random() < 0.5 else keys[:place] + meant + keys[place:]
+    return keys
+
+
+def try_bursts(stage: Stage, seen: Seen, name: str, count: int, folders: tuple[Path, ...]) -> None:
+    app = Watched(stage.workspace, images="half")
+    app.seen, app.kept = seen, []
+    source = random.Random(f"bursts on {name}")
+
+    async def script(pilot: Pilot[Any], _: RashomonApp) -> None:
+        deliver = app.key_queue._deliver
+
+        async def pressed(event: Any) -> None:
+            seen.pressed = event.time
+            await deliver(event)
+
+        app.key_queue._deliver = pressed
+        for number in range(count):
+            if number % 50 == 0 or at(app) != name:
+                while len(app.screen_stack) > 2:
+                    await app.pop_screen()
+                entry = SCREENS[name]
+                made = {"nothing": (), "run": folders[:1], "runs": (folders[:2],)}[entry.needs]
+                if name != "runs":
+                    app.push_screen(entry.screen_class()(*made))
+                    await pilot.pause()
+                if name == "label":
+                    await painted(pilot)
+                    await burst(pilot, ["ctrl+u", *"ann", "enter"])
+            await burst(pilot, chosen(source))
+            if isinstance(app.screen, Dialog) and source.random() < 0.5:  # somebody who looks, and answers
+                await painted(pilot)
+                await burst(pilot, [source.choice(["y", "y", "n", "enter", "escape", "x", "b"])])
+            assert not seen.wrong, (name, number)
+        app.busy_leaving = True
+
+    drive(app, script, (80, 24))
+    assert not seen.wrong
+
+
+def at(app: RashomonApp) -> str:
+    """The name of the screen under the dialogs."""
+    return next(screen.name_ for screen in reversed(app.screen_stack) if isinstance(screen, RashomonScreen))
+
+
+async def painted(pilot: Pilot[Any]) -> None:
+    screen = pilot.app.screen
+    await until(pilot, lambda: not isinstance(screen, Dialog) or screen.painted_before(time.monotonic()))
+
+
+PLACES = [name for name in SCREENS if name != "doctor"]
+
+
+@pytest.fixture
+def prepared(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, ...]:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("XDG_CONFIG_HOME", "HF_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    runs = three_runs(stage, 4)
+    stage.die(stage.run("broken-off", state="running", done=3))
+    return runs
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_no_burst_does_what_no_painted_dialog_asked(
+    name: str, stage: Stage, prepared: tuple[Path, ...], seen: Seen
+) -> None:
+    try_bursts(stage, seen, name, 20, prepared)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLACES)
+def test_no_burst_of_very_many_does_what_no_painted_dialog_asked(
+    name: str, stage: Stage, prepared: tuple[Path, ...], seen: Seen
+) -> None:
+    try_bursts(stage, seen, name, 1000, prepared)
+    print(
+        f"{name}: 1000 bursts; done after a painted question: {dict(seen.done)}; dialogs painted: {len(seen.dialogs)}"
+    )
+    assert Workspace(stage.path).run_names()

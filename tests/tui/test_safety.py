@@ -1,0 +1,397 @@
+"""Nothing is lost or labelled wrong by somebody who types ahead, marks runs, or does not look."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from app.engine.control import is_paused
+from app.store.rows import Judged, Progress
+from app.store.workspace import RunSummary, Workspace
+from app.tui.app import RashomonApp
+from app.tui.commands import COMMANDS, commands_of
+from app.tui.screens.label import LabelScreen
+from app.tui.screens.live import LiveScreen, _judges
+from app.tui.screens.new_run import NewRunScreen
+from app.tui.screens.runs import RunsScreen
+from app.tui.screens.samples import SamplesScreen
+from app.tui.screens.tables import TablesScreen
+from app.tui.watch import Snapshot, Watch
+from app.tui.widgets.choose import Choose
+from app.tui.widgets.dialogs import AskText, Confirm, Dialog, ErrorDialog, StopDialog
+from app.tui.widgets.override import OverrideDialog
+from app.tui.widgets.virtual_table import VirtualTable
+from benchmarks.errors import StoreError
+from tests.support.runs import instances
+from tests.tui.burst import burst
+from tests.tui.stage import Stage, drive, screen_text, until
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def title(app: RashomonApp) -> str:
+    return screen_text(app).splitlines()[0]
+
+
+async def painted(pilot: Pilot[Any]) -> None:
+    """Wait until the dialog can be read."""
+    screen = pilot.app.screen
+    assert isinstance(screen, Dialog)
+    await until(pilot, lambda: screen.painted_before(time.monotonic()))
+
+
+# --- typing ahead ------------------------------------------------------------------------------------
+
+
+def test_keys_after_the_filter_key_go_into_the_filter(stage: Stage) -> None:
+    run = stage.run("some-run")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await burst(pilot, "/dy")
+        assert app.screen.query_one("#filter", Input).value == "dy"
+        assert isinstance(app.screen, RunsScreen)
+        assert run.exists()
+
+    drive(stage.app(), script)
+
+
+def test_a_question_takes_no_key_from_before_it_was_on_the_screen(stage: Stage) -> None:
+    run = stage.run("some-run")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await burst(pilot, "dyyyy")
+        assert isinstance(app.screen, Confirm)
+        assert run.exists()
+        await painted(pilot)
+        await burst(pilot, "y")
+        await until(pilot, lambda: not run.exists())
+        await until(pilot, lambda: "u Undo delete" in screen_text(app))
+        await burst(pilot, "u")
+        await until(pilot, lambda: "some-run" in screen_text(app))
+        assert run.exists()
+
+    drive(stage.app(), script)
+
+
+def test_what_is_typed_ahead_of_a_dialog_overrides_and_labels_nothing(stage: Stage) -> None:
+    run = stage.run("some-run")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.go("samples", [run])
+        await until(pilot, lambda: "aligned" in screen_text(app))
+        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await burst(pilot, ["o", "1", "enter", "x", "enter", "enter", "enter"])
+        assert isinstance(app.screen, OverrideDialog)
+        await painted(pilot)
+        await burst(pilot, ["escape", "6", "enter", "a", "s", "d", "a"])
+        assert isinstance(app.screen, AskText)
+        await painted(pilot)
+        await burst(pilot, ["ctrl+u", *"ann", "enter", "a", "s", "d"])
+        await until(pilot, lambda: "0 of" in screen_text(app))
+        assert "0 of" in title(app)
+
+    drive(stage.app(), script)
+    for name in ("run.sqlite", "run.sqlite-wal"):
+        if (run / name).exists():
+            assert b"override:" not in (run / name).read_bytes()
+
+
+# --- the run that is meant ------------------------------------------------------------------------------
+
+
+def test_what_is_about_one_run_follows_the_cursor_and_names_it(stage: Stage) -> None:
+    for name in ("third", "second", "first"):
+        stage.run(name)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("space", "space")
+        assert app.screen.query_one(VirtualTable).marks == {"first", "second"}
+        for key, kind in (("2", LiveScreen), ("3", SamplesScreen), ("6", LabelScreen)):
+            await pilot.press(key)
+            await until(pilot, lambda kind=kind: any(isinstance(s, kind) for s in app.screen_stack))  # type: ignore[misc]
+            await until(pilot, lambda: "third" in title(app))
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("4")
+        await until(pilot, lambda: isinstance(app.screen, TablesScreen))
+        assert "first" in title(app)
+        assert "second" in title(app)
+        assert "third" not in title(app)
+        await pilot.press("s")  # of which of the two?
+        await until(pilot, lambda: isinstance(app.screen, Choose))
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: isinstance(app.screen, SamplesScreen))
+        assert "first" in title(app)
+
+    drive(stage.app(), script)
+
+
+# --- labelling ------------------------------------------------------------------------------------------
+
+
+def test_digits_are_screens_while_labelling_and_help_lists_what_there_is(stage: Stage) -> None:
+    run = stage.run("some-run")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.go("label", [run])
+        await pilot.pause()
+        await pilot.press("ctrl+u", *"ann", "enter")
+        screen = app.screen
+        assert isinstance(screen, LabelScreen)
+        await until(pilot, lambda: screen.sitting is not None)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "Help: Label" in screen_text(app))
+        told = "\n".join(str(static.content) for static in app.screen.query(Static))
+        for label in ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"):
+            assert label in told
+        assert not re.search(r"Label [1-9]", told)
+        keys = re.findall(r"^ (\S+(?: \S+)*) {2,}", told, re.MULTILINE)
+        each = [key for group in keys for key in group.split()]
+        assert len(each) == len(set(each)), "no key is listed with two meanings"
+        await pilot.press("escape", "1")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert screen.sitting is not None
+        assert screen.sitting.count == 0
+
+    drive(stage.app(), script)
+
+
+def test_no_key_that_works_everywhere_gives_a_label() -> None:
+    everywhere = {key for command in commands_of("everywhere") for key in command.keys.split(",")}
+    for command in commands_of("label"):
+        assert not everywhere & set(command.keys.split(","))
+
+
+# --- judges without verdicts ----------------------------------------------------------------------------
+
+
+def test_who_overrides_is_behind_nothing(stage: Stage) -> None:
+    from app.sofar import judging
+
+    for person in ("override:root@1", "human:ann@1"):
+        judged = {person: Judged(), "match@2": Judged(labelled=4, correct=4)}
+        p = Progress("aligned", 4, 4, 0, 0, 10, 1.0, 0, judged)
+        run = RunSummary("r", "done", {"judge": ["match"]}, (p,))
+        assert judging(run) == []
+        assert _judges(run) == ["match@2: 4 labelled"]
+
+
+def test_an_override_taken_back_leaves_no_judge_behind(stage: Stage) -> None:
+    run = stage.run("some-run")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.go("samples", [run])
+        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await pilot.press("o")
+        await pilot.press("2", "enter", *"seen", "enter", "ctrl+u", *"ann", "enter")
+        await until(pilot, lambda: "TEXT by ann" in screen_text(app))
+        await pilot.press("u")
+        await until(pilot, lambda: "taken back" in screen_text(app))
+        app.clear_notifications()
+        await pilot.press("2")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "match" in screen_text(app))
+        assert "override" not in screen_text(app)
+        assert "waiting" not in screen_text(app)
+        await pilot.press("1")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert "/24 judged by" not in screen_text(app)
+        assert "override:ann@1" not in app.results.judges((run,))
+
+    drive(stage.app(), script)
+
+
+# --- keys that the documentation promises ---------------------------------------------------------------
+
+
+def test_p_on_one_run_pauses_it_and_lets_it_go_on(stage: Stage) -> None:
+    folder = stage.run("running", state="running", done=3)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("2")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "● running" in screen_text(app))
+        await pilot.press("p")
+        await until(pilot, lambda: is_paused(folder) and "‖ paused" in screen_text(app))
+        await pilot.press("p")
+        await until(pilot, lambda: not is_paused(folder) and "● running" in screen_text(app))
+
+    drive(stage.app(), script)
+
+
+def test_a_form_is_not_discarded_without_a_question(stage: Stage) -> None:
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen) and app.screen.benchmark is not None)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen) and app.screen.benchmark is not None)
+        form = app.screen
+        await pilot.press("j", "space")
+        for key in ("escape", "1", "f2", "ctrl+q"):
+            await pilot.press(key)
+            await until(pilot, lambda: isinstance(app.screen, Confirm))
+            await pilot.press("escape")
+            await until(pilot, lambda: app.screen is form)
+        await pilot.press("escape", "y")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+
+    drive(stage.app(), script)
+
+
+def test_stopping_a_run_of_a_batch_asks_which_is_meant(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.run("running", state="running", done=3)
+    stopped: list[str] = []
+    monkeypatch.setattr("app.tui.app.batch_of", lambda folder: os.getpid())
+    monkeypatch.setattr("app.tui.jobs.stop_run", lambda folder: stopped.append("run"))
+    monkeypatch.setattr("app.tui.jobs.stop_batch", lambda folder: stopped.append("batch"))
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        for key, then in (("n", []), ("y", ["run"]), ("b", ["run", "batch"]), ("enter", ["run", "batch"])):
+            await pilot.press("x")
+            await until(pilot, lambda: isinstance(app.screen, StopDialog))
+            await pilot.press(key)
+            await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+            assert stopped == then
+        monkeypatch.setattr("app.tui.app.batch_of", lambda folder: None)
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("y")
+        assert stopped[2:] == ["run"]
+
+    drive(stage.app(), script)
+
+
+def test_every_key_in_the_documentation_works() -> None:
+    """The first column of each table of keys, against the registry."""
+    known = {key for command in COMMANDS for key in command.keys.split(",")}
+    names = {"Enter": "enter", "space": "space", "Esc": "escape", "arrows": "up", "PgUp": "pageup", "PgDn": "pagedown"}
+    names |= {
+        "Delete": "delete",
+        "/": "slash",
+        "?": "question_mark",
+        "[": "left_square_bracket",
+        "F1": "f1",
+        "F2": "f2",
+    }
+    names |= {"]": "right_square_bracket", "+": "plus", "-": "minus", "Tab": "enter"}
+    found = 0
+    for page in ("tui.md", "new-run.md", "samples.md"):
+        if not (DOCS / page).exists():
+            continue
+        for table in re.findall(r"\| keys? \|.*?\n\|[-| ]+\n((?:\|.*\n)+)", (DOCS / page).read_text("utf-8")):
+            for line in table.splitlines():
+                for word in re.split(r"[,\s]+| to ", line.split("|")[1].replace("`", "").strip()):
+                    if word in ("", "to", "and"):
+                        continue
+                    assert names.get(word, word) in known, f"{page}: {word}"
+                    found += 1
+    assert found > 20
+
+
+# --- what there is to see -------------------------------------------------------------------------------
+
+
+def test_an_empty_list_is_not_said_of_runs_that_are_being_read(stage: Stage) -> None:
+    stage.run("some-run")
+    app = RashomonApp(stage.workspace, images="half", watch=False)
+
+    async def script(pilot: Pilot[Any]) -> None:
+        await pilot.pause()
+        assert "no runs yet" not in screen_text(app)
+        assert "reading the runs" in screen_text(app)
+        whole = Watch(stage.workspace).look()
+        app.post_message(app.Looked(Snapshot(whole.runs, None, False, 5000, stage.path)))
+        await until(pilot, lambda: "reading 1 of 5,000" in title(app))
+        assert "some-run" in screen_text(app)
+        app.post_message(app.Looked(whole))
+        await until(pilot, lambda: "reading" not in screen_text(app))
+
+    import asyncio
+
+    async def perform() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await script(pilot)
+
+    asyncio.run(perform())
+
+
+def test_many_runs_appear_as_they_are_read_the_newest_first(stage: Stage) -> None:
+    asked = instances(1)
+    for number in range(6):
+        folder = stage.run(f"run-{number}", asked=asked)
+        for file in folder.glob("run.sqlite*"):
+            os.utime(file, (1000 + number, 1000 + number))
+    seen = [(len(shot.runs), shot.total, shot.looked) for shot in Watch(stage.workspace)._look(0.0)]
+    assert seen == [*((number, 6, False) for number in range(1, 6)), (6, 6, True)]
+    first = next(Watch(stage.workspace)._look(0.0))
+    assert [run.name for run in first.runs] == ["run-5"]
+
+
+def test_an_empty_workspace_names_the_demos_and_opens_one(stage: Stage) -> None:
+    stage.workspace.make()
+    demo = Stage(stage.path / "rashomon-demo" / "cmc-bench")
+    demo.run("of-the-demo")
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await until(pilot, lambda: "o opens the workspace of the demo (cmc-bench)" in screen_text(app))
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(app.screen, Choose))
+        await pilot.press("enter")
+        await until(pilot, lambda: "of-the-demo" in screen_text(app))
+        assert "rashomon-demo/cmc-bench" in title(app)
+        assert app.workspace.path == demo.path
+        await pilot.press("o", "enter")
+        await until(pilot, lambda: app.workspace.path == stage.path and "o opens the workspace" in screen_text(app))
+
+    drive(stage.app(), script)
+
+
+# --- what goes wrong is said ----------------------------------------------------------------------------
+
+
+def test_a_run_that_may_not_be_labelled_is_a_message(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = stage.run("received")
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise StoreError("received was made elsewhere; adopt it first.")
+
+    monkeypatch.setattr("app.tui.screens.label.draw", refuse)
+    monkeypatch.setattr("app.tui.screens.samples.override", refuse)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        app.go("label", [run])
+        await pilot.pause()
+        await pilot.press("ctrl+u", *"ann", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "adopt it first" in screen_text(app))
+        await pilot.press("escape")
+        app.go("samples", [run])
+        await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
+        await pilot.press("o")
+        await pilot.press("2", "enter", *"seen", "enter", "ctrl+u", *"ann", "enter")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "adopt it first" in screen_text(app))
+
+    drive(stage.app(), script)
+
+
+def test_what_a_killed_interface_deleted_is_offered_by_the_next(stage: Stage) -> None:
+    run = stage.run("some-run")
+    killed = stage.app()
+    killed.trash.delete(run)
+    assert killed.trash._lock is not None
+    killed.trash._lock.release()  # as the kernel does
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await until(pilot, lambda: "did not end well" in screen_text(app))
+        await pilot.press("u")
+        await until(pilot, lambda: "✓ done" in screen_text(app))
+        assert run.exists()
+
+    drive(stage.app(), script)
+    assert Workspace(stage.path).run_names() == ["some-run"]
