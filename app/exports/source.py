@@ -14,6 +14,7 @@ from typing import Any
 from app.compare.tables import Comparison
 from app.engine.excluded import NONE_EXCLUDED, Excluded
 from app.exports.thumbnails import Shown, shown
+from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.tables import distinct, run_labels
 from app.report.text import clean
 from app.report.whose import caveat, judge_of, judged_records
@@ -75,6 +76,8 @@ class ExportedRun:
             told["created"] = datetime.fromtimestamp(self.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
         told["judge"] = self.judge + caveat(self.judge)
         told |= {str(key): words for key, value in self.identity.items() if (words := _words(value))}
+        if is_imported(self.spec):
+            told |= {key: UNKNOWN for key in DECODING_KEYS if key in self.identity}
         if len(self.engines) > 1:
             told["engines"] = "; ".join(
                 _words({key: value for key, value in engine.items() if value}) for engine in self.engines
@@ -147,8 +150,8 @@ def load(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> li
             ExportedRun(
                 name,
                 label,
-                store.meta("spec"),
-                store.meta("identity"),
+                known_spec(spec := store.meta("spec")),
+                known_identity(store.meta("identity"), spec),
                 store.engines(),
                 store.meta("created"),
                 judge_id,
