@@ -10,6 +10,7 @@ from app.form import quoted
 from app.report.text import clean, spreadsheet_cell
 from app.store.run import RunStore
 from benchmarks.errors import SpecError
+from benchmarks.spreadsheet import unguarded
 
 _NAMED = 3
 _COMPARED = 20_000
@@ -26,7 +27,7 @@ def sample_id(store: RunStore, word: str) -> str:
         return word
     printed = {name: _printed(name) for name in ids}
     wanted = _printed(word)
-    unspread = wanted.removeprefix("'")  # as it stands in a CSV file where it would be a formula
+    unspread = unguarded(wanted)  # as it stands in a CSV file where it would be a formula
     whole = [name for name, shown in printed.items() if shown == wanted or (shown == unspread and _is_formula(shown))]
     found = whole or [name for name, shown in printed.items() if wanted and shown.startswith(wanted)]
     if len(found) == 1:

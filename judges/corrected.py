@@ -6,8 +6,11 @@ Duchi and Zrnic 2023, arXiv:2311.01453). That is right on average whatever the j
 narrower the interval. Intervals are by the bootstrap for prediction-powered inference (Zrnic 2024, arXiv:2405.18379),
 over groups, since the conditions of one example hang together, and with lambda tuned anew in every resample.
 
-PPI++ takes the judge's shares on the answers without people's labels, here they are over all answers. With the tuned lambda
-the two are the same estimate: lambda over all answers is cov / var, over the others it is that divided by 1 + n / N.
+PPI++ takes the judge's shares on the N answers without people's labels, here they are over all n + N answers. With the tuned
+lambda the two are the same estimate as long as lambda is not clipped: here it is cov / var, there that divided by 1 + n / N.
+Where the sample gives a cov / var above 1 they differ. Here lambda stays at 1, there (and in ppi_py) it may rise to 1 + n / N in
+the terms of here. For shares of labels cov / var cannot exceed 1 in the whole (P(judge and people) - P(judge) P(people) is at
+most P(judge) (1 - P(judge))), so that what is clipped here is the sample's noise.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ class Extracted(_Exact):
     """By the final answer, wherever in the reply it stands."""
 
     name = "extracted"
+    version = "2"
     description = "CrossCheck-Bench: the final answer in the reply, matched exactly"
 
     def label(self, record: Record) -> Labelled:

@@ -16,6 +16,7 @@ from threading import Lock
 from benchmarks.answers import outcome, visible_answer
 from benchmarks.base import SHOWN_TEXT, Record, did_you_mean
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.spreadsheet import unguarded
 from judges.base import HUMAN, OVERRIDE
 
 _VERSION = "1"
@@ -184,7 +185,7 @@ def read_labels_csv(path: Path, labels: Sequence[str], ids: Mapping[str, str]) -
 
 
 def _look_up(cell: str, known: Mapping[str, str]) -> str | None:
-    for spelling in (cell, cell.strip(), cell.strip().removeprefix("'").strip()):
+    for spelling in (cell, cell.strip(), cell.strip().removeprefix("'").strip(), unguarded(cell).strip()):
         if spelling in known:
             return known[spelling]
     return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from benchmarks.answers import visible_answer
 from benchmarks.base import Record, Verdict
-from benchmarks.mmkc_bench.reading import label, letter, own_answer
+from benchmarks.mmkc_bench.reading import label, letter, own_answer, question_of
 from benchmarks.mmkc_bench.terms import ANSWER, DETECTION, ORIGINAL, form_of
+from benchmarks.option_letter import structured_answer
 from benchmarks.pope.reading import read_yes_no
 from judges.base import FunctionJudge
 
@@ -17,10 +18,12 @@ class OwnAnswer(FunctionJudge):
     open answers by their words. In the original setting every answer that can be compared is ORIGINAL. Detection is CORRECT
     or WRONG; an answer that says neither yes nor no is WRONG. Unparsed, each with its reason: an answer that is empty, a
     multiple choice without one letter, and whatever has no answer of the model's own to stand beside.
+
+    Version 2 compares sentences by what they assert, and reads more forms of a chosen letter.
     """
 
     name = "own-answer"
-    version = "1"
+    version = "2"
     benchmarks = ("mmkc-bench",)
     description = "ORIGINAL, COUNTER or IRRELEVANT by letter or words; yes or no for detection"
 
@@ -31,7 +34,7 @@ class OwnAnswer(FunctionJudge):
             return self.empty(text)
         condition, references = record.instance.condition, record.instance.references
         if condition in DETECTION:
-            said, rule = read_yes_no(answer)
+            said, rule = read_yes_no(structured_answer(answer))
             right = said is not None and said.capitalize() in references.get(ANSWER, ())
             return Verdict(self.id, "labelled", "CORRECT" if right else "WRONG", f"{said or 'neither'}: {rule}")
         if condition in ORIGINAL:
@@ -40,7 +43,7 @@ class OwnAnswer(FunctionJudge):
         own, why = own_answer(record)
         if own is None:
             return self._unparsed(why)
-        found, rule = label(answer, own, condition, references)
+        found, rule = label(answer, own, condition, references, question_of(record))
         return self._unparsed(rule) if found is None else Verdict(self.id, "labelled", found, rule)
 
     def _unparsed(self, reason: str) -> Verdict:

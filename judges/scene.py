@@ -34,6 +34,7 @@ class Chosen(_Scene):
     """By the one scene that the reply chooses; none, or several, is no answer."""
 
     name = "choice"
+    version = "2"
     description = "Contra4: the one scene that the reply chooses; a reply that names none or several is unparsed"
 
     def label(self, reply: str, record: Record) -> tuple[bool | None, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.answers import visible_answer
 from benchmarks.base import Record, Verdict
+from benchmarks.option_letter import structured_answer
 from benchmarks.pope.reading import read_yes_no
 from judges.base import FunctionJudge
 
@@ -15,7 +16,7 @@ class YesNo(FunctionJudge):
     """
 
     name = "yes-no"
-    version = "1"
+    version = "2"
     benchmarks = ("pope",)
     description = "CORRECT or WRONG by the yes or no at the beginning, or in the first sentence, of the answer"
 
@@ -24,6 +25,6 @@ class YesNo(FunctionJudge):
         answer = visible_answer(text)
         if not answer:
             return self.empty(text)
-        said, rule = read_yes_no(answer)
+        said, rule = read_yes_no(structured_answer(answer))
         label = "CORRECT" if (said,) == tuple(record.instance.references.get("answer", ())) else "WRONG"
         return Verdict(self.id, "labelled", label, f"{said or 'neither'}: {rule}")

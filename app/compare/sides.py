@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from app.report.imported import known_identity, known_spec
 from app.report.tables import one_benchmark, run_labels
 from app.report.whose import judge_of, panel_of, present
 from app.store.run import RunStore
@@ -158,8 +159,8 @@ def _side(store: RunStore, label: str, records: Sequence[Record], judge: str) ->
         name=store.folder.name,
         label=label,
         state=summary(store.folder).state,
-        spec=store.meta("spec"),
-        identity=store.meta("identity", {}),
+        spec=known_spec(store.meta("spec")),
+        identity=known_identity(store.meta("identity", {}), store.meta("spec")),
         engines=tuple(store.engines()),
         said={record.instance.id: _said(record, judge) for record in records},
         cost=cost_of(records),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.compare.sides import Side
+from app.report.imported import DECODING_KEYS, is_imported
 from app.report.tables import model_label
 
 _MODEL = ("model", "engine", "weights digest", "model revision", "quantisation")
@@ -117,7 +118,7 @@ def _has(side: Side, key: str, other: Side) -> bool:
     """Whether a key says something of both: a baseline by rule has neither device nor versions, and imported answers no seed."""
     if key == "device" or key.startswith(_VERSION):
         return all(each.identity.get("weights digest") and key in each.identity for each in (side, other))
-    return key in side.identity
+    return key in side.identity and not (key in DECODING_KEYS and is_imported(side.spec))
 
 
 def _value(side: Side, key: str) -> str:

@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.exports.plain import run_to_json
-from app.exports.source import Export, ExportedRun, Files, media_of
+from app.exports.source import Export, ExportedRun, Files, headline, media_of, right
 from app.exports.thumbnails import Shown
 from app.report.samples import sample
-from benchmarks.base import Benchmark, Estimate, Generation, Media, Record, Verdict, digest
+from benchmarks.base import Benchmark, Generation, Media, Record, Verdict, digest
 
 _VERSION = 2
 _STOPPED = {"stop": "stop", "length": "max_tokens", "error": "unknown"}
@@ -92,19 +92,18 @@ def _decoding(run: ExportedRun) -> dict[str, Any]:
 
 def _results(given: Export, run: ExportedRun) -> dict[str, Any]:
     metrics: dict[str, Any] = {}
-    for column, cell in zip(given.main.columns, dict(given.main.rows).get(run.label, ()), strict=False):
-        if isinstance(cell, Estimate) and cell.value is not None:
-            around = {"low": cell.low, "high": cell.high, "sd": cell.sd, "n": cell.n}
-            metrics[column] = {"name": column, "value": cell.value, "params": {}, "metadata": around}
-    unparsed, labelled = run.outcomes["unparsed"], run.outcomes["labelled"]
+    for name, cell in headline(given, run).items():
+        around = {"low": cell.low, "high": cell.high, "sd": cell.sd, "n": cell.n}
+        metrics[name] = {"name": name, "value": cell.value, "params": {}, "metadata": around}
+    scored = sum(right(given.benchmark, run, record) is not None for record in run.records)
     score = {
         "name": run.judge,
         "scorer": run.judge,
-        "scored_samples": labelled,
-        "unscored_samples": len(run.records) - labelled,
+        "scored_samples": scored,
+        "unscored_samples": len(run.records) - scored,
         "params": {},
         "metrics": metrics,
-        "metadata": {"outcomes": dict(sorted(run.outcomes.items())), "unparsed": unparsed},
+        "metadata": {"outcomes": dict(sorted(run.outcomes.items())), "unparsed": run.outcomes["unparsed"]},
     }
     completed = len(run.records) - run.outcomes["pending"] - run.outcomes["error"]
     return {"total_samples": len(run.records), "completed_samples": completed, "scores": [score]}

@@ -1,6 +1,7 @@
 """The results layout of lm-evaluation-harness: one folder a model, ``results_TIME.json`` and ``samples_TASK_TIME.jsonl``.
 
-A condition is a task. An answer that is not labelled has ``acc`` null, so that no script takes it for wrong or right.
+A condition is a task. An answer that no table counts has ``acc`` null, so that no script takes it for wrong or right; one with
+nothing to label is wrong where the benchmark's tables count it as wrong.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.exports.plain import run_to_json
-from app.exports.source import Export, ExportedRun, Files, right
+from app.exports.source import Export, ExportedRun, Files, headline, right
 from app.report.samples import prompt_text
 from benchmarks.answers import visible_answer
-from benchmarks.base import Benchmark, Estimate, Record
+from benchmarks.base import Benchmark, Record
 
 _METRIC = "acc"
 
@@ -47,12 +48,13 @@ def _tasks(benchmark: Benchmark, run: ExportedRun) -> dict[str, list[Record]]:
 def _results(given: Export, run: ExportedRun, tasks: Mapping[str, list[Record]]) -> dict[str, Any]:
     name = given.benchmark.name
     results: dict[str, Any] = {name: {"alias": name, **_main(given, run)}}
+    effective = {}
     for task, records in tasks.items():
-        found = [
+        counted = [
             1.0 if each else 0.0 for record in records if (each := right(given.benchmark, run, record)) is not None
         ]
-        results[task] = {"alias": task.removeprefix(f"{name}_"), **_accuracy(found)}
-    effective = {task: sum(record.outcome(run.judge) == "labelled" for record in each) for task, each in tasks.items()}
+        results[task] = {"alias": task.removeprefix(f"{name}_"), **_accuracy(counted)}
+        effective[task] = len(counted)
     decoding = dict(run.spec["decoding"])
     return {
         "results": results,
@@ -81,15 +83,14 @@ def _results(given: Export, run: ExportedRun, tasks: Mapping[str, list[Record]])
 
 
 def _main(given: Export, run: ExportedRun) -> dict[str, Any]:
-    """The run's row of the main table; half the 95% interval's width is 1.96 standard errors."""
-    told: dict[str, Any] = {}
-    for column, cell in zip(given.main.columns, dict(given.main.rows).get(run.label, ()), strict=False):
-        if isinstance(cell, Estimate) and cell.value is not None:
-            error: float | str = "N/A" if cell.sd is None else cell.sd
-            if cell.low is not None and cell.high is not None and cell.sd is None:
-                error = (cell.high - cell.low) / (2 * 1.96)
-            told |= {f"{column},none": cell.value, f"{column}_stderr,none": error}
-    return told
+    """The run's metrics of the main table; half the 95% interval's width is 1.96 standard errors."""
+    metrics: dict[str, Any] = {}
+    for name, cell in headline(given, run).items():
+        error: float | str = "N/A" if cell.sd is None else cell.sd
+        if cell.low is not None and cell.high is not None and cell.sd is None:
+            error = (cell.high - cell.low) / (2 * 1.96)
+        metrics |= {f"{name},none": cell.value, f"{name}_stderr,none": error}
+    return metrics
 
 
 def _accuracy(found: list[float]) -> dict[str, Any]:

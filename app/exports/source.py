@@ -14,12 +14,13 @@ from typing import Any
 from app.compare.tables import Comparison
 from app.engine.excluded import NONE_EXCLUDED, Excluded
 from app.exports.thumbnails import Shown, shown
+from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.tables import distinct, run_labels
 from app.report.text import clean
 from app.report.whose import caveat, judge_of, judged_records
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Benchmark, Media, Record, Table, get_benchmark
+from benchmarks.base import Benchmark, Estimate, Media, Record, Table, get_benchmark
 from benchmarks.failures import OUTCOMES
 
 Files = dict[str, str | bytes]
@@ -75,6 +76,8 @@ class ExportedRun:
             told["created"] = datetime.fromtimestamp(self.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
         told["judge"] = self.judge + caveat(self.judge)
         told |= {str(key): words for key, value in self.identity.items() if (words := _words(value))}
+        if is_imported(self.spec):
+            told |= {key: UNKNOWN for key in DECODING_KEYS if key in self.identity}
         if len(self.engines) > 1:
             told["engines"] = "; ".join(
                 _words({key: value for key, value in engine.items() if value}) for engine in self.engines
@@ -149,8 +152,8 @@ def load(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> li
             ExportedRun(
                 name,
                 label,
-                store.meta("spec"),
-                store.meta("identity"),
+                known_spec(spec := store.meta("spec")),
+                known_identity(store.meta("identity"), spec),
                 store.engines(),
                 store.meta("created"),
                 judge_id,
@@ -165,11 +168,38 @@ def load(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> li
             store.close()
 
 
+def headline(given: Export, run: ExportedRun) -> dict[str, Estimate]:
+    """Return the metrics by which other tools know a run: the cells of its rows in the main table, by name.
+
+    A run without a value there, such as one of open questions alone, has those of the first table in which it has one, after
+    the table's name. Where a run has several rows, what tells them apart comes first: "Context-Memory / OAR / ER".
+    """
+    for table in given.tables:
+        metrics: dict[str, Estimate] = {}
+        for row, cells in table.rows:
+            if row == run.label or row.startswith(f"{run.label} / "):
+                place = [
+                    *([table.name] if table is not given.main else []),
+                    *row.removeprefix(run.label).split(" / ")[1:],
+                ]
+                for column, cell in zip(table.columns, cells, strict=True):
+                    if isinstance(cell, Estimate) and cell.value is not None:
+                        metrics[" / ".join((*place, column))] = cell
+        if metrics:
+            return metrics
+    return {}
+
+
 def right(benchmark: Benchmark, run: ExportedRun, record: Record) -> bool | None:
-    """Whether an answer's label is accurate under its condition; None where it has none."""
-    if record.outcome(run.judge) != "labelled":
-        return None
-    return benchmark.correct(record.instance.condition, str(record.verdicts[run.judge].label))
+    """Whether an answer's label is accurate under its condition; None where no table counts it.
+
+    An answer with nothing to label counts as the benchmark's tables count it.
+    """
+    outcome, figures = record.outcome(run.judge), benchmark.figures()
+    label = record.verdicts[run.judge].label if outcome == "labelled" else None
+    if outcome == "unparsed" and figures is not None:
+        label = figures.unparsed
+    return None if label is None else benchmark.correct(record.instance.condition, label)
 
 
 def media_of(record: Record) -> list[Media]:

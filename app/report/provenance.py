@@ -10,10 +10,10 @@ import tomli_w
 
 from app.engine.excluded import META, Excluded
 from app.engine.plan import without_none
+from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.text import clean
 from app.store.run import RunStore
 from benchmarks.base import digest, part_to_json
-from mlx_backends.registry import IMPORTED
 
 
 def provenance(folder: Path) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def provenance(folder: Path) -> dict[str, Any]:
         return {
             "run": folder.name,
             "created": store.meta("created"),
-            "identity": store.meta("identity", {}),
+            "identity": known_identity(store.meta("identity", {}), store.meta("spec")),
             "prompts": {condition: digest(sorted(found, key=lambda one: one[0])) for condition, found in shown.items()},
             "engines": store.engines(),
             "judges": store.meta("judges", {}),
@@ -40,9 +40,12 @@ def provenance(folder: Path) -> dict[str, Any]:
 
 
 def spec_of(folder: Path) -> dict[str, Any]:
-    """The spec that repeats a run: `rashomon --batch` takes it as a file. Its data are named where they lay."""
+    """Return the spec that repeats a run: `rashomon --batch` takes it as a file. Its data are named where they lay.
+
+    Of imported answers it has neither decoding settings nor a seed, which nobody knows.
+    """
     with RunStore.read(folder) as store:
-        spec: dict[str, Any] = without_none(store.meta("spec"))
+        spec: dict[str, Any] = without_none(known_spec(store.meta("spec")))
         data = store.meta("data")
     return {**spec, "data": data} if data else spec
 
@@ -51,8 +54,11 @@ def spec_toml(folder: Path) -> str:
     """The spec as TOML, with the provenance as comments above it."""
     told, spec = provenance(folder), spec_of(folder)
     head = [f"What {folder.name} was asked with; `rashomon --batch FILE` asks it again."]
-    if str(spec["model"]).startswith(IMPORTED):
-        head = [f"What {folder.name} is. Its answers were imported: `rashomon import` of their file makes it again."]
+    if is_imported(spec):
+        head = [
+            f"What {folder.name} is. Its answers were imported: `rashomon import` of their file makes it again.",
+            f"{', '.join(DECODING_KEYS)}: {UNKNOWN}",
+        ]
     lines = [*head, "", *_lines(told)]
     return "".join(f"# {clean(line)}".rstrip() + "\n" for line in lines) + "\n" + _harmless(tomli_w.dumps(spec))
 

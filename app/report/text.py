@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from benchmarks.spreadsheet import guarded
+
 _UNSEEN = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE0E), 0xFFA0} | {
     *range(0xFFF0, 0xFFF9),
     *range(0xE0000, 0xE1000),
@@ -40,7 +42,6 @@ _LATEX_PRINTS = ({chr(code) for code in (*range(0x20, 0x7F), *range(0xA1, 0x180)
     "–—‘’‚“”„†‡•…‰‹›€™"
 )
 """What pdfLaTeX prints with the encoding T1 and nothing else; any other character would end it with an error."""
-_FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def clean(text: str, *, newlines: bool = False) -> str:
@@ -65,11 +66,11 @@ def _visible(character: str, newlines: bool) -> str:
 
 
 def spreadsheet_cell(text: str) -> str:
-    """``text`` so that no spreadsheet takes it for a formula: a leading ``= + - @`` tab or newline gets an apostrophe.
+    """Return ``text`` so that no spreadsheet takes any of it for a formula (:func:`benchmarks.spreadsheet.guarded`).
 
     Other control characters become visible escapes; newlines inside a cell stay.
     """
-    return ("'" if text.startswith(_FORMULA_START) else "") + clean(text, newlines=True)
+    return ("'" if text.startswith(("\t", "\r")) else "") + guarded(clean(text, newlines=True))
 
 
 def latex(text: str) -> str:

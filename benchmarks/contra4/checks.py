@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.base import Estimate
 from benchmarks.contra4.terms import FILTERS, LETTERS, MODALITIES, SIZES
 from benchmarks.errors import SourceError
+from benchmarks.spreadsheet import guarded
 from benchmarks.statistics import wilson
 
 NONE = "None"
@@ -33,7 +34,6 @@ _COLUMNS = {
     for name, kinds in _NEGATIVES.items()
 }
 _FIELDS = ("id", "drawn for", "question", *LETTERS, "choice")
-_FORMULA = ("=", "+", "-", "@")
 
 Candidate = Mapping[str, Any]
 _Cells = dict[str, str]
@@ -81,13 +81,15 @@ def sheet(candidates: Sequence[Candidate], seed: int) -> str:
     rows.writeheader()
     for candidate in candidates:
         if candidate["id"] in drawn:
-            scenes = {letter: _shown(scene) for letter, scene in zip(LETTERS, candidate["scenes"], strict=False)}
+            scenes = {
+                letter: guarded(_shown(scene)) for letter, scene in zip(LETTERS, candidate["scenes"], strict=False)
+            }
             asked = candidate["question"]
             rows.writerow(
                 {
                     "id": candidate["id"],
                     "drawn for": " ".join(drawn[candidate["id"]]),
-                    "question": f" {asked}" if asked.startswith(_FORMULA) else asked,
+                    "question": guarded(asked),
                     **scenes,
                     "choice": "",
                 }

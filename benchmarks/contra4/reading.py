@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.answers import visible_answer
 from benchmarks.contra4.terms import LETTERS
+from benchmarks.option_letter import marked_letter, structured_answer
 
 Said = tuple[str | None, str]
 """A letter, None where there is none, and the rule by which it was found or why there is none."""
@@ -56,11 +57,17 @@ class _Mention:
 def choice(reply: str, letters: str) -> Said:
     """The scene that ``reply`` chooses among ``letters``; none where it names none, several, or one that is not there.
 
-    In this order: a letter, number or ordinal that is all of it; what is announced last ("The answer is Scene B"); what the
-    reply begins with ("Scene B. Scene A is calmer"), unless "or" or "and" adds another; the only scene that it names. A
-    scene that is negated or compared with ("not Scene A", "than Scene A") is not named.
+    In this order: a letter that is marked (``benchmarks.option_letter``); a letter, number or ordinal that is all of it; what
+    is announced last ("The answer is Scene B"); what the reply begins with ("Scene B. Scene A is calmer"), unless "or" or
+    "and" adds another; the only scene that it names. A scene that is negated or compared with ("not Scene A", "than Scene A")
+    is not named.
     """
-    text = _MARKS.sub("", visible_answer(reply))[:_LONGEST].strip()
+    answer = structured_answer(visible_answer(reply))
+    marked = marked_letter(answer, "".join(LETTERS))
+    if marked is not None:
+        letter, rule = marked
+        return (None, rule) if letter is None else _there(letter, letters, rule)
+    text = _MARKS.sub("", answer)[:_LONGEST].strip()
     alone = _ALONE.fullmatch(text)
     if alone:
         return _there(_letter(alone["said"]), letters, "alone")

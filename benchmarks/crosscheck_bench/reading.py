@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from benchmarks.answers import visible_answer
 from benchmarks.crosscheck_bench.terms import LETTERS
+from benchmarks.option_letter import marked_letter, structured_answer
 
 Form = str
 """``option``, ``yes/no`` or ``open``, as ``Instance.strata["form"]`` has it."""
@@ -49,7 +50,7 @@ def extracted(reply: str, form: Form, options: Sequence[str] = ()) -> tuple[str 
     stands in the last ``\\boxed{}`` or ``<answer>``, after the last "answer:" or "answer is"; or else it is the whole last
     line, the first words, the first words of the last line, or (a letter) the only one in brackets.
     """
-    answer = visible_answer(reply)
+    answer = structured_answer(visible_answer(reply))
     marked = _marked(answer)
     if form == "open":
         found, rule = marked or (answer, "whole reply")
@@ -58,6 +59,9 @@ def extracted(reply: str, form: Form, options: Sequence[str] = ()) -> tuple[str 
     def read(text: str) -> str | None:
         return _letter(text, options) if form == "option" else _yes_no(text)
 
+    chosen = marked_letter(answer, LETTERS[: len(options)]) if form == "option" else None
+    if chosen is not None and (chosen[0] is not None or marked is None):
+        return chosen
     last = next((line for line in reversed(answer.splitlines()) if line.strip(_AROUND)), "")
     alone = last if len(_WORD.findall(last)) == 1 else ""
     places = [marked] if marked else [(alone, "last line"), (answer, "first words"), (last, "last line")]

@@ -22,7 +22,7 @@ class SameAnswer(Rubric):
     """CORRECT or INCORRECT for an open answer. A closed question is never put to the model: its final answer is matched."""
 
     name = "crosscheck"
-    version = "1"
+    version = "2"
     labels = LABELS
     form = Choice(LABELS)
 

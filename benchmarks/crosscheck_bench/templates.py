@@ -59,7 +59,7 @@ PD = (
     "candidate product."
 )
 SP = "Please select the most reasonable price from the following 4 options."
-SP_FORM = 'Your output needs to be one of "A", "B", "C", "D". No other output is needed!'
+SP_FORM = 'Your output needs to be one of "A", "B", "C", "D". No other output is required!'
 
 
 def logo_diff(material: Material, random: Random) -> list[Draft]:

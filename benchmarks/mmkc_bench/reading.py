@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.answers import visible_answer
 from benchmarks.base import Record
-from benchmarks.mmkc_bench.options import alike, stands_in
-from benchmarks.mmkc_bench.terms import TEXT, form_of, letter_key
+from benchmarks.mmkc_bench.options import alike
+from benchmarks.mmkc_bench.sentences import asserted, committed, fuller, has_content_of, same_content, says_something
+from benchmarks.mmkc_bench.terms import LETTERS, TEXT, form_of, letter_key
+from benchmarks.option_letter import marked_letter, structured_answer
 from benchmarks.values import same_value
 
 Said = tuple[str | None, str]
@@ -20,7 +22,6 @@ _LONGEST = 20_000
 _NEAR = 60
 """Characters before a letter in which it can be negated."""
 
-_ALONE = re.compile(r"[\s\"'`*_(\[{<]*([A-Da-d])[\s\"'`*_)\]}>.:,;!]*")
 _IN_PLACE = re.compile(
     # At the beginning of a line before an option's text: "B. 1972", "(C) red", "**D**: blue".
     r"^[ \t\"'`*_>\-]*(?:\(([A-D])\)|\[([A-D])\]|([A-D])[*_`]*[.):](?!\w))"
@@ -41,14 +42,14 @@ _OFFICIAL = re.compile(r"[A-Da-d]")
 
 
 def letter(answer: str) -> Said:
-    """The option that ``answer`` chooses by its letter: a letter alone, before an option's text, in brackets, or announced.
+    """Return the option that ``answer`` chooses by its letter: one that is marked, else before an option's text or in brackets.
 
     A letter within a word, and the article A, are no letters of options. Several different ones choose none.
     """
-    said = answer.strip()[:_LONGEST]
-    alone = _ALONE.fullmatch(said)
-    if alone:
-        return alone[1].upper(), "the letter alone"
+    said = structured_answer(answer).strip()[:_LONGEST]
+    marked = marked_letter(said, "".join(LETTERS))
+    if marked is not None:
+        return marked
     found = {}
     for match in _IN_PLACE.finditer(said):
         group = next(number for number, one in enumerate(match.groups(), 1) if one)
@@ -70,6 +71,14 @@ def official_letter(prediction: str) -> str | None:
     return found[0].upper() if found else None
 
 
+def question_of(record: Record) -> str:
+    """Return the question with whatever an answer to it may repeat without saying anything: what it is about, where that is
+    not what is asked for."""
+    strata = record.instance.strata
+    about = strata.get("instance", "") if strata.get("dataset") == "EK" else ""
+    return f"{record.instance.question} {about}"
+
+
 def own_answer(record: Record) -> Said:
     """The model's own answer for ``record``, as far as it can be compared: its letter, or its words; else None and why not."""
     if record.basis is None:
@@ -85,20 +94,20 @@ def own_answer(record: Record) -> Said:
     return own, rule if own else f"the original setting's answer has {rule}"
 
 
-def is_counter(own: str, condition: str, references: References) -> bool:
+def is_counter(own: str, condition: str, references: References, question: str) -> bool:
     """Whether the model's own answer, from :func:`own_answer`, already is what the evidence of ``condition`` says."""
     if form_of(condition) == "mc":
         return own in references.get(letter_key(TEXT), ())
-    return any(alike(own, counter) for counter in references.get(TEXT, ()))
+    return any(_gives(_stated(own, question), counter, question) for counter in references.get(TEXT, ()))
 
 
-def label(answer: str, own: str, condition: str, references: References) -> Said:
-    """ORIGINAL, COUNTER or IRRELEVANT for an answer that is not empty, beside the model's ``own`` answer.
+def label(answer: str, own: str, condition: str, references: References, question: str) -> Said:
+    """Return ORIGINAL, COUNTER or IRRELEVANT for an answer that is not empty, beside the model's ``own`` answer.
 
     None where a multiple choice has not one letter.
     """
     if form_of(condition) == "open":
-        return _open_label(answer, own, references.get(TEXT, ()))
+        return _open_label(structured_answer(answer), structured_answer(own), references.get(TEXT, ()), question)
     chosen, rule = letter(answer)
     if chosen is None:
         return None, rule
@@ -107,27 +116,42 @@ def label(answer: str, own: str, condition: str, references: References) -> Said
     return "COUNTER" if chosen in references.get(letter_key(TEXT), ()) else "IRRELEVANT", rule
 
 
-def _open_label(answer: str, own: str, counters: Sequence[str]) -> Said:
+def _open_label(answer: str, own: str, counters: Sequence[str], question: str) -> Said:
     if same_value(answer, own):
         return "ORIGINAL", "the same as the model's own answer"
     for counter in counters:
         if same_value(answer, counter):
             return "COUNTER", f"the same as {counter[:40]!r}"
-    is_own = alike(answer, own)
-    taken = [counter for counter in counters if alike(answer, counter)]
+    own = _stated(own, question)
+    is_own, taken = False, []
+    for text in (asserted(answer), committed(asserted(answer))):
+        is_own = alike(text, own) or same_content(text, own, question)
+        taken = [counter for counter in counters if _gives(text, counter, question)]
+        if is_own != bool(taken):
+            break
     if is_own and taken:
-        # The fuller one, where the other is but a part of it ("soft drink", "carbonated soft drink").
-        inner = [counter for counter in taken if stands_in(own, counter) and stands_in(counter, answer)]
-        if inner:
-            return "COUNTER", f"has the words of {inner[0][:40]!r}"
-        if all(stands_in(counter, own) for counter in taken) and stands_in(own, answer):
+        fullest = {fuller(text, own, counter, question) for counter in taken}
+        if fullest == {own}:
             return "ORIGINAL", "has the words of the model's own answer"
+        if len(fullest) == 1 and (value := fullest.pop()) is not None:
+            return "COUNTER", f"has the words of {value[:40]!r}"
         return "IRRELEVANT", "has the words of the model's own answer and of another"
     if is_own:
-        return "ORIGINAL", "has the words of the model's own answer, or some of them alone"
+        return "ORIGINAL", "gives what the model's own answer gives, or a part of it"
     if taken:
         return "COUNTER", f"has the words of {taken[0][:40]!r}, or some of them alone"
     return "IRRELEVANT", "neither the model's own answer nor one that is shown"
+
+
+def _stated(own: str, question: str) -> str:
+    """What the model's own answer asserts; the whole where it does nothing but reject ("You must not park here")."""
+    stated = asserted(own)
+    return stated if says_something(stated, question) else own
+
+
+def _gives(text: str, counter: str, question: str) -> bool:
+    """Whether ``text`` gives the short value ``counter``, in its words or in those around it."""
+    return alike(text, counter) or has_content_of(text, counter, question)
 
 
 def official_label(answer: str, original: str, counters: Sequence[str]) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.base import Record
-from benchmarks.mmkc_bench.reading import is_counter, official_label, own_answer
+from benchmarks.mmkc_bench.reading import is_counter, official_label, own_answer, question_of
 from benchmarks.mmkc_bench.terms import CONFLICT, DETECTION, ORIGINAL, RATES, TEXT, TYPES, letter_key
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def _under_conflict(record: Record, judge: str) -> str:
     own, _ = own_answer(record)
     if own is None:
         return OWN_UNPARSED
-    if is_counter(own, record.instance.condition, record.instance.references):
+    instance = record.instance
+    if is_counter(own, instance.condition, instance.references, question_of(record)):
         return ALREADY
     outcome = record.outcome(judge)
     return _label(record, judge, KINDS) if outcome == "labelled" else outcome

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +187,40 @@ def test_imported_answers_cannot_be_asked_again_nor_put_outside_the_workspace(ra
         assert "nobody here can be asked" in rashomon.run("resume", "imp", how, code=2).stderr
     assert len(samples(rashomon, "imp")) == len(here)
     assert all(sample["answer"] for sample in samples(rashomon, "imp"))
+
+
+def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rashomon) -> None:
+    here = samples(rashomon, "here")
+    file = rashomon.home / "answers.jsonl"
+    file.write_text("".join(json.dumps({"id": s["id"], "answer": s["answer"]}) + "\n" for s in here))
+    rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "imp")
+    out = rashomon.home / "all"
+    rashomon.run("export", "imp", "--format", "csv,md,latex,json,parquet,html,lm-eval,inspect", "--out", out)
+    unknown = {"max_tokens": None, "temperature": None, "top_p": None, "max_pixels": None}
+    (run,) = json.loads((out / "results.json").read_text())["runs"]
+    assert (run["spec"]["decoding"], run["spec"]["seed"]) == (unknown, None)
+    decoded = ("max tokens", "temperature", "top p", "seed", "max pixels")
+    assert {run["identity"][key] for key in decoded} == {None}
+    with (out / "runs.csv").open(newline="") as lines:
+        facts = {row["row"]: row["value"] for row in csv.DictReader(lines)}
+    assert {facts[key] for key in decoded} == {"unknown"}
+    for name in ("tables.md", "tables.tex", "report.html"):
+        text = (out / name).read_text()
+        assert all(re.search(rf"{key}\b.{{0,60}}unknown", text, re.DOTALL) for key in decoded), name
+    (path,) = out.glob("lm-eval/*/results_*.json")
+    results = json.loads(path.read_text())
+    assert (results["config"]["gen_kwargs"], results["config"]["random_seed"]) == (unknown, None)
+    assert all(task["generation_kwargs"] == {"until": [], **unknown} for task in results["configs"].values())
+    with zipfile.ZipFile(out / "imp.eval") as log:
+        header = json.loads(log.read("header.json"))
+    assert header["eval"]["model_generate_config"] == header["plan"]["config"]
+    assert set(header["plan"]["config"].values()) == {None}
+    told = rashomon.run("show", "imp", "--spec").stdout
+    assert "max tokens, temperature, top p, seed, max pixels: unknown" in told
+    assert not re.search("max_tokens|temperature = |seed = ", told)
+    (shown,) = json.loads(rashomon.run("show", "imp", "--spec", "--json").stdout)
+    assert "decoding" not in shown["spec"]
+    assert {shown["provenance"]["identity"][key] for key in decoded} == {None}
+    warnings = rashomon.run("compare", "here", "imp").stdout
+    assert "differ in more than" not in warnings or not any(f": {key} (" in warnings for key in decoded)
+    rashomon.run("resume", "imp")

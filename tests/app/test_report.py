@@ -26,6 +26,7 @@ from app.store.rows import Judged, Progress
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace
 from benchmarks.base import Estimate, Record, Table
+from benchmarks.spreadsheet import guarded, unguarded
 from tests.support.runs import instances, make_run, says
 
 HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(
@@ -69,6 +70,20 @@ def test_no_cell_is_a_formula_and_csv_reads_back(text: str) -> None:
     assert rows[1][1] == spreadsheet_cell(text)
 
 
+@given(st.text(alphabet="a=+-@;|\t\r\n\"', \u200b", max_size=30), st.sampled_from(";\t|"))
+def test_no_cell_is_a_formula_wherever_a_spreadsheet_divides_the_line(text: str, delimiter: str) -> None:
+    written = to_csv(Table("t", text, (text or "c", "d"), ((text, (text, "x")),)))
+    for dialect in (delimiter, ","):
+        rows = list(csv.reader(io.StringIO(written, newline=""), delimiter=dialect))
+        assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+
+
+def test_a_guarded_text_is_known_again() -> None:
+    for text in ("=1", "a;=1+1", 'a;"=1', "a\n-1|@x", "\n=1", "it's; 'x'", "a;b"):
+        assert unguarded(guarded(text)) == text
+    assert guarded("2; 3 - 4") == "2; 3 - 4"
+
+
 @given(HOSTILE)
 def test_latex_has_no_live_special_characters(text: str) -> None:
     escaped = latex(text)
@@ -97,6 +112,7 @@ def test_escaping_is_what_it_looks_like() -> None:
     assert markdown("www.example.org, @someone: 1:2") == r"www\.example.org, \@someone: 1:2"
     assert latex("[4bit]") == "{[}4bit{]}"
     assert spreadsheet_cell("=HYPERLINK(1)") == "'=HYPERLINK(1)"
+    assert spreadsheet_cell("a;=1+1") == "a;'=1+1"
     assert clean("\x1b[31mred\x07") == r"\x1b[31mred\x07"
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "AB")
     assert clean(f"12{hidden}") == r"12\U000e0041\U000e0042", "tags, which no font draws"

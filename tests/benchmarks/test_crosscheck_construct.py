@@ -347,6 +347,15 @@ def test_wordings_are_the_papers_to_the_character(words: str) -> None:
     assert " ".join(words.split()) in " ".join(PAPER.read_text("utf-8").replace("\\$", "$").split())
 
 
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text is not here")
+def test_the_form_of_a_price_question_is_that_of_its_own_example() -> None:
+    text = " ".join(PAPER.read_text("utf-8").split())
+    example = text[
+        text.rindex("StylePrice") : text.index("Brand Circumvention Content (BC*)", text.rindex("StylePrice"))
+    ]
+    assert all(part in example for part in templates.SP_FORM.split(". "))
+
+
 # --- L2 by a model -------------------------------------------------------------------------------
 
 

@@ -62,7 +62,7 @@ def test_the_papers_exact_match_is_of_the_whole_reply(reply: str, gold: str, sam
         ("A red shoe", None),
         ("As it stands, nothing", None),
         ("I think it is A or C", None),
-        ("(A) or (B)", "A"),
+        ("(A) or (B)", None),
         ("It is either (A) or (B).", None),
         ("D", None),
         ("None of them", None),
@@ -142,7 +142,7 @@ def test_both_readings_are_judges_and_differ_on_a_reasoned_reply() -> None:
     found = records(
         [made("PI", 1), made("LD", 1), made("BR", 1)], lambda sample, _: f"I looked.\nAnswer: {sample.answer}"
     )
-    assert [record.verdicts["extracted@1"].label for record in found] == ["CORRECT"] * 3
+    assert [record.verdicts["extracted@2"].label for record in found] == ["CORRECT"] * 3
     assert [record.verdicts["printed@1"].label for record in found] == ["INCORRECT"] * 3
     alone = records([made("PI", 1), made("LD", 1), made("BR", 1)], lambda sample, _: sample.answer.lower())
     assert [record.verdicts["printed@1"].label for record in alone] == ["CORRECT"] * 3
@@ -151,7 +151,7 @@ def test_both_readings_are_judges_and_differ_on_a_reasoned_reply() -> None:
 @pytest.mark.parametrize("reply", ["", "  \n", "<think>Yes, it is", "<thinking>B</thinking>"])
 def test_an_answer_that_is_not_there_is_unparsed(reply: str) -> None:
     (record,) = records([made("LD")], lambda *_: reply)
-    assert {record.verdicts[judge].status for judge in ("extracted@1", "printed@1")} == {"unparsed"}
+    assert {record.verdicts[judge].status for judge in ("extracted@2", "printed@1")} == {"unparsed"}
 
 
 def test_the_matchings_are_of_this_benchmark_alone() -> None:

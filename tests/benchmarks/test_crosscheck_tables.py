@@ -24,7 +24,7 @@ BENCHMARK = get_benchmark("crosscheck-bench")
 CELLS = published_cells("crosscheck-bench")
 
 
-def tables(runs: Mapping[str, Sequence[Record]], judge: str = "extracted@1", resamples: int = 50) -> dict[str, Table]:
+def tables(runs: Mapping[str, Sequence[Record]], judge: str = "extracted@2", resamples: int = 50) -> dict[str, Table]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return {table.name: table for table in BENCHMARK.tables(runs, judge, resamples=resamples, seed=1)}

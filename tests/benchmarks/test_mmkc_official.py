@@ -118,7 +118,7 @@ def displayed(place: Path, kind: str, conflict: str) -> tuple[int, tuple[str, ..
         for answer in MMKC.read_answers(place, "published", lambda row, reason: reports.append(reason))
     ]
     assert not reports
-    tables = {table.name: table for table in MMKC.tables({"m": records}, "own-answer@1", resamples=2, seed=0)}
+    tables = {table.name: table for table in MMKC.tables({"m": records}, "own-answer@2", resamples=2, seed=0)}
     table, column = (tables["main"], kind) if kind in ("ER", "VS") else (tables["subtypes-mc"], kind)
     cells = []
     for rate in ("OAR", "CAR", "IAR"):

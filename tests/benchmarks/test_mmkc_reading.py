@@ -45,6 +45,7 @@ from benchmarks.mmkc_bench.reading import is_counter, label, letter, official_la
         ("The answer is \\boxed{B}", "B"),
         ("<answer>C</answer>", "C"),
         ("It may be red or blue. " * 200 + "\nAnswer: B", "B"),
+        ("The answer is C. Option D is wrong: (D)", "C"),
     ],
 )
 def test_a_letter_that_stands_for_an_option_is_read(answer: str, chosen: str) -> None:
@@ -66,11 +67,7 @@ def test_a_letter_that_stands_for_an_option_is_read(answer: str, chosen: str) ->
         "vitamin C is in it",
         "A red one",
         "b it is",
-        "B or C",
-        "B and D",
-        "A, B",
         "1972",
-        "E",
         "I do not know",
         "The answer is not A",
         "It isn't (B)",
@@ -82,7 +79,9 @@ def test_the_article_and_letters_in_words_are_no_answers(answer: str) -> None:
     assert letter(answer) == (None, "no letter of an option")
 
 
-@pytest.mark.parametrize("answer", ["A. Red\nB. Green", "(A) or (B)", "The answer is C. Option D is wrong: (D)"])
+@pytest.mark.parametrize(
+    "answer", ["A. Red\nB. Green", "(A) or (B)", "B or C", "B and D", "A, B", "Option A is right. Option B is correct."]
+)
 def test_several_letters_choose_none(answer: str) -> None:
     chosen, rule = letter(answer)
     assert chosen is None
@@ -154,16 +153,18 @@ def test_officially_a_pair_counts_so(before: str, after: str, counters: tuple[st
 
 # --- whose answer ----------------------------------------------------------------------------------------------
 
+WHEN = "When was it?"
+
 MC = {"text letter": ("B",), "text": ("1988",)}
 BOTH = {"text letter": ("B", "C"), "text": ("1988", "1990")}
 
 
 def test_a_multiple_choice_is_own_counter_or_neither() -> None:
-    assert label("The answer is D", "D", "context-memory-mc", MC)[0] == "ORIGINAL"
-    assert label("(B)", "D", "context-memory-mc", MC)[0] == "COUNTER"
-    assert label("C", "D", "context-memory-mc", MC)[0] == "IRRELEVANT"
-    assert label("C", "D", "inter-context-mc", BOTH)[0] == "COUNTER"
-    assert label("1988", "D", "context-memory-mc", MC) == (None, "no letter of an option")
+    assert label("The answer is D", "D", "context-memory-mc", MC, WHEN)[0] == "ORIGINAL"
+    assert label("(B)", "D", "context-memory-mc", MC, WHEN)[0] == "COUNTER"
+    assert label("C", "D", "context-memory-mc", MC, WHEN)[0] == "IRRELEVANT"
+    assert label("C", "D", "inter-context-mc", BOTH, WHEN)[0] == "COUNTER"
+    assert label("1988", "D", "context-memory-mc", MC, WHEN) == (None, "no letter of an option")
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,8 @@ def test_a_multiple_choice_is_own_counter_or_neither() -> None:
         ("It says 1988!", "1989", ("1988",), "COUNTER"),
         ("1990", "1989", ("1988",), "IRRELEVANT"),
         ("1990", "1989", ("1988", "1990"), "COUNTER"),
-        ("1989, but the document says 1988", "1989", ("1988",), "IRRELEVANT"),
+        ("1989, but the document says 1988", "1989", ("1988",), "ORIGINAL"),
+        ("1989 or 1988", "1989", ("1988",), "IRRELEVANT"),
         ("carbonated soft drinks", "soft drinks", ("carbonated soft drinks",), "COUNTER"),
         ("It is a carbonated soft drink", "soft drink", ("carbonated soft drink",), "COUNTER"),
         ("a carbonated soft drink, I believe", "carbonated soft drink", ("soft drink",), "ORIGINAL"),
@@ -190,20 +192,20 @@ def test_a_multiple_choice_is_own_counter_or_neither() -> None:
 def test_an_open_answer_is_own_counter_or_neither(
     answer: str, own: str, counters: tuple[str, ...], expected: str
 ) -> None:
-    assert label(answer, own, "inter-context-open", {"text": counters})[0] == expected
+    assert label(answer, own, "inter-context-open", {"text": counters}, WHEN)[0] == expected
 
 
 def test_the_own_answer_may_already_be_the_counter_answer() -> None:
-    assert is_counter("B", "context-memory-mc", MC)
-    assert not is_counter("C", "context-memory-mc", MC)
-    assert is_counter("C", "inter-context-mc", BOTH)
-    assert is_counter("in 1988", "context-memory-open", MC)
-    assert not is_counter("1989", "inter-context-open", BOTH)
+    assert is_counter("B", "context-memory-mc", MC, WHEN)
+    assert not is_counter("C", "context-memory-mc", MC, WHEN)
+    assert is_counter("C", "inter-context-mc", BOTH, WHEN)
+    assert is_counter("in 1988", "context-memory-open", MC, WHEN)
+    assert not is_counter("1989", "inter-context-open", BOTH, WHEN)
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.lists(st.text(max_size=20), max_size=2))
 def test_any_open_answer_gets_one_label(answer: str, own: str, counters: list[str]) -> None:
-    found, rule = label(answer, own, "inter-context-open", {"text": tuple(counters)})
+    found, rule = label(answer, own, "inter-context-open", {"text": tuple(counters)}, WHEN)
     assert found in ("ORIGINAL", "COUNTER", "IRRELEVANT")
     assert rule
     if answer == own:

@@ -177,6 +177,20 @@ def test_rectified_shares_are_the_published_formula() -> None:
     assert found.people.value == pytest.approx(people[:n].mean())
 
 
+def test_where_lambda_is_clipped_it_is_not_the_published_estimate() -> None:
+    """People and judge agree on a sample that is half yes, where the judge says yes to a tenth of all: cov / var is 2.8."""
+    n, more = 10, 90
+    judged = np.zeros(n + more, np.int64)
+    judged[:5] = judged[n : n + 5] = 1
+    labels = np.where(np.arange(n + more) < n, judged, NOT_SEEN)
+    figures = Figures(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
+    sums = group_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
+    here = correct(sums, figures, resamples=50, seed=0)["yes"].corrected.value
+    tuned = min(np.cov(judged[:n], judged[:n], bias=True)[0, 1] / ((1 + n / more) * judged.var()), 1)
+    published = judged[:n].mean() + tuned * (judged[n:].mean() - judged[:n].mean())
+    assert (here, published) == (pytest.approx(0.1), pytest.approx(0.05 / 0.9))
+
+
 def test_labels_on_everything_leave_nothing_to_the_judge() -> None:
     answers = _answers(np.random.default_rng(0), USELESS, 100, 400)
     for each in correct(answers.sums(), FIGURES, resamples=100, seed=0).values():

@@ -31,7 +31,7 @@ def judged(condition: str, answer: str, own: Generation | None = None) -> tuple[
 
 
 def test_it_is_the_benchmarks_judge() -> None:
-    assert find_judge("own-answer", MMKC).id == "own-answer@1"
+    assert find_judge("own-answer", MMKC).id == "own-answer@2"
     assert MMKC.judges == ("own-answer",)
 
 
