@@ -249,8 +249,8 @@ def test_a_build_writes_through_nothing_that_stands_in_its_places(tmp_path: Path
     with at_most(20), pytest.raises((SourceError, OSError)), BuildWriter(out) as writer:
         writer.finish({}, replace=True)
     assert outside.state() == before
-    for place in (".out.building", "out"):
-        (tmp_path / place).unlink()
+    for left in (".out.building", "out"):
+        (tmp_path / left).unlink()
     if kind == "link to a folder":
         out.symlink_to(outside.path / "empty")
     with BuildWriter(out) as writer:
