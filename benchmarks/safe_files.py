@@ -8,13 +8,14 @@ link). Raises OSError as ``open`` does where a file is missing or not permitted.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import BufferedReader, BufferedWriter
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from benchmarks.errors import StoreError
 
@@ -31,16 +32,19 @@ _DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _MEGABYTE = 1 << 20
 
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
 class UnsafeFileError(StoreError):
     """A name in a run, build, cache or export folder under which no file of this program's lies."""
 
 
-def open_read(folder: Path, name: str) -> BinaryIO:
+def open_read(folder: Path, name: str) -> BufferedReader:
     """Open a file for reading. Raises OSError where it is missing, UnsafeFileError where it is no regular file."""
     return os.fdopen(open_descriptor(folder, name, os.O_RDONLY), "rb")
 
 
-def open_write(folder: Path, name: str, *, append: bool = False, new: bool = False) -> BinaryIO:
+def open_write(folder: Path, name: str, *, append: bool = False, new: bool = False) -> BufferedWriter:
     """Open a file for writing, emptied unless ``append``; with ``new`` FileExistsError where the name is taken."""
     flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0) | (os.O_EXCL if new else 0)
     descriptor = open_descriptor(folder, name, flags)
@@ -92,6 +96,24 @@ def replace_file(folder: Path, name: str, data: bytes) -> None:
             with suppress(OSError):
                 os.unlink(part, dir_fd=place)
             raise
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a file could not be written for want of room: a full disk, a quota, or the largest size of a file."""
+    return error.errno in _FULL
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file that the user names, through links; OSError where it is no regular file: nothing waits or never ends."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, f"it is {_kind(mode)}", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def check_file(folder: Path, name: str, *, write: bool) -> bool:

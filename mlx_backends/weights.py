@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 import struct
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.outside_json import OutsideJSONError, parse_json, read_json_file
+from benchmarks.safe_files import UnsafeFileError, read_bytes, replace_file
 
 _INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -24,6 +24,7 @@ _BLOB = re.compile(r"[0-9a-f]{64}")
 _BITS = {"BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32}
 _BITS |= {"U64": 64, "I64": 64, "F64": 64}
 _TYPES = {"BF16": "bf16", "F16": "fp16", "F32": "fp32", "F64": "fp64"}
+_LARGEST_CACHE = 1 << 26
 _MAX_HEADER = 16 * 1024 * 1024  # some 100,000 tensors
 
 
@@ -126,8 +127,8 @@ class _Remembered:
 
         self._file = user_cache_path("rashomon") / "weights.json"
         try:
-            known = read_json_file(self._file)
-        except (OSError, OutsideJSONError):
+            known = parse_json(read_bytes(self._file.parent, self._file.name, limit=_LARGEST_CACHE))
+        except (OSError, OutsideJSONError, UnsafeFileError):
             known = None
         self._known: dict[str, Any] = known if isinstance(known, dict) else {}
         self._changed = False
@@ -151,11 +152,6 @@ class _Remembered:
         if not self._changed:
             return
         known = {path: entry for path, entry in self._known.items() if Path(path).exists()}
-        beside = self._file.with_name(f".{self._file.name}.{os.getpid()}")
-        try:
+        with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps(known), "utf-8")
-            beside.replace(self._file)
-        except OSError:
-            with suppress(OSError):
-                beside.unlink()
+            replace_file(self._file.parent, self._file.name, json.dumps(known).encode("utf-8"))
