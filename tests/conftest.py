@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
+# What this machine has made and agreed to, for all processes of a session; the user's own is neither read nor written.
+_state = tempfile.TemporaryDirectory(prefix="rashomon-tests-")
+os.environ["XDG_STATE_HOME"] = _state.name
 os.environ["TEXTUAL_ANIMATIONS"] = "none"  # before Textual is: a screen that moves has no one text
 
 import pytest

@@ -12,6 +12,7 @@ from app import completing
 from app.cli.options import (
     PATH,
     RUN_HELP,
+    allow_address,
     answering,
     api,
     build_folder,
@@ -79,7 +80,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
     from app.commands.batch import batch as run
     from app.paths import typed_path
 
-    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run", "until_width")}
+    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run", "until_width", "allowed")}
     spec = given.pop("spec")
     given |= {
         "data": str(typed_path(given["data"])) if given["data"] else None,
@@ -192,6 +193,7 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **how:
 )
 @click.option("--name", help="The run's name.")
 @display
+@allow_address
 @click.pass_obj
 def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
     """Make a run of answers from elsewhere. It is judged like any other."""

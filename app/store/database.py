@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from app.store import ownership
 from app.store.failure import explained
 from app.store.schema import MIGRATIONS, migrate, schema_version
 from benchmarks.base import Generation, canonical_json
@@ -31,9 +32,21 @@ class Database:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """The run in ``folder``, to be written; brings its schema up to date. Raises StoreError."""
-        _must_exist(folder)
+        """The run in ``folder``, to be written; brings its schema up to date. Raises StoreError, ForeignRunError."""
+        cls.require_own(folder)
         return cls._connect(folder)
+
+    @classmethod
+    def require_own(cls, folder: Path) -> None:
+        """Raise ForeignRunError unless this machine has made the run in ``folder``."""
+        with cls.read(folder) as run:
+            if not run.own:
+                raise ownership.ForeignRunError(folder.name)
+
+    @property
+    def own(self) -> bool:
+        """Whether this machine has made the run: its seal is right."""
+        return ownership.is_own(self._sealed())
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -51,7 +64,7 @@ class Database:
             version = schema_version(connection)
         if 0 < version < len(MIGRATIONS):
             connection.close()
-            cls.open(folder).close()
+            cls._connect(folder).close()
             return cls.read(folder)
         if version == 0:
             raise StoreError(f"{folder} was never planned to the end; remove it and start its run again.")
@@ -109,14 +122,23 @@ class Database:
     def set_meta(self, key: str, value: Any) -> None:
         """Keep a JSON value with the run."""
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, storable(canonical_json(value))))
+            self._store(key, value)
 
     def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
         """Replace a value by what ``change`` makes of it (of None where there is none), in one transaction."""
         with self._transaction():
             rows = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchall()
-            value = change(json.loads(rows[0][0]) if rows else None)
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, storable(canonical_json(value))))
+            self._store(key, change(json.loads(rows[0][0]) if rows else None))
+
+    def _store(self, key: str, value: Any) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, storable(canonical_json(value))))
+        if key in ownership.SEALED:
+            self._store(ownership.SEAL, ownership.seal(self._sealed()))
+
+    def _sealed(self) -> dict[str, Any]:
+        """The seal, and what it covers, as stored."""
+        names = (*ownership.SEALED, ownership.SEAL)
+        return dict(self._rows(f"SELECT key, value FROM meta WHERE key IN ({', '.join('?' * len(names))})", names))
 
     def _generations(self, where: str, values: Sequence[Any]) -> dict[int, list[Generation]]:
         found: dict[int, list[Generation]] = defaultdict(list)

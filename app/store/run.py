@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from app.store.database import PAGE, storable
+from app.store.ownership import new_id
 from app.store.rows import Answer, Judged, Pending, Place, Progress
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
@@ -40,8 +41,8 @@ class RunStore(Samples):
         """
         store = cls._connect(folder)
         with store._transaction():
-            for key, value in meta.items():
-                store._db.execute("INSERT INTO meta VALUES (?, ?)", (key, storable(canonical_json(value))))
+            for key, value in {**meta, "id": new_id()}.items():
+                store._store(key, value)
             totals: dict[str, int] = defaultdict(int)
             places: dict[tuple[str, str], int] = {}
             for ordinal, instance in enumerate(instances):

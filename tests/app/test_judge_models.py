@@ -67,6 +67,7 @@ def server(tmp_path: Path, rashomon: Rashomon) -> Iterator[str]:
                     assert process.poll() is None, (tmp_path / "server.log").read_text()
                     assert time.monotonic() < until
                     time.sleep(0.2)
+            agree_to(f"http://127.0.0.1:{port}")
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             process.terminate()

@@ -33,6 +33,7 @@ from mlx_backends.replies import ReplyCache
 from mlx_backends.terms import Terms
 from tests.mlx_backends.remote_support import KEYS, ask, endpoint, nowhere, one, run
 from tests.support.fault_server import FaultServer
+from tests.support.trust import agree_to
 
 BASES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 LABEL = JSONObject({"label": ("IMAGE", "TEXT"), "why": ()})
@@ -249,6 +250,7 @@ def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.Mon
     with FaultServer() as server:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "elsewhere.invalid")
+        agree_to("http://somewhere.invalid", "http://elsewhere.invalid")
         backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, terms=Terms(attempts=1))
         assert one(backend, ask(1)).text == "yes"
         backend.close()
@@ -371,6 +373,9 @@ def test_without_a_library_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyP
 # --- keys ---
 
 
+OPENAI = "https://api.openai.com:443"
+
+
 class Keychain(KeyringBackend):
     """A keychain in memory."""
 
@@ -402,25 +407,29 @@ def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
     keychain: Keychain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-from-the-keychain")
-    assert keys.key("OPENAI_API_KEY") == SECRET
+    assert keys.key("OPENAI_API_KEY", address=OPENAI) == SECRET
     monkeypatch.setenv("OPENAI_API_KEY", " ")
-    assert keys.key("OPENAI_API_KEY") == "sk-from-the-keychain"
+    assert keys.key("OPENAI_API_KEY", address=OPENAI) == "sk-from-the-keychain"
     assert keys.redact("got sk-from-the-keychain!") == "got ***!"
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with pytest.raises(
-        KeyMissingError, match=r"no key ANTHROPIC_API_KEY; set it .* `keyring set rashomon ANTHROPIC_API_KEY`"
+        KeyMissingError,
+        match=r"no key ANTHROPIC_API_KEY for https://api.anthropic.com:443; set it .* `keyring set rashomon ANTHROPIC_API_KEY`",
     ):
         load_backend("anthropic:c", nowhere)
     monkeypatch.delenv("GEMINI_API_KEY")
     monkeypatch.setenv("GOOGLE_API_KEY", "AIza-of-google")
-    assert keys.key("GEMINI_API_KEY", "GOOGLE_API_KEY") == "AIza-of-google"
+    assert (
+        keys.key("GEMINI_API_KEY", "GOOGLE_API_KEY", address="https://generativelanguage.googleapis.com:443")
+        == "AIza-of-google"
+    )
 
 
 @pytest.mark.parametrize("value", ["sk with space", "sk-line\nbreak", "sk-ключ"])
 def test_a_key_that_no_header_can_carry_is_refused_unseen(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", value)
     with pytest.raises(KeyMissingError) as caught:
-        keys.key("OPENAI_API_KEY")
+        keys.key("OPENAI_API_KEY", address=OPENAI)
     assert value not in str(caught.value)
 
 
@@ -445,7 +454,7 @@ SPELLINGS: tuple[Callable[[str], str], ...] = (
 def test_no_known_key_survives(before: str, after: str, value: str, spelt: Callable[[str], str]) -> None:
     os.environ["RASHOMON_ENDPOINT_KEY"] = value
     try:
-        assert keys.key("RASHOMON_ENDPOINT_KEY") == value
+        assert keys.key("RASHOMON_ENDPOINT_KEY", address="http://127.0.0.1:80", own=False) == value
         told = keys.redact(f"{before}{spelt(value)}{after}")
         assert value not in told
         assert spelt(value) not in told
