@@ -1,6 +1,6 @@
 """Private files of one user on one machine, outside every workspace, run and build.
 
-A received folder can hold anything but these: what is kept here tells what this machine has made, and what its user has agreed to.
+A received folder can hold anything but these: they tell what this machine has made, and what its user has agreed to.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def batch(
 ) -> int:
     """Run what a spec says, going on where an earlier run of the same spec stopped; the exit code.
 
-    ``allowed`` are addresses that the user agrees to. With ``until_width`` each run stops when the interval of every condition's accuracy is that narrow.
+    ``allowed`` are addresses that the user agrees to. With ``until_width`` each run stops when the interval of every
+    condition's accuracy is that narrow.
     """
     shown = make_display(display)
     specs = load_spec(spec, overrides).runs()

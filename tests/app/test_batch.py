@@ -16,6 +16,7 @@ import pytest
 
 from app.store.workspace import summary
 from tests.support.command import Rashomon, kill_all
+from tests.support.trust import agree_to
 
 ESCAPES = "\x1b]52;c;c3RvbGVu\x07\x1b[31m[red]2008[/red] [@click=app.bell]x[/] \u202e"
 FORMULA = '=HYPERLINK("http://example.invalid","2008")'

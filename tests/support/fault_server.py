@@ -68,7 +68,9 @@ class FaultServer:
     """``with FaultServer(reply, fault) as server``: one base URL, ``server.url``, for every API.
 
     ``reply(prompt, times)`` is what the model says to the text of a conversation, the ``times``-th time that it is
-    answered. ``agreed``: the user has agreed to its address. ``fault(number)`` is what befalls the request of that number, from 1 on, or None. ``latency`` is how many
+    answered. ``agreed``: the user has agreed to its address.
+
+    ``fault(number)`` is what befalls the request of that number, from 1 on, or None. ``latency`` is how many
     seconds a reply takes, ``hang`` how many a "timeout" does. Tokens are counted as they are sent in whole replies.
     """
 
