@@ -12,6 +12,7 @@ import os
 import re
 from base64 import b64encode
 from contextlib import suppress
+from itertools import chain
 from urllib.parse import quote, quote_plus
 
 from benchmarks.errors import KeyMissingError
@@ -42,17 +43,17 @@ def key(*names: str, address: str, own: bool = True) -> str:
     header could carry.
     """
     entries = {name: name if own else f"{name}@{address}" for name in names}
-    for source in (lambda name: _environment(name, address), lambda name: _keychain(entries[name])):
-        for name in names:
-            value = source(name)
-            if value is None:
-                continue
-            if not (value.isascii() and value.isprintable()) or " " in value:
-                raise KeyMissingError(
-                    f"{name} holds something that is no key (a space or odd character); set it again."
-                )
-            _handed_out.add(value)
-            return value
+    found = chain(
+        ((name, _environment(name, address)) for name in names),
+        ((name, _keychain(entry)) for name, entry in entries.items()),
+    )
+    for name, value in found:
+        if value is None:
+            continue
+        if not (value.isascii() and value.isprintable()) or " " in value:
+            raise KeyMissingError(f"{name} holds something that is no key (a space or odd character); set it again.")
+        _handed_out.add(value)
+        return value
     raise KeyMissingError(
         f"there is no key {' or '.join(names)} for {address}; set it in the environment, or run "
         f'`keyring set {SERVICE} {entries[names[0]]}` (pip install "rashomon[keychain]").'

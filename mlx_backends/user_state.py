@@ -35,11 +35,13 @@ def read(name: str) -> str | None:
         if error.errno == errno.ELOOP:
             raise _not_own(path) from error
         raise StoreError(f"cannot read {path}: {error.strerror}; make it readable for you alone.") from error
-    with open(descriptor, "rb") as file:
+    try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_size > _LONGEST:
             raise _not_own(path)
-        return file.read(_LONGEST).decode("utf-8", "replace")
+        return os.read(descriptor, _LONGEST).decode("utf-8", "replace")
+    finally:
+        os.close(descriptor)
 
 
 def write(name: str, text: str, *, replace: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""What asks, and what labels: batch, resume, judge, label, override, import."""
+"""What asks, and what labels: batch, resume, judge, label, override, import, adopt."""
 
 from __future__ import annotations
 
@@ -202,4 +202,20 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
     return import_answers(workspace, file, **how)
 
 
-COMMANDS = (batch, resume, judge_command, label, override, import_command)
+@click.command(epilog="RUN is a run's name, the beginning of one, or its folder.")
+@run_name
+@click.option("--name", metavar="NEW", help="The new run's name; default: the same, or with -adopted behind it.")
+@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's, of the same digest.")
+@click.option("--yes", is_flag=True, help="Adopt without asking, after showing what it would use.")
+@click.pass_obj
+def adopt(workspace: Any, /, run: str, **how: Any) -> int:
+    """Take over a run that another machine made. Its valid answers and verdicts become a new run.
+
+    First it shows the model, the addresses, the judges and the media folder that the run would use.
+    """
+    from app.commands.adopt import adopt_run
+
+    return adopt_run(workspace, run, **how)
+
+
+COMMANDS = (batch, resume, judge_command, label, override, import_command, adopt)

@@ -41,7 +41,7 @@ class Database:
         """Raise ForeignRunError unless this machine has made the run in ``folder``."""
         with cls.read(folder) as run:
             if not run.own:
-                raise ownership.ForeignRunError(folder.name)
+                raise ownership.ForeignRunError(folder)
 
     @property
     def own(self) -> bool:

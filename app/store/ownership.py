@@ -9,7 +9,9 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import StoreError
@@ -26,10 +28,10 @@ _KEY_BYTES = 32
 class ForeignRunError(StoreError):
     """A run that this machine has not made, or that was altered elsewhere, was to be changed."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"{name} was not made on this machine, or was altered elsewhere, and is read-only; "
-            f"`rashomon adopt {name}` shows what it would use and makes a run of your own of it."
+            f"{folder.name} was not made on this machine, or was altered elsewhere, and is read-only; "
+            f"`rashomon adopt {shlex.quote(str(folder))}` shows what it would use and makes a run of your own of it."
         )
 
 

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
 
+import tomli_w
+
+from app.engine.plan import without_none
 from app.store.run import RunStore
 from mlx_backends.remote import addresses
 from mlx_backends.remote.names import address_of
@@ -18,3 +28,31 @@ def seal(folder: Path) -> None:
     """Make a run one of this machine, whatever it holds."""
     with RunStore._connect(folder) as store:
         store.set_meta("id", "sealed by a test")
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Be another machine: what is made or changed inside is foreign afterwards."""
+    with TemporaryDirectory() as state, patch.dict(os.environ, {"XDG_STATE_HOME": state}):
+        yield
+
+
+def receive(folder: Path, **values: Any) -> None:
+    """Have a run come from another machine, which has changed these of its values."""
+    with elsewhere(), RunStore._connect(folder) as store:
+        for key, value in {"id": "made elsewhere", **values}.items():
+            store.set_meta(key, value)
+    spec = without_none(values.get("spec", {}))
+    if spec:
+        (folder / "spec.toml").write_text(tomli_w.dumps(spec), "utf-8")
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """All that is in a folder, links as such, with the digest of every file."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            found[str(path)] = f"link to {os.readlink(path)}"
+        else:
+            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+    return found
