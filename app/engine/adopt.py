@@ -149,7 +149,7 @@ def adopt(workspace: Workspace, received: Received, *, name: str | None = None, 
             made.set_meta("state", {"state": "done" if counts["answers"] else "planned", "note": ""})
 
         identity = _object(store.meta("identity"))
-        create(workspace, spec, folder, identity, instances, data=data, excluded=_excluded(store), fill=fill)
+        create(workspace, spec, folder, identity, instances, data=data, excluded=_excluded(store, left_out), fill=fill)
     return Adopted(folder, counts["answers"], counts["verdicts"], +left_out)
 
 
@@ -221,19 +221,23 @@ def _copy_values(store: RunStore, made: RunStore, left_out: Counter[str]) -> Non
         try:
             value = store.meta(key)
         except _UNREADABLE:
-            left_out[f"the value {key!r}, which cannot be read"] += 1
+            left_out[f"value {key!r}, which cannot be read"] += 1
         else:
             made.set_meta(key, value)
-    with suppress(*_UNREADABLE):
-        created = store.meta("created")
-        if isinstance(created, float) and math.isfinite(created):
-            made.set_meta("created", created)
+    try:
+        created = float(store.meta("created"))
+        if not math.isfinite(created):
+            raise ValueError("it is no time")
+        made.set_meta("created", created)
+    except _UNREADABLE:
+        left_out["time, which cannot be read"] += 1
 
 
-def _excluded(store: RunStore) -> Excluded:
+def _excluded(store: RunStore, left_out: Counter[str]) -> Excluded:
     try:
         return Excluded.kept(store)
     except _UNREADABLE:
+        left_out["count of what was not asked, which cannot be read"] += 1
         return NONE_EXCLUDED
 
 
