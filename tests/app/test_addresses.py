@@ -78,7 +78,9 @@ def test_a_received_run_sends_nothing_before_its_address_is_agreed_to(
     assert told.count("\n") == 1
     keyed.run("resume", "ours", "--allow-address", "http://127.0.0.1:1", code=2)
     assert unknown.requests == 0
-    process = keyed.process("resume", "ours", "--allow-address", unknown.url, "--display", "none")
+    # The server gives answers, and as a judge no label.
+    again = ("resume", "ours", "--allow-address", unknown.url, "--display", "none")
+    process = keyed.process(*again, code=0 if who == "model" else 1)
     assert unknown.requests > 0, process
     assert keys_of(unknown) == {f"Bearer {KEY}"}
     assert KEY not in process.stdout + process.stderr
