@@ -17,6 +17,7 @@ from app.paths import typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
+from benchmarks.safe_files import check_file, open_write, replace_file
 
 
 def read(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str]]:
@@ -163,8 +164,12 @@ def save(spec: BatchSpec, path: Path, *, replace: bool = False) -> None:
     text = to_toml(spec)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w" if replace else "x", encoding="utf-8") as stream:
-            stream.write(text)
+        if replace:
+            check_file(path.parent, path.name, write=True)
+            replace_file(path.parent, path.name, text.encode("utf-8"))
+        else:
+            with open_write(path.parent, path.name, new=True) as stream:
+                stream.write(text.encode("utf-8"))
     except FileExistsError as error:
         raise SpecError(f"{path} is there already; name another file.") from error
     except (OSError, ValueError) as error:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.errors import StoreError
+from benchmarks.safe_files import UnsafeFileError, open_descriptor
 
 
 class FileLock:
@@ -20,12 +21,13 @@ class FileLock:
         self._fd: int | None = None
 
     def acquire(self, who: str, *, patience: float = 0.5) -> bool:
-        """Take the lock if it is free; False if another process has it. Raises StoreError where it cannot be made.
+        """Take the lock if it is free; False if another process has it. Raises StoreError where it cannot be made,
+        or where its name is a link or no regular file.
 
         It is tried for ``patience`` seconds, because :meth:`holder` holds it for a moment.
         """
         try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = open_descriptor(self.path.parent, self.path.name, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StoreError(f"cannot write {self.path}: {error.strerror}; the folder must be writable.") from error
         end = time.monotonic() + patience
@@ -52,8 +54,8 @@ class FileLock:
     def holder(self) -> str | None:
         """Who holds the lock now, or None when it is free."""
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
+            fd = open_descriptor(self.path.parent, self.path.name, os.O_RDONLY)
+        except (OSError, UnsafeFileError):  # nobody can hold what is no lock
             return None
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

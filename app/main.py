@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Sequence
+from types import TracebackType
 
 INTERRUPTED = 130
 
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
+    sys.excepthook = _report
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no error
@@ -52,6 +54,15 @@ class Interrupted(BaseException):
     Not KeyboardInterrupt: where one passes through ``exec``, as it does while dataclasses are made, CPython ends the process
     by SIGINT although it was caught, and the exit code is lost.
     """
+
+
+def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A fault of the program's own: its traceback, whose values may be outside text, without what could steer a terminal."""
+    import traceback
+
+    from app.report.text import clean
+
+    print(clean("".join(traceback.format_exception(error)), newlines=True), end="", file=sys.stderr)
 
 
 def _interrupt(*_: object) -> None:

@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict
 from app.config import problems
 from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError
+from benchmarks.safe_files import open_regular, replace_file
+
+_LARGEST = 1 << 20
 
 Images = Literal["auto", "sixel", "kitty", "half", "off"]
 
@@ -38,10 +41,11 @@ def load_settings(path: Path | None = None) -> tuple[Settings, list[str]]:
     """The settings, and a sentence for each thing in the file that is wrong and was left out. No file is no problem."""
     path = path or settings_file()
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
+        with open_regular(path) as stream:
+            values = tomllib.loads(stream.read(_LARGEST).decode())
     except FileNotFoundError:
         return Settings(), []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return Settings(), [f"{path} cannot be read ({error}); the usual settings are used."]
     wrong = problems(Settings, values)
     told = []
@@ -62,9 +66,7 @@ def save_settings(settings: Settings, path: Path | None = None) -> Path:
     values: dict[str, Any] = {key: value for key, value in settings.model_dump(mode="json").items() if value}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.new")
-        beside.write_text(tomli_w.dumps(values), "utf-8")
-        beside.replace(path)
+        replace_file(path.parent, path.name, tomli_w.dumps(values).encode("utf-8"))
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot write {path}: {error}.") from error
     return path

@@ -18,9 +18,11 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,9 +31,31 @@ from typing import IO, Any, Self
 
 from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Media, Modality, canonical_json, digest
-from benchmarks.errors import AnotherBuildError, SourceError
+from benchmarks.errors import AnotherBuildError, MediaError, SourceError
+from benchmarks.media import MISSING, UNSAFE
+from benchmarks.safe_files import (
+    UnsafeFileError,
+    check_file,
+    is_full,
+    is_there,
+    make_folder,
+    open_read,
+    open_write,
+    read_bytes,
+    replace_file,
+)
 
 FORMAT = 1
+_MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"
+_LARGEST_MANIFEST = 1 << 26
+_LONGEST_ROW = 1 << 26
+_MEDIUM = re.compile(r"[0-9a-f]{64}\.[a-z0-9]{1,5}")
+_SUFFIXES = {
+    "image": ".png .jpg .jpeg .gif .webp .bmp .tif .tiff",
+    "audio": ".wav .mp3 .flac .ogg",
+    "video": ".mp4 .mov .mkv .webm .avi",
+    "point_cloud": ".npy .npz .ply .obj .off .stl .glb",
+}
 
 Renderer = Callable[[bytes, str, Modality], Sequence[bytes]]
 """The pictures (PNG) of a 3D model or a video, from its bytes, suffix and modality. Raises MediaError."""
@@ -68,9 +92,12 @@ class Build:
     def open(cls, path: Path) -> Build:
         """The build in folder ``path``. Raises SourceError if it is not one, or its rows were changed."""
         try:
-            manifest = json.loads((path / "manifest.json").read_text("utf-8"))
-            rows = hashlib.sha256((path / "instances.jsonl").read_bytes()).hexdigest()
-        except (OSError, ValueError) as error:
+            manifest = read_manifest(path)
+            with open_read(path, _ROWS) as stream:
+                rows = hashlib.file_digest(stream, "sha256").hexdigest()
+        except UnsafeFileError as error:
+            raise SourceError(str(error)) from error
+        except (OSError, ValueError, RecursionError) as error:
             raise SourceError(
                 f"{path} is not a built benchmark ({error.__class__.__name__}): it needs manifest.json, instances.jsonl "
                 "and media/; make one with `rashomon build`."
@@ -93,13 +120,38 @@ class Build:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of ``instances.jsonl``, in order."""
-        with (self.path / "instances.jsonl").open(encoding="utf-8") as lines:
-            for line in lines:
+        with open_read(self.path, _ROWS) as lines:
+            while line := lines.readline(_LONGEST_ROW):
+                if len(line) == _LONGEST_ROW:
+                    raise SourceError(f"{self.path}/{_ROWS} has a row of over {_LONGEST_ROW >> 20} MB; build it again.")
                 yield json.loads(line)
 
     def media_path(self, media: Media) -> Path:
-        """Where a medium lies; whether it is there is found when it is opened."""
-        return self.path / "media" / media.name
+        """Where a medium lies. Raises MediaError where that is no regular file of the build, or no medium's name."""
+        return media_path(self.path, media)
+
+
+def read_manifest(build: Path) -> Any:
+    """The manifest of the build in a folder, as JSON. Raises OSError, ValueError, RecursionError or UnsafeFileError."""
+    return json.loads(read_bytes(build, _MANIFEST, limit=_LARGEST_MANIFEST))
+
+
+def media_path(build: Path, media: Media) -> Path:
+    """Where a medium of the build in folder ``build`` lies: never outside it, never a file that could be run.
+
+    Raises MediaError where its name is no medium's, it is not there, or what is there is a link or no regular file.
+    """
+    name = media.name
+    if not _MEDIUM.fullmatch(name) or media.suffix not in _SUFFIXES.get(media.modality, "").split():
+        raise MediaError(f"the {media.modality} {name[:80]!r}", "is no name of a medium; build it again")
+    try:
+        if check_file(build, f"{_MEDIA}/{name}", write=False):
+            return build / _MEDIA / name
+    except OSError as error:
+        raise MediaError(f"the {media.modality} {name!r}", f"cannot be read ({error.strerror})") from error
+    except UnsafeFileError as error:
+        raise MediaError(f"the {media.modality} {name!r}", UNSAFE) from error
+    raise MediaError(f"the {media.modality} {name!r}", MISSING)
 
 
 def under_way(out: Path) -> Path:
@@ -122,6 +174,7 @@ class BuildWriter:
         self._media: set[str] = set()
         self._rows = 0
         self._hash = hashlib.sha256()
+        self._streams: list[IO[bytes]] = []
         self._in_place = False
 
     def __enter__(self) -> Self:
@@ -129,37 +182,51 @@ class BuildWriter:
             raise SourceError(f"{self.out} is the folder you are in, which cannot be replaced; name another one.")
         taken = f"another process is building {self.out}; wait for it or name another folder."
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self._folder, os.O_RDONLY)
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(make_folder(self.out.parent, self._folder.name), os.O_RDONLY | os.O_NOFOLLOW)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(self._lock), os.stat(self._folder)):
                 raise SourceError(taken)  # it was put in place between our two steps
         except BlockingIOError as error:
             os.close(self._lock)
             raise SourceError(taken) from error
+        except UnsafeFileError as error:
+            raise SourceError(str(error)) from error
         except OSError as error:
+            if is_full(error):
+                raise
             raise SourceError(f"cannot build in {self.out.parent}: {error.strerror}; name another folder.") from error
-        for left in self._folder.iterdir():  # an interrupted build's
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-        (self._folder / "media").mkdir()
-        self._instances: IO[bytes] = (self._folder / "instances.jsonl").open("wb")
-        self._skipped: IO[bytes] = (self._folder / "skipped.jsonl").open("wb")
+        try:
+            for left in self._folder.iterdir():  # an interrupted build's
+                _remove(left)
+            make_folder(self._folder, _MEDIA)
+            for name in (_ROWS, _SKIPPED):
+                self._streams.append(open_write(self._folder, name, new=True))
+        except BaseException:
+            self._leave()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._instances.close()
-        self._skipped.close()
-        if not self._in_place:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._lock)
+        self._leave()
+
+    def _leave(self) -> None:
+        try:
+            for stream in self._streams:
+                with suppress(OSError):  # a full disk takes no last piece; what is complete was flushed by finish
+                    stream.close()
+            if not self._in_place:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        finally:
+            os.close(self._lock)
 
     def add_media(self, data: bytes, suffix: str) -> Media:
         """Store a medium's bytes once; ``suffix`` with its dot."""
         media = Media(hashlib.sha256(data).hexdigest(), suffix)
         if media.name not in self._media:
-            _write_durably(self._folder / "media" / media.name, data)
+            replace_file(self._folder, f"{_MEDIA}/{media.name}", data)
             self._media.add(media.name)
         return media
 
@@ -167,18 +234,18 @@ class BuildWriter:
         """Append one instance row."""
         line = canonical_json(row).encode("utf-8") + b"\n"
         self._hash.update(line)
-        self._instances.write(line)
+        self._streams[0].write(line)
         self._rows += 1
 
     def add_skipped(self, source: str, row: str, reason: str) -> None:
         """Note a source row that was left out; ``row`` says which one, as a person would find it."""
         line = canonical_json({"source": source, "row": row, "reason": reason})
-        self._skipped.write(line.encode("utf-8", "backslashreplace") + b"\n")
+        self._streams[1].write(line.encode("utf-8", "backslashreplace") + b"\n")
         self.skipped[source][reason.partition(":")[0]] += 1
 
     def add_file(self, name: str, data: bytes) -> None:
         """Put a file beside the instances that people may look at and no run reads."""
-        _write_durably(self._folder / name, data)
+        replace_file(self._folder, name, data)
 
     def finish(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Build:
         """Complete the build with ``manifest`` (the writer adds format, counts of rows and media, and digests).
@@ -195,12 +262,12 @@ class BuildWriter:
             "media_sha256": digest(sorted(self._media)),
         }
         manifest_text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        _write_durably(self._folder / "manifest.json", manifest_text.encode("utf-8"))
-        for stream in (self._instances, self._skipped):
+        replace_file(self._folder, _MANIFEST, manifest_text.encode("utf-8"))
+        for stream in self._streams:
             stream.flush()
             os.fsync(stream.fileno())
         if self.out.exists():
-            if not (self.out / "manifest.json").exists() and any(self.out.iterdir()):
+            if not is_there(self.out, _MANIFEST) and any(self.out.iterdir()):
                 raise SourceError(f"{self.out} holds other files; name an empty or new folder with --out.")
             if not replace and any(self.out.iterdir()) and not self._is_this_build(digest(whole)):
                 raise AnotherBuildError(
@@ -218,16 +285,19 @@ class BuildWriter:
     def _put_in_place(self) -> None:
         # The old build goes by a rename too: deleted where it stands, it would for a while be half of one.
         old = self.out.with_name(f".{self.out.name}.replaced")
-        shutil.rmtree(old, ignore_errors=True)
-        if self.out.exists():
+        with suppress(FileNotFoundError):
+            _remove(old)
+        if os.path.lexists(self.out):
             os.rename(self.out, old)
         os.rename(self._folder, self.out)
         self._in_place = True
-        shutil.rmtree(old, ignore_errors=True)
+        with suppress(OSError):
+            _remove(old)
 
 
-def _write_durably(path: Path, data: bytes) -> None:
-    with path.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
+def _remove(path: Path) -> None:
+    """Remove a file, a link or a folder with what is in it; nothing that a link leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from benchmarks.base import Generation, digest
+from benchmarks.safe_files import UnsafeFileError, check_database
 
 _log = logging.getLogger("rashomon.replies")
 _SCHEMA = "CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID"
@@ -29,11 +30,12 @@ class ReplyCache:
         self._database: sqlite3.Connection | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            check_database(path.parent, path.name, write=True)
             self._database = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.execute(_SCHEMA)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, UnsafeFileError, sqlite3.Error) as error:
             self._warn(error)
 
     def get(self, who: str, digest: str) -> Generation | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import struct
 from collections import Counter
@@ -14,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
+from benchmarks.safe_files import UnsafeFileError, read_bytes, replace_file
 
 _INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _DECIDING = (".safetensors", ".json", ".jinja", ".model", ".tiktoken", ".txt")
 _BLOB = re.compile(r"[0-9a-f]{64}")
 _TYPES = {"BF16": "bf16", "F16": "fp16", "F32": "fp32", "F64": "fp64"}
+_LARGEST_CACHE = 1 << 26
 _MAX_HEADER = 100_000_000  # the safetensors format's own limit
 
 
@@ -120,8 +121,8 @@ class _Remembered:
 
         self._file = user_cache_path("rashomon") / "weights.json"
         try:
-            known = json.loads(self._file.read_text("utf-8"))
-        except (OSError, ValueError, RecursionError):
+            known = json.loads(read_bytes(self._file.parent, self._file.name, limit=_LARGEST_CACHE))
+        except (OSError, ValueError, RecursionError, UnsafeFileError):
             known = None
         self._known: dict[str, Any] = known if isinstance(known, dict) else {}
         self._changed = False
@@ -145,11 +146,6 @@ class _Remembered:
         if not self._changed:
             return
         known = {path: entry for path, entry in self._known.items() if Path(path).exists()}
-        beside = self._file.with_name(f".{self._file.name}.{os.getpid()}")
-        try:
+        with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps(known), "utf-8")
-            beside.replace(self._file)
-        except OSError:
-            with suppress(OSError):
-                beside.unlink()
+            replace_file(self._file.parent, self._file.name, json.dumps(known).encode("utf-8"))

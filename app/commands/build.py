@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace as replace_terms
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,13 +22,15 @@ from app.fetch.recipes import RECIPES
 from app.own_rows import table_path
 from app.paths import exists, typed_path
 from app.report.text import clean
+from app.store.failure import StoreFullError
 from app.store.workspace import Workspace
 from benchmarks.asking import TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
-from benchmarks.build import Build, BuildOptions, under_way
+from benchmarks.build import Build, BuildOptions, media_path, under_way
 from benchmarks.errors import AnotherBuildError, NothingUsableError, SpecError, StoreError
 from benchmarks.files import json_lines
 from benchmarks.media.show import pictures
+from benchmarks.safe_files import is_full
 from mlx_backends.base import Backend
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.replies import ReplyCache
@@ -128,7 +131,8 @@ def build(
             check_it = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))} --check"
             raise NothingUsableError(f"{error} `{check_it}` says of each row how to mend it.") from error
         except OSError as error:
-            raise StoreError(
+            kind = StoreFullError if is_full(error) else StoreError
+            raise kind(
                 f"cannot build {folder}: {error.strerror}; nothing was left there, mend that and build again."
             ) from error
     lost = asked if made.digest != before else []
@@ -181,10 +185,9 @@ def _text_model(
     if info.engine in ("policy", "imported"):
         raise SpecError(f"{name} cannot write, it reads nothing; name a model.")
     workspace.make()
-    media = under_way(out) / "media"
 
     def load() -> Backend:
-        return load_backend(name, lambda medium: media / medium.name, force=force, terms=terms)
+        return load_backend(name, partial(media_path, under_way(out)), force=force, terms=terms)
 
     if info.needs_device:
         return Asked(info, lambda: device.use(name, load), ReplyCache(workspace.replies))

@@ -19,6 +19,7 @@ from app.store.workspace import DEMOS_FOLDER, Workspace
 from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.safe_files import make_folder
 
 MODELS = ("model-bf16", "model-4bit")
 
@@ -87,7 +88,8 @@ def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
     try:
         if demos.exists() and not (demos / _LOCK).exists():
             raise StoreError(f"{demos} is in the way and is not a demo's; move it or name another --workspace.")
-        demos.mkdir(parents=True, exist_ok=True)
+        workspace.path.mkdir(parents=True, exist_ok=True)
+        make_folder(workspace.path, DEMOS_FOLDER)
         with FileLock(demos / _LOCK) as lock:
             if not lock.acquire("rashomon demo"):
                 raise StoreError(f"another demo is running in {demos}; wait for it to end.")

@@ -14,6 +14,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.safe_files import check_file, replace_file
 from judges.corrected import FEWEST
 from judges.human import Blind, annotator_id, blind, blind_id, read_labels_csv
 
@@ -130,7 +131,8 @@ def _export(store: RunStore, labelling: Labelling, path: Path) -> int:
         ]
         writer.writerow([spreadsheet_cell(cell or "") for cell in cells])
     try:
-        path.write_text(out.getvalue(), "utf-8")
+        check_file(path.parent, path.name, write=True)
+        replace_file(path.parent, path.name, out.getvalue().encode("utf-8"))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}.") from error
     print(f"wrote {clean(str(path))}: fill in the column label with {', '.join(labelling.benchmark.labels)}.")

@@ -18,6 +18,7 @@ from app.locks import FileLock
 from app.store.database import DATABASE
 from app.store.workspace import PAUSE
 from benchmarks.errors import StoreError
+from benchmarks.safe_files import is_there, open_write, remove_file
 
 
 def worker_of(folder: Path) -> int | None:
@@ -32,20 +33,20 @@ def pause(folder: Path) -> None:
     if worker_of(folder) is None:
         raise StoreError(f"nobody works on {folder.name}; there is nothing to pause.")
     try:
-        (folder / PAUSE).touch()
+        open_write(folder, PAUSE, append=True).close()
     except OSError as error:
         raise StoreError(f"cannot write in {folder}: {error.strerror}; make the run's folder writable.") from error
 
 
 def is_paused(folder: Path) -> bool:
     """Whether a pause is asked for."""
-    return (folder / PAUSE).exists()
+    return is_there(folder, PAUSE)
 
 
 def unpause(folder: Path) -> bool:
     """Lift a run's pause; whether a worker goes on by that. Raises StoreError where the folder cannot be written."""
     try:
-        (folder / PAUSE).unlink()
+        remove_file(folder, PAUSE)
     except FileNotFoundError:
         return False
     except OSError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +27,7 @@ from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Instance, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError, StoreError
+from benchmarks.safe_files import is_full, read_bytes, replace_file
 from benchmarks.subset import select
 from mlx_backends.base import EngineInfo
 from mlx_backends.policy import means_nothing
@@ -35,6 +36,8 @@ from mlx_backends.registry import IMPORTED, describe
 _VERSION = "version of "
 _DATA = "data digest"
 _DEVICE = "device"
+_SPEC = "spec.toml"
+_LARGEST_SPEC = 1 << 20
 SCORING = ("mlx-vlm", "transformers")
 """The engines that score options by their likelihood."""
 
@@ -273,20 +276,23 @@ def create(
         if not _is_alive(left.name.split("-")[1]):
             shutil.rmtree(left, ignore_errors=True)
     hidden: Path | None = None
+    no_room = f"there is no room for a new run in {workspace.runs_folder}; free some space."
     try:
-        hidden = Path(tempfile.mkdtemp(prefix=f".planning-{os.getpid()}-", dir=workspace.runs_folder))
-        hidden.chmod(0o755)
+        hidden = workspace.runs_folder / f".planning-{os.getpid()}-{secrets.token_hex(4)}"
+        hidden.mkdir()
         with RunStore.create(hidden, meta, instances, benchmark.basis) as store:
             fill(store)
-        (hidden / "spec.toml").write_text(tomli_w.dumps(without_none(spec.model_dump(mode="json"))), "utf-8")
+        replace_file(hidden, _SPEC, tomli_w.dumps(without_none(spec.model_dump(mode="json"))).encode("utf-8"))
         os.rename(hidden, folder)
     except StoreFullError as error:
-        raise StoreFullError(f"there is no room for a new run in {workspace.runs_folder}; free some space.") from error
+        raise StoreFullError(no_room) from error
     except OSError as error:
         if folder.exists():
             raise StoreError(
                 f"another process has just begun {folder.name}; `rashomon runs` shows how far it is."
             ) from error
+        if is_full(error):
+            raise StoreFullError(no_room) from error
         raise StoreError(
             f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace."
         ) from error
@@ -305,11 +311,13 @@ def _read_spec_file(folder: Path) -> RunSpec | None:
     import tomllib
 
     try:
-        return parse(RunSpec, tomllib.loads((folder / "spec.toml").read_text("utf-8")), f"{folder.name}/spec.toml")
+        return parse(
+            RunSpec, tomllib.loads(read_bytes(folder, _SPEC, limit=_LARGEST_SPEC).decode()), f"{folder.name}/{_SPEC}"
+        )
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise SpecError(f"{folder.name}/spec.toml cannot be read ({error}); put it back.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise SpecError(f"{folder.name}/{_SPEC} cannot be read ({error}); put it back.") from error
 
 
 def _is_alive(pid: str) -> bool:

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -21,6 +20,7 @@ from types import FrameType
 from app.display import Display
 from app.engine.awake import awake
 from app.engine.recovery import Death, recover, want_of_memory
+from app.logs import Log
 from app.paths import free_space
 from app.store.run import RunStore
 from app.store.workspace import summary
@@ -31,6 +31,7 @@ POLL_SECONDS = 0.25
 _ROOM = 1 << 20
 """Bytes free on a disk on which a worker, which died without a word, may have found no room."""
 INTERRUPTED = 130
+_LOG = "worker.log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,31 +116,27 @@ class Supervisor:
                 return INTERRUPTED if self.interrupted else end.code
             restarts = 1 if _made(job) > before else restarts + 1
             told = end.death.sentence()
-            log = _log(job)
+            log = job.runs[0] / _LOG
             if restarts > job.restarts:
-                _write(log, f"{told}; it is not started again.")
+                _write(job, f"{told}; it is not started again.")
                 often = f" (after {job.restarts} restarts without an answer)" if job.restarts else ""
                 self.display.problem(
                     f"{job.runs[0].name}: {told}{often}; every answer reported done is safe, and {log} says more."
                 )
                 return end.code
-            _write(log, f"{told}; it is started again ({restarts} of {job.restarts}).")
+            _write(job, f"{told}; it is started again ({restarts} of {job.restarts}).")
             self.display.problem(f"{job.runs[0].name}: {told}; it is started again ({restarts} of {job.restarts}).")
             job = replace(job, width=end.death.narrower or job.width)
 
     def _run(self, job: Job) -> _End:
-        log = _log(job)
-        try:
-            stderr = log.open("ab")
-        except OSError as error:
-            raise StoreError(f"cannot write {log}: {error.strerror}; make the run's folder writable.") from error
-        with stderr:
+        log = Log(job.runs[0], _LOG)
+        with log.pump("worker") as pump:
             # Its own session, so that Ctrl-C reaches this process alone; a pipe on its input, so that it ends with us.
             self._worker = worker = subprocess.Popen(
                 job.command(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=stderr,
+                stderr=pump.fileno(),
                 start_new_session=True,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
@@ -149,6 +146,8 @@ class Supervisor:
             self._show(job)
             self._wait(worker)
         self._worker = None
+        pump.finish()
+        log.close()
         for folder in job.runs:
             with suppress(StoreError):
                 # Our own reading may have kept the worker from leaving one file behind (see RunStore.close).
@@ -159,7 +158,7 @@ class Supervisor:
         for stream in (worker.stdin, worker.stdout):
             if stream is not None:
                 stream.close()
-        return self._outcome(job, worker, report, log)
+        return self._outcome(job, worker, report, log.path)
 
     def _show(self, job: Job) -> None:
         """Show the runs of a job, and of those only the conditions that it asks."""
@@ -209,13 +208,11 @@ class Supervisor:
             self._worker.send_signal(signal.SIGKILL if again else signal.SIGTERM)
 
 
-def _log(job: Job) -> Path:
-    return job.runs[0] / "worker.log"
-
-
-def _write(log: Path, line: str) -> None:
-    with suppress(OSError), log.open("a", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} rashomon: {line}\n")
+def _write(job: Job, text: str) -> None:
+    with suppress(StoreError):
+        log = Log(job.runs[0], _LOG)
+        log.write("rashomon", text)
+        log.close()
 
 
 def _made(job: Job) -> int:

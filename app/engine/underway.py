@@ -12,8 +12,11 @@ from typing import Any, Self
 
 from app.store.rows import Pending
 from benchmarks.base import Request, canonical_json
+from benchmarks.errors import RashomonError
+from benchmarks.safe_files import open_descriptor, read_bytes, remove_file
 
 _NAME = "under-way.json"
+_LARGEST = 1 << 24
 
 
 class UnderWay:
@@ -25,14 +28,15 @@ class UnderWay:
     """
 
     def __init__(self, folder: Path, width: int, engine: Mapping[str, Any]) -> None:
-        self._path = folder / _NAME
+        self._folder = folder
         self._about = {"width": width, "engine": engine}
         self._size = 0
         self._fd: int | None = None
 
     def __enter__(self) -> Self:
         with suppress(OSError):  # a full disk is the store's to tell
-            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            self._fd = open_descriptor(self._folder, _NAME, os.O_WRONLY | os.O_CREAT)
+            os.ftruncate(self._fd, 0)
         self.note(())
         return self
 
@@ -42,7 +46,7 @@ class UnderWay:
         if self._fd is not None:
             os.close(self._fd)
         if kind is None:
-            forget(self._path.parent)
+            forget(self._folder)
 
     def note(self, asked: Iterable[tuple[Pending, Request]]) -> None:
         """These are under way from now on."""
@@ -57,14 +61,25 @@ class UnderWay:
 
 def left_under_way(folder: Path) -> dict[str, Any] | None:
     """What a worker that died left under way: "width", "engine", and "asked" as rows of ordinal, condition, step, digest of the
-    request, and instance id. None where it left nothing that can be read."""
+    request, and instance id. None where it left nothing that can be read, or something else stands there."""
     try:
-        found = json.loads((folder / _NAME).read_bytes())
-    except (OSError, ValueError):
+        found: dict[str, Any] = json.loads(read_bytes(folder, _NAME, limit=_LARGEST))
+    except (OSError, ValueError, RecursionError, RashomonError):
         return None
-    return found if isinstance(found, dict) else None
+    match found:
+        case {"width": int(), "engine": dict(), "asked": [*rows]} if all(map(_is_row, rows)):
+            return found
+    return None
+
+
+def _is_row(row: Any) -> bool:
+    match row:
+        case [int(), str(), int(), str(), str()]:
+            return True
+    return False
 
 
 def forget(folder: Path) -> None:
     """Forget what an earlier worker left."""
-    (folder / _NAME).unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        remove_file(folder, _NAME)

@@ -14,7 +14,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -32,6 +31,7 @@ from app.engine.recovery import suspects
 from app.engine.supervise import Job
 from app.engine.underway import UnderWay, forget
 from app.locks import FileLock, working
+from app.logs import drop_output, report_exception, write_single_lines
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Request, get_benchmark
 from benchmarks.build import Build
@@ -289,6 +289,7 @@ def main() -> None:
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     faulthandler.enable()
+    write_single_lines()
     worker = Worker(job)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())
@@ -304,7 +305,7 @@ def main() -> None:
 
         if not out_of_memory(error):
             raise
-        traceback.print_exc()
+        report_exception(error)
         short = one_line(error)
     print(json.dumps({"code": code, "message": message, "short": short}), file=report, flush=True)
     # Skipping the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
@@ -315,6 +316,7 @@ def main() -> None:
 def _watch_parent(worker: Worker) -> None:
     while os.read(0, 4096):
         pass
+    drop_output()
     worker.stopped.set()
 
 

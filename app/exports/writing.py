@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from app.exports.source import Files
 from app.report.text import clean
+from app.store.failure import StoreFullError
 from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.safe_files import is_full, make_folder, replace_file
 
 
 def check_formats(words: Sequence[str], known: Collection[str]) -> None:
@@ -24,21 +24,19 @@ def check_formats(words: Sequence[str], known: Collection[str]) -> None:
 
 def write(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
     """Write ``files``; their names with their sizes in bytes. Raises StoreError where that is not possible."""
-    parts: list[Path] = []
     sizes = []
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         for name, whole in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            parts.append(path.with_name(f".{path.name}.part"))
+            inner = PurePosixPath(name).parent
+            if inner.parts:
+                make_folder(folder, str(inner))
             encoded = whole if isinstance(whole, bytes) else whole.encode("utf-8", "backslashreplace")
-            parts[-1].write_bytes(encoded)
-            os.replace(parts[-1], path)
+            replace_file(folder, name, encoded)
             sizes.append((name, len(encoded)))
     except (OSError, ValueError) as error:  # a folder's name may be no name at all
-        for part in parts:
-            with suppress(OSError, ValueError):
-                part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and is_full(error):
+            raise StoreFullError(f"cannot write in {folder}: {error.strerror}; free some space.") from error
         why = error.strerror if isinstance(error, OSError) else "that is no folder's name"
         raise StoreError(f"cannot write in {folder}: {why}; name another folder.") from error
     return tuple(sizes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import queue
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.fetch.remote_file import FetchError, RemoteFile
+from benchmarks.safe_files import is_full, open_read, open_write
 
 AT_ONCE = 8
 ATTEMPTS = 6
@@ -172,7 +172,7 @@ class _Downloads:
             raise _Lost(f"its address leads nowhere ({error.__class__.__name__})") from error
 
     def _write(self, file: RemoteFile, response: Any, begun: int) -> None:
-        with file.part.open("ab" if begun else "wb") as part:
+        with open_write(file.part.parent, file.part.name, append=bool(begun)) as part:
             for piece in response.iter_bytes():
                 if self._stop.is_set():
                     raise _Stopped
@@ -186,8 +186,8 @@ class _Downloads:
 
     def _check(self, file: RemoteFile, md5: str | None) -> None:
         """Raises _Again, and forgets what came, where that is not the file."""
-        found = file.part.stat().st_size
-        with file.part.open("rb") as part:
+        with open_read(file.part.parent, file.part.name) as part:
+            found = os.fstat(part.fileno()).st_size
             first = part.read(len(file.begins))
         if file.size is not None and found < file.size:
             raise _Again("the connection broke off")
@@ -230,7 +230,7 @@ def _md5(response: Any) -> str | None:
 
 
 def _md5_of(path: Path) -> str:
-    with path.open("rb") as stream:
+    with open_read(path.parent, path.name) as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
@@ -293,7 +293,7 @@ def unreachable(file: RemoteFile, reason: str, attempts: int) -> FetchError:
 
 def disk_error(error: OSError, file: RemoteFile) -> FetchError:
     """The error of a disk that does not take what comes."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if is_full(error):
         return FetchError(
             f"the disk of {file.path.parent} is full; what is whole is kept: free space, then type the same command."
         )

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from benchmarks.safe_files import UnsafeFileError, read_bytes, remove_file, replace_file
+
 _NOTE = ".fetched.json"
+_LARGEST = 1 << 20
 
 State = Literal["fetched", "begun", "none"]
 
@@ -25,20 +29,19 @@ class Fetched:
 
 def note(folder: Path, fetched: Fetched) -> None:
     """Write down that ``folder`` is complete."""
-    written = folder / f"{_NOTE}.part"
-    written.write_text(json.dumps(asdict(fetched), indent=2) + "\n", "utf-8")
-    written.replace(folder / _NOTE)
+    replace_file(folder, _NOTE, (json.dumps(asdict(fetched), indent=2) + "\n").encode("utf-8"))
 
 
 def forget(folder: Path) -> None:
     """Take the note away, before files are fetched anew."""
-    (folder / _NOTE).unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        remove_file(folder, _NOTE)
 
 
 def fetched(folder: Path) -> Fetched | None:
     """The note in ``folder``; None where there is none that can be read."""
     try:
-        found = json.loads((folder / _NOTE).read_text("utf-8"))
+        found = json.loads(read_bytes(folder, _NOTE, limit=_LARGEST))
         return Fetched(
             str(found["benchmark"]),
             int(found["files"]),
@@ -46,7 +49,7 @@ def fetched(folder: Path) -> Fetched | None:
             tuple(map(str, found["licences"])),
             tuple(map(str, found["revisions"])),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnsafeFileError):
         return None
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import StoreError
+from benchmarks.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
 from mlx_backends.base import EngineInfo
 from mlx_backends.probe import Probe
 
@@ -19,6 +18,7 @@ FOLDER = "probes"
 """The folder in a run's."""
 
 _TEXTS, _PIXELS = "probes.json", "pixels.npz"
+_LARGEST = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +69,27 @@ def save(folder: Path, kept: Kept) -> None:
     np.savez_compressed(pixels, **arrays)
     place = folder / FOLDER
     try:
-        place.mkdir(exist_ok=True)
+        make_folder(folder, FOLDER)
         for name, content in ((_PIXELS, pixels.getvalue()), (_TEXTS, json.dumps(body).encode("utf-8", "replace"))):
-            part = place / f".{name}.part"
-            part.write_bytes(content)
-            os.replace(part, place / name)
+            replace_file(folder, f"{FOLDER}/{name}", content)
     except OSError as error:
         raise StoreError(f"cannot write {place}: {error.strerror}; make the run's folder writable.") from error
 
 
 def load(folder: Path) -> Kept | None:
-    """What is kept in a run's ``folder``; None where that is nothing, or cannot be read."""
+    """What is kept in a run's ``folder``; None where that is nothing, or cannot be read. Raises UnsafeFileError."""
     import numpy as np
 
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        body = json.loads((folder / FOLDER / _TEXTS).read_text("utf-8"))
-        with np.load(folder / FOLDER / _PIXELS, allow_pickle=False) as arrays:
+    try:
+        body = json.loads(read_bytes(folder, f"{FOLDER}/{_TEXTS}", limit=_LARGEST))
+        with open_read(folder, f"{FOLDER}/{_PIXELS}") as stream, np.load(stream, allow_pickle=False) as arrays:
             probes = tuple(_probe(number, row, arrays) for number, row in enumerate(body.pop("probes")))
         refused = {request: Refused(**why) for request, why in body.pop("refused").items()}
         return Kept(**body, probes=probes, refused=refused)
-    return None
+    except UnsafeFileError:
+        raise
+    except Exception:  # a decoder that is given hostile bytes can raise anything
+        return None
 
 
 def _probe(number: int, row: dict[str, Any], arrays: Any) -> Probe:

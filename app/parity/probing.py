@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.logs import Log
 from app.parity import kept
 from app.parity.kept import Kept
 from app.parity.outputs import Told, told
 from app.parity.worker import ENDPOINT, Order
-from benchmarks.errors import RashomonError
+from benchmarks.errors import RashomonError, StoreError
 from mlx_backends import remote
 from mlx_backends.policy import PREFIX
 from mlx_backends.registry import IMPORTED, describe
@@ -136,17 +137,16 @@ def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -
 
 def _run(order: Order) -> str:
     """Run the worker; why it failed, empty where it did not."""
-    log = order.run / "parity.log"
     try:
-        errors = log.open("ab")
-    except OSError as error:
-        return f"cannot write {log}: {error.strerror}; what a model makes of its prompts is kept in its run's folder."
-    with errors:
+        log = Log(order.run, "parity.log")
+    except StoreError as error:
+        return f"{error} What a model makes of its prompts is kept in its run's folder."
+    with log.pump("worker") as pump:
         worker = subprocess.Popen(
             [sys.executable, "-m", "app.parity.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=errors,
+            stderr=pump.fileno(),
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         assert worker.stdin is not None
@@ -162,10 +162,12 @@ def _run(order: Order) -> str:
                 worker.wait()
             worker.stdin.close()
             worker.stdout.close()
+    pump.finish()
+    log.close()
     try:
         return str(json.loads(said.splitlines()[-1])["message"])
     except (IndexError, ValueError, KeyError):
-        return f"the process that looked at {order.model} ended with code {worker.returncode}; {log} says more."
+        return f"the process that looked at {order.model} ended with code {worker.returncode}; {log.path} says more."
 
 
 def _spread(every: Sequence[str], count: int) -> list[str]:

@@ -15,10 +15,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from app.engine.lease import acquire_device
+from app.logs import write_single_lines
 from app.parity import kept
 from app.parity.kept import Kept, Refused
 from app.parity.outputs import told
 from benchmarks.base import Media, Request
+from benchmarks.build import media_path
 from benchmarks.errors import MediaError, ModelError, RashomonError
 from benchmarks.media import MISSING
 from mlx_backends.base import Backend
@@ -60,8 +62,13 @@ def work(order: Order) -> None:
     requests = [run.request(instance) for instance in order.wanted]
 
     def media(medium: Media) -> Path:
-        places = [build / "media" / medium.name for build in order.builds]
-        return next((place for place in places if place.is_file()), places[0] if places else Path(medium.name))
+        problem = MediaError(f"the {medium.modality} {medium.name!r}", MISSING)
+        for build in order.builds:
+            try:
+                return media_path(build, medium)
+            except MediaError as error:
+                problem = error if error.reason != MISSING else problem
+        raise problem
 
     info = describe(order.model)
     lease = None
@@ -126,6 +133,7 @@ def main() -> None:
     order = Order.from_json(sys.stdin.readline())
     report = os.fdopen(os.dup(1), "w")  # libraries print
     os.dup2(2, 1)
+    write_single_lines()
     threading.Thread(target=_watch_parent, daemon=True).start()
     code, message = 0, ""
     try:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.base import Media
+from benchmarks.build import media_path as build_media_path
 from benchmarks.errors import MediaError
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
-_NAME = re.compile(r"[0-9a-f]{64}\.[a-z0-9]{1,5}")
-_SUFFIXES = {
-    "image": ".png .jpg .jpeg .gif .webp .bmp .tif .tiff",
-    "audio": ".wav .mp3 .flac .ogg",
-    "video": ".mp4 .mov .mkv .webm .avi",
-    "point_cloud": ".npy .npz .ply .obj .off .stl .glb",
-}
 _NAMES = {"point_cloud": "3D model"}
 _KEPT = 64
 """So many media are kept as they were seen, each of some hundred kilobytes."""
@@ -37,16 +30,10 @@ class Seen:
 
 def media_path(build: Path, media: Media) -> Path | None:
     """The medium's file; None where it is not there, or its name leads elsewhere or to what is no medium."""
-    name = media.name
-    if not _NAME.fullmatch(name) or media.suffix not in _SUFFIXES.get(media.modality, "").split():
-        return None
-    folder = build / "media"
-    path = folder / name
     try:
-        inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
-    except OSError:
+        return build_media_path(build, media)
+    except MediaError:
         return None
-    return path if inside else None
 
 
 def seen(media: Media, path: Path | None, side: int) -> Seen:

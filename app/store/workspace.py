@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sqlite3
@@ -18,7 +17,9 @@ from app.store.database import DATABASE
 from app.store.rows import Progress
 from app.store.run import RunStore
 from benchmarks.base import did_you_mean, digest
+from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, StoreError
+from benchmarks.safe_files import UnsafeFileError
 
 PAUSE = "pause"
 """The file in a run's folder that pauses the worker at it while it is there."""
@@ -94,8 +95,8 @@ class Workspace:
         """The digest of the build in a folder, and the runs that were asked from it and find their media there; "" and none
         where no build is there."""
         try:
-            found = digest(json.loads((build / "manifest.json").read_text("utf-8")))
-        except (OSError, ValueError):
+            found = digest(read_manifest(build))
+        except (OSError, ValueError, RecursionError, UnsafeFileError):
             return "", []
         names = []
         for name in self.run_names():

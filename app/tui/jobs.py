@@ -6,6 +6,7 @@ terminal nor the end of the interface reaches it.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,9 @@ from pathlib import Path
 from app.engine.control import pause, stop_batch, stop_run, unpause
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
+from benchmarks.safe_files import UnsafeFileError, make_folder, open_read, open_write
+
+_TAIL = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,9 @@ class Jobs:
         log = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.log"
         command = [sys.executable, "-m", "app.main", "--workspace", str(self.workspace.path), *arguments]
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with log.open("wb") as output:
+            self.workspace.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.workspace.path, folder.name)
+            with open_write(folder, log.name, new=True) as output:
                 process = subprocess.Popen(
                     [*command, "--display", "plain"],
                     stdin=subprocess.DEVNULL,
@@ -103,7 +108,9 @@ class Jobs:
 
 def _last_line(log: Path) -> str:
     try:
-        lines = log.read_text("utf-8", "replace").splitlines()
-    except OSError:
+        with open_read(log.parent, log.name) as stream:
+            stream.seek(-min(_TAIL, os.fstat(stream.fileno()).st_size), os.SEEK_END)
+            lines = stream.read().decode("utf-8", "replace").splitlines()
+    except (OSError, UnsafeFileError):
         return ""
     return next((line for line in reversed(lines) if line.strip()), "")

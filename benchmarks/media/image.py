@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from benchmarks.base import Mark, Media
 from benchmarks.errors import MediaError, SpecError
 from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE
+from benchmarks.safe_files import UnsafeFileError, open_read, open_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
 MISSING = "is missing; put the file in its place"
+UNSAFE = "is no regular file of its build; build it again"
 CHANGED = "is not the one that was built; build it again"
 NO_IMAGE = "is not a PNG, JPEG, GIF, WebP, BMP or TIFF image; convert it to one of them"
 TOO_LARGE = f"has more than {LARGEST_IMAGE // 1_000_000} megapixels or 256 MiB; scale it down"
@@ -48,19 +51,33 @@ def read_image(path: Path, what: str = "image") -> bytes:
     """
     name = f"the {what} {path.name!r}"
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise MediaError(name, TOO_LARGE)
-        return path.read_bytes()
+        with open_regular(path) as stream:
+            return _bounded(stream, name)
     except (OSError, ValueError) as error:
         raise MediaError(name, MISSING) from error
+
+
+def _bounded(stream: BinaryIO, name: str) -> bytes:
+    if os.fstat(stream.fileno()).st_size <= LARGEST_FILE:
+        data = stream.read(LARGEST_FILE + 1)
+        if len(data) <= LARGEST_FILE:
+            return data
+    raise MediaError(name, TOO_LARGE)
 
 
 def read_media(path: Path, media: Media) -> bytes:
     """The bytes of ``media``'s file. Raises MediaError where they are not there, or not those the medium is named by."""
     what = {"audio": "sound", "point_cloud": "3D model"}.get(media.modality, media.modality)
-    data = read_image(path, what)
+    name = f"the {what} {path.name!r}"
+    try:
+        with open_read(path.parent, path.name) as stream:
+            data = _bounded(stream, name)
+    except UnsafeFileError as error:
+        raise MediaError(name, UNSAFE) from error
+    except (OSError, ValueError) as error:
+        raise MediaError(name, MISSING) from error
     if hashlib.sha256(data).hexdigest() != media.sha256:
-        raise MediaError(f"the {what} {path.name!r}", CHANGED)
+        raise MediaError(name, CHANGED)
     return data
 
 

@@ -31,6 +31,7 @@ from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import RashomonError
+from benchmarks.safe_files import UnsafeFileError, open_read
 from judges.base import HUMAN
 
 _LOG_BYTES = 64 * 1024
@@ -336,11 +337,13 @@ def _judges(summary: RunSummary) -> list[str]:
 def _log_tail(path: Path) -> str:
     """The end of a log."""
     try:
-        with path.open("rb") as file:
+        with open_read(path.parent, path.name) as file:
             file.seek(0, 2)
             size = file.tell()
             file.seek(max(0, size - _LOG_BYTES))
             lines = file.read().decode("utf-8", "replace").splitlines()
+    except UnsafeFileError as error:
+        return str(error)
     except OSError:
         return ""
     return "\n".join(lines[-200:])

@@ -1,0 +1,393 @@
+"""Received folders with links, FIFOs, devices and hard links in every place: nothing outside changes, and nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.engine.control import is_paused, pause
+from app.engine.underway import UnderWay, left_under_way
+from app.exports.writing import write
+from app.locks import FileLock
+from app.parity import kept
+from app.store.database import DATABASE
+from app.store.failure import StoreFullError
+from benchmarks.base import Media
+from benchmarks.build import Build, BuildWriter
+from benchmarks.errors import MediaError, RashomonError, SourceError
+from benchmarks.media import MISSING, UNSAFE, read_media
+from benchmarks.safe_files import UnsafeFileError
+from mlx_backends.replies import ReplyCache
+from tests.support.command import ROOT, Rashomon
+from tests.support.decoy import KINDS, SECRET, Outside, copy_home
+from tests.support.every_command import COMMANDS, OTHER, RUN, SEEING
+from tests.support.full_disk import no_room_above
+from tests.support.hostile_home import make_home
+
+_RUN, _BUILD = f"workspace/runs/{RUN}", "workspace/benchmarks/cmc-bench"
+_SEEING = f"workspace/runs/{SEEING}"
+NAMES = (
+    *(
+        f"{_RUN}/{name}"
+        for name in ("lock", "pause", "worker.log", "under-way.json", "spec.toml", "parity.log", "probes")
+    ),
+    *(f"{_RUN}/{DATABASE}{suffix}" for suffix in ("", "-wal", "-shm", "-journal")),
+    *(f"{_SEEING}/{name}" for name in ("parity.log", "probes", "probes/probes.json", "probes/pixels.npz")),
+    *(f"{_BUILD}/{name}" for name in ("manifest.json", "instances.jsonl", "skipped.jsonl", "media", "media/*.png")),
+    *(f"workspace/benchmarks/{name}" for name in (".cmc-bench.building", ".cmc-bench.replaced")),
+    "workspace/runs/.planning-1-0",
+    *(f"workspace/replies.sqlite{suffix}" for suffix in ("", "-wal", "-shm", "-journal")),
+    "workspace/jobs",
+    "workspace/rashomon-demo",
+    "cache/rashomon/device.lock",
+    "cache/rashomon/weights.json",
+    *(f"export/{name}" for name in ("tables.md", "samples.jsonl", "main.csv", ".tables.md.part")),
+    "comparison/differences.csv",
+    "sheet.csv",
+    ".config/rashomon/settings.toml",
+)
+"""Every name that a command or the interface writes or reads in a run, build, workspace, cache or export folder."""
+
+
+@pytest.fixture(scope="session")
+def template(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("template") / "home"
+    make_home(home, built.parents[1], seeing=False)
+    return home
+
+
+@pytest.fixture
+def home(template: Path, tmp_path: Path) -> Path:
+    return copy_home(template, tmp_path / "home")
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Outside:
+    return Outside(tmp_path / "outside")
+
+
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Fails what hangs."""
+
+    def over(*_: object) -> None:
+        raise AssertionError(f"it took longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# --- locks, pauses, notes, logs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lock_that_leads_elsewhere_is_refused_by_name(home: Path, outside: Outside, kind: str) -> None:
+    place = home / _RUN / "lock"
+    outside.put(place, kind)
+    before = outside.state()
+    rashomon = Rashomon(home)
+    with at_most(60):
+        listed = json.loads(rashomon.run("runs", "--json").stdout)
+        assert {run["name"] for run in listed} == {RUN, OTHER}
+        refused = rashomon.run("judge", RUN, "--judge", "match", "--retry-failed", "--display", "none", code=2)
+        assert str(place) in refused.stderr
+        rashomon.run("resume", RUN, "--repeat", "--display", "none", code=2)
+    assert outside.state() == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_notes_of_a_run_are_not_written_through_anything(tmp_path: Path, outside: Outside, kind: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("pause", "under-way.json", "probes"):
+        outside.put(folder / name, kind)
+    before = outside.state()
+    with at_most(20), FileLock(folder / "lock") as lock:
+        assert lock.acquire(f"process {os.getpid()}")
+        with pytest.raises(UnsafeFileError, match="pause"):
+            pause(folder)
+        assert is_paused(folder)
+        with pytest.raises(UnsafeFileError, match="under-way"), UnderWay(folder, 1, {}):
+            pass
+        if kind != "hard link":
+            assert left_under_way(folder) is None
+            with pytest.raises(UnsafeFileError, match="probes"):
+                kept.load(folder)
+            with pytest.raises(UnsafeFileError, match="probes"):
+                kept.save(folder, kept.Kept({}))
+    assert outside.state() == before
+
+
+def test_probes_inside_their_folder_are_replaced_and_never_followed(tmp_path: Path, outside: Outside) -> None:
+    for name in ("probes.json", "pixels.npz"):
+        outside.put(tmp_path / "probes" / name, "link to a file")
+    before = outside.state()
+    with pytest.raises(UnsafeFileError, match=r"probes\.json"):
+        kept.load(tmp_path)
+    kept.save(tmp_path, kept.Kept({"engine": "x"}))
+    assert kept.load(tmp_path) == kept.Kept({"engine": "x"})
+    assert outside.state() == before
+
+
+@pytest.mark.parametrize(
+    "stored", ["[]", '{"asked": 1}', '{"width": 1, "engine": {}, "asked": [[1, "a"]]}', "[" * 10**5]
+)
+def test_what_is_said_to_be_under_way_is_believed_only_in_its_form(tmp_path: Path, stored: str) -> None:
+    (tmp_path / "under-way.json").write_text(stored)
+    assert left_under_way(tmp_path) is None
+
+
+@pytest.mark.parametrize("kind", ["link to a file", "FIFO", "hard link"])
+def test_a_log_that_leads_elsewhere_takes_no_line(home: Path, outside: Outside, kind: str) -> None:
+    log = home / _RUN / "worker.log"
+    outside.put(log, kind)
+    before = outside.state()
+    with at_most(60):
+        refused = Rashomon(home).process("resume", RUN, "--repeat", "--display", "none", code=2)
+    assert str(log) in refused.stderr
+    assert outside.state() == before
+
+
+# --- builds and their media -----------------------------------------------------------------------------
+
+
+def _image(home: Path) -> Media:
+    path = next((home / _BUILD / "media").glob("*.png"))
+    return Media(path.stem, path.suffix)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_media_are_regular_files_of_their_build(home: Path, outside: Outside, kind: str) -> None:
+    build = Build.open(home / _BUILD)
+    media = _image(home)
+    place = build.media_path(media)
+    assert read_media(place, media)
+    outside.put(place, kind)
+    before = outside.state()
+    with at_most(20):
+        if kind == "hard link":  # reading one does no harm
+            assert read_media(build.media_path(media), media)
+        else:
+            with pytest.raises(MediaError) as refused:
+                build.media_path(media)
+            assert refused.value.reason == UNSAFE
+            with pytest.raises(MediaError):
+                read_media(place, media)
+    assert outside.state() == before
+
+
+@pytest.mark.parametrize(
+    ("sha256", "suffix"),
+    [
+        ("/dev/zero", ""),
+        ("../" * 12 + "dev/zero", ""),
+        ("../manifest", ".json"),
+        ("a" * 64, "/../../../manifest.json"),
+        ("a" * 64, ".sh"),
+        ("a" * 64, ".png\0"),
+        ("", ""),
+        ("a" * 63 + "\n", ".png"),
+        ("A" * 64, ".png"),
+    ],
+)
+def test_media_are_named_by_their_digest_and_nothing_else(home: Path, sha256: str, suffix: str) -> None:
+    with at_most(20), pytest.raises(MediaError):
+        Build.open(home / _BUILD).media_path(Media(sha256, suffix))
+    with pytest.raises(MediaError) as lost:
+        Build.open(home / _BUILD).media_path(Media("a" * 64, ".png"))
+    assert lost.value.reason == MISSING
+
+
+def test_a_folder_of_media_that_is_a_link_is_refused(home: Path, outside: Outside) -> None:
+    media = _image(home)
+    outside.put(home / _BUILD / "media", "link to a folder")
+    with pytest.raises(MediaError) as refused:
+        Build.open(home / _BUILD).media_path(media)
+    assert refused.value.reason == UNSAFE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["manifest.json", "instances.jsonl"])
+def test_the_rows_of_a_build_are_regular_files(home: Path, outside: Outside, name: str, kind: str) -> None:
+    outside.put(home / _BUILD / name, kind)
+    with at_most(20):
+        if kind == "hard link":
+            assert list(Build.open(home / _BUILD).rows())
+        else:
+            with pytest.raises(SourceError, match=name):
+                Build.open(home / _BUILD)
+            Rashomon(home).run("benchmarks")
+
+
+def test_what_is_too_large_for_a_build_is_refused_unread(home: Path) -> None:
+    os.truncate(home / _BUILD / "manifest.json", 1 << 40)
+    with at_most(20), pytest.raises(SourceError, match=r"manifest\.json"):
+        Build.open(home / _BUILD)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_build_writes_through_nothing_that_stands_in_its_places(tmp_path: Path, outside: Outside, kind: str) -> None:
+    out = tmp_path / "out"
+    (outside.path / "empty").mkdir()
+    for place in (tmp_path / ".out.building", tmp_path / ".out.replaced", out):
+        outside.put(place, kind)
+    before = outside.state()
+    with at_most(20), pytest.raises((SourceError, OSError)), BuildWriter(out) as writer:
+        writer.finish({}, replace=True)
+    assert outside.state() == before
+    for place in (".out.building", "out"):
+        (tmp_path / place).unlink()
+    if kind == "link to a folder":
+        out.symlink_to(outside.path / "empty")
+    with BuildWriter(out) as writer:
+        writer.add_media(b"a picture", ".png")
+        writer.finish({"benchmark": "x"}, replace=True)
+    assert not out.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "outside"]
+    assert outside.state() == before
+
+
+# --- full disks and the umask -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("room", [0, 200, 5000])
+def test_a_build_that_finds_no_room_leaves_nothing_and_says_so(home: Path, room: int) -> None:
+    rashomon = Rashomon(home)
+    before = sorted(path.name for path in (home / "workspace" / "benchmarks").iterdir())
+    with no_room_above(room):
+        full = rashomon.run("build", "cmc-bench", "--source", "sources", "--seed", "1", "--replace", code=1)
+    assert "nothing was left there" in full.stderr
+    assert sorted(path.name for path in (home / "workspace" / "benchmarks").iterdir()) == before
+    Build.open(home / _BUILD)
+
+
+def test_planning_and_exporting_without_room_end_with_1_and_leave_nothing(home: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(home)
+    planned = (
+        "batch",
+        "--benchmark",
+        "cmc-bench",
+        "--model",
+        "policy:always-text",
+        "--name",
+        "new",
+        "--display",
+        "none",
+    )
+    for room in (0, 100, 20_000):
+        with no_room_above(room):
+            rashomon.run(*planned, code=1)
+        assert sorted(path.name for path in (home / "workspace" / "runs").iterdir()) == [OTHER, RUN]
+    with no_room_above(10):
+        rashomon.run("export", RUN, "--format", "md", code=1)
+    assert list((home / "export" / RUN).iterdir()) == []
+    with no_room_above(10), pytest.raises(StoreFullError):
+        write(tmp_path / "out", {"a/b.md": "x" * 100})
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+
+
+def test_what_is_made_honours_the_umask(tmp_path: Path, template: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copytree(template / "sources", home / "sources")
+    rashomon = Rashomon(home)
+    before = os.umask(0o077)
+    try:
+        rashomon.run("build", "cmc-bench", "--source", "sources")
+        rashomon.process("batch", "--benchmark", "cmc-bench", "--model", "policy:always-text", "--limit", "1")
+        rashomon.run("export", "cmc-bench", "--format", "csv,html")
+    finally:
+        os.umask(before)
+    made = [path for top in ("workspace", "export", "cache") for path in (home / top).rglob("*")]
+    assert len(made) > 20
+    assert not [path for path in made if path.stat().st_mode & 0o077]
+
+
+# --- caches, exports, sheets ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exports_and_caches_do_not_write_through_what_is_there(tmp_path: Path, outside: Outside, kind: str) -> None:
+    places = [tmp_path / "out" / name for name in ("tables.md", ".tables.md.part", "figures")]
+    for place in (*places, tmp_path / "replies.sqlite"):
+        outside.put(place, kind)
+    before = outside.state()
+    with at_most(20):
+        write(tmp_path / "out", {"tables.md": "a table"})
+        with pytest.raises(RashomonError):
+            write(tmp_path / "out", {"figures/main.svg": "a figure"})
+        with pytest.raises(RashomonError):
+            write(tmp_path / "out", {"../outside/authorized_keys": "theirs"})
+        cache = ReplyCache(tmp_path / "replies.sqlite")
+        assert cache.get("who", "what") is None
+        cache.close()
+    assert (tmp_path / "out" / "tables.md").read_text() == "a table"
+    assert outside.state() == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sheet_for_labelling_is_not_written_through_a_link(home: Path, outside: Outside, kind: str) -> None:
+    outside.put(home / "sheet.csv", kind)
+    before = outside.state()
+    with at_most(30):
+        Rashomon(home).run("label", RUN, "--as", "me", "--n", "2", "--export", "sheet.csv", code=2)
+    assert outside.state() == before
+
+
+# --- everything -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def whole_template(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("whole") / "home"
+    make_home(home, built.parents[1], seeing=True)
+    return home
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_no_command_changes_anything_outside_or_hangs(name: str, whole_template: Path, tmp_path: Path) -> None:
+    homes, outsides = [], []
+    for number, kind in enumerate(KINDS):
+        home = copy_home(whole_template, tmp_path / str(number))
+        outside = Outside(tmp_path / f"outside-{number}")
+        place = next(iter(sorted((home / name).parent.glob((home / name).name))), home / name)
+        outside.put(place, kind)
+        homes.append(home)
+        outsides.append((outside, outside.state()))
+    names = ",".join([*COMMANDS, "interface"])
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.every_command", names, *map(str, homes)],
+        env=Rashomon(tmp_path).environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ended = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(ended) == len(KINDS), done.stderr
+    wrong = [
+        f"{kind}: {command}: {how}"
+        for kind, told in zip(KINDS, ended, strict=True)
+        for command, how in told.items()
+        if how not in ("0", "1", "2")
+    ]
+    changed = [kind for kind, (outside, before) in zip(KINDS, outsides, strict=True) if outside.state() != before]
+    for home in homes:
+        shutil.rmtree(home)
+    assert (wrong, changed) == ([], [])
+    assert SECRET in {path.read_bytes() for outside, _ in outsides for path in outside.path.rglob("auth*")}
