@@ -11,16 +11,17 @@ from app.cli.options import as_json, display
 
 
 @click.command()
+@click.argument("run", required=False, shell_complete=completing.runs)
 @as_json
 @click.pass_obj
-def doctor(workspace: Any, /, as_json: bool) -> int:
-    """Say what works on this machine, and how to mend what does not.
+def doctor(workspace: Any, /, run: str | None, as_json: bool) -> int:
+    """Say what works on this machine, or what of RUN is damaged, and how to fix what does not.
 
     Exit codes: 0 all of it works (what is marked "see" is advice); 1 something does not.
     """
     from app.commands.doctor import doctor as examine
 
-    return examine(workspace, as_json=as_json)
+    return examine(workspace, run, as_json=as_json)
 
 
 @click.command(

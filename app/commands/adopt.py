@@ -11,11 +11,15 @@ from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 
+_SHOWN = 10
+"""How many things that were left out are listed."""
+
 
 def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | None, yes: bool) -> int:
     """Show what a received run would use, ask, and make a run of this machine of it; 1 where something was left out."""
     received = examine(workspace, workspace.run_folder(run))
-    print(clean(f"{received.folder.name} was not made on this machine. It would use:"))
+    where = "was made on this machine" if received.own else "was not made on this machine"
+    print(clean(f"{received.folder.name} {where}. It would use:"))
     for line in received.lines():
         print(clean(f"  {line}"))
     build = None if data is None else build_at(received, data)
@@ -34,8 +38,10 @@ def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | 
     print(
         clean(f"{name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted; the received folder stays.")
     )
-    for why, count in adopted.left_out.items():
-        print(clean(f"  left out: {count} {why}"))
+    for why in adopted.left_out[:_SHOWN]:
+        print(clean(f"  left out: {why}"))
+    if len(adopted.left_out) > _SHOWN:
+        print(f"  left out: {len(adopted.left_out) - _SHOWN} more")
     if build is None and received.here is None and received.named is not None:
         resume = f"{workspace.command()} resume {shlex.quote(name)} --data BUILD"
         print(clean(f"  It has no media folder: the one that it named was not confirmed; `{resume}` names one."))

@@ -10,9 +10,15 @@ from app.report.text import clean
 from app.store.workspace import Workspace
 
 
-def doctor(workspace: Workspace, *, as_json: bool) -> int:
-    """Examine this machine and print what was found; 1 where something does not work, 0 also where there is advice."""
-    findings = list(examine(workspace))
+def doctor(workspace: Workspace, run: str | None = None, *, as_json: bool) -> int:
+    """Examine this machine, or one run, and print what was found; 1 where something does not work, 0 also where there is
+    advice."""
+    if run is None:
+        findings = list(examine(workspace))
+    else:
+        from app.doctor.run import examine_run
+
+        findings = list(examine_run(workspace, workspace.run_folder(run)))
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:

@@ -5,11 +5,9 @@ Nothing of the received folder is copied as it is: every value is read, parsed a
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,36 +17,38 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from app.config import RunName, RunSpec, parse
+from app.engine.excluded import META as EXCLUDED
 from app.engine.excluded import NONE_EXCLUDED, Excluded
 from app.engine.plan import create
 from app.paths import typed_path
 from app.store.rows import Answer
 from app.store.run import RunStore
+from app.store.salvage import Report, Salvage, Saved
 from app.store.workspace import Workspace
-from benchmarks.base import Benchmark, Instance, Record, Verdict, get_benchmark
+from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import agreed
 from mlx_backends.remote.names import parse as parse_name
 
-_KEPT = ("judges", "remarks", "canary", "deaths", "order", "reached")
+_KEPT = ("created", "judges", "remarks", "canary", "deaths", "order", "reached")
 """Values of a run that are taken over as they are, besides those that :func:`app.engine.plan.create` writes."""
 
 _LABELLING = "labelling "
 _PAGE = 256
-_UNREADABLE = (RashomonError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
 class Received:
-    """A run that this machine has not made.
+    """A run that this machine has not made, or that is damaged.
 
     ``models`` are who would be asked, the model first, each with the address it is asked at; ``named`` is the build that the
-    run names, ``here`` the build of the same digest in the workspace. ``answers`` and ``verdicts`` are as the run counts them.
+    run names, ``here`` the build of the same digest in the workspace. ``answers`` and ``verdicts`` are those that are valid.
     """
 
     folder: Path
+    own: bool
     spec: RunSpec
     models: tuple[tuple[str, str | None], ...]
     digest: str | None
@@ -73,38 +73,39 @@ class Received:
 
 @dataclass(frozen=True)
 class Adopted:
-    """A run that was taken over: its folder, what it holds, and how often what was left out and why."""
+    """A run that was taken over: its folder, what it holds, and a sentence for everything that was left out."""
 
     folder: Path
     answers: int
     verdicts: int
-    left_out: Counter[str]
+    left_out: list[str]
 
 
 def examine(workspace: Workspace, folder: Path) -> Received:
-    """Read what the run in ``folder`` would use. Raises StoreError, SpecError for what cannot be read or is not foreign."""
-    with RunStore.read(folder) as store:
-        if store.own:
-            raise StoreError(f"{folder.name} was made on this machine; there is nothing to adopt.")
-        spec = _spec(store)
-        digest = store.meta("identity", {}).get("data digest")
-        named = spec.data or store.meta("data")
-        progress = store.progress()
-    verdicts: Counter[str] = Counter()
-    for condition in progress:
-        for judge, counts in condition.judged.items():
-            verdicts[judge] += counts.labelled + counts.unparsed + counts.failed
-    return Received(
-        folder,
-        spec,
-        tuple((word, _address(word)) for word in (spec.model, *spec.judge)),
-        digest if isinstance(digest, str) else None,
-        Path(named) if named else None,
-        _same_build(workspace, spec, digest),
-        sum(condition.done for condition in progress),
-        sum(condition.total for condition in progress),
-        dict(verdicts),
-    )
+    """Read what the run in ``folder`` would use. Raises StoreError, SpecError for what cannot be read."""
+    with Salvage.read(folder) as store:
+        values = store.saved_meta(_ignored)
+        spec = _spec(values, folder)
+        digest = values["identity"].get("data digest")
+        named = spec.data or values.get("data")
+        counts: Counter[str] = Counter()
+        verdicts: Counter[str] = Counter()
+        for saved in store.saved(_ignored):
+            counts["total"] += 1
+            counts["done"] += saved.done
+            verdicts.update(verdict.judge for answer in saved.answers for verdict in answer.verdicts)
+        return Received(
+            folder,
+            store.own,
+            spec,
+            tuple((word, _address(word)) for word in (spec.model, *spec.judge)),
+            digest if isinstance(digest, str) else None,
+            Path(named) if named else None,
+            _same_build(workspace, spec, digest),
+            counts["done"],
+            counts["total"],
+            dict(verdicts),
+        )
 
 
 def build_at(received: Received, place: Path) -> Path:
@@ -126,132 +127,88 @@ def adopt(workspace: Workspace, received: Received, *, name: str | None = None, 
     folder = workspace.runs_folder / _new_name(workspace, received.folder.name, name)
     spec = received.spec.model_copy(update={"data": None if data is None else str(data)})
     benchmark = get_benchmark(spec.benchmark)
-    left_out: Counter[str] = Counter()
+    damage: list[str] = []
     counts: Counter[str] = Counter()
     workspace.make()
-    with RunStore.read(received.folder) as store:
-        instances = [
-            record.instance for record in _records(store, left_out) if _fits(benchmark, record.instance, left_out)
-        ]
+    with Salvage.read(received.folder) as store:
+        values = store.saved_meta(lambda error: damage.append(str(error)))
+        instances = [saved.instance for saved in _fitting(store, benchmark, _ignored)]
         if not instances:
             raise StoreError(f"nothing in {received.folder.name} can be read; there is nothing to adopt.")
-        ordinals = {instance.id: ordinal for ordinal, instance in enumerate(instances)}
 
         def fill(made: RunStore) -> None:
-            answers = _answers(store, benchmark, ordinals, left_out)
+            answers = _answers(_fitting(store, benchmark, lambda error: damage.append(str(error))), benchmark, damage)
             for _, group in groupby(enumerate(answers), key=lambda each: (each[1][0], each[0] // _PAGE)):
                 pairs = [pair for _, pair in group]
                 made.use_engine(pairs[0][0])
                 made.commit([answer for _, answer in pairs])
                 counts["answers"] += sum(answer.last for _, answer in pairs)
                 counts["verdicts"] += sum(len(answer.verdicts) for _, answer in pairs)
-            _copy_values(store, made, left_out)
+            for key, value in values.items():
+                if key in _KEPT or key.startswith(_LABELLING):
+                    made.set_meta(key, value)
             made.set_meta("state", {"state": "done" if counts["answers"] else "planned", "note": ""})
 
-        identity = _object(store.meta("identity"))
-        create(workspace, spec, folder, identity, instances, data=data, excluded=_excluded(store, left_out), fill=fill)
-    return Adopted(folder, counts["answers"], counts["verdicts"], +left_out)
+        create(
+            workspace,
+            spec,
+            folder,
+            values["identity"],
+            instances,
+            data=data,
+            excluded=Excluded(**values[EXCLUDED]) if EXCLUDED in values else NONE_EXCLUDED,
+            fill=fill,
+        )
+    return Adopted(folder, counts["answers"], counts["verdicts"], damage)
+
+
+def _fitting(store: Salvage, benchmark: Benchmark, report: Report) -> Iterator[Saved]:
+    """The valid instances of conditions that the benchmark has."""
+    for saved in store.saved(report):
+        if saved.instance.condition in benchmark.conditions:
+            yield saved
+        else:
+            report(
+                StoreError(f"{saved.instance.id} has the condition {saved.instance.condition!r}, which there is not")
+            )
 
 
 def _answers(
-    store: RunStore, benchmark: Benchmark, ordinals: Mapping[str, int], left_out: Counter[str]
+    every: Iterable[Saved], benchmark: Benchmark, damage: list[str]
 ) -> Iterator[tuple[dict[str, Any], Answer]]:
-    """The valid answers with their verdicts, each with the engine that gave it."""
-    for record in _records(store, Counter()):
-        ordinal = ordinals.get(record.instance.id)
-        if ordinal is None or not record.generations:
-            continue
-        try:
-            rows = store._rows(
-                "SELECT g.step, g.request, e.info, i.done FROM generation g JOIN instance i ON i.ordinal = g.instance"
-                " JOIN engine e ON e.id = g.engine WHERE g.accepted AND i.id = ? ORDER BY g.step",
-                (record.instance.id,),
-            )
-            steps = [(_text(request), _object(json.loads(info)), bool(done)) for _, request, info, done in rows]
-            if [row[0] for row in rows] != list(range(len(record.generations))):
-                raise ValueError("the steps of an answer are not all there")
-        except _UNREADABLE:
-            left_out["answers that cannot be read; they are asked again"] += 1
-            continue
-        for step, (generation, (request, info, done)) in enumerate(zip(record.generations, steps, strict=True)):
-            last = done and step == len(steps) - 1
-            verdicts = list(_verdicts(benchmark, record, left_out)) if last else []
-            correct = tuple(
-                verdict.label is not None and benchmark.correct(record.instance.condition, verdict.label)
-                for verdict in verdicts
-            )
+    """The answers with their verdicts, each with the engine that gave it."""
+    for ordinal, saved in enumerate(every):
+        condition = saved.instance.condition
+        for step, answer in enumerate(saved.answers):
+            verdicts = tuple(v for v in answer.verdicts if v.label is None or v.label in benchmark.labels)
+            if len(verdicts) < len(answer.verdicts):
+                damage.append(f"a verdict on {saved.instance.id} has a label that {benchmark.name} does not have")
             yield (
-                info,
-                Answer(ordinal, record.instance.condition, step, request, generation, last, tuple(verdicts), correct),
+                answer.engine,
+                Answer(
+                    ordinal,
+                    condition,
+                    step,
+                    answer.request,
+                    answer.generation,
+                    saved.done and step == len(saved.answers) - 1,
+                    verdicts,
+                    tuple(v.label is not None and benchmark.correct(condition, v.label) for v in verdicts),
+                    answer.finished_at,
+                ),
             )
 
 
-def _verdicts(benchmark: Benchmark, record: Record, left_out: Counter[str]) -> Iterator[Verdict]:
-    for verdict in record.verdicts.values():
-        if verdict.label is None or verdict.label in benchmark.labels:
-            yield verdict
-        else:
-            left_out["verdicts whose label the benchmark does not have"] += 1
-
-
-def _records(store: RunStore, left_out: Counter[str]) -> Iterator[Record]:
-    """The records that can be read: all at once, or one by one from where that fails."""
-    seen: set[str] = set()
-    with suppress(*_UNREADABLE):
-        for record in store.records():
-            seen.add(record.instance.id)
-            yield record
-        return
-    for instance in store.ids():
-        if instance in seen:
-            continue
-        try:
-            record = next(store.records(only=instance))
-        except (*_UNREADABLE, StopIteration):
-            left_out["instances that cannot be read"] += 1
-        else:
-            yield record
-
-
-def _copy_values(store: RunStore, made: RunStore, left_out: Counter[str]) -> None:
-    keys = [key for (key,) in store._rows("SELECT key FROM meta") if isinstance(key, str)]
-    for key in keys:
-        if key not in _KEPT and not key.startswith(_LABELLING):
-            continue
-        try:
-            value = store.meta(key)
-        except _UNREADABLE:
-            left_out[f"value {key!r}, which cannot be read"] += 1
-        else:
-            made.set_meta(key, value)
-    try:
-        created = float(store.meta("created"))
-        if not math.isfinite(created):
-            raise ValueError("it is no time")
-        made.set_meta("created", created)
-    except _UNREADABLE:
-        left_out["time, which cannot be read"] += 1
-
-
-def _excluded(store: RunStore, left_out: Counter[str]) -> Excluded:
-    try:
-        return Excluded.kept(store)
-    except _UNREADABLE:
-        left_out["count of what was not asked, which cannot be read"] += 1
-        return NONE_EXCLUDED
-
-
-def _fits(benchmark: Benchmark, instance: Instance, left_out: Counter[str]) -> bool:
-    if instance.condition in benchmark.conditions:
-        return True
-    left_out["instances of a condition that the benchmark does not have"] += 1
-    return False
-
-
-def _spec(store: RunStore) -> RunSpec:
-    spec = parse(RunSpec, store.meta("spec"), str(store.folder))
+def _spec(values: Mapping[str, Any], folder: Path) -> RunSpec:
+    if "spec" not in values or "identity" not in values:
+        raise StoreError(f"{folder.name} does not say what it is; its spec or its identity cannot be read.")
+    spec = parse(RunSpec, values["spec"], str(folder))
     get_benchmark(spec.benchmark)
     return spec
+
+
+def _ignored(error: StoreError) -> None:
+    pass
 
 
 def _same_build(workspace: Workspace, spec: RunSpec, digest: Any) -> Path | None:
@@ -290,15 +247,3 @@ def _at(model: str, address: str | None) -> str:
         return model
     new = "" if agreed([model]) else "; new on this machine: you are asked before anything is sent"
     return f"{model} (at {address}{new})"
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("it is no text")
-    return value
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError("it is no object")
-    return value

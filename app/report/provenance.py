@@ -35,6 +35,7 @@ def provenance(folder: Path) -> dict[str, Any]:
             "engines": store.engines(),
             "judges": store.meta("judges", {}),
             META: Excluded.kept(store).to_json(),
+            "answers without digests": store.undigested or 0,
         }
 
 
@@ -82,6 +83,8 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
             lines.append(f"  machine: {machine['chip']}, {machine['memory'] / 2**30:.1f} GiB, {machine['system']}")
         if engine.get("weights_bytes"):
             lines.append(f"  weights: {engine['weights_bytes']} bytes")
+    if without := told["answers without digests"]:
+        lines.append(f"written without digests: {without} answers; `rashomon doctor RUN` says what that means")
     for judge in told["judges"]:
         lines.append(f"judged by: {judge}")
     return lines

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sqlite3
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from app.store import ownership
-from app.store.failure import explained
-from app.store.schema import MIGRATIONS, migrate, schema_version
-from benchmarks.base import Generation, canonical_json
+from app.store import connection as connections
+from app.store import ownership, parsing
+from app.store.connection import DATABASE, Watch
+from app.store.digests import COLUMNS, KEYS, NONE, Tally, add, joined, missing, row_digest, tallies, teach
+from app.store.failure import DamagedError, explained
+from app.store.schema import MIGRATIONS, NO_DIGESTS, UNDIGESTED, migrate, schema_version
+from benchmarks.base import Generation, Instance, canonical_json
 from benchmarks.errors import StoreError
 
-DATABASE = "run.sqlite"
+__all__ = ["DATABASE", "PAGE", "Database", "Row", "storable"]
+
 PAGE = 256
 """Rows in memory at a time."""
 
+Row = dict[str, Any]
+"""A row that was read whole, with the columns of :data:`app.store.digests.COLUMNS`."""
+_T = TypeVar("_T")
+
 
 class Database:
-    """One run's database, opened through :meth:`open` or :meth:`read`; the SQL of its tables is in the classes on top of it."""
+    """One run's database, opened through :meth:`open` or :meth:`read`; the SQL of its tables is in the classes on top of it.
+
+    Rows are read by :meth:`_stored`, which compares them with their digests, and written with these.
+    """
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         self.folder = folder
         self._db = connection
         self._engine_id: int | None = None
+        self._changes: dict[str, Tally] = {}
+        teach(connection)
+        with explained(folder / DATABASE):
+            self._watch = Watch(connection, connections.size(connection))
+            self._has_digests = schema_version(connection) > NO_DIGESTS
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -50,38 +66,43 @@ class Database:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The run in ``folder``, read only, also from a folder that cannot be written. Raises StoreError."""
-        path = _must_exist(folder)
-        with explained(path):
+        """The run in ``folder``, read only, also from a folder that cannot be written. Raises StoreError.
+
+        Nothing in the folder changes: a run of an earlier version is read from a private copy.
+        """
+        _must_exist(folder)
+        with explained(folder / DATABASE):
+            connection = connections.open_read_only(folder)
             try:
-                connection = _read_only(path, "mode=ro")
-            except sqlite3.OperationalError:
-                # In a folder that cannot be written a database in WAL mode opens only as immutable, which leaves its
-                # log unread: right if that is empty.
-                if _size(path.with_name(path.name + "-wal")):
-                    raise
-                connection = _read_only(path, "immutable=1")
-            version = schema_version(connection)
-        if 0 < version < len(MIGRATIONS):
-            connection.close()
-            cls._connect(folder).close()
-            return cls.read(folder)
-        if version == 0:
-            raise StoreError(f"{folder} was never planned to the end; remove it and start its run again.")
-        return cls(folder, connection)
+                version = schema_version(connection)
+                if version == 0:
+                    raise StoreError(f"{folder} was never planned to the end; remove it and start its run again.")
+                if version not in (NO_DIGESTS, len(MIGRATIONS)):
+                    connection, original = connections.open_copy(connection), connection
+                    original.close()
+                    migrate(connection, NO_DIGESTS if version < NO_DIGESTS else None)
+                connection.execute("PRAGMA query_only = ON")
+                return cls(folder, connection)
+            except BaseException:
+                connection.close()
+                raise
 
     @classmethod
     def _connect(cls, folder: Path) -> Self:
         with explained(folder / DATABASE):
-            connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=30)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            # On macOS fsync leaves data in the drive's cache; F_FULLFSYNC does not. Elsewhere this does nothing.
-            connection.execute("PRAGMA fullfsync = ON")
-            connection.execute("PRAGMA checkpoint_fullfsync = ON")
-            connection.execute("PRAGMA foreign_keys = ON")
-            migrate(connection)
-        return cls(folder, connection)
+            connection = connections.open_writable(folder)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                # On macOS fsync leaves data in the drive's cache; F_FULLFSYNC does not. Elsewhere this does nothing.
+                connection.execute("PRAGMA fullfsync = ON")
+                connection.execute("PRAGMA checkpoint_fullfsync = ON")
+                connection.execute("PRAGMA foreign_keys = ON")
+                migrate(connection)
+                return cls(folder, connection)
+            except BaseException:
+                connection.close()
+                raise
 
     def close(self) -> None:
         """Close the database. Unless somebody is reading it, it becomes the one file ``run.sqlite``.
@@ -98,40 +119,189 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def undigested(self) -> int | None:
+        """How many answers were there before rows carried digests; None where each carries its own since it was written."""
+        if self._has_digests:
+            count: int | None = self.meta(UNDIGESTED)
+            return count
+        return self._ids("SELECT count(*) FROM generation")[0]
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with explained(self.folder / DATABASE):
+        with self._explained():
+            self._watch.stop()
             self._db.execute("BEGIN IMMEDIATE")
+            self._changes = {}
             try:
                 yield
+                self._write_tallies()
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """Have what is read inside be of one moment."""
+        if self._db.in_transaction:
+            yield
+            return
+        with self._explained():
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        with explained(self.folder / DATABASE, lambda: self._watch.is_over):
+            yield
+
     def _rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
-        with explained(self.folder / DATABASE):
-            return self._db.execute(sql, values).fetchall()
+        with self._explained():
+            self._watch.start()
+            try:
+                return self._db.execute(sql, values).fetchall()
+            finally:
+                self._watch.stop()
+
+    # --- rows and their digests ------------------------------------------------------------------
+
+    def _stored(
+        self, table: str, rest: str = "", values: Sequence[Any] = (), *, tally: dict[str, Tally] | None = None
+    ) -> list[Row]:
+        """Read whole rows of ``table``, which is ``r`` in the ``rest`` of the query, each compared with its digest.
+
+        They are added to ``tally``. Raises DamagedError.
+        """
+        columns = COLUMNS[table]
+        digest = "r.digest" if self._has_digests else "NULL"
+        sql = f"SELECT {', '.join(f'r.{column}' for column in columns)}, {digest} FROM {table} r {rest}"
+        found = []
+        for *row, kept in self._rows(sql, values):
+            read = dict(zip(columns, row, strict=True))
+            if self._has_digests and row_digest(table, *row) != kept:
+                raise self._damaged(table, read, "its values are not those that were written")
+            if tally is not None:
+                tally[table] = add(tally.get(table, NONE), kept)
+            found.append(read)
+        return found
+
+    def _parsed(self, table: str, row: Row, read: Callable[[Row], _T]) -> _T:
+        """What ``read`` makes of a row. Raises DamagedError for the ValueError of a parser."""
+        try:
+            return read(row)
+        except ValueError as error:
+            raise self._damaged(table, row, str(error)) from error
+
+    def _damaged(self, table: str, row: Row, why: str) -> DamagedError:
+        key = ", ".join(f"{row.get(column)!r:.60}" for column in KEYS[table])
+        return DamagedError(self.folder, f"table {table}, row {key}", why)
+
+    def _compare(self, seen: Mapping[str, Tally], kept: Mapping[str, Tally]) -> None:
+        """Raise DamagedError where the rows that were read of whole tables are not all that were written."""
+        for problem in missing(seen, kept) if self._has_digests else ():
+            table, _, why = problem.partition(": ")
+            raise DamagedError(self.folder, table, f"{why} are there")
+
+    def _tallies(self) -> dict[str, Tally]:
+        """How many rows of each table there should be, with the sums of their digests."""
+        kept = tallies(self._rows("SELECT name, rows, total FROM tally")) if self._has_digests else {}
+        return kept | {table: joined(kept.get(table, NONE), change) for table, change in self._changes.items()}
+
+    def _whole(self, table: str) -> list[Row]:
+        """Read all rows of a small table; none is missing. Raises DamagedError."""
+        with self._snapshot():
+            seen: dict[str, Tally] = {table: NONE}
+            rows = self._stored(table, tally=seen)
+            self._compare(seen, self._tallies())
+            return rows
+
+    def _ids(self, sql: str, values: Sequence[Any] = ()) -> list[int]:
+        return [row[0] for row in self._rows(sql, values)]
+
+    def _last(self, rows: Sequence[Row], before: int) -> int:
+        """The ordinal of the last of a page of rows, which ascend from ``before``: else reading would not end."""
+        for row in rows:
+            if row["ordinal"] <= before:
+                raise self._damaged("instance", row, f"it comes after row {before}")
+            before = row["ordinal"]
+        return before
+
+    def _change(
+        self, table: str, ids: Sequence[int], *, counted: tuple[bool, bool] = (True, True), **changes: int
+    ) -> None:
+        """Change columns of the rows of these ids, which are as they were written; see :meth:`_write`."""
+        (key,) = KEYS[table]
+        for start in range(0, len(ids), PAGE):
+            page = ids[start : start + PAGE]
+            for row in self._stored(table, f"WHERE r.{key} IN ({', '.join('?' * len(page))})", page):
+                self._write(table, {**row, **changes}, row, counted=counted)
+
+    def _write(
+        self, table: str, row: Row, before: Row | None = None, *, counted: tuple[bool, bool] = (True, True)
+    ) -> None:
+        """Write a whole row with its digest, in place of ``before``; in a transaction.
+
+        ``counted``: whether the row counted in the table's tally before, and does now.
+        """
+        digest = row_digest(table, *row.values())
+        if before is None:
+            columns, marks = ", ".join((*row, "digest")), ", ".join("?" * (len(row) + 1))
+            self._db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", (*row.values(), digest))
+        else:
+            changed = [column for column in row if row[column] != before[column]]
+            changes = "".join(f"{column} = ?, " for column in changed)
+            where = " AND ".join(f"{column} = ?" for column in KEYS[table])
+            values = (*(row[column] for column in changed), digest, *(before[column] for column in KEYS[table]))
+            self._db.execute(f"UPDATE {table} SET {changes}digest = ? WHERE {where}", values)
+            if counted[0]:
+                self._count(table, row_digest(table, *before.values()), -1)
+        if counted[1]:
+            self._count(table, digest)
+
+    def _remove(self, table: str, row: Row) -> None:
+        """Remove a row and count it out; in a transaction."""
+        where = " AND ".join(f"{column} = ?" for column in KEYS[table])
+        self._db.execute(f"DELETE FROM {table} WHERE {where}", [row[column] for column in KEYS[table]])
+        self._count(table, row_digest(table, *row.values()), -1)
+
+    def _count(self, table: str, digest: bytes, by: int = 1) -> None:
+        self._changes[table] = add(self._changes.get(table, NONE), digest, by)
+
+    def _write_tallies(self) -> None:
+        kept = self._tallies()
+        self._db.executemany(
+            "INSERT OR REPLACE INTO tally VALUES (?, ?, ?)", [(table, *kept[table]) for table in self._changes]
+        )
+        self._changes = {}
+
+    # --- values kept with the run ----------------------------------------------------------------
 
     def meta(self, key: str, default: Any = None) -> Any:
-        """A value kept with the run, as JSON: "spec", "identity", "data", "created" ..."""
-        rows = self._rows("SELECT value FROM meta WHERE key = ?", (key,))
-        return json.loads(rows[0][0]) if rows else default
+        """A value kept with the run, as JSON: "spec", "identity", "data", "created" ... Raises DamagedError."""
+        row = self._meta_row(key)
+        return default if row is None else self._parsed("meta", row, lambda row: parsing.meta_value(key, row["value"]))
+
+    def _meta_row(self, key: str) -> Row | None:
+        # All of them are read, so that one that is missing is not taken for one that was never there.
+        return next((row for row in self._whole("meta") if row["key"] == key), None)
 
     def set_meta(self, key: str, value: Any) -> None:
         """Keep a JSON value with the run."""
-        with self._transaction():
-            self._store(key, value)
+        self.change_meta(key, lambda _: value)
 
     def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
         """Replace a value by what ``change`` makes of it (of None where there is none), in one transaction."""
         with self._transaction():
-            rows = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchall()
-            self._store(key, change(json.loads(rows[0][0]) if rows else None))
+            self._store(key, change(self.meta(key)))
 
     def _store(self, key: str, value: Any) -> None:
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, storable(canonical_json(value))))
+        self._write("meta", {"key": key, "value": storable(canonical_json(value))}, self._meta_row(key))
         if key in ownership.SEALED:
             self._store(ownership.SEAL, ownership.seal(self._sealed()))
 
@@ -140,45 +310,35 @@ class Database:
         names = (*ownership.SEALED, ownership.SEAL)
         return dict(self._rows(f"SELECT key, value FROM meta WHERE key IN ({', '.join('?' * len(names))})", names))
 
-    def _generations(self, where: str, values: Sequence[Any]) -> dict[int, list[Generation]]:
+    # --- instances and answers -------------------------------------------------------------------
+
+    def _instance(self, row: Row) -> Instance:
+        return self._parsed("instance", row, parsing.instance)
+
+    def _generations(
+        self, ordinals: Sequence[int], *, tally: dict[str, Tally] | None = None
+    ) -> dict[int, list[Generation]]:
+        """The accepted answers of instances, in order of step, by ordinal."""
+        marks = ", ".join("?" * len(ordinals))
+        names = dict(self._rows(f"SELECT ordinal, id FROM instance WHERE ordinal IN ({marks})", ordinals))
         found: dict[int, list[Generation]] = defaultdict(list)
-        for ordinal, instance_id, step, tokens, *rest in self._rows(
-            "SELECT g.instance, i.id, g.step, g.tokens, g.text, g.finish_reason, g.prompt_tokens, g.completion_tokens,"
-            " g.prefill_s, g.decode_s, g.peak_memory, g.error, g.calls, g.active_memory, g.cache_memory, g.scores"
-            " FROM generation g JOIN instance i ON i.ordinal = g.instance"
-            f" WHERE g.accepted AND g.{where} ORDER BY g.instance, g.step",
-            values,
+        for row in self._stored(
+            "generation",
+            f"WHERE r.accepted AND r.instance IN ({marks}) ORDER BY r.instance, r.step",
+            ordinals,
+            tally=tally,
         ):
-            numbers = array("I")
-            numbers.frombytes(tokens)
-            text, finish_reason, *figures, scores = rest
-            figures.append(tuple(json.loads(scores)) if scores else ())
-            found[ordinal].append(Generation(f"{instance_id}#{step}", text, finish_reason, tuple(numbers), *figures))
+            earlier = found[row["instance"]]
+            if row["step"] != len(earlier):
+                raise self._damaged("generation", row, f"it is step {row['step']} where {len(earlier)} belongs")
+            name = names.get(row["instance"])
+            earlier.append(self._parsed("generation", row, partial(parsing.generation, str(name))))
         return found
 
 
-def _must_exist(folder: Path) -> Path:
-    path = folder / DATABASE
-    if not path.is_file():
+def _must_exist(folder: Path) -> None:
+    if not os.path.lexists(folder / DATABASE):
         raise StoreError(f"{folder} is not a run: it has no {DATABASE}; `rashomon runs` lists the runs there are.")
-    return path
-
-
-def _read_only(path: Path, how: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None, timeout=5)
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def storable(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,12 +16,29 @@ class StoreFullError(StoreError):
     exit_code = 1
 
 
+class DamagedError(StoreError):
+    """A run's database that is not as Rashomon wrote it. ``where`` names the table and the row, ``why`` is a phrase."""
+
+    def __init__(self, folder: Path, where: str, why: str) -> None:
+        super().__init__(
+            f"{folder.name} is damaged: {where}: {why}; `rashomon doctor {folder.name}` says what can be saved."
+        )
+        self.where = where
+        self.why = why
+
+
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn an error of SQLite about the database ``path`` that a user can mend into a StoreError."""
+def explained(path: Path, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turn an error of SQLite about the database ``path`` into a StoreError, unless it is a mistake of the program's own.
+
+    ``is_over``: whether a statement was ended because it took too long, and not by a signal.
+    """
     try:
         yield
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT and not is_over():
+            # What a signal's handler raises while SQLite works is lost in its progress handler.
+            raise KeyboardInterrupt from error
         told = _explanation(error, path)
         if told is None:
             raise
@@ -44,4 +61,9 @@ def _explanation(error: sqlite3.Error, path: Path) -> StoreError | None:
         return StoreError(f"{path} is damaged ({error}); restore it from a copy or start the run again.")
     if code == sqlite3.SQLITE_BUSY:
         return StoreError(f"{path} is in use by another process; try again when it is done.")
-    return None
+    if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError | sqlite3.InternalError):
+        return None  # a mistake of the program's own
+    if code == sqlite3.SQLITE_INTERRUPT:
+        return DamagedError(path.parent, path.name, "reading it takes far longer than its size explains")
+    # The schema is the program's own and so is the SQL, so what fails is what is stored.
+    return DamagedError(path.parent, path.name, str(error))

@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from app.store.database import PAGE, storable
+from app.store import parsing
+from app.store.database import PAGE, Row, storable
+from app.store.digests import COLUMNS, NONE
 from app.store.ownership import new_id
 from app.store.rows import Answer, Judged, Pending, Place, Progress
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
-from benchmarks.base import Instance, Record, Verdict, canonical_json, instance_from_json, instance_to_json
-
-_FIGURES = ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory")
+from app.store.verdicts import Counters
+from benchmarks.base import Instance, Record, canonical_json, instance_to_json
 
 
 class RunStore(Samples):
@@ -48,30 +49,38 @@ class RunStore(Samples):
             for ordinal, instance in enumerate(instances):
                 totals[instance.condition] += 1
                 places[instance.group, instance.condition] = ordinal
-                body = storable(canonical_json(instance_to_json(instance)))
-                row = (ordinal, storable(instance.id), instance.condition, body)
-                store._db.execute("INSERT INTO instance (ordinal, id, condition, body) VALUES (?, ?, ?, ?)", row)
+                row = {
+                    "ordinal": ordinal,
+                    "id": storable(instance.id),
+                    "condition": instance.condition,
+                    "body": storable(canonical_json(instance_to_json(instance))),
+                    "done": 0,
+                    "basis": None,
+                }
+                store._write("instance", row)
             store._db.execute(LIST_SAMPLES)
-            store._db.executemany("INSERT INTO progress (condition, total) VALUES (?, ?)", totals.items())
-            found = (
-                (places[group, needed], ordinal)
-                for (group, condition), ordinal in places.items()
-                if (needed := basis(condition)) is not None and (group, needed) in places
-            )
-            store._db.executemany("UPDATE instance SET basis = ? WHERE ordinal = ?", found)
+            for condition, total in totals.items():
+                store._write(
+                    "progress", {**dict.fromkeys(COLUMNS["progress"], 0), "condition": condition, "total": total}
+                )
+            for (group, condition), ordinal in places.items():
+                if (needed := basis(condition)) is not None and (group, needed) in places:
+                    store._change("instance", [ordinal], basis=places[group, needed])
         return store
 
     def progress(self) -> list[Progress]:
-        """How far each condition is, in the order the build first shows them."""
+        """How far each condition is, in the order the build first shows them. Raises DamagedError."""
         judged: dict[str, dict[str, Judged]] = defaultdict(dict)
-        for condition, judge, *counts in self._rows(
-            "SELECT condition, judge, labelled, correct, unparsed, failed FROM judged ORDER BY judge"
-        ):
-            judged[condition][judge] = Judged(*counts)
-        rows = self._rows(f"SELECT {', '.join(_FIGURES)} FROM progress")
-        order = self.meta("conditions", [])
-        rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
-        return [Progress(**dict(zip(_FIGURES, row, strict=True)), judged=judged[row[0]]) for row in rows]
+        with self._snapshot():
+            for row in sorted(self._whole("judged"), key=lambda row: str(row["judge"])):
+                counts = self._parsed("judged", row, parsing.counts)
+                condition, judge = counts.pop("condition"), counts.pop("judge")
+                if any(counts.values()):  # everything that this judge said was taken back
+                    judged[condition][judge] = Judged(**counts)
+            rows = [self._parsed("progress", row, parsing.counts) for row in self._whole("progress")]
+            order = self.meta("conditions", [])
+        rows.sort(key=lambda row: order.index(row["condition"]) if row["condition"] in order else len(order))
+        return [Progress(**row, judged=judged[row["condition"]]) for row in rows]
 
     def version(self) -> tuple[int, ...]:
         """Numbers that are others whenever an answer or a verdict was added or set aside since."""
@@ -92,30 +101,33 @@ class RunStore(Samples):
             wanted += " AND ordinal IN (SELECT value FROM json_each(?))"
             values.append(json.dumps(list(only)))
         while True:
-            rows = self._rows(
-                f"SELECT ordinal, body FROM instance WHERE NOT done AND ordinal > ?{wanted} ORDER BY ordinal LIMIT {PAGE}",
-                (last, *values),
-            )
+            with self._snapshot():
+                where = f"WHERE NOT r.done AND r.ordinal > ?{wanted} ORDER BY r.ordinal LIMIT {PAGE}"
+                rows = self._stored("instance", where, (last, *values))
+                earlier = self._generations([row["ordinal"] for row in rows])
             if not rows:
                 return
-            first, last = rows[0][0], rows[-1][0]
-            earlier = self._generations("instance BETWEEN ? AND ?", (first, last))
-            for ordinal, body in rows:
-                yield Pending(ordinal, instance_from_json(json.loads(body)), tuple(earlier.get(ordinal, ())))
+            last = self._last(rows, last)
+            for row in rows:
+                yield Pending(row["ordinal"], self._instance(row), tuple(earlier.get(row["ordinal"], ())))
 
     def places(self) -> list[Place]:
         """Where each instance stands, in order."""
         rows = self._rows(
-            "SELECT ordinal, json_extract(body, '$.group'), condition, done FROM instance ORDER BY ordinal"
+            'SELECT s.ordinal, s."group", s.condition, i.done FROM sample s JOIN instance i ON i.ordinal = s.ordinal'
+            " ORDER BY s.ordinal"
         )
-        return [Place(ordinal, str(group), condition, bool(done)) for ordinal, group, condition, done in rows]
+        return [Place(ordinal, str(group), str(condition), bool(done)) for ordinal, group, condition, done in rows]
 
     def use_engine(self, info: Mapping[str, Any]) -> None:
         """Name the engine whose answers are committed from now on."""
-        text = canonical_json(info)
+        text = storable(canonical_json(info))
         with self._transaction():
-            self._db.execute("INSERT OR IGNORE INTO engine (info) VALUES (?)", (text,))
-        ((self._engine_id,),) = self._rows("SELECT id FROM engine WHERE info = ?", (text,))
+            engines = self._whole("engine")
+            known = next((row["id"] for row in engines if row["info"] == text), None)
+            self._engine_id = known or max((row["id"] for row in engines), default=0) + 1
+            if known is None:
+                self._write("engine", {"id": self._engine_id, "info": text})
 
     def commit(self, answers: Sequence[Answer]) -> None:
         """Make answers and their verdicts durable, in one transaction with the counters.
@@ -124,51 +136,51 @@ class RunStore(Samples):
         """
         now = time.time()
         with self._transaction():
-            for answer in answers:
+            (last,) = self._ids("SELECT coalesce(max(id), 0) FROM generation")
+            (verdicts,) = self._ids("SELECT coalesce(max(id), 0) FROM verdict")
+            counters = self._counters()
+            for number, answer in enumerate(answers, last + 1):
                 generation = answer.generation
-                cursor = self._db.execute(
-                    "INSERT INTO generation (instance, step, request, text, finish_reason, tokens, prompt_tokens,"
-                    " completion_tokens, prefill_s, decode_s, peak_memory, error, calls, active_memory, cache_memory, scores,"
-                    " engine, finished_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        answer.ordinal,
-                        answer.step,
-                        answer.request_digest,
-                        storable(generation.text),
-                        generation.finish_reason,
-                        array("I", generation.tokens).tobytes(),
-                        generation.prompt_tokens,
-                        generation.completion_tokens,
-                        generation.prefill_s,
-                        generation.decode_s,
-                        generation.peak_memory,
-                        None if generation.error is None else storable(generation.error),
-                        generation.calls,
-                        generation.active_memory,
-                        generation.cache_memory,
-                        json.dumps(generation.scores) if generation.scores else None,
-                        self._engine_id,
-                        now,
-                    ),
-                )
-                seconds = (generation.prefill_s or 0) + (generation.decode_s or 0)
-                self._db.execute(
-                    "UPDATE progress SET done = done + ?, errors = errors + ?, truncated = truncated + ?,"
-                    " tokens = tokens + ?, seconds = seconds + ?, peak_memory = max(peak_memory, ?) WHERE condition = ?",
-                    (
-                        answer.last,
-                        generation.finish_reason == "error",
-                        answer.last and generation.finish_reason == "length",
-                        generation.completion_tokens or 0,
-                        seconds,
-                        generation.peak_memory or 0,
-                        answer.condition,
-                    ),
-                )
+                self._write("generation", self._generation_row(number, answer, now))
+                counter = counters.of(answer.condition)
+                counter["done"] += answer.last
+                counter["errors"] += generation.finish_reason == "error"
+                counter["truncated"] += answer.last and generation.finish_reason == "length"
+                counter["tokens"] += generation.completion_tokens or 0
+                counter["seconds"] += (generation.prefill_s or 0) + (generation.decode_s or 0)
+                counter["peak_memory"] = max(counter["peak_memory"], generation.peak_memory or 0)
                 if answer.last:
-                    self._db.execute("UPDATE instance SET done = 1 WHERE ordinal = ?", (answer.ordinal,))
+                    self._change("instance", [answer.ordinal], done=1)
                 for verdict, correct in zip(answer.verdicts, answer.correct, strict=True):
-                    self._add_verdict(cursor.lastrowid, answer.condition, verdict, correct, now)
+                    verdicts += 1
+                    self._write("verdict", self._verdict_row(verdicts, number, verdict, now))
+                    counters.add(answer.condition, verdict.judge, verdict.status, correct)
+            self._write_counters(counters)
+
+    def _generation_row(self, number: int, answer: Answer, now: float) -> Row:
+        generation = answer.generation
+        return {
+            "id": number,
+            "instance": answer.ordinal,
+            "step": answer.step,
+            "accepted": 1,
+            "request": answer.request_digest,
+            "text": storable(generation.text),
+            "finish_reason": generation.finish_reason,
+            "tokens": array("I", generation.tokens).tobytes(),
+            "prompt_tokens": generation.prompt_tokens,
+            "completion_tokens": generation.completion_tokens,
+            "prefill_s": generation.prefill_s,
+            "decode_s": generation.decode_s,
+            "peak_memory": generation.peak_memory,
+            "error": None if generation.error is None else storable(generation.error),
+            "calls": generation.calls,
+            "active_memory": generation.active_memory,
+            "cache_memory": generation.cache_memory,
+            "scores": json.dumps(generation.scores) if generation.scores else None,
+            "engine": self._engine_id,
+            "finished_at": now if answer.finished_at is None else answer.finished_at,
+        }
 
     def kept_replies(self) -> int:
         """How many answers cost no call, because the reply to an equal request had been kept."""
@@ -208,80 +220,94 @@ class RunStore(Samples):
                 " WHERE e.instance = i.ordinal AND e.accepted AND e.finish_reason = 'error')"
             )
         with self._transaction():
-            chosen = [row[0] for row in self._db.execute(f"SELECT ordinal FROM instance i WHERE {where}", values)]
+            chosen = self._ids(f"SELECT ordinal FROM instance i WHERE {where}", values)
             self._db.execute("CREATE TEMP TABLE chosen (ordinal INTEGER PRIMARY KEY)")
             self._db.executemany("INSERT INTO chosen VALUES (?)", ((ordinal,) for ordinal in chosen))
-            self._db.execute(
-                "UPDATE verdict SET accepted = 0 WHERE accepted AND generation IN (SELECT g.id FROM generation g"
-                " JOIN instance i ON i.ordinal = g.instance WHERE i.basis IN chosen)"
+            counted = (
+                "FROM verdict v JOIN generation g ON g.id = v.generation JOIN instance i ON i.ordinal = g.instance"
+                " WHERE v.accepted AND g.accepted AND"
             )
-            self._db.execute("UPDATE generation SET accepted = 0 WHERE instance IN chosen")
-            self._db.execute("UPDATE instance SET done = 0 WHERE ordinal IN chosen")
+            for (digest,) in self._rows(
+                f"SELECT v.digest {counted} i.ordinal IN chosen AND (i.basis IS NULL OR i.basis NOT IN chosen)"
+            ):
+                self._count("verdict", digest, -1)
+            judged_by_these = self._ids(f"SELECT v.id {counted} i.basis IN chosen")
+            answers = self._ids("SELECT id FROM generation WHERE accepted AND instance IN chosen")
+            done = self._ids("SELECT ordinal FROM instance WHERE done AND ordinal IN chosen")
             self._db.execute("DROP TABLE chosen")
+            self._change("verdict", judged_by_these, accepted=0, counted=(True, False))
+            self._change("generation", answers, accepted=0, counted=(True, False))
+            self._change("instance", done, done=0)
             self._recount()
         return len(chosen)
 
     def _recount(self) -> None:
-        self._db.execute(
-            "UPDATE progress SET (done, errors, truncated, tokens, seconds, peak_memory) = ("
-            " SELECT count(DISTINCT CASE WHEN i.done THEN i.ordinal END),"
-            "  coalesce(sum(g.finish_reason = 'error'), 0),"
-            "  coalesce(sum(i.done AND g.finish_reason = 'length' AND g.step ="
-            "   (SELECT max(step) FROM generation WHERE instance = i.ordinal AND accepted)), 0),"
-            "  coalesce(sum(g.completion_tokens), 0),"
-            "  coalesce(sum(coalesce(g.prefill_s, 0) + coalesce(g.decode_s, 0)), 0), coalesce(max(g.peak_memory), 0)"
-            " FROM instance i LEFT JOIN generation g ON g.instance = i.ordinal AND g.accepted"
-            " WHERE i.condition = progress.condition)"
-        )
-        benchmark_says = dict(self.meta("correct", {}))
-        self._db.execute("DELETE FROM judged")
-        for condition, judge, status, label, count in self._db.execute(
+        counters = self._counters()
+        progress, judged = self.counted()
+        for condition, row in progress.items():
+            counters.of(condition).update(row)
+        counters.judged = judged
+        self._write_counters(counters)
+
+    def counted(self) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
+        """What the counters of conditions, and of judges under them, should be: counted from the rows themselves."""
+        progress = {
+            row[0]: dict(zip(COLUMNS["progress"], row, strict=True))
+            for row in self._rows(
+                "SELECT i.condition, count(DISTINCT i.ordinal), count(DISTINCT CASE WHEN i.done THEN i.ordinal END),"
+                " coalesce(sum(g.finish_reason = 'error'), 0),"
+                " coalesce(sum(i.done AND g.finish_reason = 'length' AND g.step ="
+                "  (SELECT max(step) FROM generation WHERE instance = i.ordinal AND accepted)), 0),"
+                " coalesce(sum(g.completion_tokens), 0),"
+                " coalesce(sum(coalesce(g.prefill_s, 0) + coalesce(g.decode_s, 0)), 0), coalesce(max(g.peak_memory), 0)"
+                " FROM instance i LEFT JOIN generation g ON g.instance = i.ordinal AND g.accepted GROUP BY 1"
+            )
+        }
+        right = self.meta("correct", {})
+        counters = Counters(self.folder)
+        for condition, judge, status, label, count in self._rows(
             "SELECT i.condition, v.judge, v.status, v.label, count(*) FROM verdict v"
             " JOIN generation g ON g.id = v.generation AND g.accepted JOIN instance i ON i.ordinal = g.instance"
             " WHERE v.accepted GROUP BY 1, 2, 3, 4"
-        ).fetchall():
-            right = label in benchmark_says.get(condition, ())
-            self._count_verdict(condition, judge, status, False, count)
-            if right:
-                self._db.execute(
-                    "UPDATE judged SET correct = correct + ? WHERE condition = ? AND judge = ?",
-                    (count, condition, judge),
-                )
+        ):
+            counters.add(condition, judge, status, label in right.get(condition, ()), count)
+        return progress, counters.judged
 
     # --- reading ---------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
         """The ids of all instances, in order."""
-        return [name for (name,) in self._rows("SELECT id FROM instance ORDER BY ordinal", ())]
+        return [str(name) for (name,) in self._rows("SELECT id FROM instance ORDER BY ordinal", ())]
 
     def records(self, *, only: str | None = None) -> Iterator[Record]:
-        """Every instance with its accepted generations and their verdicts, in order; ``only`` one instance id."""
-        where, values = ("id = ?", (only,)) if only is not None else ("1", ())
-        last = -1
+        """Every instance with its accepted generations and their verdicts, in order; ``only`` one instance id.
+
+        Raises DamagedError where a row is not as it was written, and, when all were read, where one is missing.
+        """
+        where, values = ("r.id = ?", (only,)) if only is not None else ("1", ())
+        last, before = -1, self._tallies()
+        seen = {"instance": NONE, "generation": NONE, "verdict": NONE}
         while True:
-            rows = self._rows(
-                f"SELECT ordinal, body, basis FROM instance WHERE {where} AND ordinal > ? ORDER BY ordinal LIMIT {PAGE}",
-                (*values, last),
-            )
+            with self._snapshot():
+                page = f"WHERE {where} AND r.ordinal > ? ORDER BY r.ordinal LIMIT {PAGE}"
+                rows = self._stored("instance", page, (*values, last), tally=seen)
+                ordinals = [row["ordinal"] for row in rows]
+                generations = self._generations(ordinals, tally=seen)
+                verdicts = self._verdicts(ordinals, tally=seen)
+                bases = self._answers([row["basis"] for row in rows if row["basis"] is not None])
             if not rows:
-                return
-            first, last = rows[0][0], rows[-1][0]
-            generations = self._generations("instance BETWEEN ? AND ?", (first, last))
-            verdicts: dict[int, dict[str, Verdict]] = defaultdict(dict)
-            for ordinal, judge, status, label, reason, raw, flags, *usage in self._rows(
-                "SELECT g.instance, v.judge, v.status, v.label, v.reason, v.raw, v.flags, v.calls, v.prompt_tokens,"
-                " v.completion_tokens FROM verdict v JOIN generation g ON g.id = v.generation"
-                " WHERE g.accepted AND v.accepted AND g.instance BETWEEN ? AND ? ORDER BY v.judge",
-                (first, last),
-            ):
-                verdict = Verdict(judge, status, label, reason, raw, tuple(json.loads(flags)), *usage)
-                verdicts[ordinal][judge] = verdict
-            bases = self._answers([basis for _, _, basis in rows if basis is not None])
-            for ordinal, body, basis in rows:
-                instance = instance_from_json(json.loads(body))
-                answers = tuple(generations.get(ordinal, ()))
-                yield Record(instance, answers, verdicts.get(ordinal, {}), bases.get(basis))
+                break
+            last = self._last(rows, last)
+            for row in rows:
+                answers = tuple(generations.get(row["ordinal"], ()))
+                instance = self._instance(row)
+                if row["done"] and not answers:
+                    raise self._damaged("instance", row, "its answer is missing")
+                yield Record(instance, answers, verdicts.get(row["ordinal"], {}), bases.get(row["basis"]))
+        if only is None and before == self._tallies():  # else somebody wrote meanwhile
+            self._compare(seen, before)
 
     def engines(self) -> list[dict[str, Any]]:
-        """Every engine that answered in this run."""
-        return [json.loads(info) for (info,) in self._rows("SELECT info FROM engine ORDER BY id")]
+        """Every engine that answered in this run. Raises DamagedError."""
+        rows = sorted(self._whole("engine"), key=lambda row: row["id"])
+        return [self._parsed("engine", row, lambda row: parsing.engine_info(row["info"])) for row in rows]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from app.store.database import storable
 from app.store.verdicts import Verdicts
 from benchmarks.answers import visible_answer
 from judges.base import OVERRIDE
@@ -93,7 +94,7 @@ class Samples(Verdicts):
         joined = self._joined(wanted, values, rows=True)
         values["ordinals"] = json.dumps(list(ordinals))
         found = {
-            row[0]: SampleRow(row[0], row[1], row[2], row[3], row[4], bool(row[5]), bool(row[6]), _begin(row[7]))
+            row[0]: _row(row)
             for row in self._rows(
                 f"SELECT s.ordinal, s.id, s.condition, {self._fate(wanted, values)}, {_said(wanted, 'label')},"
                 f" {_overridden('g.id')}, {_LABELS_DIFFER},"
@@ -118,7 +119,7 @@ class Samples(Verdicts):
         for key, value in self._rows(
             "SELECT DISTINCT e.key, e.value FROM (SELECT DISTINCT strata FROM sample) s, json_each(s.strata) e ORDER BY 1, 2"
         ):
-            found.setdefault(str(key), []).append(str(value))
+            found.setdefault(shown(key), []).append(shown(value))
         return found
 
     # --- the parts of a query: s is the sample, g its answer, v0, v1 ... what the judges said of it -----------------
@@ -236,6 +237,25 @@ def _list(words: Sequence[str], name: str, values: dict[str, Any]) -> str:
     for number, word in enumerate(words):
         values[f"{name}{number}"] = word
     return f"({', '.join(f':{name}{number}' for number in range(len(words)))})"
+
+
+def _row(row: Sequence[Any]) -> SampleRow:
+    ordinal, name, condition, fate, label, overridden, disputed, answer = row
+    return SampleRow(
+        ordinal,
+        shown(name),
+        shown(condition),
+        fate if fate in FATES else "pending",
+        None if label is None else shown(label),
+        bool(overridden),
+        bool(disputed),
+        _begin(shown(answer)),
+    )
+
+
+def shown(value: Any) -> str:
+    """Return a stored value as text that can be shown, whatever it is: what is listed is not compared with digests."""
+    return storable(value if isinstance(value, str) else str(value))
 
 
 def _begin(text: str) -> str:

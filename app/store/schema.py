@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import cache
 
+from app.store.digests import COLUMNS, SEAL, teach
 from benchmarks.errors import StoreError
+
+NO_DIGESTS = 6
+"""The last version whose rows carry no digests. It is read as it stands."""
+
+UNDIGESTED = "digests since"
+"""The key in ``meta`` of a run that an earlier version wrote: how many answers were there when digests were computed."""
 
 LIST_SAMPLES = """
     INSERT INTO sample SELECT ordinal, id, json_extract(body, '$.group'), condition, json_extract(body, '$.question'),
@@ -120,21 +128,31 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX accepted_label ON verdict (generation, judge, status, label, accepted) WHERE accepted
     """,
     "ALTER TABLE generation ADD COLUMN scores TEXT",
+    # Damage is noticed when a row is read. What is there already gets its digests now.
+    ";\n".join(
+        [
+            *(f"ALTER TABLE {table} ADD COLUMN digest BLOB" for table in COLUMNS),
+            "CREATE TABLE tally (name TEXT PRIMARY KEY, rows INTEGER NOT NULL, total INTEGER NOT NULL) WITHOUT ROWID",
+            f"INSERT INTO meta (key, value) SELECT '{UNDIGESTED}', (SELECT count(*) FROM generation)"
+            " WHERE EXISTS (SELECT 1 FROM meta)",
+            SEAL,
+        ]
+    ),
 )
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a database to the newest version; killed at any moment, it is at the version it had.
+def migrate(connection: sqlite3.Connection, to: int | None = None) -> None:
+    """Bring a database to version ``to``, by default the newest; killed at any moment, it is at the version it had.
 
     Raises StoreError for a database that a newer Rashomon wrote.
     """
-    while schema_version(connection) < len(MIGRATIONS):
+    target = len(MIGRATIONS) if to is None else to
+    while schema_version(connection) < target:
         connection.execute("BEGIN IMMEDIATE")
         try:
             version = schema_version(connection)  # another process may have been quicker
-            if version < len(MIGRATIONS):
-                for statement in MIGRATIONS[version].split(";\n"):
-                    connection.execute(statement)
+            if version < target:
+                _take_step(connection, MIGRATIONS[version])
                 connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")
         except BaseException:
@@ -143,9 +161,43 @@ def migrate(connection: sqlite3.Connection) -> None:
             raise
 
 
+def _take_step(connection: sqlite3.Connection, migration: str) -> None:
+    teach(connection)
+    for statement in migration.split(";\n"):
+        connection.execute(statement)
+
+
 def schema_version(connection: sqlite3.Connection) -> int:
-    """The version a database has. Raises StoreError for one that a newer Rashomon wrote."""
+    """Return the version a database has. Raises StoreError for one that a newer Rashomon wrote."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(MIGRATIONS):
         raise StoreError(f"this run was written by a newer Rashomon (schema {version}); update Rashomon to read it.")
+    if version < 0:
+        raise StoreError(f"this run's database says that its schema is {version}, which there is not; it is damaged.")
     return version
+
+
+def foreign_objects(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables, indexes, views and triggers that are missing, added or other than this version makes them.
+
+    Nothing but the schema is read, so that no view or trigger of a received database is ever used.
+    """
+    expected = _expected(MIGRATIONS[: schema_version(connection)])
+    there = _objects(connection)
+    return sorted({f"{kind} {name}" for kind, name, *_ in there ^ expected})
+
+
+@cache
+def _expected(migrations: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        for migration in migrations:
+            _take_step(connection, migration)
+        return _objects(connection)
+    finally:
+        connection.close()
+
+
+def _objects(connection: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
+    rows = connection.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema").fetchall()
+    return frozenset((str(kind), str(name), str(table), "".join(str(sql).split())) for kind, name, table, sql in rows)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.store.run import RunStore
+from app.store.samples import shown
 from benchmarks.base import Record
 from judges.base import newest
 
@@ -51,7 +52,7 @@ class _Store(RunStore):
             " WHERE v.id > ? AND v.id <= ? AND v.accepted AND v.judge = ? GROUP BY 1, 2",
             (last, highest, judge),
         )
-        return highest, rows
+        return highest, [(shown(condition), shown(label), count) for condition, label, count in rows]
 
     def newest_instance(self) -> str | None:
         rows = self._rows(
@@ -62,7 +63,7 @@ class _Store(RunStore):
 
     def newest_memory(self) -> MemoryNow:
         rows = self._rows("SELECT active_memory, cache_memory FROM generation ORDER BY id DESC LIMIT 1")
-        return MemoryNow(*rows[0]) if rows else MemoryNow()
+        return MemoryNow(*(size if isinstance(size, int) else None for size in rows[0])) if rows else MemoryNow()
 
     def snapshot(self) -> None:
         """See the database from now on as it is now."""

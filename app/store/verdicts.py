@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from app.store.database import PAGE, Database, storable
-from benchmarks.base import Generation, Record, Verdict, canonical_json, instance_from_json
+from app.store import parsing
+from app.store.database import PAGE, Database, Row, storable
+from app.store.digests import Tally
+from app.store.failure import DamagedError
+from benchmarks.base import Generation, Record, Verdict, canonical_json
+
+_COUNTS = ("labelled", "correct", "unparsed", "failed")
+
+
+@dataclass
+class Counters:
+    """The counters of a run, by condition and by condition and judge, while they are being changed."""
+
+    folder: Path
+    progress: dict[str, Row] = field(default_factory=dict)
+    judged: dict[tuple[str, str], Row] = field(default_factory=dict)
+
+    def copy(self) -> Counters:
+        """Return the counters as they are now."""
+        progress = {key: dict(row) for key, row in self.progress.items()}
+        return Counters(self.folder, progress, {key: dict(row) for key, row in self.judged.items()})
+
+    def of(self, condition: str) -> Row:
+        """Return the counters of a condition. Raises DamagedError where it has none."""
+        if condition not in self.progress:
+            raise DamagedError(self.folder, "table progress", f"{condition!r:.60} has no counters")
+        return self.progress[condition]
+
+    def add(self, condition: str, judge: str, status: str, correct: bool, by: int = 1) -> None:
+        """Count ``by`` verdicts."""
+        nothing = {"condition": condition, "judge": judge, **dict.fromkeys(_COUNTS, 0)}
+        row = self.judged.setdefault((condition, judge), nothing)
+        row["labelled"] += by * (status == "labelled")
+        row["correct"] += by * correct
+        row["unparsed"] += by * (status == "unparsed")
+        row["failed"] += by * (status == "judge-failed")
 
 
 class Verdicts(Database):
     """The part of a run's store that is about judging."""
+
+    _counters_before: Counters
 
     def unjudged(self, judge: str, conditions: Sequence[str] = (), *, after: int = -1) -> Iterator[tuple[int, Record]]:
         """The answers of ``conditions`` (all if empty) without a verdict of ``judge``: (generation id, record).
@@ -22,24 +59,28 @@ class Verdicts(Database):
         """
         wanted = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
         while True:
-            rows = self._rows(
-                "SELECT g.id, i.ordinal, i.body, i.basis FROM generation g JOIN instance i ON i.ordinal = g.instance"
-                " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
-                " AND (i.basis IS NULL OR (SELECT b.done FROM instance b WHERE b.ordinal = i.basis))"
-                " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
-                " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
-                f"{wanted} ORDER BY g.id LIMIT {PAGE}",
-                (after, judge, *conditions),
-            )
-            if not rows:
+            with self._snapshot():
+                found = self._rows(
+                    "SELECT g.id, i.ordinal FROM generation g JOIN instance i ON i.ordinal = g.instance"
+                    " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
+                    " AND (i.basis IS NULL OR (SELECT b.done FROM instance b WHERE b.ordinal = i.basis))"
+                    " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
+                    " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
+                    f"{wanted} ORDER BY g.id LIMIT {PAGE}",
+                    (after, judge, *conditions),
+                )
+                ordinals = [ordinal for _, ordinal in found]
+                where = f"WHERE r.ordinal IN ({', '.join('?' * len(ordinals))})"
+                rows = {row["ordinal"]: row for row in self._stored("instance", where, ordinals)}
+                generations = self._generations(ordinals)
+                bases = self._answers([row["basis"] for row in rows.values() if row["basis"] is not None])
+            if not found or found[-1][0] <= after:
                 return
-            after = rows[-1][0]
-            marks = ", ".join("?" * len(rows))
-            generations = self._generations(f"instance IN ({marks})", [row[1] for row in rows])
-            bases = self._answers([row[3] for row in rows if row[3] is not None])
-            for generation, ordinal, body, basis in rows:
-                instance = instance_from_json(json.loads(body))
-                yield generation, Record(instance, tuple(generations[ordinal]), basis=bases.get(basis))
+            after = found[-1][0]
+            for generation, ordinal in found:
+                row = rows[ordinal]
+                answers = tuple(generations[ordinal])
+                yield generation, Record(self._instance(row), answers, basis=bases.get(row["basis"]))
 
     def basis_of(self, ordinal: int) -> tuple[bool, Generation | None]:
         """Whether an instance's answer can be judged as far as its sibling's goes, and that sibling's answer.
@@ -53,24 +94,48 @@ class Verdicts(Database):
         if not rows:
             return True, None
         ((basis, done),) = rows
-        return bool(done), self._answers([basis])[basis] if done else None
+        return bool(done), self._answers([basis]).get(basis) if done else None
 
     def _answers(self, ordinals: Sequence[int]) -> dict[int | None, Generation]:
         """The answers of those of ``ordinals`` that are done."""
+        if not ordinals:
+            return {}
         marks = ", ".join("?" * len(ordinals))
-        found = self._generations(
-            f"instance IN (SELECT ordinal FROM instance WHERE done AND ordinal IN ({marks}))", ordinals
+        done = self._ids(f"SELECT ordinal FROM instance WHERE done AND ordinal IN ({marks})", ordinals)
+        return {ordinal: generations[-1] for ordinal, generations in self._generations(done).items()}
+
+    def _verdicts(
+        self, ordinals: Sequence[int], *, tally: dict[str, Tally] | None = None
+    ) -> dict[int, dict[str, Verdict]]:
+        """What was said of the accepted answers of instances, by ordinal and judge."""
+        marks = ", ".join("?" * len(ordinals))
+        answers = dict(
+            self._rows(f"SELECT id, instance FROM generation WHERE accepted AND instance IN ({marks})", ordinals)
         )
-        return {ordinal: generations[-1] for ordinal, generations in found.items()}
+        found: dict[int, dict[str, Verdict]] = defaultdict(dict)
+        for row in self._stored(
+            "verdict",
+            "JOIN generation g ON g.id = r.generation WHERE g.accepted AND r.accepted"
+            f" AND g.instance IN ({marks}) ORDER BY r.judge",
+            ordinals,
+            tally=tally,
+        ):
+            verdict = self._parsed("verdict", row, parsing.verdict)
+            if row["generation"] not in answers:
+                raise self._damaged("verdict", row, "the answer it is about is not where it was")
+            found[answers[row["generation"]]][verdict.judge] = verdict
+        return found
 
     def answer_of(self, instance: str) -> tuple[int, str] | None:
-        """(generation id, condition) of an instance's answer, if it has one that is no error."""
-        rows = self._rows(
-            "SELECT g.id, i.condition FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE i.id = ?"
-            " AND g.accepted AND i.done AND g.finish_reason != 'error' ORDER BY g.step DESC LIMIT 1",
-            (instance,),
-        )
-        return (rows[0][0], rows[0][1]) if rows else None
+        """(generation id, condition) of an instance's answer, if it has one that is no error. Raises DamagedError."""
+        for row in self._stored("instance", "WHERE r.id = ? AND r.done", (instance,)):
+            for answer in self._stored(
+                "generation",
+                "WHERE r.accepted AND r.instance = ? AND r.finish_reason != 'error' ORDER BY r.step DESC LIMIT 1",
+                (row["ordinal"],),
+            ):
+                return answer["id"], self._instance(row).condition
+        return None
 
     def labels(self, judge: str) -> dict[int, tuple[str, str | None]]:
         """The status and the label that ``judge`` gave each instance's answer, by the instance's ordinal."""
@@ -79,18 +144,30 @@ class Verdicts(Database):
             " WHERE v.accepted AND g.accepted AND v.judge = ?",
             (judge,),
         )
-        return {ordinal: (status, label) for ordinal, status, label in rows}
+        return {ordinal: (str(status), None if label is None else str(label)) for ordinal, status, label in rows}
 
     def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
         """Make verdicts durable: (generation id, condition, verdict, whether its label is right).
 
-        What the same judge said of the same answer before is set aside.
+        What the same judge said of the same answer before is set aside. An answer that was itself set aside meanwhile
+        keeps what is said of it, which counts nowhere.
         """
         now = time.time()
         with self._transaction():
-            for generation, condition, verdict, correct in verdicts:
-                self._set_aside(verdict.judge, "g.id = ?", (generation,))
-                self._add_verdict(generation, condition, verdict, correct, now)
+            (last,) = self._ids("SELECT coalesce(max(id), 0) FROM verdict")
+            counters = self._counters()
+            for number, (generation, condition, verdict, correct) in enumerate(verdicts, last + 1):
+                (answer,) = self._stored("generation", "WHERE r.id = ?", (generation,))
+                counts = bool(answer["accepted"])
+                before = self._ids(
+                    "SELECT id FROM verdict WHERE accepted AND judge = ? AND generation = ?",
+                    (verdict.judge, generation),
+                )
+                self._set_aside(dict.fromkeys(before, condition), counters, counts=counts)
+                self._write("verdict", self._verdict_row(number, generation, verdict, now), counted=(True, counts))
+                if counts:
+                    counters.add(condition, verdict.judge, verdict.status, correct)
+            self._write_counters(counters)
 
     def retract(self, judge: str, *, instance: str | None = None, status: str | None = None) -> int:
         """Set aside what ``judge`` said, of one instance or with one status; kept, no longer counted. How many it were."""
@@ -100,20 +177,27 @@ class Verdicts(Database):
         if status is not None:
             where, values = where + " AND v.status = ?", [*values, status]
         with self._transaction():
-            return self._set_aside(judge, where, values)
-
-    def _set_aside(self, judge: str, where: str, values: Sequence[Any]) -> int:
-        benchmark_says: dict[str, list[str]] | None = None
-        found = self._db.execute(
-            "SELECT v.id, i.condition, v.status, v.label FROM verdict v JOIN generation g ON g.id = v.generation"
-            f" JOIN instance i ON i.ordinal = g.instance WHERE v.accepted AND g.accepted AND v.judge = ? AND {where}",
-            (judge, *values),
-        ).fetchall()
-        for verdict, condition, status, label in found:
-            benchmark_says = benchmark_says or self.meta("correct", {})
-            self._db.execute("UPDATE verdict SET accepted = 0 WHERE id = ?", (verdict,))
-            self._count_verdict(condition, judge, status, label in (benchmark_says or {}).get(condition, ()), -1)
+            counters = self._counters()
+            found = self._rows(
+                "SELECT v.id, i.condition FROM verdict v JOIN generation g ON g.id = v.generation"
+                f" JOIN instance i ON i.ordinal = g.instance WHERE v.accepted AND g.accepted AND v.judge = ? AND {where}",
+                (judge, *values),
+            )
+            self._set_aside(dict(found), counters)
+            self._write_counters(counters)
         return len(found)
+
+    def _set_aside(self, conditions: Mapping[int, str], counters: Counters, *, counts: bool = True) -> None:
+        """Set the verdicts of these ids aside, each of an answer under its condition; ``counts``: they counted so far."""
+        ids = list(conditions)
+        right: dict[str, list[str]] = self.meta("correct", {}) if ids else {}
+        for start in range(0, len(ids), PAGE):
+            page = ids[start : start + PAGE]
+            for row in self._stored("verdict", f"WHERE r.id IN ({', '.join('?' * len(page))})", page):
+                self._write("verdict", {**row, "accepted": 0}, row, counted=(counts, False))
+                condition = conditions[row["id"]]
+                if counts:
+                    counters.add(condition, row["judge"], row["status"], row["label"] in right.get(condition, ()), -1)
 
     def judge_usage(self, judge: str) -> tuple[int, int, int]:
         """What ``judge`` has used in this run, verdicts set aside included: calls, prompt tokens, completion tokens."""
@@ -121,37 +205,44 @@ class Verdicts(Database):
         ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM verdict WHERE judge = ?", (judge,))
         return calls, prompt, completion
 
-    def _add_verdict(self, generation: int | None, condition: str, verdict: Verdict, correct: bool, now: float) -> None:
-        self._db.execute(
-            "INSERT INTO verdict (generation, judge, status, label, reason, raw, flags, calls, prompt_tokens,"
-            " completion_tokens, judged_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                generation,
-                verdict.judge,
-                verdict.status,
-                verdict.label,
-                storable(verdict.reason),
-                None if verdict.raw is None else storable(verdict.raw),
-                canonical_json(verdict.flags),
-                verdict.calls,
-                verdict.prompt_tokens,
-                verdict.completion_tokens,
-                now,
-            ),
-        )
-        self._count_verdict(condition, verdict.judge, verdict.status, correct, 1)
+    def _verdict_row(self, number: int, generation: int, verdict: Verdict, now: float) -> Row:
+        return {
+            "id": number,
+            "generation": generation,
+            "judge": verdict.judge,
+            "accepted": 1,
+            "status": verdict.status,
+            "label": verdict.label,
+            "reason": storable(verdict.reason),
+            "raw": None if verdict.raw is None else storable(verdict.raw),
+            "flags": storable(canonical_json(verdict.flags)),
+            "calls": verdict.calls,
+            "prompt_tokens": verdict.prompt_tokens,
+            "completion_tokens": verdict.completion_tokens,
+            "judged_at": now,
+        }
 
-    def _count_verdict(self, condition: str, judge: str, status: str, correct: bool, by: int) -> None:
-        self._db.execute("INSERT OR IGNORE INTO judged (condition, judge) VALUES (?, ?)", (condition, judge))
-        self._db.execute(
-            "UPDATE judged SET labelled = labelled + ?, correct = correct + ?, unparsed = unparsed + ?,"
-            " failed = failed + ? WHERE condition = ? AND judge = ?",
-            (
-                by * (status == "labelled"),
-                by * correct,
-                by * (status == "unparsed"),
-                by * (status == "judge-failed"),
-                condition,
-                judge,
-            ),
-        )
+    # --- counters --------------------------------------------------------------------------------
+
+    def _counters(self) -> Counters:
+        """The counters as they are in this transaction, to be changed and given to :meth:`_write_counters`."""
+        counters = Counters(self.folder)
+        for row in self._whole("progress"):
+            counters.progress[row["condition"]] = self._parsed("progress", row, parsing.counts)
+        for row in self._whole("judged"):
+            counters.judged[row["condition"], row["judge"]] = self._parsed("judged", row, parsing.counts)
+        self._counters_before = counters.copy()
+        return counters
+
+    def _write_counters(self, counters: Counters) -> None:
+        before = self._counters_before
+        for condition, row in counters.progress.items():
+            if row != before.progress[condition]:
+                self._write("progress", row, before.progress[condition])
+        for key in {**before.judged, **counters.judged}:
+            now, then = counters.judged.get(key), before.judged.get(key)
+            if now is not None and any(now[count] for count in _COUNTS):
+                if now != then:
+                    self._write("judged", now, then)
+            elif then is not None:  # nothing of what this judge said counts any more
+                self._remove("judged", then)

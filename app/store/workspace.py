@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sqlite3
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -100,10 +99,7 @@ class Workspace:
             return "", []
         names = []
         for name in self.run_names():
-            with (
-                suppress(RashomonError, sqlite3.Error, OSError, ValueError),
-                RunStore.read(self.runs_folder / name) as store,
-            ):
+            with suppress(Exception), RunStore.read(self.runs_folder / name) as store:  # an unreadable one is none
                 if store.meta("identity").get("data digest") == found and self.build_of(store).samefile(build):
                     names.append(name)
         return found, names
@@ -130,8 +126,8 @@ class Workspace:
     def run_names(self) -> list[str]:
         """Every run's folder name, sorted."""
         try:
-            entries = [entry for entry in self.runs_folder.iterdir() if not entry.name.startswith(".")]
-            return sorted(entry.name for entry in entries if (entry / DATABASE).is_file())
+            with os.scandir(self.runs_folder) as entries:
+                return sorted(entry.name for entry in entries if not entry.name.startswith(".") and _holds_run(entry))
         except OSError:
             return []
 
@@ -154,10 +150,7 @@ class Workspace:
         """The newest of some runs, each with when it was made and, where these differ, the digest of its data."""
         known: dict[str, tuple[float, str]] = dict.fromkeys(names, (0.0, ""))
         for name in names:
-            with (
-                suppress(RashomonError, sqlite3.Error, OSError, ValueError),
-                RunStore.read(self.runs_folder / name) as run,
-            ):
+            with suppress(Exception), RunStore.read(self.runs_folder / name) as run:  # an unreadable one tells nothing
                 known[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
         differ = len({data for _, data in known.values()}) > 1
         shown = []
@@ -191,8 +184,19 @@ class Workspace:
         return None
 
 
+def _holds_run(entry: os.DirEntry[str]) -> bool:
+    """Whether a folder has something called as a run's database, or does not let that be seen: reading it tells why."""
+    try:
+        os.stat(os.path.join(entry.path, DATABASE), follow_symlinks=False)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
 def summary(folder: Path) -> RunSummary:
-    """The summary of the run in ``folder``."""
+    """The summary of the run in ``folder``; whatever is wrong with that run is its ``problem``."""
     return _as_it_is(folder, _noted(folder))
 
 
@@ -241,20 +245,32 @@ def _noted(folder: Path) -> RunSummary:
         with RunStore.read(folder) as store:
             noted = store.meta("state", {})
             progress, spec = tuple(store.progress()), store.meta("spec")
+            if spec is None:
+                raise StoreError(f"{folder.name} has no spec; `rashomon doctor {folder.name}` says what can be saved.")
             state, note = noted.get("state", "planned"), noted.get("note", "")
             return RunSummary(folder.name, state, spec, progress, note, store.meta("created"))
-    except (RashomonError, sqlite3.Error, OSError, ValueError) as error:
-        return RunSummary(folder.name, "unreadable", {}, (), problem=str(error))
+    except Exception as error:  # of a run that somebody else may have written: it hides no other one
+        return _unreadable(folder, error)
 
 
 def _as_it_is(folder: Path, noted: RunSummary) -> RunSummary:
     if noted.problem is not None:
         return noted
-    state = run_state(folder, noted.state, noted.progress)
+    try:
+        state = run_state(folder, noted.state, noted.progress)
+    except Exception as error:
+        return _unreadable(folder, error)
     note = "" if state == "done" else noted.note
     if state == "interrupted" != noted.state:
         note = "the process that worked on it is gone without a word; every answer reported done is safe"
     return replace(noted, state=state, note=note)
+
+
+def _unreadable(folder: Path, error: Exception) -> RunSummary:
+    problem = str(error)
+    if not isinstance(error, RashomonError):
+        problem = f"it cannot be read ({type(error).__name__}: {error}); `rashomon doctor {folder.name}` says more."
+    return RunSummary(folder.name, "unreadable", {}, (), problem=problem)
 
 
 def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import shutil
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from benchmarks.errors import SpecError, StoreError
 from benchmarks.paired import holm
 from tests.app.compared import answered, side, sides
 from tests.support.command import ROOT, Rashomon
+from tests.support.old_runs import sealed
 
 POLICIES = ("always-image", "always-text", "random")
 EXAMPLES = 12
@@ -319,7 +319,7 @@ def test_a_run_of_few_of_the_instances_is_compared_on_those(made: Path) -> None:
 
 
 def test_a_run_that_the_judge_has_not_labelled_is_named_with_what_to_type(workspace: Path) -> None:
-    with sqlite3.connect(workspace / "runs" / "random" / "run.sqlite") as database:
+    with sealed(workspace / "runs" / "random") as database:
         database.execute("DELETE FROM verdict")
         database.execute("DELETE FROM judged")
     found = compare(runs(workspace, "always-image", "random"))
@@ -334,7 +334,7 @@ def test_a_run_that_the_judge_has_not_labelled_is_named_with_what_to_type(worksp
 
 
 def test_errors_and_what_is_pending_are_counted_by_run(workspace: Path) -> None:
-    with sqlite3.connect(workspace / "runs" / "random" / "run.sqlite") as database:
+    with sealed(workspace / "runs" / "random") as database:
         database.execute("UPDATE generation SET finish_reason = 'error', error = 'told to' WHERE instance < 3")
         database.execute(
             "DELETE FROM verdict WHERE generation IN (SELECT id FROM generation WHERE instance BETWEEN 3 AND 6)"
@@ -359,7 +359,7 @@ def change_spec(run: Path, **changes: Any) -> None:
 def test_hostile_names_and_answers_stay_text(workspace: Path) -> None:
     evil = "policy:\x1b[31m[red]<td><script>alert(1)\u202e=1+1"
     change_spec(workspace / "runs" / "random", model=evil)
-    with sqlite3.connect(workspace / "runs" / "random" / "run.sqlite") as database:
+    with sealed(workspace / "runs" / "random") as database:
         database.execute("UPDATE generation SET text = ?", ("\x1b]52;c;x\x07 <b>\u202e $x$ \\input{/etc/passwd}",))
     found = compare(runs(workspace, "always-image", "random"), instances=True)
     out = io.StringIO()

@@ -24,6 +24,7 @@ from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
 from tests.app.test_batch import states
 from tests.benchmarks.contra4_data import PLAIN, row, write_source
 from tests.support.command import Rashomon
+from tests.support.old_runs import sealed
 
 TEXTS = ["Answer the question Which scene is louder? by selecting one of the following options: Option A: a dog."]
 IMAGE, AUDIO, CLOUD, VIDEO = PLAIN
@@ -141,8 +142,8 @@ def test_a_run_that_was_planned_before_this_was_counted_has_nothing_left_out(hom
     checked = check(workspace, run)
     workspace.make()
     create(workspace, run, checked.folder, checked.identity, checked.instances, data=None)
-    with RunStore.open(checked.folder) as store, store._transaction():
-        store._db.execute("DELETE FROM meta WHERE key = 'excluded'")
+    with sealed(checked.folder) as database:
+        database.execute("DELETE FROM meta WHERE key = 'excluded'")
     with RunStore.read(checked.folder) as store:
         assert Excluded.kept(store) == Excluded()
     assert "not asked" not in tables_of([checked.folder], only="failures")[0].columns

@@ -14,6 +14,7 @@ from benchmarks.base import Generation, Instance
 from benchmarks.errors import SpecError
 from benchmarks.statistics import wilson
 from tests.support.demo import Held
+from tests.support.old_runs import sealed
 from tests.support.runs import instances, make_run, says
 
 
@@ -87,13 +88,11 @@ def test_the_time_comes_from_earlier_runs_of_the_model_and_is_never_guessed(tmp_
 
 
 def test_of_an_engine_that_tells_no_seconds_the_arrivals_count_without_pauses(tmp_path: Path) -> None:
-    import sqlite3
-
     workspace = Workspace(tmp_path)
     folder = make_run(
         workspace, "remote", instances(1), lambda instance: Generation(f"{instance.id}#0", "12", "stop", (), 3, 2)
     )
-    with sqlite3.connect(folder / "run.sqlite") as database:
+    with sealed(folder) as database:
         times = [100.0, 102.0, 104.0, 4000.0, 4002.0, 4004.0]  # a night between the third and the fourth
         for row, when in enumerate(times, 1):
             database.execute("UPDATE generation SET finished_at = ? WHERE id = ?", (when, row))

@@ -22,6 +22,7 @@ from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance, Record, Text, Verdict
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon
+from tests.support.old_runs import as_version
 from tests.support.runs import instances, make_run, says
 
 CONDITIONS, LABELS = ("plain", "twisted"), ("YES", "NO")
@@ -161,11 +162,7 @@ def test_a_run_of_an_older_rashomon_can_be_looked_through(tmp_path: Path) -> Non
     folder = make_run(Workspace(tmp_path), "old", instances(3, question="Wie viele \ud800?"), says("12"))
     with RunStore.open(folder) as store:
         before = store.sample_ordinals(SampleFilter(words=("wie",)))
-        for table in ("INDEX accepted_end", "INDEX accepted_label", "TABLE sample"):
-            store._db.execute(f"DROP {table}")
-        store._db.execute("ALTER TABLE generation DROP COLUMN scores")
-        older = next(version for version, step in enumerate(MIGRATIONS) if "TABLE sample" in step)
-        store._db.execute(f"PRAGMA user_version = {older}")
+    as_version(folder, next(version for version, step in enumerate(MIGRATIONS) if "TABLE sample" in step))
     with RunStore.read(folder) as store:
         assert store.sample_ordinals(SampleFilter(words=("wie",))) == before == list(range(18))
         assert store.strata()["type"] == ["factual"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import tomllib
 from pathlib import Path
 
@@ -11,13 +10,13 @@ import pytest
 
 from app.config import load_spec
 from app.report.provenance import provenance, spec_toml
-from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark
 from benchmarks.build import BuildOptions
 from tests.app.compared import answered
 from tests.support.command import ROOT, Rashomon
+from tests.support.old_runs import sealed
 
 
 @pytest.fixture
@@ -63,10 +62,11 @@ def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
 
 def test_the_prompts_digest_changes_with_a_prompt_and_not_with_the_order(run: Path) -> None:
     before = provenance(run)["prompts"]
-    with sqlite3.connect(run / DATABASE) as database:
+    with sealed(run) as database:
         database.execute("UPDATE instance SET ordinal = 2000 - ordinal")
+        database.execute("UPDATE generation SET instance = 2000 - instance")
     assert provenance(run)["prompts"] == before
-    with sqlite3.connect(run / DATABASE) as database:
+    with sealed(run) as database:
         database.execute("UPDATE instance SET body = replace(body, 'evidence', 'Evidence') WHERE condition = 'aligned'")
     after = provenance(run)["prompts"]
     assert {condition for condition in after if after[condition] != before[condition]} == {"aligned"}

@@ -97,7 +97,7 @@ def test_one_accepted_generation_an_instance_and_step_is_the_databases_own_rule(
     store = make(tmp_path, 1)
     one = Answer(0, "plain", 0, "d", Generation("example-0/plain#0", "x", "stop"), True)
     store.commit([one])
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(StoreError, match="UNIQUE"):
         store.commit([one])
 
 
