@@ -80,6 +80,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("runs.resume", "R", "Resume", "Go on with an unfinished or paused run."),
     Command("runs.pause", "p", "Pause", "Have a run wait, or go on."),
     Command("runs.stop", "x", "Stop", "Stop a run at the next answer; it can go on later."),
+    Command(
+        "runs.adopt",
+        "a",
+        "Adopt",
+        "Make a run that another machine made one of your own, after showing what it would use.",
+    ),
     Command("runs.delete", "d,delete", "Delete", "Delete the marked runs, or this one, for good."),
     # live
     Command("live.pause", "p", "Pause", "Have the run wait, or go on.", footer=True),
