@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from app.parity import kept
 from app.store import ownership
 from app.store.ownership import ForeignRunError
 from app.store.run import RunStore
@@ -83,6 +84,19 @@ def test_a_received_run_is_shown_compared_and_exported(rashomon: Rashomon) -> No
     rashomon.run("export", "theirs", "--out", "export", "--format", "csv,json")
     rashomon.run("judge", "theirs", "--judge", "match", "--dry-run")
     assert {run["name"] for run in json.loads(rashomon.run("runs", "--json").stdout)} == {"mine", "theirs"}
+    assert tree(folder) == before
+
+
+def test_what_parity_keeps_of_a_received_run_lies_elsewhere(
+    rashomon: Rashomon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = received(rashomon)
+    before = tree(folder)
+    kept.save(folder, kept.Kept({"engine": "x"}))
+    found = kept.load(folder)
+    assert found is not None
+    assert found.engine == {"engine": "x"}
     assert tree(folder) == before
 
 
