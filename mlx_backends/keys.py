@@ -29,6 +29,7 @@ VARIABLES = (
 SERVICE = "rashomon"
 """What the keychain's entries are kept under; the user name of an entry is the variable's name, with its address."""
 
+_ADDRESSED = ("AZURE_OPENAI_API_KEY", "RASHOMON_ENDPOINT_KEY")
 _BOUND = re.compile(r"(https?://[^\s=]+)=(\S+)")
 
 _PIECE = 8
@@ -68,11 +69,12 @@ def key_addresses(*names: str) -> list[str]:
 def place(name: str, *, keychain: bool = True) -> str | None:
     """Where the key ``name`` would come from, "environment" or "keychain"; None where it is in neither.
 
-    Without ``keychain`` that one is not asked, which on some systems asks the user.
+    Without ``keychain`` that one is not asked, which on some systems asks the user; nor for a key that has no address of the
+    vendor's own, whose entries are named with one.
     """
     if os.environ.get(name, "").strip():
         return "environment"
-    return "keychain" if keychain and _keychain(name) is not None else None
+    return "keychain" if keychain and name not in _ADDRESSED and _keychain(name) is not None else None
 
 
 def redact(text: str) -> str:

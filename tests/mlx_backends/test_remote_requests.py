@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
+import httpx2
 import keyring
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ from mlx_backends import keys
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import is_remote, pace
 from mlx_backends.remote.budget import Budget, estimate
-from mlx_backends.remote.names import parse
+from mlx_backends.remote.names import address_of, parse
 from mlx_backends.remote.pace import Pace
 from mlx_backends.remote.vendor import retry_after
 from mlx_backends.replies import ReplyCache
@@ -401,6 +402,62 @@ def keychain() -> Iterator[Keychain]:
     keyring.set_keyring(chain)
     yield chain
     keyring.set_keyring(before)
+
+
+def test_a_keychains_entry_is_of_one_address(keychain: Keychain, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "RASHOMON_ENDPOINT_KEY"):
+        monkeypatch.delenv(name, raising=False)
+        keychain.set_password("rashomon", name, "sk-of-the-vendor")
+        keychain.set_password("rashomon", f"{name}@http://127.0.0.1:8080", "sk-of-one-server")
+        assert keys.key(name, address="http://127.0.0.1:8080", own=False) == "sk-of-one-server"
+        for other in ("http://127.0.0.1:8081", "https://127.0.0.1:8080", OPENAI):
+            with pytest.raises(KeyMissingError):
+                keys.key(name, address=other, own=False)
+
+
+def test_a_key_in_the_environment_is_of_the_addresses_it_is_named_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = "https://A.example/v1=sk-one=/x http://[::1]:8080=sk-two https://x:y=sk-three nonsense"
+    monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", named)
+    assert keys.key("RASHOMON_ENDPOINT_KEY", address="https://a.example:443", own=False) == "sk-one=/x"
+    assert keys.key("RASHOMON_ENDPOINT_KEY", address="http://[::1]:8080", own=False) == "sk-two"
+    with pytest.raises(KeyMissingError):
+        keys.key("RASHOMON_ENDPOINT_KEY", address="http://a.example:80", own=False)
+    assert keys.redact("it says sk-one=/x and sk-three") == "it says *** and ***"
+    assert keys.redact("https://a.example/v1 did not answer") == "https://a.example/v1 did not answer"
+
+
+SPELT = [
+    *(
+        "http://LOCALHOST",
+        "http://localhost.",
+        "http://[::1]",
+        "http://[::ffff:127.0.0.1]",
+        "http://127.1",
+        "http://0x7f.1",
+    ),
+    *(
+        "http://%31%32%37.0.0.1",
+        "http://a%2eexample",
+        "https://xn--bcher-kva.example",
+        "http://a;b",
+        "http://a_b",
+        "http://a%40b",
+    ),
+]
+
+
+@pytest.mark.parametrize("port", ["", ":80", ":080", ":443", ":8080", ":"])
+@pytest.mark.parametrize("spelt", SPELT)
+def test_the_address_that_is_agreed_to_is_the_one_that_is_asked(spelt: str, port: str) -> None:
+    for path in ("", "/", "//evil.example/v1", "/@evil.example", "/..//", "/%2e%2e/"):
+        try:
+            base = parse(f"endpoint:m@{spelt}{port}{path}").base_url
+        except SpecError:
+            continue
+        url = httpx2.URL(f"{base}/chat/completions")
+        host = url.raw_host.decode()
+        asked = (url.scheme, f"[{host}]" if ":" in host else host, url.port or {"http": 80, "https": 443}[url.scheme])
+        assert "{}://{}:{}".format(*asked) == address_of(base)
 
 
 def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
