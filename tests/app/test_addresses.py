@@ -183,6 +183,31 @@ def on_terminal(rashomon: Rashomon, arguments: list[str], typed: str) -> tuple[s
         return shown, process.wait()
 
 
+HOSTS = ("127.0.0.1", "localhost", "LOCALHOST", "127.1", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433", "0x7f000001")
+PATHS = ("", "/v1", "/v1/", "//v1", "/%2e%2e/v1", "/;x", "/a:80")
+
+
+@pytest.mark.slow
+def test_no_spelling_of_an_address_gets_past_the_agreement_to_another(rashomon: Rashomon, unknown: FaultServer) -> None:
+    """Another port of the same host is agreed to."""
+    port = address_of(unknown.url).rpartition(":")[2]
+    folder = received(rashomon)
+    commands = 0
+    with FaultServer(), RunStore.read(folder) as store:
+        spec = store.meta("spec")
+    for number, (host, path) in enumerate((host, path) for host in HOSTS for path in PATHS):
+        word = f"endpoint:m@http://{host}:{port}{path}"
+        receive(folder, spec={**spec, "judge": ["match", word]})
+        rashomon.run("resume", "theirs", code=2)
+        rashomon.run("adopt", "theirs", "--yes", "--name", f"ours-{number}")
+        rashomon.run("resume", f"ours-{number}", "--allow-address", "http://127.0.0.1:1", code=2)
+        rashomon.run("judge", f"ours-{number}", "--judge", word, "--display", "none", code=2)
+        rashomon.run(*ASKED, "--model", word, "--name", f"new-{number}", code=2)
+        commands += 5
+    assert commands == 5 * len(HOSTS) * len(PATHS)
+    assert unknown.requests == 0
+
+
 @pytest.mark.parametrize(
     "text", ["nonsense", "ftp://h:1", "http://", "http://user:secret@h", "http://h:0", "http://h:x", "//h", ""]
 )
