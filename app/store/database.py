@@ -25,8 +25,11 @@ __all__ = ["DATABASE", "PAGE", "Database", "Row", "storable"]
 PAGE = 256
 """Rows in memory at a time."""
 
+_REQUIRED = ("spec", "identity", "created")
+"""The values without which a run is none."""
+
 Row = dict[str, Any]
-"""A row that was read whole, with the columns of :data:`app.store.digests.COLUMNS`."""
+"""A row that was read whole: the columns of :data:`app.store.digests.COLUMNS`, and ``digest`` as it is stored."""
 _T = TypeVar("_T")
 
 
@@ -138,6 +141,7 @@ class Database:
                 self._write_tallies()
                 self._db.execute("COMMIT")
             except BaseException:
+                self._changes = {}
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
@@ -188,6 +192,7 @@ class Database:
                 raise self._damaged(table, read, "its values are not those that were written")
             if tally is not None:
                 tally[table] = add(tally.get(table, NONE), kept)
+            read["digest"] = kept
             found.append(read)
         return found
 
@@ -249,18 +254,20 @@ class Database:
 
         ``counted``: whether the row counted in the table's tally before, and does now.
         """
-        digest = row_digest(table, *row.values())
+        columns = COLUMNS[table]
+        digest = row_digest(table, *map(row.__getitem__, columns))
         if before is None:
-            columns, marks = ", ".join((*row, "digest")), ", ".join("?" * (len(row) + 1))
-            self._db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", (*row.values(), digest))
+            names, marks = ", ".join((*columns, "digest")), ", ".join("?" * (len(columns) + 1))
+            values = (*map(row.__getitem__, columns), digest)
+            self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
         else:
-            changed = [column for column in row if row[column] != before[column]]
+            changed = [column for column in columns if row[column] != before[column]]
             changes = "".join(f"{column} = ?, " for column in changed)
             where = " AND ".join(f"{column} = ?" for column in KEYS[table])
-            values = (*(row[column] for column in changed), digest, *(before[column] for column in KEYS[table]))
+            values = (*map(row.__getitem__, changed), digest, *map(before.__getitem__, KEYS[table]))
             self._db.execute(f"UPDATE {table} SET {changes}digest = ? WHERE {where}", values)
             if counted[0]:
-                self._count(table, row_digest(table, *before.values()), -1)
+                self._count(table, before["digest"], -1)
         if counted[1]:
             self._count(table, digest)
 
@@ -268,7 +275,7 @@ class Database:
         """Remove a row and count it out; in a transaction."""
         where = " AND ".join(f"{column} = ?" for column in KEYS[table])
         self._db.execute(f"DELETE FROM {table} WHERE {where}", [row[column] for column in KEYS[table]])
-        self._count(table, row_digest(table, *row.values()), -1)
+        self._count(table, row["digest"], -1)
 
     def _count(self, table: str, digest: bytes, by: int = 1) -> None:
         self._changes[table] = add(self._changes.get(table, NONE), digest, by)
@@ -285,6 +292,8 @@ class Database:
     def meta(self, key: str, default: Any = None) -> Any:
         """A value kept with the run, as JSON: "spec", "identity", "data", "created" ... Raises DamagedError."""
         row = self._meta_row(key)
+        if row is None and default is None and key in _REQUIRED:
+            raise DamagedError(self.folder, "table meta", f"{key!r} is missing")
         return default if row is None else self._parsed("meta", row, lambda row: parsing.meta_value(key, row["value"]))
 
     def _meta_row(self, key: str) -> Row | None:
@@ -298,7 +307,8 @@ class Database:
     def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
         """Replace a value by what ``change`` makes of it (of None where there is none), in one transaction."""
         with self._transaction():
-            self._store(key, change(self.meta(key)))
+            row = self._meta_row(key)
+            self._store(key, change(None if row is None else self.meta(key)))
 
     def _store(self, key: str, value: Any) -> None:
         self._write("meta", {"key": key, "value": storable(canonical_json(value))}, self._meta_row(key))

@@ -65,20 +65,20 @@ NONE: Tally = (0, 0)
 
 def row_digest(table: str, *values: Any) -> bytes:
     """Return the digest of a row: equal for equal values, however SQLite stores their numbers."""
-    parts = [table.encode()]
+    parts = [table]
     for value in values:
-        if value is None:
-            parts.append(b"n")
-        elif isinstance(value, str):
-            text = value.encode("utf-8", "surrogateescape")
-            parts += b"t%d:" % len(text), text
-        elif isinstance(value, bytes):
-            parts += b"b%d:" % len(value), value
-        elif isinstance(value, int) or value.is_integer():  # in a REAL column 1 is read as 1.0
-            parts.append(b"i%d;" % value)
+        kind = type(value)
+        if kind is str:
+            parts += (f";t{len(value)}:", value)
+        elif value is None or value != value:  # SQLite stores no NaN
+            parts.append(";n")
+        elif kind is bytes:
+            parts.append(f";b{value.hex()}")
+        elif kind is float and not value.is_integer():
+            parts.append(f";r{value!r}")
         else:
-            parts.append(b"r%a;" % value if value == value else b"n")  # SQLite stores no NaN
-    return blake2b(b"".join(parts), digest_size=8).digest()
+            parts.append(f";i{int(value)}")  # in a REAL column 1 is read as 1.0
+    return blake2b("".join(parts).encode("utf-8", "surrogateescape"), digest_size=8).digest()
 
 
 def add(tally: Tally, digest: Any, by: int = 1) -> Tally:

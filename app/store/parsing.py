@@ -10,10 +10,8 @@ import json
 import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, TypeVar, cast, get_args
-
-from typing_extensions import TypedDict
+from types import NoneType, UnionType
+from typing import Any, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from benchmarks.base import Generation, Instance, Modality, Part, Text, Verdict, part_from_json
 from benchmarks.errors import StoreError
@@ -160,26 +158,30 @@ def engine_info(text: Any) -> dict[str, Any]:
     return cast(dict[str, Any], value)
 
 
-def _validate(kind: Any, value: Any) -> None:
-    from pydantic import ValidationError
+def _validate(kind: Any, value: Any, place: str = "it") -> None:
+    """Raise ValueError unless a JSON value is of a type: of str, int, float, None, lists, objects and their unions."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if is_typeddict(kind):
+        fields = get_type_hints(kind)
+        lacking = kind.__required_keys__ - _object(place, value).keys()
+        if lacking:
+            raise ValueError(f"{place}: it lacks {min(lacking)!r}")
+        for key in value.keys() & fields.keys():
+            _validate(fields[key], value[key], key)
+    elif origin is UnionType:
+        if not (value is None and NoneType in inner):
+            _validate(next(option for option in inner if option is not NoneType), value, place)
+    elif origin is list:
+        for item in _list(place, value):
+            _validate(inner[0], item, place)
+    elif origin is dict:
+        for key, item in _object(place, value).items():
+            _validate(inner[1], item, key)
+    elif kind is not Any and type(value) is not kind and not (kind is float and type(value) is int):
+        raise ValueError(f"{place:.60}: it is no {_WORDS[kind]}")
 
-    try:
-        _adapter(kind).validate_python(value, strict=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
 
-
-@cache
-def _adapter(kind: Any) -> Any:
-    from pydantic import ConfigDict, TypeAdapter
-
-    # A TypedDict has its own configuration, anything else gets it here.
-    config = ConfigDict(allow_inf_nan=False)
-    if isinstance(kind, type) and issubclass(kind, dict) and hasattr(kind, "__total__"):
-        return TypeAdapter(kind)
-    return TypeAdapter(kind, config=config)
+_WORDS = {str: "text", int: "whole number", float: "number", bool: "yes or no"}
 
 
 def _json(text: Any, decoder: json.JSONDecoder | None = None) -> Any:
@@ -352,17 +354,18 @@ def verdict(row: Mapping[str, Any]) -> Verdict:
 
 
 def counts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a row of ``progress`` or ``judged``."""
-    for key, value in row.items():
+    """Return the values of a row of ``progress`` or ``judged``, without its digest."""
+    values = {key: value for key, value in row.items() if key != "digest"}
+    for key, value in values.items():
         if key in ("condition", "judge"):
             _text(key, value)
         elif key == "seconds":
             _real(key, value)
         else:
             _whole(key, value)
-    if row.get("done", 0) > row.get("total", row.get("done", 0)):
+    if values.get("done", 0) > values.get("total", values.get("done", 0)):
         raise ValueError("done: more than there are")
-    return dict(row)
+    return values
 
 
 # --- single values ---------------------------------------------------------------------------------------------------

@@ -149,12 +149,11 @@ class RunStore(Samples):
                 counter["tokens"] += generation.completion_tokens or 0
                 counter["seconds"] += (generation.prefill_s or 0) + (generation.decode_s or 0)
                 counter["peak_memory"] = max(counter["peak_memory"], generation.peak_memory or 0)
-                if answer.last:
-                    self._change("instance", [answer.ordinal], done=1)
                 for verdict, correct in zip(answer.verdicts, answer.correct, strict=True):
                     verdicts += 1
                     self._write("verdict", self._verdict_row(verdicts, number, verdict, now))
                     counters.add(answer.condition, verdict.judge, verdict.status, correct)
+            self._change("instance", [answer.ordinal for answer in answers if answer.last], done=1)
             self._write_counters(counters)
 
     def _generation_row(self, number: int, answer: Answer, now: float) -> Row:

@@ -25,11 +25,6 @@ class Counters:
     progress: dict[str, Row] = field(default_factory=dict)
     judged: dict[tuple[str, str], Row] = field(default_factory=dict)
 
-    def copy(self) -> Counters:
-        """Return the counters as they are now."""
-        progress = {key: dict(row) for key, row in self.progress.items()}
-        return Counters(self.folder, progress, {key: dict(row) for key, row in self.judged.items()})
-
     def of(self, condition: str) -> Row:
         """Return the counters of a condition. Raises DamagedError where it has none."""
         if condition not in self.progress:
@@ -49,7 +44,7 @@ class Counters:
 class Verdicts(Database):
     """The part of a run's store that is about judging."""
 
-    _counters_before: Counters
+    _rows_before: dict[tuple[str, str | None], Row]
 
     def unjudged(self, judge: str, conditions: Sequence[str] = (), *, after: int = -1) -> Iterator[tuple[int, Record]]:
         """The answers of ``conditions`` (all if empty) without a verdict of ``judge``: (generation id, record).
@@ -227,22 +222,24 @@ class Verdicts(Database):
     def _counters(self) -> Counters:
         """The counters as they are in this transaction, to be changed and given to :meth:`_write_counters`."""
         counters = Counters(self.folder)
+        self._rows_before = {}
         for row in self._whole("progress"):
             counters.progress[row["condition"]] = self._parsed("progress", row, parsing.counts)
+            self._rows_before[row["condition"], None] = row
         for row in self._whole("judged"):
             counters.judged[row["condition"], row["judge"]] = self._parsed("judged", row, parsing.counts)
-        self._counters_before = counters.copy()
+            self._rows_before[row["condition"], row["judge"]] = row
         return counters
 
     def _write_counters(self, counters: Counters) -> None:
-        before = self._counters_before
+        before = self._rows_before
         for condition, row in counters.progress.items():
-            if row != before.progress[condition]:
-                self._write("progress", row, before.progress[condition])
-        for key in {**before.judged, **counters.judged}:
-            now, then = counters.judged.get(key), before.judged.get(key)
+            if row != parsing.counts(before[condition, None]):
+                self._write("progress", row, before[condition, None])
+        for condition, judge in {*counters.judged, *((key[0], key[1]) for key in before if key[1] is not None)}:
+            now, then = counters.judged.get((condition, judge)), before.get((condition, judge))
             if now is not None and any(now[count] for count in _COUNTS):
-                if now != then:
+                if then is None or now != parsing.counts(then):
                     self._write("judged", now, then)
             elif then is not None:  # nothing of what this judge said counts any more
                 self._remove("judged", then)

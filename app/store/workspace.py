@@ -245,10 +245,8 @@ def _noted(folder: Path) -> RunSummary:
         with RunStore.read(folder) as store:
             noted = store.meta("state", {})
             progress, spec = tuple(store.progress()), store.meta("spec")
-            if spec is None:
-                raise StoreError(f"{folder.name} has no spec; `rashomon doctor {folder.name}` says what can be saved.")
             state, note = noted.get("state", "planned"), noted.get("note", "")
-            return RunSummary(folder.name, state, spec, progress, note, store.meta("created"))
+            return RunSummary(folder.name, state, spec, progress, note, store.meta("created", 0.0) or None)
     except Exception as error:  # of a run that somebody else may have written: it hides no other one
         return _unreadable(folder, error)
 

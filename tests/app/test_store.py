@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +20,12 @@ from app.store.database import DATABASE
 from app.store.failure import StoreFullError
 from app.store.rows import Answer, Progress
 from app.store.run import RunStore
+from app.store.salvage import Salvage
+from app.store.samples import SampleFilter
 from app.store.schema import MIGRATIONS
 from benchmarks.base import Generation, Instance, Text, Verdict, instance_to_json
 from benchmarks.errors import StoreError
+from tests.support.old_runs import as_version
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
 from tests.support.trust import seal
 
@@ -330,3 +335,84 @@ def test_a_run_of_the_first_version_keeps_its_answers_and_goes_on(tmp_path: Path
         answer_pending(store, Scripted(), TwoSteps(), [EvenJudge()], Toy())
         assert [len(record.generations) for record in store.records()] == [1, 2]
         assert [progress.done for progress in store.progress()] == [1, 1]
+
+
+def folder_content(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_reading_a_run_of_an_older_version_changes_nothing_in_its_folder(tmp_path: Path, version: int) -> None:
+    with make(tmp_path, 20) as store:
+        answer(store)
+        expected = list(store.records())
+    as_version(tmp_path, version)
+    before = folder_content(tmp_path)
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        with RunStore.read(tmp_path) as store:
+            assert list(store.records()) == expected
+            assert sum(p.done for p in store.progress()) == 20
+            assert store.undigested == 40
+            assert len(store.sample_ordinals(SampleFilter())) == 20
+    finally:
+        tmp_path.chmod(stat.S_IRWXU)
+    assert folder_content(tmp_path) == before
+    with RunStore.open(tmp_path) as store:
+        store.use_engine({"engine": "scripted"})
+        assert store.repeat(["plain"]) == 10
+        answer(store)
+        assert [record.generations for record in store.records()] == [record.generations for record in expected]
+    with Salvage.read(tmp_path) as store:
+        problems: list[StoreError] = []
+        saved = list(store.saved(problems.append))
+        store.find_missing(problems.append)
+        store.find_wrong_counters(problems.append)
+        assert (store.undigested, problems) == (40, [])
+        assert [each.instance for each in saved] == [record.instance for record in expected]
+        assert all(len(each.answers) == 2 and each.done for each in saved)
+
+
+def judged_rows(folder: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(folder / DATABASE)) as database:
+        return database.execute("SELECT judge, labelled, correct FROM judged ORDER BY 1").fetchall()
+
+
+def test_a_judge_whose_every_word_was_taken_back_counts_nowhere(tmp_path: Path) -> None:
+    override = Verdict("override:root@1", "labelled", "YES", "seen by hand")
+    with make(tmp_path, 2) as store:
+        answer(store)
+        before = judged_rows(tmp_path)
+        (generation, condition), *_ = [found for found in [store.answer_of("example-0/plain")] if found]
+        store.add_verdicts([(generation, condition, override, True)])
+        assert "override:root@1" in store.progress()[0].judged
+        assert store.retract("override:root@1", instance="example-0/plain") == 1
+        assert not any("override:root@1" in p.judged for p in store.progress())
+    assert judged_rows(tmp_path) == before
+
+
+def test_a_label_on_an_answer_that_is_set_aside_meanwhile_counts_nowhere(tmp_path: Path) -> None:
+    with make(tmp_path, 4) as store, RunStore.open(tmp_path) as labelling:
+        answer(store)
+        shown = labelling.answer_of("example-0/plain")
+        assert shown is not None
+        store.repeat()
+        for label in ("YES", "NO"):
+            labelling.add_verdicts([(*shown, Verdict("human:ann@1", "labelled", label, "by hand"), True)])
+        assert not any("human:ann@1" in p.judged for p in store.progress())
+        answer(store)
+        kept = exact(store)
+        store.repeat(["no such condition"])  # counts everything anew
+        assert exact(store) == kept
+        list(store.records())
+
+
+def test_an_interrupt_gets_through_a_long_query(tmp_path: Path) -> None:
+    with make(tmp_path, 2) as store:
+        endless = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+        threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            store._rows(endless)
+        store._watch._seconds = 0.2
+        with pytest.raises(StoreError, match="takes far longer"):
+            store._rows(endless)

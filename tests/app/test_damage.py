@@ -1,0 +1,270 @@
+"""Damaged, altered and hostile run databases: each is named or harmless, and none hides another run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.store.database import DATABASE
+from app.store.digests import COLUMNS
+from app.store.run import RunStore
+from app.store.workspace import Summaries, Workspace
+from benchmarks.errors import StoreError
+from tests.support.damaged import OTHER, RUN, Damaged
+from tests.support.old_runs import sealed
+
+HOSTILE = (
+    None,
+    -1,
+    2**62,
+    1.5,
+    1e308,
+    float("inf"),
+    "",
+    "x",
+    "[]",
+    "{}",
+    "null",
+    "7",
+    '"x"',
+    "[" * 100_000,
+    "[" * 500 + "]" * 500,
+    '{"a":1e999}',
+    "NaN",
+    "\x00",
+    "\x1b]52;c;x\x07",
+    "x" * 100_000,
+    b"",
+    b"\xff\xfe\xfd",
+    b"\x00\x01\x02",
+)
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Damaged:
+    return Damaged(tmp_path_factory.mktemp("damaged") / "home")
+
+
+def flipped(content: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(content)
+    changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def corrupted(content: bytes, chance: random.Random) -> bytes:
+    """Bytes overwritten, pages swapped, the end cut off, or the header changed."""
+    changed, page = bytearray(content), 4096
+    kind = chance.randrange(5)
+    if kind == 0:
+        start, count = chance.randrange(len(changed)), chance.choice((1, 8, 100, 4096))
+        changed[start : start + count] = chance.randbytes(min(count, len(changed) - start))
+    elif kind == 1:
+        first, second = (chance.randrange(len(changed) // page) * page for _ in range(2))
+        changed[first : first + page], changed[second : second + page] = (
+            changed[second : second + page],
+            changed[first : first + page],
+        )
+    elif kind == 2:
+        del changed[chance.randrange(len(changed)) :]
+    elif kind == 3:
+        changed[chance.randrange(100)] = chance.randrange(256)
+    else:
+        start = chance.randrange(len(changed) // page) * page
+        changed[start : start + page] = bytes(page)
+    return bytes(changed)
+
+
+def altered(folder: Path, chance: random.Random, *, seal: bool) -> None:
+    """Change one value of one row by SQL, as a run's author can."""
+    table = chance.choice(sorted(COLUMNS))
+    column, value = chance.choice(COLUMNS[table]), chance.choice(HOSTILE)
+    with sealed(folder) if seal else unsealed(folder) as database:
+        keys = [row[0] for row in database.execute(f"SELECT {COLUMNS[table][0]} FROM {table}")]
+        try:
+            database.execute(
+                f"UPDATE {table} SET {column} = {'CAST(? AS TEXT)' if chance.random() < 0.3 else '?'}"
+                f" WHERE {COLUMNS[table][0]} = ?",
+                (value, chance.choice(keys)),
+            )
+        except sqlite3.IntegrityError:  # what the schema itself forbids
+            database.rollback()
+
+
+class unsealed:  # noqa: N801
+    def __init__(self, folder: Path) -> None:
+        self._database = sqlite3.connect(folder / DATABASE)
+
+    def __enter__(self) -> sqlite3.Connection:
+        return self._database
+
+    def __exit__(self, *_: object) -> None:
+        self._database.commit()
+        self._database.close()
+
+
+def test_sixty_flipped_bits_change_nothing_silently(damaged: Damaged) -> None:
+    chance = random.Random(1)
+    assert sum(damaged.check_reading(flipped(damaged.content, chance)) for _ in range(60)) > 10
+
+
+def test_thirty_corruptions_change_nothing_silently(damaged: Damaged) -> None:
+    chance = random.Random(2)
+    assert sum(damaged.check_reading(corrupted(damaged.content, chance)) for _ in range(30)) > 10
+
+
+def test_commands_name_damage_in_a_sentence(damaged: Damaged) -> None:
+    chance = random.Random(3)
+    assert sum(damaged.check(flipped(damaged.content, chance)) for _ in range(4)) > 0
+
+
+@pytest.mark.slow
+def test_a_thousand_flipped_bits_change_no_output_silently(damaged: Damaged) -> None:
+    chance = random.Random(4)
+    named = sum(damaged.check(flipped(damaged.content, chance)) for _ in range(1000))
+    print(f"{named} of 1,000 flipped bits are named, the others are harmless")
+    assert named > 300
+
+
+@pytest.mark.slow
+def test_five_hundred_corruptions_change_no_output_silently(damaged: Damaged) -> None:
+    chance = random.Random(5)
+    named = sum(damaged.check(corrupted(damaged.content, chance)) for _ in range(500))
+    print(f"{named} of 500 corruptions are named, the others are harmless")
+    assert named > 200
+
+
+def alterations(damaged: Damaged, look: Callable[[], object], count: int, *, seal: bool) -> None:
+    chance = random.Random(6 + seal)
+    for _ in range(count):
+        damaged.put(damaged.content)
+        altered(damaged.folder, chance, seal=seal)
+        look()
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_twenty_altered_values_are_no_traceback(damaged: Damaged, seal: bool) -> None:
+    alterations(damaged, damaged.read, 20, seal=seal)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seal", [False, True])
+def test_three_hundred_altered_values_are_no_traceback(damaged: Damaged, seal: bool) -> None:
+    look = damaged.look if seal else damaged.judged
+    alterations(damaged, look, 300, seal=seal)
+
+
+META = {
+    "state": ["[]", "7", "null", '{"state":1}', "[" * 5000],
+    "spec": ["{}", "[]", '{"judge":[]}', '{"judge":["match"],"benchmark":"nope"}', '{"judge":["match"]}'],
+    "identity": ["7", '{"device":[]}'],
+    "created": ['"x"', "1e300", "-5", "NaN"],
+    "remarks": ["7", "[7]"],
+    "conditions": ["7"],
+    "correct": ["[]", '{"aligned":7}'],
+    "excluded": ["[]", '{"total":"x"}', '{"by":{"smell":3},"total":3,"of":5}'],
+    "canary": ["7", "[7]", '[{"way":"alone"}]'],
+    "deaths": ["[7]"],
+    "judges": ['{"match@1":7}'],
+    "reached": ['"wide"'],
+    "data": ["7", r'"a\u0000b"'],
+}
+
+
+def test_every_value_of_meta_that_is_of_another_kind_is_a_sentence(damaged: Damaged) -> None:
+    for key, values in META.items():
+        for value in values:
+            damaged.put(damaged.content)
+            with sealed(damaged.folder) as database:
+                database.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+            found = damaged.read()
+            if key not in ("deaths", "reached", "data", "excluded") and not value.startswith('{"judge":["match"]'):
+                assert isinstance(found, str), (key, value)
+                assert RUN in found, (key, found)
+
+
+ENDLESS = (
+    "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT i AS key, i AS value, i AS digest FROM n"
+)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"DROP TABLE meta; CREATE VIEW meta AS {ENDLESS}",
+        "CREATE TRIGGER more AFTER INSERT ON verdict BEGIN DELETE FROM generation; END",
+        "CREATE TABLE more (x)",
+        "CREATE INDEX more ON generation (text)",
+        "DROP INDEX accepted_label",
+        "ALTER TABLE generation ADD COLUMN more",
+        "PRAGMA user_version = 3",
+        "PRAGMA user_version = 99",
+        "PRAGMA user_version = -4",
+    ],
+)
+def test_a_foreign_schema_is_refused_and_the_other_run_is_listed(damaged: Damaged, sql: str) -> None:
+    damaged.put(damaged.content)
+    database = sqlite3.connect(damaged.folder / DATABASE)
+    database.executescript(sql)
+    database.close()
+    runs = {run.name: run for run in Workspace(damaged.rashomon.workspace).summaries()}
+    assert runs[RUN].problem
+    assert runs[OTHER].problem is None
+    for opened in (RunStore.read, RunStore.open):
+        with pytest.raises(StoreError):
+            opened(damaged.folder)
+
+
+def test_real_processes_name_an_unreadable_run_and_list_the_other(damaged: Damaged) -> None:
+    damaged.put(damaged.content)
+    with sealed(damaged.folder) as database:
+        database.execute("UPDATE meta SET value = '[]' WHERE key = 'state'")
+        database.execute("UPDATE meta SET value = '[]' WHERE key = 'spec'")
+    listed = json.loads(damaged.rashomon.process("runs", "--json").stdout)
+    assert {run["name"]: bool(run["problem"]) for run in listed} == {RUN: True, OTHER: False}
+    assert "table meta" in damaged.rashomon.process("show", RUN, code=2).stderr
+    assert "table meta" in damaged.rashomon.process("doctor", RUN, code=1).stdout
+
+
+def unusable(folder: Path) -> Iterator[None]:
+    path = folder / DATABASE
+    os.mkfifo(path)
+    yield
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    yield
+    path.unlink()
+    path.mkdir()
+    yield
+    path.rmdir()
+
+
+def test_what_is_no_file_in_the_place_of_a_database_hides_no_run(damaged: Damaged) -> None:
+    workspace = Workspace(damaged.rashomon.workspace)
+    listed = Summaries(workspace)
+    for path in damaged.folder.glob(f"{DATABASE}*"):
+        path.unlink()
+    for _ in unusable(damaged.folder):
+        for runs in (workspace.summaries(), listed.now()):
+            assert {run.name: bool(run.problem) for run in runs} == {RUN: True, OTHER: False}
+    damaged.put(damaged.content)
+
+
+def test_the_doctor_says_what_is_damaged_and_what_can_be_saved(damaged: Damaged) -> None:
+    damaged.put(damaged.content)
+    findings = json.loads(damaged.rashomon.run("doctor", RUN, "--json").stdout)
+    assert all(finding["ok"] for finding in findings)
+    with unsealed(damaged.folder) as database:
+        database.execute("UPDATE generation SET text = 'no' WHERE id = 3")
+        database.execute("UPDATE progress SET done = done - 1 WHERE condition = 'image-only'")
+        database.execute("DELETE FROM verdict WHERE id = 5")
+    findings = {f["what"]: f for f in json.loads(damaged.rashomon.run("doctor", RUN, "--json", code=1).stdout)}
+    bad = {what for what, finding in findings.items() if not finding["ok"]}
+    assert bad == {"rows", "missing", "counters", "to save"}
+    assert "table generation, row 3" in findings["rows"]["told"]
+    assert "adopt" in findings["to save"]["mend"]

@@ -1,0 +1,172 @@
+"""A run whose database is damaged or altered in many ways, and what every command may say of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.labelling import draw
+from app.store.database import DATABASE
+from app.store.rows import Answer
+from app.store.run import RunStore
+from app.store.workspace import Workspace, summary
+from benchmarks.base import Generation, Instance, Verdict
+from benchmarks.errors import RashomonError
+from tests.support.command import Rashomon
+from tests.support.inside import run_inside
+from tests.support.runs import instances, make_run, says
+
+RUN, OTHER = "damaged", "whole"
+SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the commands gave: by command its exit code and output."""
+
+    listed: tuple[str, object]
+    show: tuple[int, str]
+    export: tuple[int, dict[str, bytes]]
+    errors: tuple[str, ...]
+
+
+class Damaged:
+    """A run in a workspace, beside a whole one, whose database is replaced again and again."""
+
+    def __init__(self, home: Path) -> None:
+        self.rashomon = Rashomon(home)
+        home.mkdir(exist_ok=True)
+        workspace = Workspace(self.rashomon.workspace)
+        self.folder = _run(workspace, RUN)
+        make_run(workspace, OTHER, instances(1), says("12"))
+        self.content = (self.folder / DATABASE).read_bytes()
+        self.expected = self.look()
+        assert self.expected.errors == ()
+        self.put(self.content)
+        self.whole = self.read()
+
+    def put(self, content: bytes) -> None:
+        for path in self.folder.glob(f"{DATABASE}*"):
+            path.unlink()
+        (self.folder / DATABASE).write_bytes(content)
+
+    def look(self) -> Outcome:
+        """Run ``runs``, ``show``, ``export`` and what labelling begins with; fails on any exception, and where it takes long."""
+        out = self.rashomon.home / "export"
+        for path in out.rglob("*") if out.exists() else ():
+            if path.is_file():
+                path.unlink()
+        begun = time.perf_counter()
+        code, listed, error = self._command("runs", "--json")
+        assert code == 0, error
+        runs = {run["name"]: run for run in json.loads(listed)}
+        assert runs[OTHER]["problem"] is None, "the other run is listed as ever"
+        run = runs[RUN]
+        shown = self._command("show", RUN)
+        exported = self._command("export", RUN, "--canonical", "--format", "csv", "--out", str(out))
+        files = {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+        errors = [said[2] for said in (shown, exported) if said[0]]
+        try:
+            with RunStore.open(self.folder) as store:
+                draw(store, "human:ann@1")
+        except RashomonError as problem:
+            errors.append(str(problem))
+        if run["problem"]:
+            errors.append(run["problem"])
+        assert {shown[0], exported[0]} <= {0, 2}, (shown, exported)
+        assert time.perf_counter() - begun < SECONDS
+        state = ("unreadable", None) if run["problem"] else (run["state"], json.dumps(run, sort_keys=True))
+        return Outcome(state, shown[:2], (exported[0], files), tuple(errors))
+
+    def check(self, content: bytes) -> bool:
+        """Whether damage is named by some command; where one does not name it, it says what it says of the whole run."""
+        self.put(content)
+        return self.judged()
+
+    def judged(self) -> bool:
+        now = self.look()
+        if now.listed[0] != "unreadable":
+            assert now.listed == self.expected.listed, "runs differs silently"
+        if now.show[0] == 0:
+            assert now.show == self.expected.show, "show differs silently"
+        if now.export[0] == 0:
+            assert now.export == self.expected.export, "the export differs silently"
+        return bool(now.errors)
+
+    def read(self) -> tuple[object, ...] | str:
+        """All that commands read of the run, without their tables; or the problem in its sentence."""
+        begun = time.perf_counter()
+        try:
+            listed = summary(self.folder)
+            if listed.problem is not None:
+                return listed.problem
+            with RunStore.read(self.folder) as store:
+                keys = ("spec", "identity", "created", "remarks", "conditions", "correct", "canary", "judges")
+                whole = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys])
+            with RunStore.open(self.folder) as store:
+                draw(store, "human:ann@1")
+            return whole
+        except RashomonError as error:
+            return str(error)
+        finally:
+            assert time.perf_counter() - begun < SECONDS
+
+    def check_reading(self, content: bytes) -> bool:
+        """As :meth:`check`, without the tables and files that are made of what is read."""
+        self.put(content)
+        found = self.read()
+        assert isinstance(found, str) or found == self.whole, "what is read differs silently"
+        return isinstance(found, str)
+
+    def _command(self, *arguments: str) -> tuple[int, str, str]:
+        code, out, error = run_inside(arguments, self.rashomon.environment, self.rashomon.home)
+        assert "Traceback" not in error, error
+        return code, out, error
+
+
+def _run(workspace: Workspace, name: str) -> Path:
+    """A run with several conditions, answers that were repeated, errors, two judges, an override and a person's labels."""
+    folder = make_run(
+        workspace, name, instances(6, question="Wie viele Züge fahren?"), says("12"), failing=_every_ninth()
+    )
+    with RunStore.open(folder) as store:
+        store.set_meta("state", {"state": "done", "note": "", "pid": 1})
+        store.set_meta("remarks", ["it was asked in a hurry"])
+        for judge, label in (("other@1", "TEXT"), ("override:ann@1", "IMAGE")):
+            found = [(row, record) for row, record in store.unjudged(judge)]
+            store.add_verdicts(
+                [
+                    (row, record.instance.condition, Verdict(judge, "labelled", label, "a reason"), False)
+                    for row, record in found
+                    if judge == "other@1" or row % 5 == 0
+                ]
+            )
+        store.repeat(["aligned"])
+        store.use_engine({"engine": "policy", "model": "policy:always-text", "versions": {}})
+        store.commit(
+            [
+                Answer(
+                    pending.ordinal,
+                    pending.instance.condition,
+                    0,
+                    "again",
+                    Generation(
+                        f"{pending.instance.id}#0",
+                        "error" if number == 2 else "The answer is 12 Züge.",
+                        "stop",
+                        (7,) * 40,
+                    ),
+                    True,
+                )
+                for number, pending in enumerate(list(store.pending()))
+            ]
+        )
+    return folder
+
+
+def _every_ninth() -> Callable[[Instance], bool]:
+    count = iter(range(10**6))
+    return lambda _: next(count) % 9 == 0
