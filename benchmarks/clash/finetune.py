@@ -15,7 +15,7 @@ from benchmarks.build import Build
 from benchmarks.clash.prompts import prompt
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.terms import CONFLICT_OPTION
-from benchmarks.errors import SourceError, SpecError
+from benchmarks.errors import MediaError, SourceError, SpecError
 
 CONFLICT_ANSWER = CONFLICT_OPTION.rstrip(".")
 """What the open-ended instruction asks for on a conflict (Appendix B.3), which has no full stop there."""
@@ -83,7 +83,10 @@ def write_training(build: Build, out: Path, seed: int, validation_share: float =
 
 
 def _path(build: Build, media: Media) -> str:
-    return str(build.media_path(media).resolve())
+    try:
+        return str(build.media_path(media).resolve())
+    except MediaError as error:
+        raise SourceError(f"{build.path}: {str(error).rstrip('.')}, or build it again.") from error
 
 
 def _turn(role: str, *content: dict[str, str]) -> dict[str, Any]:

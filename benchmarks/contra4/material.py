@@ -13,6 +13,7 @@ from benchmarks.errors import MediaError
 from benchmarks.files import RowProblem
 from benchmarks.media import LARGEST_FILE
 from benchmarks.media.show import check
+from benchmarks.safe_files import open_regular
 
 _EMPTY = "is empty"
 _UNREADABLE = "cannot be read"
@@ -63,11 +64,12 @@ class Material:
 def _read(path: Path) -> bytes:
     name = f"the medium {path.name!r}"
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise MediaError(name, _TOO_LARGE)
-        data = path.read_bytes()
+        with open_regular(path) as stream:
+            data = stream.read(LARGEST_FILE + 1)
     except OSError as error:
         raise MediaError(name, _UNREADABLE) from error
+    if len(data) > LARGEST_FILE:
+        raise MediaError(name, _TOO_LARGE)
     if not data:
         raise MediaError(name, _EMPTY)
     return data

@@ -83,7 +83,7 @@ def _interface(home: Path) -> None:
     async def look() -> None:
         app = RashomonApp(Workspace(home / "workspace"), images="half")
         async with app.run_test(size=(120, 40)) as pilot:
-            await pilot.pause(0.3)
+            await pilot.pause(0.2)
             folder = home / "workspace" / "runs" / RUN
             for screen in ("live", "tables", "samples", "label", "export", "settings", "doctor"):
                 app.go(screen, [folder])
