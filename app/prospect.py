@@ -14,7 +14,7 @@ from app.outlook import Contents, Outlook, judge_use, outlook, remote_use
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark
-from benchmarks.errors import RashomonError
+from benchmarks.errors import AddressError, RashomonError
 from judges.base import find_judge
 from judges.rubric import RubricJudge
 from mlx_backends.registry import engine_name
@@ -117,6 +117,8 @@ class Looker:
             if is_remote(word):
                 try:
                     ready(word, terms)
+                except AddressError:  # which is asked for before it starts
+                    continue
                 except RashomonError as error:
                     told.append(f"{word}: {error}")
         # What does not fit is loaded by --force alone.

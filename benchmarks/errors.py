@@ -37,6 +37,10 @@ class KeyMissingError(RashomonError):
     """A key that a remote engine needs and that neither the environment nor the keychain has."""
 
 
+class AddressError(RashomonError):
+    """A server that the user has not agreed to send anything to."""
+
+
 class BudgetError(RashomonError):
     """The ceiling in tokens or money is reached; what was answered is safe."""
 

@@ -1,13 +1,22 @@
-"""Keys of remote engines: from the environment, else from the system's keychain; never in anything that is written."""
+"""Keys of remote engines: from the environment, else from the system's keychain; never in anything that is written.
+
+A key belongs to an address (``scheme://host:port``). A variable holds a key, or one for each of several addresses
+(``https://host:443=KEY``, with spaces between); an entry of the keychain is one of a vendor's own address, unless it is named
+``VARIABLE@https://host:443``.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from base64 import b64encode
+from contextlib import suppress
+from itertools import chain
 from urllib.parse import quote, quote_plus
 
 from benchmarks.errors import KeyMissingError
+from mlx_backends.remote.names import address_of
 
 VARIABLES = (
     "OPENAI_API_KEY",
@@ -18,19 +27,28 @@ VARIABLES = (
     "RASHOMON_ENDPOINT_KEY",
 )
 SERVICE = "rashomon"
-"""What the keychain's entries are kept under; the user name of an entry is the variable's name."""
+"""What the keychain's entries are kept under; the user name of an entry is the variable's name, with its address."""
+
+_ADDRESSED = ("AZURE_OPENAI_API_KEY", "RASHOMON_ENDPOINT_KEY")
+_BOUND = re.compile(r"(https?://[^\s=]+)=(\S+)")
 
 _PIECE = 8
 _SECRET = 16
 _handed_out: set[str] = set()
 
 
-def key(*names: str) -> str:
-    """The first of the keys ``names`` that the environment has, else the first that the keychain has.
+def key(*names: str, address: str, own: bool = True) -> str:
+    """Return the key for ``address``: the first of ``names`` that the environment has, else the first of the keychain.
 
-    Raises KeyMissingError where neither has any, and for one that no HTTP header could carry.
+    ``own`` says that the address is the vendor's own. Raises KeyMissingError where neither has any, and for one that no HTTP
+    header could carry.
     """
-    for name, value in ((name, find(name)) for find in (_environment, _keychain) for name in names):
+    entries = {name: name if own else f"{name}@{address}" for name in names}
+    found = chain(
+        ((name, _environment(name, address)) for name in names),
+        ((name, _keychain(entry)) for name, entry in entries.items()),
+    )
+    for name, value in found:
         if value is None:
             continue
         if not (value.isascii() and value.isprintable()) or " " in value:
@@ -38,19 +56,25 @@ def key(*names: str) -> str:
         _handed_out.add(value)
         return value
     raise KeyMissingError(
-        f"there is no key {' or '.join(names)}; set it in the environment, or run `keyring set {SERVICE} {names[0]}` "
-        '(pip install "rashomon[keychain]").'
+        f"there is no key {' or '.join(names)} for {address}; set it in the environment, or run "
+        f'`keyring set {SERVICE} {entries[names[0]]}` (pip install "rashomon[keychain]").'
     )
+
+
+def key_addresses(*names: str) -> list[str]:
+    """Return the addresses that the variables ``names`` name beside their keys."""
+    return [address for name in names for address in _bound(os.environ.get(name, ""))]
 
 
 def place(name: str, *, keychain: bool = True) -> str | None:
     """Where the key ``name`` would come from, "environment" or "keychain"; None where it is in neither.
 
-    Without ``keychain`` that one is not asked, which on some systems asks the user.
+    Without ``keychain`` that one is not asked, which on some systems asks the user; nor for a key that has no address of the
+    vendor's own, whose entries are named with one.
     """
-    if _environment(name) is not None:
+    if os.environ.get(name, "").strip():
         return "environment"
-    return "keychain" if keychain and _keychain(name) is not None else None
+    return "keychain" if keychain and name not in _ADDRESSED and _keychain(name) is not None else None
 
 
 def redact(text: str) -> str:
@@ -79,18 +103,32 @@ def without_keys(text: str) -> str:
 
 
 def _known() -> set[str]:
-    return _handed_out | {value for name in VARIABLES if (value := _environment(name))}
+    values = {value for name in VARIABLES if (value := os.environ.get(name, "").strip())}
+    return _handed_out | {
+        secret for value in values for secret in (_BOUND.sub(r"\2", value).split() if _BOUND.match(value) else [value])
+    }
 
 
-def _environment(name: str) -> str | None:
-    return os.environ.get(name, "").strip() or None
+def _environment(name: str, address: str) -> str | None:
+    """Return the key that a variable holds for an address; one without an address is for any that is agreed to."""
+    value = os.environ.get(name, "").strip()
+    return _bound(value).get(address) if value.startswith(("http://", "https://")) else value or None
 
 
-def _keychain(name: str) -> str | None:
+def _bound(value: str) -> dict[str, str]:
+    """Return the keys of a variable's value by their addresses."""
+    keys = {}
+    for url, secret in _BOUND.findall(value):
+        with suppress(ValueError):  # no address; whatever is meant for it goes nowhere
+            keys[address_of(url)] = secret
+    return keys
+
+
+def _keychain(entry: str) -> str | None:
     try:
         import keyring
 
-        found: str | None = keyring.get_password(SERVICE, name)
+        found: str | None = keyring.get_password(SERVICE, entry)
     except Exception:  # not installed, no keychain on this machine, or the user refused: then it has no key
         return None
     return (found or "").strip() or None

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
+# What this machine has made and agreed to, for all processes of a session; the user's own is neither read nor written.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="rashomon-tests-")
 os.environ["TEXTUAL_ANIMATIONS"] = "none"  # before Textual is: a screen that moves has no one text
 
 import pytest
@@ -33,6 +37,10 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Held:
 def logos(tmp_path_factory: pytest.TempPathFactory) -> Held:
     """Logos with up to two pieces of evidence: MMKC-Bench."""
     return Held("mmkc-bench", tmp_path_factory.mktemp("logos"))
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""What asks, and what labels: batch, resume, judge, label, override, import."""
+"""What asks, and what labels: batch, resume, judge, label, override, import, adopt."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from app import completing
 from app.cli.options import (
     PATH,
     RUN_HELP,
+    allow_address,
     answering,
     api,
     build_folder,
@@ -79,7 +80,7 @@ def batch(workspace: Any, /, **given: Any) -> int:
     from app.commands.batch import batch as run
     from app.paths import typed_path
 
-    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run", "until_width")}
+    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run", "until_width", "allowed")}
     spec = given.pop("spec")
     given |= {
         "data": str(typed_path(given["data"])) if given["data"] else None,
@@ -192,6 +193,7 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **how:
 )
 @click.option("--name", help="The run's name.")
 @display
+@allow_address
 @click.pass_obj
 def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
     """Make a run of answers from elsewhere. It is judged like any other."""
@@ -200,4 +202,20 @@ def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
     return import_answers(workspace, file, **how)
 
 
-COMMANDS = (batch, resume, judge_command, label, override, import_command)
+@click.command(epilog="RUN is a run's name, the beginning of one, or its folder.")
+@run_name
+@click.option("--name", metavar="NEW", help="The new run's name; default: the same, or with -adopted behind it.")
+@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's, of the same digest.")
+@click.option("--yes", is_flag=True, help="Adopt without asking, after showing what it would use.")
+@click.pass_obj
+def adopt(workspace: Any, /, run: str, **how: Any) -> int:
+    """Take over a run that another machine made. Its valid answers and verdicts become a new run.
+
+    First it shows the model, the addresses, the judges and the media folder that the run would use.
+    """
+    from app.commands.adopt import adopt_run
+
+    return adopt_run(workspace, run, **how)
+
+
+COMMANDS = (batch, resume, judge_command, label, override, import_command, adopt)

@@ -35,12 +35,17 @@ def completion(shell: str) -> None:
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Another lets others in, without a password.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Another can be reached from elsewhere, without encryption."
+)
 @click.option("--port", type=click.IntRange(1, 65535), default=8123, show_default=True)
 @click.option("--images", type=click.Choice(["half", "off"]), help="How pictures are shown; default: half.")
 @click.pass_obj
 def serve(workspace: Any, /, **how: Any) -> int:
-    """Show the terminal interface in a browser. On this machine alone, unless --host says otherwise."""
+    """Show the terminal interface in a browser. On this machine alone, unless --host says otherwise.
+
+    The link that it prints opens one session, in one browser; all else is refused.
+    """
     from app.commands.serve import serve as show_in_browser
 
     return show_in_browser(workspace, **how)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app import completing
-from app.cli.options import PATH, api, as_json, benchmark_name, build_folder, fetching, force, terms
+from app.cli.options import PATH, allow_address, api, as_json, benchmark_name, build_folder, fetching, force, terms
 
 
 @click.command()
@@ -49,6 +49,7 @@ from app.cli.options import PATH, api, as_json, benchmark_name, build_folder, fe
 @click.option("--embedder", metavar="MODEL", help="The model that says which captions are near; default: their words.")
 @click.option("--rendered", is_flag=True, help="Make pictures of 3D models and videos, for models that see only those.")
 @api
+@allow_address
 @force
 @as_json
 @click.pass_obj

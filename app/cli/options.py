@@ -57,7 +57,14 @@ until_width = click.option(
 accept_engine = click.option(
     "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
 )
-worker = together(display, force, accept_engine)
+allow_address = click.option(
+    "--allow-address",
+    "allowed",
+    multiple=True,
+    metavar="URL",
+    help="Agree to send questions, pictures and keys to this server; remembered. Repeatable.",
+)
+worker = together(display, force, accept_engine, allow_address)
 """How models are started that answer or judge."""
 answering = together(until_width, restarts, worker)
 """How a run is gone on with, and how long."""

@@ -8,7 +8,19 @@ from typing import Any
 import click
 
 from app import completing
-from app.cli.options import PATH, RUN_HELP, as_json, conditions, display, force, judge, run_names, width, words
+from app.cli.options import (
+    PATH,
+    RUN_HELP,
+    allow_address,
+    as_json,
+    conditions,
+    display,
+    force,
+    judge,
+    run_names,
+    width,
+    words,
+)
 
 
 @click.command()
@@ -93,6 +105,7 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @width
 @judge
 @display
+@allow_address
 @force
 @as_json
 @click.pass_obj
@@ -110,7 +123,8 @@ def parity(workspace: Any, /, sides: Sequence[str], models: Sequence[str], **how
     spec["conditions"] = words(how.pop("conditions"))
     output = Output(words(how.pop("formats")), how.pop("out"), how.pop("width"), how.pop("as_json"))
     display = how.pop("display")
-    asking = Asking(spec, how.pop("data"), how.pop("force"), "none" if output.as_json else display)
+    shown = "none" if output.as_json else display
+    asking = Asking(spec, how.pop("data"), how.pop("force"), shown, how.pop("allowed"))
     return tell(workspace, sides, models, asking, output, **how)
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from app.commands.agreement import agree
 from app.config import RunSpec, load_spec
 from app.display import Display, make_display
 from app.engine import precision
@@ -39,10 +40,12 @@ def batch(
     accept_engine: bool,
     dry_run: bool,
     until_width: float | None,
+    allowed: Sequence[str] = (),
 ) -> int:
     """Run what a spec says, going on where an earlier run of the same spec stopped; the exit code.
 
-    With ``until_width`` each run stops when the interval of every condition's accuracy is that narrow.
+    ``allowed`` are addresses that the user agrees to. With ``until_width`` each run stops when the interval of every
+    condition's accuracy is that narrow.
     """
     shown = make_display(display)
     specs = load_spec(spec, overrides).runs()
@@ -64,6 +67,7 @@ def batch(
             if lacking:
                 shown.problem(f"it cannot be run yet: {lacking}")
         return 0
+    agree([word for run in checked for word in _to_ask(run)], allowed)
     for run in checked:
         all_ready(_to_ask(run), run.spec.api.terms(workspace.replies))
     if warning := workspace.warning():
@@ -93,10 +97,12 @@ def resume(
     force: bool,
     accept_engine: bool,
     until_width: float | None,
+    allowed: Sequence[str] = (),
 ) -> int:
     """Go on with the run called ``name``; the exit code."""
     shown = make_display(display)
     folder = workspace.run_folder(name)
+    RunStore.require_own(folder)
     if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
         say(f"{folder.name}: its pause is lifted; process {worker_of(folder)} goes on with it.", display)
         return 0
@@ -108,6 +114,7 @@ def resume(
     _check_until_width(until_width, planned.spec, folder)
     again = repeat or retry_errors
     asked = (planned.spec.model, *planned.spec.judge) if again else _asked(folder, planned.spec, conditions)
+    agree(asked, allowed)
     all_ready(asked, planned.spec.api.terms(workspace.replies))
     if again:
         if planned.spec.model.startswith(IMPORTED):
@@ -154,6 +161,8 @@ def work(
     until_width: float | None = None,
 ) -> int:
     """Do the planned runs, one worker a model, then show their main table; the exit code."""
+    for run in planned:
+        RunStore.require_own(run.folder)
     _refuse_in_use(planned)
     for run in planned:
         before = summary(run.folder)

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from app.commands.agreement import agree
 from app.commands.check_rows import check_rows
 from app.config import ApiSpec, load_judges, parse
 from app.engine.asking import Asked, LocalEmbedder, OneAtATime
@@ -62,6 +63,7 @@ def build(
     rendered: bool = False,
     api: Mapping[str, Any] = MappingProxyType({}),
     force: bool = False,
+    allowed: Sequence[str] = (),
 ) -> int:
     """Construct a benchmark and say what came of it; 1 where ``check`` finds no row that can be used.
 
@@ -93,6 +95,7 @@ def build(
     folder = typed_path(out or workspace.build_folder(name))
     before, asked = workspace.asked_from(folder)
     terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
+    agree([model for model in (writer, *checkers, *describers.values()) if model], allowed)
     with ExitStack() as stack:
         terms = replace_terms(terms, scope=str(folder))
         device = OneAtATime(lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr))

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from app.commands.agreement import agree
 from app.commands.batch import say
 from app.commands.judge import judge as judge_run
 from app.config import RunSpec, parse
@@ -44,6 +45,7 @@ def import_answers(
     judges: Sequence[str],
     name: str | None,
     display: str | None,
+    allowed: Sequence[str] = (),
 ) -> int:
     """Make a run of the answers in ``file`` and have it judged; the exit code.
 
@@ -71,6 +73,7 @@ def import_answers(
         "name": name,
     }
     spec = parse(RunSpec, said, "the command line")
+    agree(names, allowed)
     all_ready(names, spec.api.terms(workspace.replies))
     files = about.answer_files(path, kind) if kind != "jsonl" else (path,)
     digest_of_file = _sha256(path) if files == (path,) else digest([_sha256(file) for file in files])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from app.commands.agreement import agree
 from app.commands.batch import say
 from app.config import ApiSpec, RunSpec, load_judges, parse
 from app.display import make_display
@@ -31,6 +32,7 @@ def judge(
     display: str | None,
     force: bool,
     accept_engine: bool,
+    allowed: Sequence[str] = (),
 ) -> int:
     """Have the answers of ``run`` labelled by the judges called ``names``, each where it has not yet; the exit code."""
     shown = make_display(display)
@@ -44,6 +46,8 @@ def judge(
     judges = [find_judge(name, benchmark) for name in names]
     terms = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").terms(workspace.replies)
     if not dry_run:
+        RunStore.require_own(folder)
+        agree(names, allowed)
         all_ready(names, terms)
     for each in judges:
         with RunStore.read(folder) as store:

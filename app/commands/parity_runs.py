@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.commands.agreement import agree
 from app.commands.batch import work
 from app.config import load_spec
 from app.display import make_display
@@ -31,6 +32,8 @@ class Asking:
     data: Path | None = None
     force: bool = False
     display: str | None = None
+    allowed: Sequence[str] = ()
+    """The addresses that the user agrees to."""
 
 
 def runs_of(workspace: Workspace, names: Sequence[str], asking: Asking) -> list[Path] | None:
@@ -38,6 +41,7 @@ def runs_of(workspace: Workspace, names: Sequence[str], asking: Asking) -> list[
 
     None where that was interrupted.
     """
+    agree((), asking.allowed)
     known = [_run(workspace, name) for name in names]
     if None not in known:
         return [folder for folder in known if folder is not None]
@@ -81,6 +85,7 @@ def ask(workspace: Workspace, models: Sequence[str], asking: Asking, *, like: Pa
     else:
         said.setdefault("limit", EXAMPLES)
     specs = load_spec(None, {**said, "model": list(models)}).runs()
+    agree([word for spec in specs for word in (spec.model, *spec.judge)], asking.allowed)
     checked = [check(workspace, spec) for spec in specs]
     planned = [plan(workspace, each) for each in checked]
     code = work(workspace, planned, make_display(asking.display), display="none", force=asking.force)

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.store.run import RunStore
+from benchmarks.base import digest
 from benchmarks.errors import StoreError
 from benchmarks.outside_json import parse_json
 from benchmarks.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
@@ -54,8 +56,18 @@ class Kept:
         return next((p for p in found if p.pixel_values is not None), found[0] if found else None)
 
 
-def save(folder: Path, kept: Kept) -> None:
-    """Keep probes in a run's ``folder``, in the place of what was kept. Raises StoreError where it cannot be written."""
+def place_of(run: Path) -> Path:
+    """Return the folder that probes of a run are written to: its own, or one in the user's cache for a foreign run."""
+    with RunStore.read(run) as store:
+        if store.own:
+            return run
+    from platformdirs import user_cache_path
+
+    return user_cache_path("rashomon") / "foreign-runs" / digest(str(run.absolute()))
+
+
+def save(run: Path, kept: Kept) -> None:
+    """Keep probes of a run, in the place of what was kept. Raises StoreError where they cannot be written."""
     import numpy as np
 
     arrays: dict[str, Any] = {}
@@ -68,17 +80,24 @@ def save(folder: Path, kept: Kept) -> None:
     body = {**vars(kept), "probes": rows, "refused": {request: asdict(why) for request, why in kept.refused.items()}}
     pixels = io.BytesIO()
     np.savez_compressed(pixels, **arrays)
+    folder = place_of(run)
     place = folder / FOLDER
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         make_folder(folder, FOLDER)
         for name, content in ((_PIXELS, pixels.getvalue()), (_TEXTS, json.dumps(body).encode("utf-8", "replace"))):
             replace_file(folder, f"{FOLDER}/{name}", content)
     except OSError as error:
-        raise StoreError(f"cannot write {place}: {error.strerror}; make the run's folder writable.") from error
+        raise StoreError(f"cannot write {place}: {error.strerror}; make the folder writable.") from error
 
 
-def load(folder: Path) -> Kept | None:
-    """What is kept in a run's ``folder``; None where that is nothing, or cannot be read. Raises UnsafeFileError."""
+def load(run: Path) -> Kept | None:
+    """What is kept of a run, here or in its folder; None where that is nothing, or cannot be read. Raises UnsafeFileError."""
+    folder = place_of(run)
+    return _load(folder) or (_load(run) if folder != run else None)
+
+
+def _load(folder: Path) -> Kept | None:
     import numpy as np
 
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.parity.batching import batching_finding
 from app.parity.found import Finding
 from app.parity.inputs import Word, compare_inputs
-from app.parity.kept import FOLDER, Refused
+from app.parity.kept import FOLDER, Refused, place_of
 from app.parity.numerics import Numerics, compare_numerics, noise_of, numerics_finding
 from app.parity.outputs import (
     Answers,
@@ -121,7 +121,7 @@ def keep(folder: Path, look: Look) -> str:
     less = f" ({left_out(refused, len(seen.kept.digests))})" if refused else ""
     return (
         f"{len(seen.kept.digests) - len(refused)} requests of {folder.name} were looked at{less}; what its model makes of "
-        f"them lies in {folder / FOLDER}: copy the run's folder, and compare it where its model is not."
+        f"them lies in {place_of(folder) / FOLDER}: copy the run's folder, and compare it where its model is not."
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from app.store import connection as connections
-from app.store import parsing
+from app.store import ownership, parsing
 from app.store.connection import DATABASE, Watch
 from app.store.digests import COLUMNS, KEYS, NONE, Tally, add, joined, missing, row_digest, tallies, teach
 from app.store.failure import DamagedError, explained
@@ -51,9 +51,21 @@ class Database:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """The run in ``folder``, to be written; brings its schema up to date. Raises StoreError."""
-        _must_exist(folder)
+        """The run in ``folder``, to be written; brings its schema up to date. Raises StoreError, ForeignRunError."""
+        cls.require_own(folder)
         return cls._connect(folder)
+
+    @classmethod
+    def require_own(cls, folder: Path) -> None:
+        """Raise ForeignRunError unless this machine has made the run in ``folder``."""
+        with cls.read(folder) as run:
+            if not run.own:
+                raise ownership.ForeignRunError(folder)
+
+    @property
+    def own(self) -> bool:
+        """Whether this machine has made the run: its seal is right."""
+        return ownership.is_own(self._sealed())
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -300,6 +312,13 @@ class Database:
 
     def _store(self, key: str, value: Any) -> None:
         self._write("meta", {"key": key, "value": storable(canonical_json(value))}, self._meta_row(key))
+        if key in ownership.SEALED:
+            self._store(ownership.SEAL, ownership.seal(self._sealed()))
+
+    def _sealed(self) -> dict[str, Any]:
+        """The seal, and what it covers, as stored."""
+        names = (*ownership.SEALED, ownership.SEAL)
+        return dict(self._rows(f"SELECT key, value FROM meta WHERE key IN ({', '.join('?' * len(names))})", names))
 
     # --- instances and answers -------------------------------------------------------------------
 

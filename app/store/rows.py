@@ -23,6 +23,8 @@ class Answer:
     verdicts: tuple[Verdict, ...] = ()
     correct: tuple[bool, ...] = ()
     """For each verdict, whether its label is right under the condition."""
+    finished_at: float | None = None
+    """When it came, in seconds since 1970; None: now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any, Self
 from app.store import parsing
 from app.store.database import PAGE, Row, storable
 from app.store.digests import COLUMNS, NONE
+from app.store.ownership import new_id
 from app.store.rows import Answer, Judged, Pending, Place, Progress
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
@@ -41,7 +42,7 @@ class RunStore(Samples):
         """
         store = cls._connect(folder)
         with store._transaction():
-            for key, value in meta.items():
+            for key, value in {**meta, "id": new_id()}.items():
                 store._store(key, value)
             totals: dict[str, int] = defaultdict(int)
             places: dict[tuple[str, str], int] = {}
@@ -177,7 +178,7 @@ class RunStore(Samples):
             "cache_memory": generation.cache_memory,
             "scores": json.dumps(generation.scores) if generation.scores else None,
             "engine": self._engine_id,
-            "finished_at": now,
+            "finished_at": now if answer.finished_at is None else answer.finished_at,
         }
 
     def kept_replies(self) -> int:

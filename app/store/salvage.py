@@ -20,11 +20,12 @@ Report = Callable[[StoreError], None]
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswer:
-    """A valid answer: the digest of its request, the engine that gave it, and the valid verdicts on it."""
+    """A valid answer: the digest of its request, the engine that gave it and when, and the valid verdicts on it."""
 
     generation: Generation
     request: str
     engine: dict[str, Any]
+    finished_at: float
     verdicts: tuple[Verdict, ...]
 
 
@@ -109,7 +110,13 @@ class Salvage(RunStore):
         if row["done"] and not rows:
             report(self._damaged("instance", row, "its answer is missing"))
         return tuple(
-            SavedAnswer(generation, answer["request"], engines[answer["engine"]], self._saved_verdicts(answer, report))
+            SavedAnswer(
+                generation,
+                answer["request"],
+                engines[answer["engine"]],
+                answer["finished_at"],
+                self._saved_verdicts(answer, report),
+            )
             for answer, generation in zip(rows, generations, strict=True)
         )
 

@@ -29,6 +29,7 @@ from app.tui.safe import harmless
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import THEME
+from app.tui.trust import with_agreement
 from app.tui.watch import RunNow, Snapshot, Watch
 from app.tui.widgets.choose import Choose
 from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
@@ -265,7 +266,7 @@ class RashomonApp(App[int]):
 
             def answered(yes: bool | None) -> None:
                 if yes:
-                    self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
+                    self._resume(run)
 
             self.push_screen(Confirm("Resume?", text, yes="Resume"), answered)
         else:
@@ -274,11 +275,18 @@ class RashomonApp(App[int]):
     def pause_or_go_on(self, run: RunNow) -> None:
         """Pause a run that goes on; let one that is paused go on."""
         if run.summary.state == "paused":
-            self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
+            self._resume(run)
         elif run.active:
             self._do(lambda: self.jobs.pause(run.folder), f"{run.name} waits after the answers under way")
         else:
             self.tell(f"{run.name} is {run.summary.state}; there is nothing to pause")
+
+    def _resume(self, run: RunNow) -> None:
+        spec = run.summary.spec
+        models = (spec.get("model"), *spec.get("judge", ()))
+        with_agreement(
+            self, models, lambda new: self._do(lambda: self.jobs.resume(run.folder, new), f"{run.name} goes on")
+        )
 
     def stop_run(self, run: RunNow) -> None:
         """Stop a run at the next answer; where a batch would begin another after it, ask which of the two is meant."""

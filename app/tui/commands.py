@@ -80,6 +80,12 @@ COMMANDS: tuple[Command, ...] = (
     Command("runs.resume", "R", "Resume", "Resume an unfinished or paused run; it asks first."),
     Command("runs.pause", "p", "Pause", "Have a run wait, or go on."),
     Command("runs.stop", "x", "Stop", "Stop a run at the next answer, or its batch; it asks first."),
+    Command(
+        "runs.adopt",
+        "a",
+        "Adopt",
+        "Make a run that another machine made one of your own, after showing what it would use.",
+    ),
     Command("runs.delete", "d,delete", "Delete", "Delete the marked runs, or this one; it asks first."),
     Command("runs.undelete", "u", "Undo delete", "Bring back the run that was deleted last.", footer=True),
     Command("runs.workspace", "o", "Workspace", "Open a demo's workspace, or the usual one again."),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engine.control import pause, stop_batch, stop_run, unpause
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
 from benchmarks.safe_files import UnsafeFileError, make_folder, open_read, open_write
@@ -69,10 +70,14 @@ class Jobs:
         self._started.append(_Started(process, log, arguments[0]))
         return log
 
-    def resume(self, folder: Path) -> None:
-        """Go on with a run: lift its pause if a process works on it, else start `rashomon resume`. Raises StoreError."""
+    def resume(self, folder: Path, agreed: Sequence[str] = ()) -> None:
+        """Resume a run: lift its pause if a process works on it, else start `rashomon resume`.
+
+        ``agreed`` are addresses that the user agrees to. Raises StoreError.
+        """
+        RunStore.require_own(folder)
         if not unpause(folder):
-            self.start(["resume", str(folder)])
+            self.start(["resume", str(folder), *allowing(agreed)])
 
     def pause(self, folder: Path) -> None:
         """Have the process that works on a run wait after the answers under way. Raises StoreError."""
@@ -108,6 +113,11 @@ class Jobs:
     def going_on(self) -> int:
         """How many of the started jobs have not ended."""
         return sum(job.process.poll() is None for job in self._started)
+
+
+def allowing(addresses: Sequence[str]) -> list[str]:
+    """Return the options that agree to addresses."""
+    return [word for address in addresses for word in ("--allow-address", address)]
 
 
 def _last_line(log: Path) -> str:

@@ -35,6 +35,7 @@ def describe(model: str) -> EngineInfo:
 def ready(model: str, terms: Terms) -> None:
     """Check what :func:`load` needs, without importing the vendor's library: raises as that does."""
     from mlx_backends.keys import key
+    from mlx_backends.remote import addresses
     from mlx_backends.remote.budget import Budget
 
     name = parse(model)
@@ -42,8 +43,9 @@ def ready(model: str, terms: Terms) -> None:
     library = _LIBRARIES[name.engine][0]
     if _version(library) == "none":
         raise _not_installed(name.engine)
+    addresses.require(name)
     if name.engine != "endpoint":  # which works without one
-        key(*KEYS[name.engine])
+        key(*KEYS[name.engine], address=name.address, own=name.own)
 
 
 def all_ready(models: Iterable[str], terms: Terms) -> None:
@@ -66,7 +68,7 @@ def load(model: str, media: MediaPath, terms: Terms) -> Backend:
     """The backend that answers as ``model`` on ``terms``.
 
     Nothing is sent yet. Raises SpecError for a name or terms that do not fit, ModelError where the vendor's library is
-    not installed, KeyMissingError without a key.
+    not installed, KeyMissingError without a key, AddressError for a server that the user has not agreed to.
     """
     from mlx_backends.remote.images import Images
     from mlx_backends.remote.pool import Remote

@@ -26,7 +26,7 @@ class AnthropicVendor(Vendor):
         quiet("anthropic")
         self._client: Any = Anthropic(
             base_url=name.base_url,
-            api_key=key(*KEYS["anthropic"]),
+            api_key=key(*KEYS["anthropic"], address=name.address, own=name.own),
             max_retries=0,
             http_client=client(name.base_url),
         )

@@ -29,7 +29,7 @@ class GeminiVendor(Vendor):
         quiet("google_genai", "google.genai")
         self._http = client(name.base_url)
         options: Any = {"base_url": name.base_url, "httpx_client": self._http}
-        secret = key(*KEYS["gemini"])
+        secret = key(*KEYS["gemini"], address=name.address, own=name.own)
         self._client: Any = genai.Client(vertexai=False, api_key=secret, http_options=options)
 
     def close(self) -> None:

@@ -32,18 +32,32 @@ _VENDORS = {
 }
 _IN_A_PATH = re.compile(r"(?:models/|tunedModels/)?[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST = 256
+_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
     """A remote model. ``base_url`` is where its API lies, ``server`` the same without its scheme where it is not
-    the vendor's own, ``api_version`` the one that Azure is asked for."""
+    the vendor's own, ``api_version`` the one that Azure is asked for, ``own`` whether the vendor's own address is asked."""
 
     engine: Engine
     model: str
     base_url: str
     server: str | None = None
     api_version: str | None = None
+    own: bool = False
+
+    @property
+    def address(self) -> str:
+        """Where it is: scheme, host and port."""
+        return address_of(self.base_url)
+
+
+def address_of(url: str) -> str:
+    """Return the address of a URL as ``scheme://host:port``, always with its port. Raise ValueError for no port."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port or _PORTS[parts.scheme]}"
 
 
 def is_remote(model: str) -> bool:
@@ -68,20 +82,21 @@ def parse(model: str) -> Name:
         if "://" in asked:
             raise SpecError("the model of an endpoint holds a second URL; name it endpoint:MODEL@URL with one.")
         base = "http" + url
-        return Name(engine, _model(engine, asked), _checked(base, "the endpoint's URL"), _server(base))
+        return Name(engine, _model(engine, asked), checked_url(base, "the endpoint's URL"), _server(base))
     if engine == "azure":
         base = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip()
         if not base:
             raise SpecError("AZURE_OPENAI_ENDPOINT is not set; set it to your resource's URL to use azure:DEPLOYMENT.")
-        base = _checked(base, "AZURE_OPENAI_ENDPOINT")
+        base = checked_url(base, "AZURE_OPENAI_ENDPOINT")
         version = os.environ.get("OPENAI_API_VERSION", "").strip() or AZURE_API_VERSION
         if not re.fullmatch(r"[A-Za-z0-9.-]{1,40}", version):
             raise SpecError("OPENAI_API_VERSION is no API version; one looks like 2024-02-15-preview.")
         return Name(engine, _model(engine, rest), base, _server(base), version)
     own, variable = _VENDORS[engine]
-    base = _checked(os.environ.get(variable, "").strip() or own, variable)
+    base = checked_url(os.environ.get(variable, "").strip() or own, variable)
     away = urlsplit(base).hostname != urlsplit(own).hostname
-    return Name(engine, _model(engine, rest), base, _server(base) if away else None)
+    encrypted = base.startswith("https:") and urlsplit(base).port in (None, 443)
+    return Name(engine, _model(engine, rest), base, _server(base) if away else None, own=encrypted and not away)
 
 
 def _model(engine: Engine, model: str) -> str:
@@ -94,7 +109,8 @@ def _model(engine: Engine, model: str) -> str:
     return model
 
 
-def _checked(url: str, what: str) -> str:
+def checked_url(url: str, what: str) -> str:
+    """Return ``url`` without a slash at its end. Raise SpecError, which does not quote it, where it is none or holds a secret."""
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -32,13 +32,13 @@ class OpenAIVendor(Vendor):
             self._client = AzureOpenAI(
                 azure_endpoint=name.base_url,
                 api_version=name.api_version,
-                api_key=key(*KEYS["azure"]),
+                api_key=key(*KEYS["azure"], address=name.address, own=name.own),
                 max_retries=0,
                 http_client=client(name.base_url),
             )
         else:
             own = name.engine == "openai"
-            secret = key(*KEYS["openai"]) if own else _endpoint_key()
+            secret = key(*KEYS["openai"], address=name.address, own=name.own) if own else _endpoint_key(name.address)
             self._client = OpenAI(
                 base_url=name.base_url,
                 api_key=secret,
@@ -106,12 +106,12 @@ class OpenAIVendor(Vendor):
         return Reply(content, "stop", *used)
 
 
-def _endpoint_key() -> str:
+def _endpoint_key(address: str) -> str:
     """A server of one's own often wants no key; OpenAI's is never shown to it."""
     from benchmarks.errors import KeyMissingError
 
     try:
-        return key(*KEYS["endpoint"])
+        return key(*KEYS["endpoint"], address=address, own=False)
     except KeyMissingError:
         return "none"
 

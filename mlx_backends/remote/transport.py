@@ -16,6 +16,7 @@ import httpcore2
 import httpx2
 
 from benchmarks.errors import ModelError
+from mlx_backends.remote.names import address_of
 
 LARGEST_REPLY = 16 * 1024 * 1024
 """Bytes a server may send in one call, headers and everything."""
@@ -59,8 +60,9 @@ def deadline(seconds: float) -> Iterator[None]:
 def client(base_url: str, *, bare: bool = False) -> Any:
     """An HTTP client for the server of ``base_url``, through the proxy that the environment names for it.
 
-    It follows no redirection, asks for no compression and refuses it. ``bare`` sends nothing but what the request
-    needs, whatever headers the environment gives a vendor's library for its own servers.
+    It asks no other address, whatever the vendor's library makes of the URL, follows no redirection, asks for no compression
+    and refuses it. ``bare`` sends nothing but what the request needs, whatever headers the environment gives a vendor's library
+    for its own servers.
     """
     return httpx2.Client(
         transport=_Transport(base_url, bare),
@@ -101,6 +103,7 @@ class _Transport(httpx2.BaseTransport):
 
     def __init__(self, base_url: str, bare: bool) -> None:
         self._bare = bare
+        self._address = address_of(base_url)
         proxy = _proxy(base_url)
         options: dict[str, Any] = {
             "ssl_context": httpx2.create_ssl_context() if base_url.startswith("https:") else None,
@@ -119,6 +122,8 @@ class _Transport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
+        if address_of(f"{url.scheme}://{url.netloc.decode('ascii')}") != self._address:
+            raise httpx2.UnsupportedProtocol("another address than the agreed one was asked", request=request)
         sent = [(name, value) for name, value in request.headers.raw if not self._bare or name.lower() in _NEEDED]
         try:
             response = self._pool.handle_request(

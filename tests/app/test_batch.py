@@ -16,6 +16,7 @@ import pytest
 
 from app.store.workspace import summary
 from tests.support.command import Rashomon, kill_all
+from tests.support.trust import agree_to
 
 ESCAPES = "\x1b]52;c;c3RvbGVu\x07\x1b[31m[red]2008[/red] [@click=app.bell]x[/] \u202e"
 FORMULA = '=HYPERLINK("http://example.invalid","2008")'
@@ -527,6 +528,7 @@ def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashom
     keyed = Rashomon(
         rashomon.home, variables={"OPENAI_API_KEY": "sk-0123456789", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     )
+    agree_to("http://127.0.0.1:9")
     run_of(keyed, "--judge", "match", "--judge", "openai:x", "--name", "x", "--limit", "2", code=2)
     before = states(rashomon)
     for arguments in (["resume", "x"], ["resume", "x", "--repeat"], ["judge", "x", "--judge", "openai:x"]):

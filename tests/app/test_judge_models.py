@@ -21,6 +21,7 @@ from benchmarks.cmc_bench import rubric as cmc_rubric
 from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
 from tests.app.test_judge_faults import make_run
 from tests.support.command import INJECTED, ROOT, Rashomon
+from tests.support.trust import agree_to
 
 TEXTS = [cmc_rubric._PROMPT]  # so that a prompt is a few hundred tokens, as with a real tokenizer
 LABELS = {"IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"}
@@ -67,6 +68,7 @@ def server(tmp_path: Path, rashomon: Rashomon) -> Iterator[str]:
                     assert process.poll() is None, (tmp_path / "server.log").read_text()
                     assert time.monotonic() < until
                     time.sleep(0.2)
+            agree_to(f"http://127.0.0.1:{port}")
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             process.terminate()

@@ -27,6 +27,7 @@ from benchmarks.base import Generation, Instance, Text, Verdict, instance_to_jso
 from benchmarks.errors import StoreError
 from tests.support.old_runs import as_version
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
+from tests.support.trust import seal
 
 META = {
     "spec": {"judge": ["even"]},
@@ -328,6 +329,7 @@ def test_a_run_of_the_first_version_keeps_its_answers_and_goes_on(tmp_path: Path
         assert (record.answer.active_memory, record.answer.cache_memory) == (None, None), "nobody measured them"
         assert record.verdicts == {"even@1": Verdict("even@1", "labelled", "YES", "parity")}
         assert store.progress()[0].judged["even@1"].correct == 1
+    seal(tmp_path)
     with RunStore.open(tmp_path) as store:
         store.use_engine({"engine": "scripted"})
         answer_pending(store, Scripted(), TwoSteps(), [EvenJudge()], Toy())

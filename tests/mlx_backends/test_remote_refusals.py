@@ -23,6 +23,7 @@ from mlx_backends.remote.vendor import Permanent, classify
 from mlx_backends.terms import Terms
 from tests.mlx_backends.remote_support import KEYS, ask, endpoint, nowhere, one, run
 from tests.support.fault_server import FaultServer
+from tests.support.trust import agree_to
 
 LABEL = JSONObject({"label": ("IMAGE", "TEXT")})
 
@@ -367,6 +368,7 @@ def test_the_second_address_is_tried_where_the_first_refuses(monkeypatch: pytest
     looked_up = _resolve(monkeypatch, ["::1", "127.0.0.1"])
     with FaultServer() as server:
         url = server.url.replace("127.0.0.1", "many.invalid")
+        agree_to(url)
         backend = load_backend(f"endpoint:m@{url}", nowhere, terms=Terms(attempts=1))
         assert one(backend, ask(1)).text == "yes"
         backend.close()
@@ -384,6 +386,7 @@ def test_all_addresses_together_have_the_time_of_one_call(monkeypatch: pytest.Mo
         raise TimeoutError
 
     monkeypatch.setattr(socket, "create_connection", silent)
+    agree_to("http://many.invalid")
     backend = load_backend("endpoint:m@http://many.invalid/v1", nowhere, terms=Terms(attempts=1, timeout=0.8))
     began = time.monotonic()
     generation = one(backend, ask(1))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
+import httpx2
 import keyring
 import pytest
 from hypothesis import given
@@ -26,13 +27,14 @@ from mlx_backends import keys
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import is_remote, pace
 from mlx_backends.remote.budget import Budget, estimate
-from mlx_backends.remote.names import parse
+from mlx_backends.remote.names import address_of, parse
 from mlx_backends.remote.pace import Pace
 from mlx_backends.remote.vendor import retry_after
 from mlx_backends.replies import ReplyCache
 from mlx_backends.terms import Terms
 from tests.mlx_backends.remote_support import KEYS, ask, endpoint, nowhere, one, run
 from tests.support.fault_server import FaultServer
+from tests.support.trust import agree_to
 
 BASES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 LABEL = JSONObject({"label": ("IMAGE", "TEXT"), "why": ()})
@@ -249,6 +251,7 @@ def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.Mon
     with FaultServer() as server:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "elsewhere.invalid")
+        agree_to("http://somewhere.invalid", "http://elsewhere.invalid")
         backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, terms=Terms(attempts=1))
         assert one(backend, ask(1)).text == "yes"
         backend.close()
@@ -371,6 +374,9 @@ def test_without_a_library_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyP
 # --- keys ---
 
 
+OPENAI = "https://api.openai.com:443"
+
+
 class Keychain(KeyringBackend):
     """A keychain in memory."""
 
@@ -398,29 +404,89 @@ def keychain() -> Iterator[Keychain]:
     keyring.set_keyring(before)
 
 
+def test_a_keychains_entry_is_of_one_address(keychain: Keychain, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "RASHOMON_ENDPOINT_KEY"):
+        monkeypatch.delenv(name, raising=False)
+        keychain.set_password("rashomon", name, "sk-of-the-vendor")
+        keychain.set_password("rashomon", f"{name}@http://127.0.0.1:8080", "sk-of-one-server")
+        assert keys.key(name, address="http://127.0.0.1:8080", own=False) == "sk-of-one-server"
+        for other in ("http://127.0.0.1:8081", "https://127.0.0.1:8080", OPENAI):
+            with pytest.raises(KeyMissingError):
+                keys.key(name, address=other, own=False)
+
+
+def test_a_key_in_the_environment_is_of_the_addresses_it_is_named_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = "https://A.example/v1=sk-one=/x http://[::1]:8080=sk-two https://x:y=sk-three nonsense"
+    monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", named)
+    assert keys.key("RASHOMON_ENDPOINT_KEY", address="https://a.example:443", own=False) == "sk-one=/x"
+    assert keys.key("RASHOMON_ENDPOINT_KEY", address="http://[::1]:8080", own=False) == "sk-two"
+    with pytest.raises(KeyMissingError):
+        keys.key("RASHOMON_ENDPOINT_KEY", address="http://a.example:80", own=False)
+    assert keys.redact("it says sk-one=/x and sk-three") == "it says *** and ***"
+    assert keys.redact("https://a.example/v1 did not answer") == "https://a.example/v1 did not answer"
+
+
+SPELT = [
+    *(
+        "http://LOCALHOST",
+        "http://localhost.",
+        "http://[::1]",
+        "http://[::ffff:127.0.0.1]",
+        "http://127.1",
+        "http://0x7f.1",
+    ),
+    *(
+        "http://%31%32%37.0.0.1",
+        "http://a%2eexample",
+        "https://xn--bcher-kva.example",
+        "http://a;b",
+        "http://a_b",
+        "http://a%40b",
+    ),
+]
+
+
+@pytest.mark.parametrize("port", ["", ":80", ":080", ":443", ":8080", ":"])
+@pytest.mark.parametrize("spelt", SPELT)
+def test_the_address_that_is_agreed_to_is_the_one_that_is_asked(spelt: str, port: str) -> None:
+    for path in ("", "/", "//evil.example/v1", "/@evil.example", "/..//", "/%2e%2e/"):
+        try:
+            base = parse(f"endpoint:m@{spelt}{port}{path}").base_url
+        except SpecError:
+            continue
+        url = httpx2.URL(f"{base}/chat/completions")
+        host = url.raw_host.decode()
+        asked = (url.scheme, f"[{host}]" if ":" in host else host, url.port or {"http": 80, "https": 443}[url.scheme])
+        assert "{}://{}:{}".format(*asked) == address_of(base)
+
+
 def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
     keychain: Keychain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-from-the-keychain")
-    assert keys.key("OPENAI_API_KEY") == SECRET
+    assert keys.key("OPENAI_API_KEY", address=OPENAI) == SECRET
     monkeypatch.setenv("OPENAI_API_KEY", " ")
-    assert keys.key("OPENAI_API_KEY") == "sk-from-the-keychain"
+    assert keys.key("OPENAI_API_KEY", address=OPENAI) == "sk-from-the-keychain"
     assert keys.redact("got sk-from-the-keychain!") == "got ***!"
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with pytest.raises(
-        KeyMissingError, match=r"no key ANTHROPIC_API_KEY; set it .* `keyring set rashomon ANTHROPIC_API_KEY`"
+        KeyMissingError,
+        match=r"no key ANTHROPIC_API_KEY for https://api.anthropic.com:443; set it .* `keyring set rashomon ANTHROPIC_API_KEY`",
     ):
         load_backend("anthropic:c", nowhere)
     monkeypatch.delenv("GEMINI_API_KEY")
     monkeypatch.setenv("GOOGLE_API_KEY", "AIza-of-google")
-    assert keys.key("GEMINI_API_KEY", "GOOGLE_API_KEY") == "AIza-of-google"
+    assert (
+        keys.key("GEMINI_API_KEY", "GOOGLE_API_KEY", address="https://generativelanguage.googleapis.com:443")
+        == "AIza-of-google"
+    )
 
 
 @pytest.mark.parametrize("value", ["sk with space", "sk-line\nbreak", "sk-ключ"])
 def test_a_key_that_no_header_can_carry_is_refused_unseen(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", value)
     with pytest.raises(KeyMissingError) as caught:
-        keys.key("OPENAI_API_KEY")
+        keys.key("OPENAI_API_KEY", address=OPENAI)
     assert value not in str(caught.value)
 
 
@@ -445,7 +511,7 @@ SPELLINGS: tuple[Callable[[str], str], ...] = (
 def test_no_known_key_survives(before: str, after: str, value: str, spelt: Callable[[str], str]) -> None:
     os.environ["RASHOMON_ENDPOINT_KEY"] = value
     try:
-        assert keys.key("RASHOMON_ENDPOINT_KEY") == value
+        assert keys.key("RASHOMON_ENDPOINT_KEY", address="http://127.0.0.1:80", own=False) == value
         told = keys.redact(f"{before}{spelt(value)}{after}")
         assert value not in told
         assert spelt(value) not in told

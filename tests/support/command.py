@@ -37,7 +37,11 @@ class Rashomon:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {key: os.environ[key] for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV") if key in os.environ}
+        kept = {
+            key: os.environ[key]
+            for key in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV", "XDG_STATE_HOME")
+            if key in os.environ
+        }
         return {
             **kept,
             "HOME": str(self.home),

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
+from tests.support.trust import agree_to
+
 HTML = "<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 FAULTS = (
@@ -66,7 +68,9 @@ class FaultServer:
     """``with FaultServer(reply, fault) as server``: one base URL, ``server.url``, for every API.
 
     ``reply(prompt, times)`` is what the model says to the text of a conversation, the ``times``-th time that it is
-    answered. ``fault(number)`` is what befalls the request of that number, from 1 on, or None. ``latency`` is how many
+    answered. ``agreed``: the user has agreed to its address.
+
+    ``fault(number)`` is what befalls the request of that number, from 1 on, or None. ``latency`` is how many
     seconds a reply takes, ``hang`` how many a "timeout" does. Tokens are counted as they are sent in whole replies.
     """
 
@@ -77,7 +81,9 @@ class FaultServer:
         *,
         latency: float = 0.0,
         hang: float = 3.0,
+        agreed: bool = True,
     ) -> None:
+        self.agreed = agreed
         self.reply = reply
         self.fault = fault
         self.latency = latency
@@ -104,6 +110,8 @@ class FaultServer:
         return len(self.received)
 
     def __enter__(self) -> FaultServer:
+        if self.agreed:
+            agree_to(self.url)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 

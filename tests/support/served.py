@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.trust import agree_to
+
 
 @contextmanager
 def served(model: Path, log: Path, port: int | None = None, *options: str) -> Iterator[int]:
@@ -42,6 +44,7 @@ def served(model: Path, log: Path, port: int | None = None, *options: str) -> It
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < until, log.read_text()
                 time.sleep(0.2)
+            agree_to(f"http://127.0.0.1:{port}")
             yield port
         finally:
             process.terminate()

@@ -109,7 +109,9 @@ class Stage:
         """Commit the answers to ``asked``, labelled by ``match``."""
         with RunStore.open(folder) as store:
             benchmark, match = get_benchmark(store.meta("spec")["benchmark"]), Match()
-            store.use_engine({"engine": "policy", "model": "policy", "machine": {"chip": "M", "memory": 16 * 10**9}})
+            store.use_engine(
+                {"engine": "policy", "model": "policy", "machine": {"chip": "M", "memory": 16 * 10**9, "system": ""}}
+            )
             wanted = {instance.id for instance in asked}
             answers = []
             for pending in store.pending():

@@ -31,6 +31,7 @@ from app.outlook import Contents
 from app.paths import exists, typed_path
 from app.prospect import Looker, Prospects
 from app.tui.commands import bindings
+from app.tui.jobs import allowing
 from app.tui.latest import Latest
 from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
@@ -44,6 +45,7 @@ from app.tui.screens.new_options import (
     model_options,
     nothing_chosen,
 )
+from app.tui.trust import with_agreement
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.dialogs import AskText, Confirm
 from app.tui.widgets.field import Field
@@ -468,13 +470,17 @@ class NewRunScreen(RashomonScreen):
         self._if_right(ask)
 
     def _start(self, spec: BatchSpec, yes: bool | None) -> None:
-        if yes:
-            self.in_thread(partial(begin, self.rashomon.workspace, spec), self._begun, group="start")
+        def agreed(addresses: list[str]) -> None:
+            start = partial(begin, self.rashomon.workspace, spec)
+            self.in_thread(start, partial(self._begun, addresses), group="start")
 
-    def _begun(self, begun: tuple[Path, list[Path]]) -> None:
+        if yes:
+            with_agreement(self.rashomon, (*spec.model, *spec.judge), agreed)
+
+    def _begun(self, agreed: list[str], begun: tuple[Path, list[Path]]) -> None:
         file, folders = begun
         try:
-            self.rashomon.jobs.start(["batch", str(file)])
+            self.rashomon.jobs.start(["batch", str(file), *allowing(agreed)])
         except RashomonError as error:
             self.rashomon.failed(error)
             return

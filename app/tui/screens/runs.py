@@ -22,6 +22,7 @@ from app.tui.safe import harmless, literal
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import WRONG, state_look
+from app.tui.trust import adopt_received
 from app.tui.watch import RunNow, Snapshot
 from app.tui.widgets.bars import progress_bar
 from app.tui.widgets.choose import Choose
@@ -210,6 +211,10 @@ class RunsScreen(RashomonScreen):
     def action_stop(self) -> None:
         for run in self.under_cursor():
             self.rashomon.stop_run(run)
+
+    def action_adopt(self) -> None:
+        for run in self.under_cursor():
+            adopt_received(self, run.folder)
 
     def action_delete(self) -> None:
         runs = self.marked() or self.under_cursor()

@@ -1,0 +1,217 @@
+"""Questions, pictures and keys go to no address that the user has not agreed to on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.store.run import RunStore
+from mlx_backends.remote.addresses import FILE
+from mlx_backends.remote.names import address_of
+from mlx_backends.user_state import state_folder
+from tests.support.command import Rashomon
+from tests.support.fault_server import FaultServer
+from tests.support.trust import elsewhere, receive
+
+KEY = "endpoint-key-0123456789abcdef"
+OTHER = "another-key-fedcba9876543210"
+ASKED = ("batch", "--benchmark", "cmc-bench", "--limit", "1", "--display", "none", "--attempts", "1")
+
+
+@pytest.fixture
+def unknown() -> Iterator[FaultServer]:
+    """A server that nobody has agreed to; it records what it is sent."""
+    with FaultServer(agreed=False) as server:
+        yield server
+
+
+@pytest.fixture
+def keyed(rashomon: Rashomon) -> Rashomon:
+    return Rashomon(rashomon.home, variables={"RASHOMON_ENDPOINT_KEY": KEY})
+
+
+def keys_of(server: FaultServer) -> set[str]:
+    return {taken.headers.get("authorization", "") for taken in server.received}
+
+
+def received(rashomon: Rashomon, **changes: Any) -> Path:
+    """A finished run of policies that came back with another model or judges in its spec, asked again."""
+    rashomon.run(*ASKED, "--model", "policy:always-image", "--name", "mine")
+    folder = rashomon.workspace / "runs" / "theirs"
+    shutil.copytree(folder.with_name("mine"), folder)
+    with RunStore.read(folder) as store:
+        spec, identity = store.meta("spec"), store.meta("identity")
+    with elsewhere(), RunStore._connect(folder) as store:
+        store.repeat()
+    values = {**identity, **changes}
+    if "model" in changes:
+        from mlx_backends.registry import describe
+
+        info = describe(changes["model"])
+        values |= {"engine": info.engine, "device": info.device}
+        values |= {f"version of {name}": version for name, version in info.versions.items()}
+        values |= {"model": changes["model"]}
+    values.pop("judge", None)
+    receive(folder, spec={**spec, **changes}, identity=values)
+    return folder
+
+
+@pytest.mark.parametrize("who", ["model", "judge"])
+def test_a_received_run_sends_nothing_before_its_address_is_agreed_to(
+    keyed: Rashomon, unknown: FaultServer, who: str
+) -> None:
+    word = f"endpoint:m@{unknown.url}"
+    received(Rashomon(keyed.home), **{who: word if who == "model" else ["match", word]})
+    address = address_of(unknown.url)
+    keyed.run("resume", "theirs", code=2)
+    keyed.run("judge", "theirs", "--judge", word, "--display", "none", code=2)
+    assert address in keyed.run("adopt", "theirs", "--yes", "--name", "ours").stdout
+    told = keyed.run("resume", "ours", code=2).stderr
+    assert f"--allow-address {address}" in told
+    assert told.count("\n") == 1
+    keyed.run("resume", "ours", "--allow-address", "http://127.0.0.1:1", code=2)
+    assert unknown.requests == 0
+    # The server gives answers, and as a judge no label.
+    again = ("resume", "ours", "--allow-address", unknown.url, "--display", "none")
+    process = keyed.process(*again, code=0 if who == "model" else 1)
+    assert unknown.requests > 0, process
+    assert keys_of(unknown) == {f"Bearer {KEY}"}
+    assert KEY not in process.stdout + process.stderr
+
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    (*ASKED, "--model", "MODEL"),
+    (*ASKED, "--model", "policy:random", "--judge", "MODEL"),
+    ("judge", "mine", "--judge", "MODEL", "--display", "none"),
+    ("import", "answers.jsonl", "--benchmark", "cmc-bench", "--model", "m", "--judge", "MODEL", "--display", "none"),
+    ("build", "mmkc-bench", "--source", "nowhere", "--writer", "MODEL"),
+    ("build", "clash", "--source", "nowhere", "--checker", "MODEL"),
+    ("build", "contra4", "--source", "nowhere", "--captioner", "image=MODEL"),
+    ("parity", "--model", "MODEL", "--benchmark", "cmc-bench", "--limit", "1", "--display", "none"),
+    ("batch", "spec.toml", "--display", "none"),
+)
+
+
+def test_no_command_sends_anything_to_a_new_address(keyed: Rashomon, unknown: FaultServer) -> None:
+    """Loopback is no exception: another user's process may listen there."""
+    word = f"endpoint:m@{unknown.url}"
+    plain = Rashomon(keyed.home)
+    plain.run(*ASKED, "--model", "policy:always-image", "--name", "mine")
+    (keyed.home / "answers.jsonl").write_text("")
+    (keyed.home / "spec.toml").write_text(f'benchmark = "cmc-bench"\nmodel = "{word}"\nlimit = 1\n')
+    for command in COMMANDS:
+        told = plain.run(*(word_.replace("MODEL", word) for word_ in command), code=2).stderr
+        assert address_of(unknown.url) in told, command
+    for variables in (
+        {"OPENAI_API_KEY": OTHER, "OPENAI_BASE_URL": unknown.url},
+        {"ANTHROPIC_API_KEY": OTHER, "ANTHROPIC_BASE_URL": unknown.url},
+        {"GEMINI_API_KEY": OTHER, "GOOGLE_GEMINI_BASE_URL": unknown.url},
+        {"AZURE_OPENAI_API_KEY": OTHER, "AZURE_OPENAI_ENDPOINT": unknown.url},
+    ):
+        engine = {"GEMINI": "gemini", "AZURE": "azure"}.get(next(iter(variables)).split("_")[0], "")
+        engine = engine or next(iter(variables)).split("_")[0].lower()
+        other = Rashomon(keyed.home, variables=variables)
+        told = other.run(*ASKED, "--model", f"{engine}:m", code=2).stderr
+        assert address_of(unknown.url) in told, engine
+        assert OTHER not in told
+    assert unknown.requests == 0
+
+
+def test_a_key_named_with_its_address_goes_there_alone(rashomon: Rashomon, unknown: FaultServer) -> None:
+    with FaultServer() as agreed:
+        variable = f"{address_of(unknown.url)}={KEY}\thttp://127.0.0.1:1={OTHER}"
+        keyed = Rashomon(rashomon.home, variables={"RASHOMON_ENDPOINT_KEY": variable})
+        keyed.run(*ASKED, "--model", f"endpoint:m@{unknown.url}")
+        keyed.run(*ASKED, "--model", f"endpoint:m@{agreed.url}")
+        assert keys_of(unknown) == {f"Bearer {KEY}"}
+        assert agreed.requests > 0
+        assert keys_of(agreed) == {"Bearer none"}
+
+
+def test_a_redirection_to_another_port_is_not_followed(keyed: Rashomon, unknown: FaultServer) -> None:
+    for status in ("redirect", "redirect 301"):
+        with FaultServer(fault=lambda number: f"redirect {unknown.url}/chat/completions") as agreed:
+            keyed.run(*ASKED, "--model", f"endpoint:m@{agreed.url}", "--name", status.replace(" ", "-"), code=1)
+            assert agreed.requests > 0
+    assert unknown.requests == 0
+
+
+@pytest.mark.parametrize(("answer", "sent"), [("y", True), ("n", False), ("", False)])
+def test_on_a_terminal_a_new_address_is_asked_for_once(
+    keyed: Rashomon, unknown: FaultServer, answer: str, sent: bool
+) -> None:
+    shown, code = on_terminal(keyed, [*ASKED, "--model", f"endpoint:m@{unknown.url}"], f"{answer}\n")
+    assert f"{address_of(unknown.url)} is new on this machine" in " ".join(shown.split())
+    assert KEY not in shown
+    assert code == (0 if sent else 2)
+    assert (unknown.requests > 0) is sent
+    agreed = (state_folder() / FILE).read_text().split()
+    assert (address_of(unknown.url) in agreed) is sent
+    if sent:
+        shown, code = on_terminal(keyed, [*ASKED, "--model", f"endpoint:m@{unknown.url}", "--name", "again"], "")
+        assert "new on this machine" not in shown
+        assert code == 0
+
+
+def on_terminal(rashomon: Rashomon, arguments: list[str], typed: str) -> tuple[str, int]:
+    """Run on a terminal, type when a question stands there; all that was shown, and the exit code."""
+    master, slave = os.openpty()
+    with subprocess.Popen(
+        rashomon.command(*arguments),
+        env=rashomon.environment,
+        cwd=rashomon.home,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    ) as process:
+        os.close(slave)
+        shown = ""
+        with suppress(OSError):
+            while piece := os.read(master, 4096):
+                shown += piece.decode(errors="replace")
+                if typed and "[y/N]" in shown:
+                    os.write(master, typed.encode())
+                    typed = ""
+        os.close(master)
+        return shown, process.wait()
+
+
+HOSTS = ("127.0.0.1", "localhost", "LOCALHOST", "127.1", "[::ffff:127.0.0.1]", "0.0.0.0", "2130706433", "0x7f000001")
+PATHS = ("", "/v1", "/v1/", "//v1", "/%2e%2e/v1", "/;x", "/a:80")
+
+
+@pytest.mark.slow
+def test_no_spelling_of_an_address_gets_past_the_agreement_to_another(rashomon: Rashomon, unknown: FaultServer) -> None:
+    """Another port of the same host is agreed to."""
+    port = address_of(unknown.url).rpartition(":")[2]
+    folder = received(rashomon)
+    commands = 0
+    with FaultServer(), RunStore.read(folder) as store:
+        spec = store.meta("spec")
+    for number, (host, path) in enumerate((host, path) for host in HOSTS for path in PATHS):
+        word = f"endpoint:m@http://{host}:{port}{path}"
+        receive(folder, spec={**spec, "judge": ["match", word]})
+        rashomon.run("resume", "theirs", code=2)
+        rashomon.run("adopt", "theirs", "--yes", "--name", f"ours-{number}")
+        rashomon.run("resume", f"ours-{number}", "--allow-address", "http://127.0.0.1:1", code=2)
+        rashomon.run("judge", f"ours-{number}", "--judge", word, "--display", "none", code=2)
+        rashomon.run(*ASKED, "--model", word, "--name", f"new-{number}", code=2)
+        commands += 5
+    assert commands == 5 * len(HOSTS) * len(PATHS)
+    assert unknown.requests == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["nonsense", "ftp://h:1", "http://", "http://user:secret@h", "http://h:0", "http://h:x", "//h", ""]
+)
+def test_what_is_no_address_is_not_agreed_to(rashomon: Rashomon, text: str) -> None:
+    told = rashomon.run(*ASKED, "--model", "policy:random", "--allow-address", text, code=2).stderr
+    assert "secret" not in told
+    assert told.count("\n") == 1

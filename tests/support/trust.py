@@ -1,0 +1,58 @@
+"""Standing in for the user: agreeing to addresses, and taking over runs that a test has put together by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import tomli_w
+
+from app.engine.plan import without_none
+from app.store.run import RunStore
+from mlx_backends.remote import addresses
+from mlx_backends.remote.names import address_of
+
+
+def agree_to(*urls: str) -> None:
+    """Agree to the servers of these URLs, for all that runs in the state folder of this process."""
+    addresses.agree([address_of(url) for url in urls])
+
+
+def seal(folder: Path) -> None:
+    """Make a run one of this machine, whatever it holds."""
+    with RunStore._connect(folder) as store:
+        store.set_meta("id", "sealed by a test")
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """Be another machine: what is made or changed inside is foreign afterwards."""
+    with TemporaryDirectory() as state, patch.dict(os.environ, {"XDG_STATE_HOME": state}):
+        yield
+
+
+def receive(folder: Path, **values: Any) -> None:
+    """Have a run come from another machine, which has changed these of its values."""
+    with elsewhere(), RunStore._connect(folder) as store:
+        for key, value in {"id": "made elsewhere", **values}.items():
+            store.set_meta(key, value)
+    spec = without_none(values.get("spec", {}))
+    if spec:
+        (folder / "spec.toml").write_text(tomli_w.dumps(spec), "utf-8")
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """All that is in a folder, links as such, with the digest of every file."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            found[str(path)] = f"link to {os.readlink(path)}"
+        else:
+            found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+    return found

@@ -1,0 +1,72 @@
+"""Received runs and new addresses in the interface: nothing is sent or taken over unasked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from app.store.run import RunStore
+from app.tui.app import RashomonApp
+from app.tui.widgets.dialogs import Confirm, ErrorDialog
+from mlx_backends.remote import addresses
+from tests.support.trust import receive, tree
+from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+
+SIZE = next(iter(SIZES.values()))
+
+
+def test_a_received_run_is_adopted_by_a_key_after_what_it_would_use_was_shown(stage: Stage) -> None:
+    folder = stage.run("theirs", done=20)
+    with RunStore.read(folder) as store:
+        spec = store.meta("spec")
+    receive(folder, spec={**spec, "judge": ["match", "endpoint:j@https://collector.example/v1"]})
+    before = tree(folder)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, (Confirm, ErrorDialog)))
+        await pilot.press("y" if isinstance(app.screen, Confirm) else "escape")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog) or not isinstance(app.screen, Confirm))
+        if isinstance(app.screen, ErrorDialog):
+            await pilot.press("escape")
+        assert tree(folder) == before, "it is not gone on with"
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, Confirm) and "collector" in screen_text(app))
+        assert "https://collector.example:443" in " ".join(screen_text(app).split())
+        await pilot.press("n")
+        assert stage.workspace.run_names() == ["theirs"]
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, Confirm) and "collector" in screen_text(app))
+        await pilot.press("y")
+        await until(pilot, lambda: stage.workspace.run_names() == ["theirs", "theirs-adopted"])
+
+    drive(stage.app(), script, SIZE)
+    assert tree(folder) == before
+    with RunStore.open(stage.workspace.runs_folder / "theirs-adopted") as store:
+        assert sum(p.done for p in store.progress()) == 20
+
+
+@pytest.mark.parametrize(("key", "agreed"), [("n", False), ("y", True)])
+def test_going_on_with_a_run_asks_for_a_new_address(
+    stage: Stage, key: str, agreed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"https://judge-{key}.example:443"
+    folder = stage.run("mine", state="interrupted", done=20)
+    with RunStore.open(folder) as store:
+        store.set_meta("spec", {**store.meta("spec"), "judge": [f"endpoint:j@{address}/v1"]})
+    started: list[list[str]] = []
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        monkeypatch.setattr(app.jobs, "start", lambda arguments: started.append(list(arguments)))
+        await until(pilot, lambda: bool(app.snapshot.runs))
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, Confirm) and address in "".join(screen_text(app).split()))
+        assert not started
+        await pilot.press(key)
+        await until(pilot, lambda: not isinstance(app.screen, Confirm))
+
+    drive(stage.app(), script, SIZE)
+    assert started == ([["resume", str(folder), "--allow-address", address]] if agreed else [])
+    assert address not in addresses._remembered(), "the command that is started keeps it"
