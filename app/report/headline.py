@@ -1,0 +1,86 @@
+"""Headlines: what a run's labels come to in one to three sentences, and what tables there are besides the main one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from app.report.competence import listed, readings
+from benchmarks.base import Benchmark, Record, Table
+from benchmarks.statistics import wilson_of_groups
+
+_OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
+
+
+def headline(label: str, records: Iterable[Record], judge: str, benchmark: Benchmark) -> list[str]:
+    """Say how often ``label``'s answers are right, what it does under conflict, and how it reads each source alone."""
+    labels: Counter[str] = Counter()
+    groups: dict[str, list[int]] = {}
+    conditions: dict[str, None] = {}
+    alone: list[tuple[str, bool]] = []
+    missing: Counter[str] = Counter()
+    figures = benchmark.figures()
+    counted = benchmark.conditions if figures is None else figures.conditions
+    for record in records:
+        instance, outcome = record.instance, record.outcome(judge)
+        if outcome != "labelled":
+            missing[outcome] += 1
+            continue
+        given = str(record.verdicts[judge].label)
+        right = benchmark.correct(instance.condition, given)
+        alone.append((benchmark.single_source(instance), right))
+        if instance.condition in counted:
+            conditions[instance.condition] = None
+            hits = groups.setdefault(instance.group, [0, 0])
+            hits[0] += right
+            hits[1] += 1
+        if instance.condition in benchmark.conflicts:
+            labels[given] += 1
+    told = []
+    if groups:
+        share = wilson_of_groups([hit for hit, _ in groups.values()], [size for _, size in groups.values()])
+        right, n = sum(hit for hit, _ in groups.values()), share.n
+        under = listed([condition for condition in benchmark.conditions if condition in conditions])
+        one = ", each with one label" if benchmark.counts_flags else ""
+        interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
+        told.append(f"{label} is right on {right} of {n} answers{one} ({interval}), under {under}.")
+    behaviours = [(count, name) for name, count in labels.items() if name in benchmark.behaviours]
+    if behaviours:
+        count, name = max(behaviours, key=lambda each: each[0])
+        total = labels.total()
+        told.append(f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%}).")
+    by_source = readings(alone)
+    if by_source:
+        each = ", ".join(f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items())
+        failing = [f"{source}s" for source, reading in by_source.items() if reading.fails]
+        verdict = f" It does not read the {listed(failing)}: more rows will not change that." if failing else ""
+        told.append(f"Right {each}.{verdict}")
+    if missing:
+        each = ", ".join(f"{count} {outcome}" for outcome, count in sorted(missing.items()))
+        told.append(f"Without a label: {each}.")
+    return told
+
+
+def over_own_rows(records: Iterable[Record], benchmark: Benchmark) -> bool:
+    """Return whether every example comes from a table of the user's own, so that no paper's rows belong beside them."""
+    source = ""
+    for record in records:
+        source = record.instance.strata.get("source", "")
+        if not source or source != benchmark.rows_source:
+            return False
+    return bool(source)
+
+
+def without_paper(table: Table) -> Table:
+    """``table`` without mention of the paper's tables in its title and notes."""
+    return replace(
+        table, title=_OF_PAPER.sub("", table.title), notes=tuple(_OF_PAPER.sub("", note) for note in table.notes)
+    )
+
+
+def others(tables: Sequence[Table], shown: Sequence[str]) -> str:
+    """Name the tables that are not shown, and how to get them; empty where none is left."""
+    rest = [table.name for table in tables if table.name not in shown]
+    return f"More tables: {', '.join(rest)} (--table NAME); --all prints every table, --json is for programs." if rest else ""
