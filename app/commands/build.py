@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace as replace_terms
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -143,14 +142,12 @@ def build(
         told = {"path": str(made.path), "digest": made.digest, "manifest": made.manifest}
         print(json.dumps(told | ({"runs of the replaced build": lost} if lost else {}), indent=2))
     else:
-        _print_build(made, benchmark, every=every)
+        _print_build(made, benchmark, by_row=rows is not None, every=every)
         if lost:
             print(
                 f"  replaced the build {before[:12]}: {clean(_asked(lost))} asked from it; their pictures are gone with it, and "
                 "they cannot be resumed unless it is built again as it was, in another folder"
             )
-        if rows is not None:
-            _print_left_out(made)
         if not every:
             print("--all prints what else the build says of itself, --json all of it.")
     return 0
@@ -231,8 +228,8 @@ def _asked(runs: Sequence[str]) -> str:
     return f"{len(runs)} run{'s'[one:]} ({', '.join(runs[:_NAMED])}{more}) {'was' if one else 'were'}"
 
 
-def _print_build(made: Build, benchmark: Benchmark, *, every: bool) -> None:
-    """Print what was built, what was left out and why; with ``every`` the counts of the manifest too."""
+def _print_build(made: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
+    """Print what was built and what was left out, row ``by_row`` or by reason; with ``every`` the manifest's counts too."""
     rows, media = made.manifest["instances"], made.manifest["media"]
     asked = sum(1 for _ in benchmark.instances(made, next(iter(benchmark.prompt_sets))))
     samples = "" if asked == rows else f"{rows} samples, "
@@ -241,26 +238,30 @@ def _print_build(made: Build, benchmark: Benchmark, *, every: bool) -> None:
         value = made.manifest[key]
         if isinstance(value, dict) and key != "options":
             print(f"  {clean(key.replace('_', ' '))}: {clean(_plain(value))}")
-    reasons = Counter(str(line["reason"]) for _, line in json_lines(made.path / "skipped.jsonl"))
-    if reasons:
-        each = "; ".join(f"{count} for {reason!r}" for reason, count in reasons.most_common(_REASONS))
-        more = f"; and {len(reasons) - _REASONS} other reasons" if len(reasons) > _REASONS else ""
-        print(f"  left out: {reasons.total()} rows ({clean(each)}{more}), listed in {clean(str(made.path / 'skipped.jsonl'))}")
+    _print_left_out(made.path / "skipped.jsonl", by_row=by_row)
     print(f"  digest: {made.digest}")
+
+
+def _print_left_out(file: Path, *, by_row: bool) -> None:
+    """Print how many rows were left out and why: the first ones ``by_row``, as whoever wrote them fixes them, else by reason."""
+    reasons: Counter[str] = Counter()
+    for _, line in json_lines(file):
+        if by_row and reasons.total() < _TOLD:
+            print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
+        reasons[line["reason"]] += 1
+    if by_row and reasons:
+        print(f"  {reasons.total()} rows are left out; --check instead of building says how to fix each of them")
+    elif reasons:
+        each = [f"{count} for {reason!r}" for reason, count in reasons.most_common(_REASONS)]
+        more = [f"and {len(reasons) - _REASONS} reasons more"] if len(reasons) > _REASONS else []
+        print(f"  left out: {reasons.total()} rows, listed in {clean(str(file))}: {clean('; '.join([*each, *more]))}")
 
 
 def _plain(value: object) -> str:
     """Return a value of a manifest as prose: ``factual 30, temporal 2``; what is empty or zero is left out."""
     if isinstance(value, dict):
-        parts = [(key, _plain(inner), isinstance(inner, dict)) for key, inner in value.items() if inner not in (0, {}, [])]
+        parts = [
+            (key, _plain(inner), isinstance(inner, dict)) for key, inner in value.items() if inner not in (0, {}, [])
+        ]
         return ", ".join(f"{key} ({text})" if nested else f"{key} {text}" for key, text, nested in parts) or "none"
     return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
-
-
-def _print_left_out(made: Build) -> None:
-    """Print the first rows that were left out, with why; whoever has a table of their own fixes it row by row."""
-    left_out = [line for _, line in islice(json_lines(made.path / "skipped.jsonl"), _TOLD + 1)]
-    for line in left_out[:_TOLD]:
-        print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
-    if left_out:
-        print("  --check instead of building says how to fix each of them")

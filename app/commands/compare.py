@@ -68,7 +68,9 @@ def compare(
     if only is not None:
         tables = tuple(table for table in tables if table.name == only)
         if not tables:
-            raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, [each.name for each in found.tables])}")
+            raise SpecError(
+                f"there is no table {only!r} here; {did_you_mean(only, [each.name for each in found.tables])}"
+            )
     if as_json:
         whole = {**to_json(found), "tables": [table_to_json(table) for table in tables]}
         print(json.dumps(whole, indent=2))

@@ -68,7 +68,9 @@ def _beside_paper(table: Table) -> str:
     unknown = f" For {rest} more the paper gives no n or deviation to make an interval of." if rest and known else ""
     if not known:
         return "The paper gives no n or deviation, so whether a difference to it is more than chance cannot be said."
-    return f"The 95% interval of the difference to the paper is clear of 0 for {differ} of {len(known)} figures.{unknown}"
+    return (
+        f"The 95% interval of the difference to the paper is clear of 0 for {differ} of {len(known)} figures.{unknown}"
+    )
 
 
 def _value(cell: Cell) -> float | None:

@@ -146,7 +146,9 @@ def _take(ground: _Ground) -> list[str]:
     for source, failing in ground.unread.items():
         sentence = unread_sentence(source, {run: ground.readings[run][source] for run in failing}, len(ground.readings))
         (first if len(failing) == len(ground.readings) else last).append(sentence)
-    advised = {run for run in (ground.decision.leanest, ground.decision.lightest, ground.decision.fastest) if run is not None}
+    advised = {
+        run for run in (ground.decision.leanest, ground.decision.lightest, ground.decision.fastest) if run is not None
+    }
     advised = advised or set(ground.decision.holds)
     if ground.floors and not any(floor.beats for floor in ground.floors):
         first.append(none_beats(ground.floors, len(ground.readings)))
@@ -323,7 +325,9 @@ def _unknown(ground: _Ground, sides: Sides) -> list[str]:
     shared = {floor.model.label for floor in ground.floors}
     lacks = [run for run in ground.readings if run not in shared]
     if policies and lacks:
-        told.append(f"Whether {listed(lacks)} beats a policy cannot be said: none has labelled answers in common with one.")
+        told.append(
+            f"Whether {listed(lacks)} beats a policy cannot be said: none has labelled answers in common with one."
+        )
     told += lacking(sides)
     told += warnings(of.sides.sides)
     told.append(
@@ -383,7 +387,9 @@ def _table(found: Decision, policies: Sequence[Side], all_sides: Sides, measure:
     for policy in policies:
         for floor in floors([best], [policy], all_sides, measure):
             n, apart = len(floor.basis.group), floor.basis.difference(1, 0)
-            share, value, bound = (Estimate(x, n=n) for x in (float(floor.basis.shares[1]), apart.value, apart.lower(1 - ERROR)))
+            share, value, bound = (
+                Estimate(x, n=n) for x in (float(floor.basis.shares[1]), apart.value, apart.lower(1 - ERROR))
+            )
             rows.append((policy.label, (share, value, bound, "floor", None, *costs(policy))))
     lower = ", lower is better" if of.measure.lower_is_better else ""
     notes = (

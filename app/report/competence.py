@@ -63,12 +63,18 @@ def unread(runs: Mapping[str, Mapping[str, Reading]]) -> dict[str, list[str]]:
 def unread_sentence(source: str, failing: Mapping[str, Reading], of: int) -> str:
     """Say that the runs ``failing``, of ``of`` in all, do not read a source, and that more rows do not change that."""
     names = list(failing)
-    each = "; ".join(f"{run} is {reading}" if len(names) > 1 else f"it is {reading}" for run, reading in failing.items())
+    each = "; ".join(
+        f"{run} is {reading}" if len(names) > 1 else f"it is {reading}" for run, reading in failing.items()
+    )
     if len(names) < of or of == 1:
         subject, verb = listed(names), "do not read" if len(names) > 1 else "does not read"
     else:
         subject, verb = ("Neither model", "reads") if of == 2 else (f"None of the {of} models", "reads")
-    help_ = f"More rows will not help; a model that reads {source}s will." if len(names) == of else "More rows will not change that."
+    help_ = (
+        f"More rows will not help; a model that reads {source}s will."
+        if len(names) == of
+        else "More rows will not change that."
+    )
     return f"{subject} {verb} the {source}s: with the {source} alone, {each}. {help_}"
 
 

@@ -50,10 +50,14 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     if behaviours:
         count, name = max(behaviours, key=lambda each: each[0])
         total = labels.total()
-        told.append(f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%}).")
+        told.append(
+            f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%})."
+        )
     by_source = readings(alone)
     if by_source:
-        each = ", ".join(f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items())
+        each = ", ".join(
+            f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items()
+        )
         failing = [f"{source}s" for source, reading in by_source.items() if reading.fails]
         verdict = f" It does not read the {listed(failing)}: more rows will not change that." if failing else ""
         told.append(f"Right {each}.{verdict}")
@@ -83,4 +87,8 @@ def without_paper(table: Table) -> Table:
 def others(tables: Sequence[Table], shown: Sequence[str]) -> str:
     """Name the tables that are not shown, and how to get them; empty where none is left."""
     rest = [table.name for table in tables if table.name not in shown]
-    return f"More tables: {', '.join(rest)} (--table NAME); --all prints every table, --json is for programs." if rest else ""
+    return (
+        f"More tables: {', '.join(rest)} (--table NAME); --all prints every table, --json is for programs."
+        if rest
+        else ""
+    )
