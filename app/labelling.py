@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.report.competence import listed
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Record, Verdict, get_benchmark
 from benchmarks.errors import SpecError, StoreError
@@ -94,24 +93,30 @@ def enough_sentence(benchmark: Benchmark, conditions: Sequence[str], n: int) -> 
         return ""
     total, drawn = Counter(conditions), Counter(conditions[:n])
     needed = [condition for condition in figures.conditions if total[condition]]
-    short = [condition for condition in needed if drawn[condition] < FEWEST]
-    if not short:
+    fewest = min((drawn[condition] for condition in needed), default=0)
+    if fewest >= FEWEST:
         return f"{n} labels are enough to correct figures: each condition has {FEWEST} or more of them."
-    never = [condition for condition in needed if total[condition] < FEWEST]
-    none = "no figure" if len(short) == len(needed) else f"no figure that needs {listed(short)}"
-    told = f"{n} labels correct {none}: {FEWEST} are needed under each condition, and {short[0]} has {drawn[short[0]]} of them."
-    if len(never) < len(needed):
-        seen: Counter[str] = Counter()
-        missing = {condition: FEWEST for condition in needed if condition not in never}
-        for number, condition in enumerate(conditions, 1):
-            seen[condition] += 1
-            if all(seen[each] >= least for each, least in missing.items()):
-                told += f" {number} labels are enough: --n {number}."
-                break
-    if never:
-        has = ", ".join(f"{condition} ({total[condition]})" for condition in never)
-        told += f" The run has too few answers under {has}; figures that need them cannot be corrected."
+    # The conditions have no names here: whoever labels is not shown them.
+    some = [condition for condition in needed if drawn[condition] >= FEWEST]
+    what = "not every figure" if some else "no figure"
+    told = f"{n} labels correct {what}: {FEWEST} are needed under each condition, and one has {fewest} of them."
+    possible = [condition for condition in needed if total[condition] >= FEWEST]
+    if possible and (number := _suffices(conditions, possible)) > n:
+        told += f" {number} labels are enough: --n {number}."
+    if lacking := len(needed) - len(possible):
+        told += f" {lacking} of {len(needed)} conditions have fewer answers than that; figures that need them stay uncorrected."
     return told
+
+
+def _suffices(conditions: Sequence[str], needed: Sequence[str]) -> int:
+    """How many of the first answers have ``FEWEST`` under each of ``needed``."""
+    missing = dict.fromkeys(needed, FEWEST)
+    for number, condition in enumerate(conditions, 1):
+        if condition in missing:
+            missing[condition] -= 1
+            if max(missing.values()) <= 0:
+                return number
+    return len(conditions)
 
 
 class Sitting:

@@ -48,11 +48,10 @@ def published_table(ours: Sequence[Table], sides: Sides, rows: Sequence[str], co
     told = [] if made else [f"Nothing here stands in a table where the paper has {', '.join(chosen)}."]
     notes = (
         *told,
-        "difference: ours less the paper's, of all answers of each. Its 95% interval is Newcombe's (1998), made of our interval and "
-        "of the paper's score interval by its n, or its printed deviation. That takes the two for independent samples, and the "
-        "paper's answers for independent of each other. It is missing where the paper gives neither, and n is then empty, or "
-        "where a figure with an n is no share of answers. inside ours: whether our 95% interval holds the paper's figure, which "
-        "says nothing of the paper's own spread.",
+        "difference: ours less the paper's, of all answers of each, with the 95% interval for independent samples (Newcombe "
+        "1998), made of our interval and of the paper's: the score interval by its n, as if its answers were independent, or its "
+        "printed deviation. There is none where the paper gives neither (n is then empty), or the figure is no share of "
+        "answers. inside ours: whether our 95% interval holds the paper's figure, which says nothing of the paper's own spread.",
         *comparability(sides, chosen),
     )
     return Table("published", f"Beside {sides.benchmark.paper}", _COLUMNS, tuple(made), notes)

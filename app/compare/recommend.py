@@ -142,7 +142,8 @@ def _take(ground: _Ground) -> list[str]:
             "There is no model among these runs. Policies look at nothing: they are the floor that a model must beat, so none is "
             "recommended. Name a model's run beside them."
         ]
-    first, last = [], []
+    first: list[str] = []
+    last: list[str] = []
     for source, failing in ground.unread.items():
         sentence = unread_sentence(source, {run: ground.readings[run][source] for run in failing}, len(ground.readings))
         (first if len(failing) == len(ground.readings) else last).append(sentence)
@@ -179,8 +180,8 @@ def _choice(ground: _Ground) -> list[str]:
         fast = "the fastest" if smallest == fastest else f"as fast as the fastest within {_SAME_TIME:.0%}"
         needs = "needs the least memory" if found.leanest is not None else "is the smallest on disk"
         return [
-            f"Take {_named(of, smallest)}: of the {len(found.holds)} that are {within}, it {needs} ({_size(found, smallest)}) and "
-            f"is {fast} ({_speed(of, smallest)})."
+            f"Take {_named(of, smallest)}: of the {len(found.holds)} that are {within}, it {needs} "
+            f"({_size(found, smallest)}) and is {fast} ({_speed(of, smallest)})."
         ]
     told = [f"{len(found.holds)} are {within}: {', '.join(_named(of, i) for i in found.holds)}."]
     if found.leanest is not None:
@@ -393,7 +394,7 @@ def _table(found: Decision, policies: Sequence[Side], all_sides: Sides, measure:
             rows.append((policy.label, (share, value, bound, "floor", None, *costs(policy))))
     lower = ", lower is better" if of.measure.lower_is_better else ""
     notes = (
-        f"{_told(of)}, over the {len(of.group)} answers that all of the models have labelled{lower}. better by: than the run with "
+        f"{_told(of)}, over the {len(of.group)} answers that all models have labelled{lower}. better by: than the model with "
         "the best figure; at least: its one-sided 95% lower bound (Bonett and Price 2012, over examples).",
         f"holds: shown to be worse than none of the others by {points(found.margin)} points or more, and so not than the best, "
         "whichever that is; p is against that, corrected for asking it of every run (Holm 1979).",

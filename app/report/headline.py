@@ -41,11 +41,11 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     told = []
     if groups:
         share = wilson_of_groups([hit for hit, _ in groups.values()], [size for _, size in groups.values()])
-        right, n = sum(hit for hit, _ in groups.values()), share.n
+        hits_in_all, n = sum(hit for hit, _ in groups.values()), share.n
         under = listed([condition for condition in benchmark.conditions if condition in conditions])
         one = ", each with one label" if benchmark.counts_flags else ""
         interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
-        told.append(f"{label} is right on {right} of {n} answers{one} ({interval}), under {under}.")
+        told.append(f"{label} is right on {hits_in_all} of {n} answers{one} ({interval}), under {under}.")
     behaviours = [(count, name) for name, count in labels.items() if name in benchmark.behaviours]
     if behaviours:
         count, name = max(behaviours, key=lambda each: each[0])
