@@ -56,7 +56,7 @@ def show(
                 _tell_sample(folder, one, media)
         return
     with doing("making the tables"):
-        own = not as_json and all(_over_own_rows(folder) for folder in folders)
+        own = not as_json and all(over_own_rows(folder) for folder in folders)
         tables = tables_of(folders, judge=judge, only=table, published=not own)
         headlines = [] if as_json or table is not None else _headlines(folders, judge)
     if as_json:
@@ -95,12 +95,6 @@ def _headlines(folders: Sequence[Path], judge: str | None) -> list[str]:
     finally:
         for store in stores:
             store.close()
-
-
-def _over_own_rows(folder: Path) -> bool:
-    with RunStore.read(folder) as store:
-        benchmark = get_benchmark(store.meta("spec")["benchmark"])
-        return bool(benchmark.rows_source) and over_own_rows(store.records(), benchmark)
 
 
 def _ways(folder: Path) -> Iterator[str]:

@@ -12,7 +12,7 @@ from app.report.published import published_cells, published_rows
 from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
 from benchmarks.paired import share_of
-from benchmarks.statistics import wilson
+from benchmarks.statistics import wilson, wilson_of_groups
 from mlx_backends.registry import IMPORTED
 
 PUBLISHED = "published:"
@@ -177,11 +177,11 @@ def _cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> t
     inside: str = "no interval"
     if ours.low is not None and ours.high is not None:
         inside = "yes" if ours.low <= paper.value <= ours.high else "no"
-    low, high = _difference_interval(_our_interval(ours, groups), _paper_interval(paper, is_share=is_share))
+    low, high = difference_interval(_our_interval(ours, groups), _paper_interval(paper, is_share=is_share))
     return (ours, paper, Estimate(ours.value - paper.value, low, high, ours.n), inside, ours.n, n)
 
 
-def _difference_interval(ours: Estimate, paper: Estimate) -> tuple[float, float] | tuple[None, None]:
+def difference_interval(ours: Estimate, paper: Estimate) -> tuple[float, float] | tuple[None, None]:
     """The 95% interval of the difference of two independent estimates, from the interval of each.
 
     Newcombe (1998), method 10; for estimates other than shares Zou and Donner (2008).
@@ -197,11 +197,11 @@ def _difference_interval(ours: Estimate, paper: Estimate) -> tuple[float, float]
 
 
 def _our_interval(ours: Estimate, groups: int) -> Estimate:
-    """Our estimate with its own interval; where that has no width since all answers agree, with the examples' score interval."""
-    if ours.value in (0, 1) and ours.n and ours.low == ours.high:
-        n = min(ours.n, groups)
-        return wilson(round(ours.value * n), n)
-    return ours if ours.low != ours.high else Estimate(ours.value, n=ours.n)
+    """Our estimate with its own interval; where all examples are alike, so that it has no width, with their score interval."""
+    if ours.value is None or ours.low != ours.high or not 0 <= ours.value <= 1 or not ours.n:
+        return ours
+    examples = min(ours.n, groups)
+    return wilson_of_groups([ours.value] * examples, [1] * examples)
 
 
 def _paper_interval(paper: Estimate, *, is_share: bool) -> Estimate:

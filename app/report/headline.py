@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from app.report.competence import listed, readings
-from benchmarks.base import Benchmark, Record, Table
+from app.store.run import RunStore
+from benchmarks.base import Benchmark, Record, Table, get_benchmark
 from benchmarks.statistics import wilson_of_groups
 
 _OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
@@ -67,14 +69,16 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     return told
 
 
-def over_own_rows(records: Iterable[Record], benchmark: Benchmark) -> bool:
-    """Return whether every example comes from a table of the user's own, so that no paper's rows belong beside them."""
-    source = ""
-    for record in records:
-        source = record.instance.strata.get("source", "")
-        if not source or source != benchmark.rows_source:
-            return False
-    return bool(source)
+def over_own_rows(folder: Path) -> bool:
+    """Return whether every example of a run comes from a table of the user's own, so that no paper's rows belong beside it."""
+    with RunStore.read(folder) as store:
+        own = get_benchmark(store.meta("spec")["benchmark"]).rows_source
+        source = ""
+        for record in store.records() if own else ():
+            source = record.instance.strata.get("source", "")
+            if source != own:
+                return False
+        return bool(source)
 
 
 def without_paper(table: Table) -> Table:
