@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ from app.report.render import print_table, to_json
 from app.report.samples import sample
 from app.report.tables import run_labels, tables_of
 from app.report.text import clean
-from app.report.whose import judge_of, judged_records
+from app.report.whose import judge_of, judged_records, panel_of, present
 from app.sample_id import sample_id
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
-from benchmarks.base import Media, get_benchmark
+from benchmarks.base import Media, Record, get_benchmark
 
 
 def show(
@@ -89,12 +89,17 @@ def _headlines(folders: Sequence[Path], judge: str | None) -> list[str]:
     try:
         benchmark, judge_id = get_benchmark(stores[0].meta("spec")["benchmark"]), judge_of(stores, judge)
         return [
-            " ".join(headline(label, judged_records(store, judge), judge_id, benchmark))
+            " ".join(headline(label, _records(store, judge), judge_id, benchmark))
             for label, store in zip(run_labels(stores), stores, strict=True)
         ]
     finally:
         for store in stores:
             store.close()
+
+
+def _records(store: RunStore, judge: str | None) -> Iterable[Record]:
+    """A run's records, one by one unless a panel has to judge them first."""
+    return store.records() if panel_of(judge, present([store])) is None else judged_records(store, judge)
 
 
 def _ways(folder: Path) -> Iterator[str]:

@@ -139,8 +139,8 @@ def _take(ground: _Ground) -> list[str]:
     """What to take: first what speaks against taking any, then the recommendation, then what speaks against that one."""
     if not ground.models:
         return [
-            "There is no model among these runs. Policies look at nothing: they are the floor that a model must beat, so none is "
-            "recommended. Name a model's run beside them."
+            "There is no model among these runs. Policies look at nothing: they are the floor that a model must beat. Add a "
+            "model's run."
         ]
     first: list[str] = []
     last: list[str] = []
