@@ -128,7 +128,7 @@ def parity(workspace: Any, /, sides: Sequence[str], models: Sequence[str], **how
 @as_json
 @click.pass_obj
 def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
-    """Say which run to take. The smallest and fastest that is as good, within a margin."""
+    """Recommend a run: the leanest and fastest that is as good within a margin. Policies are floors."""
     from app.commands.recommend import recommend as tell
 
     tell(workspace, run, **how)

@@ -39,7 +39,7 @@ _TOLD = 20
 _REASONS = 5
 """The most reasons for leaving rows out that are named."""
 
-_COUNTS = ("examples", "conditions")
+_COUNTS = ("examples", "conditions", "change_types", "types", "levels")
 """What of a manifest is always printed: how much there is of what."""
 
 

@@ -24,7 +24,10 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     alone: list[tuple[str, bool]] = []
     missing: Counter[str] = Counter()
     figures = benchmark.figures()
-    counted = benchmark.conditions if figures is None else figures.conditions
+    # Answers that others are judged by, and those judged by them, are neither right nor wrong.
+    bases = {benchmark.basis(condition) for condition in benchmark.conditions}
+    judged_alone = {each for each in benchmark.conditions if benchmark.basis(each) is None and each not in bases}
+    counted = judged_alone.intersection(benchmark.conditions if figures is None else figures.conditions)
     for record in records:
         instance, outcome = record.instance, record.outcome(judge)
         if outcome != "labelled":
