@@ -59,6 +59,7 @@ def build(
     as_json: bool,
     from_file: Path | None = None,
     check: bool = False,
+    every: bool = False,
     writer: str | None = None,
     checkers: Sequence[str] = (),
     captioners: Sequence[str] = (),
@@ -66,7 +67,6 @@ def build(
     rendered: bool = False,
     api: Mapping[str, Any] = MappingProxyType({}),
     force: bool = False,
-    every: bool = False,
 ) -> int:
     """Construct a benchmark and say what came of it; 1 where ``check`` finds no row that can be used.
 
