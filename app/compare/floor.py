@@ -65,20 +65,20 @@ def floors(models: Sequence[Side], policies: Sequence[Side], sides: Sides, measu
     return lowest
 
 
-def none_beats(found: Sequence[Floor], models: int) -> str:
+def none_beats(beside: Sequence[Floor], models: int) -> str:
     """Say that none of ``models`` beats its floor."""
-    verb = "beats" if all(floor.loses for floor in found) else "is shown to beat"
-    policies = list(dict.fromkeys(floor.policy.label for floor in found))
+    verb = "beats" if all(floor.loses for floor in beside) else "is shown to beat"
+    policies = list(dict.fromkeys(floor.policy.label for floor in beside))
     if models == 1:
-        verb = f"does worse than {policies[0]}" if found[0].loses else f"is not shown to beat {policies[0]}"
-        return f"{found[0].model.label} {verb}, which looks at nothing: {found[0].figures()}."
+        verb = f"does worse than {policies[0]}" if beside[0].loses else f"is not shown to beat {policies[0]}"
+        return f"{beside[0].model.label} {verb}, which looks at nothing: {beside[0].figures()}."
     subject = "Neither model" if models == 2 else f"None of the {models} models"
     several = len(policies) > 1
-    each = "; ".join(
-        f"{floor.model.label} {floor.figures(f' of {floor.policy.label}' if several else '')}" for floor in found
+    figures = "; ".join(
+        f"{floor.model.label} {floor.figures(f' of {floor.policy.label}' if several else '')}" for floor in beside
     )
     look = "which look at nothing" if several else "which looks at nothing"
-    return f"{subject} {verb} {listed(policies)}, {look}: {each}."
+    return f"{subject} {verb} {listed(policies)}, {look}: {figures}."
 
 
 def beside_floor(floor: Floor) -> str:

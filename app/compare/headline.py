@@ -13,25 +13,29 @@ _NAMED = 4
 """The most figures of a pair that are named."""
 
 
-def headlines(found: Comparison) -> list[str]:
+def headlines(comparison: Comparison) -> list[str]:
     """Say for each pair how far its accuracies are apart and which figures differ, and how the paper's rows compare."""
-    tables = {table.name: table for table in found.tables}
-    told = [_of_pair(pair, found, tables["differences"]) for pair in found.pairs] if "differences" in tables else []
-    if "tradeoff" in tables and not found.pairs:
-        told.append("No two of these runs are quantisations of one model, so none is compared with another.")
+    tables = {table.name: table for table in comparison.tables}
+    sentence = (
+        [_of_pair(pair, comparison, tables["differences"]) for pair in comparison.pairs]
+        if "differences" in tables
+        else []
+    )
+    if "tradeoff" in tables and not comparison.pairs:
+        sentence.append("No two of these runs are quantisations of one model, so none is compared with another.")
     if "published" in tables:
-        told.append(_beside_paper(tables["published"]))
-    return [line for line in told if line]
+        sentence.append(_beside_paper(tables["published"]))
+    return [line for line in sentence if line]
 
 
-def _of_pair(pair: Pair, found: Comparison, differences: Table) -> str:
+def _of_pair(pair: Pair, comparison: Comparison, differences: Table) -> str:
     first, second = pair.first.label, pair.second.label
-    told = ""
-    apart = accuracy_difference(pair, found.sides)
-    if not found.metrics and apart.value is not None and apart.low is not None and apart.high is not None:
-        shares = (pair.counts * right(found.sides)).sum((0, 2, 3)) / apart.n
+    sentence = ""
+    apart = accuracy_difference(pair, comparison.sides)
+    if not comparison.metrics and apart.value is not None and apart.low is not None and apart.high is not None:
+        shares = (pair.counts * right(comparison.sides)).sum((0, 2, 3)) / apart.n
         sure = "" if apart.low > 0 or apart.high < 0 else ", which chance may bring"
-        told = (
+        sentence = (
             f"{second} is right on {shares[1]:.1%} of the {apart.n} answers that both have labelled, {first} on {shares[0]:.1%}: "
             f"{points(apart.value, sign=True)} points ({points(apart.low, sign=True)} to {points(apart.high, sign=True)} at "
             f"95%){sure}. "
@@ -41,15 +45,15 @@ def _of_pair(pair: Pair, found: Comparison, differences: Table) -> str:
     tested = [(name, cells) for name, cells in rows if _value(cells[p]) is not None]
     differ = [(name, _value(cells[size]) or 0.0) for name, cells in tested if (_value(cells[p]) or 0.0) <= ERROR]
     if not tested:
-        return told or f"Nothing between {first} and {second} can be tested: no answer is labelled in both."
+        return sentence or f"Nothing between {first} and {second} can be tested: no answer is labelled in both."
     if not differ:
         none = "The figure does not differ" if len(tested) == 1 else f"None of the {len(tested)} figures differs"
-        return f"{told}{none} by more than chance may bring (Holm)."
-    differ.sort(key=lambda each: -abs(each[1]))
+        return f"{sentence}{none} by more than chance may bring (Holm)."
+    differ.sort(key=lambda pair: -abs(pair[1]))
     named = [f"{name} ({value:+.3f})" for name, value in differ[:_NAMED]]
     more = [f"{len(differ) - _NAMED} more"] if len(differ) > _NAMED else []
     verb = "differs" if len(differ) == 1 else "differ"
-    return f"{told}Of {len(tested)} figures {len(differ)} {verb} by more than chance may bring (Holm): {listed([*named, *more])}."
+    return f"{sentence}Of {len(tested)} figures {len(differ)} {verb} by more than chance may bring (Holm): {listed([*named, *more])}."
 
 
 def _is(row: str, run: str) -> bool:

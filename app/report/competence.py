@@ -63,7 +63,7 @@ def unread(runs: Mapping[str, Mapping[str, Reading]]) -> dict[str, list[str]]:
 def unread_sentence(source: str, failing: Mapping[str, Reading], of: int) -> str:
     """Say that the runs ``failing``, of ``of`` in all, do not read a source, and that more rows do not change that."""
     names = list(failing)
-    each = "; ".join(
+    shares = "; ".join(
         f"{run} is {reading}" if len(names) > 1 else f"it is {reading}" for run, reading in failing.items()
     )
     if len(names) < of or of == 1:
@@ -75,7 +75,7 @@ def unread_sentence(source: str, failing: Mapping[str, Reading], of: int) -> str
         if len(names) == of
         else "More rows will not change that."
     )
-    return f"{subject} {verb} the {source}s: with the {source} alone, {each}. {help_}"
+    return f"{subject} {verb} the {source}s: with the {source} alone, {shares}. {help_}"
 
 
 def listed(names: Sequence[str]) -> str:

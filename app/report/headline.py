@@ -26,15 +26,15 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     figures = benchmark.figures()
     # Answers that others are judged by, and those judged by them, are neither right nor wrong.
     bases = {benchmark.basis(condition) for condition in benchmark.conditions}
-    judged_alone = {each for each in benchmark.conditions if benchmark.basis(each) is None and each not in bases}
+    judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
     counted = judged_alone.intersection(benchmark.conditions if figures is None else figures.conditions)
     for record in records:
         instance, outcome = record.instance, record.outcome(judge)
         if outcome != "labelled":
             missing[outcome] += 1
             continue
-        given = str(record.verdicts[judge].label)
-        right = benchmark.correct(instance.condition, given)
+        given_label = str(record.verdicts[judge].label)
+        right = benchmark.correct(instance.condition, given_label)
         alone.append((benchmark.single_source(instance), right))
         if instance.condition in counted:
             conditions[instance.condition] = None
@@ -42,34 +42,34 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
             hits[0] += right
             hits[1] += 1
         if instance.condition in benchmark.conflicts:
-            labels[given] += 1
-    told = []
+            labels[given_label] += 1
+    sentences = []
     if groups:
         share = wilson_of_groups([hit for hit, _ in groups.values()], [size for _, size in groups.values()])
         hits_in_all, n = sum(hit for hit, _ in groups.values()), share.n
         under = listed([condition for condition in benchmark.conditions if condition in conditions])
-        one = ", each with one label" if benchmark.counts_flags else ""
+        single = ", each with one label" if benchmark.counts_flags else ""
         interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
-        told.append(f"{label} is right on {hits_in_all} of {n} answers{one} ({interval}), under {under}.")
+        sentences.append(f"{label} is right on {hits_in_all} of {n} answers{single} ({interval}), under {under}.")
     behaviours = [(count, name) for name, count in labels.items() if name in benchmark.behaviours]
     if behaviours:
-        count, name = max(behaviours, key=lambda each: each[0])
+        count, name = max(behaviours, key=lambda pair: pair[0])
         total = labels.total()
-        told.append(
+        sentences.append(
             f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%})."
         )
     by_source = readings(alone)
     if by_source:
-        each = ", ".join(
+        listing = ", ".join(
             f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items()
         )
         failing = [f"{source}s" for source, reading in by_source.items() if reading.fails]
         verdict = f" It does not read the {listed(failing)}: more rows will not change that." if failing else ""
-        told.append(f"Right {each}.{verdict}")
+        sentences.append(f"Right {listing}.{verdict}")
     if missing:
-        each = ", ".join(f"{count} {outcome}" for outcome, count in sorted(missing.items()))
-        told.append(f"Without a label: {each}.")
-    return told
+        listing = ", ".join(f"{count} {outcome}" for outcome, count in sorted(missing.items()))
+        sentences.append(f"Without a label: {listing}.")
+    return sentences
 
 
 def over_own_rows(folder: Path) -> bool:
