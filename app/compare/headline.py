@@ -16,16 +16,16 @@ _NAMED = 4
 def headlines(comparison: Comparison) -> list[str]:
     """Say for each pair how far its accuracies are apart and which figures differ, and how the paper's rows compare."""
     tables = {table.name: table for table in comparison.tables}
-    sentence = (
+    sentences = (
         [_of_pair(pair, comparison, tables["differences"]) for pair in comparison.pairs]
         if "differences" in tables
         else []
     )
     if "tradeoff" in tables and not comparison.pairs:
-        sentence.append("No two of these runs are quantisations of one model, so none is compared with another.")
+        sentences.append("No two of these runs are quantisations of one model, so none is compared with another.")
     if "published" in tables:
-        sentence.append(_beside_paper(tables["published"]))
-    return [line for line in sentence if line]
+        sentences.append(_beside_paper(tables["published"]))
+    return [line for line in sentences if line]
 
 
 def _of_pair(pair: Pair, comparison: Comparison, differences: Table) -> str:
@@ -53,7 +53,8 @@ def _of_pair(pair: Pair, comparison: Comparison, differences: Table) -> str:
     named = [f"{name} ({value:+.3f})" for name, value in differ[:_NAMED]]
     more = [f"{len(differ) - _NAMED} more"] if len(differ) > _NAMED else []
     verb = "differs" if len(differ) == 1 else "differ"
-    return f"{sentence}Of {len(tested)} figures {len(differ)} {verb} by more than chance may bring (Holm): {listed([*named, *more])}."
+    which = listed([*named, *more])
+    return f"{sentence}Of {len(tested)} figures {len(differ)} {verb} by more than chance may bring (Holm): {which}."
 
 
 def _is(row: str, run: str) -> bool:
