@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Record, Verdict, get_benchmark
 from benchmarks.errors import SpecError, StoreError
+from judges.corrected import FEWEST
 from judges.human import Blind, blind, sample
 
 SAMPLE = 100
@@ -23,6 +25,8 @@ class Labelling:
     seed: int
     records: tuple[Record, ...]
     answers: Mapping[str, int]
+    enough: str = ""
+    """Whether the sample is large enough to correct figures, and if not, the number that is; a sentence or two."""
 
     def label(self, store: RunStore, record: Record, label: str | None) -> None:
         """Keep ``label``, durably, in place of what this person said of the answer before; None: they cannot label it.
@@ -69,12 +73,50 @@ def draw(store: RunStore, judge: str, n: int | None = None, seed: int | None = N
     by_id = {record.instance.id: record for record in store.records()}
     # A sample only grows: labels that were given on it must not fall out of it.
     now = {"n": max(n or before["n"], len(before.get("sample", ()))), "seed": before["seed"]}
-    chosen = sample(by_id.values(), now["n"], now["seed"], stratify_by=benchmark.stratum)
+    order = sample(by_id.values(), len(by_id), now["seed"], stratify_by=benchmark.stratum)
+    chosen = order[: now["n"]]
     if not chosen:
         raise SpecError(f"{store.folder.name} has no answers to label.")
     store.set_meta(f"labelling {judge}", {**now, "sample": chosen})
     answers = {each: answer[0] for each in chosen if (answer := store.answer_of(each))}
-    return Labelling(benchmark, judge, now["seed"], tuple(by_id[each] for each in chosen), answers)
+    enough = enough_sentence(benchmark, [by_id[each].instance.condition for each in order], len(chosen))
+    return Labelling(benchmark, judge, now["seed"], tuple(by_id[each] for each in chosen), answers, enough)
+
+
+def enough_sentence(benchmark: Benchmark, conditions: Sequence[str], n: int) -> str:
+    """Say whether the first ``n`` answers of a sample suffice to correct figures, and how many do.
+
+    ``conditions`` are those of all answers in the sample's order. Empty where the benchmark has no figures to correct.
+    """
+    figures = benchmark.figures()
+    if figures is None:
+        return ""
+    total, drawn = Counter(conditions), Counter(conditions[:n])
+    needed = [condition for condition in figures.conditions if total[condition]]
+    fewest = min((drawn[condition] for condition in needed), default=0)
+    if fewest >= FEWEST:
+        return f"{n} labels are enough to correct figures: each condition has {FEWEST} or more of them."
+    # The conditions have no names here: whoever labels is not shown them.
+    some = [condition for condition in needed if drawn[condition] >= FEWEST]
+    what = "not every figure" if some else "no figure"
+    told = f"{n} labels correct {what}: {FEWEST} are needed under each condition, and one has {fewest} of them."
+    possible = [condition for condition in needed if total[condition] >= FEWEST]
+    if possible and (number := _suffices(conditions, possible)) > n:
+        told += f" {number} labels are enough: --n {number}."
+    if lacking := len(needed) - len(possible):
+        told += f" {lacking} of {len(needed)} conditions have fewer answers than that; figures that need them stay uncorrected."
+    return told
+
+
+def _suffices(conditions: Sequence[str], needed: Sequence[str]) -> int:
+    """How many of the first answers have ``FEWEST`` under each of ``needed``."""
+    missing = dict.fromkeys(needed, FEWEST)
+    for number, condition in enumerate(conditions, 1):
+        if condition in missing:
+            missing[condition] -= 1
+            if max(missing.values()) <= 0:
+                return number
+    return len(conditions)
 
 
 class Sitting:

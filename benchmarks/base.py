@@ -216,6 +216,13 @@ class Benchmark(ABC):
         """
         return None
 
+    def single_source(self, instance: Instance) -> str:
+        """Return the modality of the one source that ``instance`` shows, if that source alone answers its question; else "".
+
+        The share of right answers to such instances says whether a model can read the source at all.
+        """
+        return ""
+
     def figures(self) -> Figures | None:
         """The figures that are made of counts of labels, for correcting them by labels given by people."""
         return None

@@ -19,6 +19,7 @@ Fields = Mapping[str, Any]
 Loader = Callable[[], bytes]
 
 OUTSIDE = "the image's path leaves the folder"
+MISSING_IMAGE = f"the image {MISSING}"
 FOLDER = "the image is a folder; name a file in it"
 ADDRESS = "the image is an address of the network; save it as a file and name that"
 NO_IMAGE = "the row has no image"
@@ -165,7 +166,7 @@ def _file_loader(path: str, places: Iterable[Path]) -> Loader:
                 return partial(read_image, file)
         except (OSError, RuntimeError, ValueError):  # too long a name, links in a circle, a lone surrogate
             continue
-    raise RowProblem(f"the image {MISSING}")
+    raise RowProblem(MISSING_IMAGE)
 
 
 def _any_loader(path: str, places: Iterable[Path]) -> Loader:
@@ -182,7 +183,7 @@ def _any_loader(path: str, places: Iterable[Path]) -> Loader:
                 folder = folder or (str(file) if file.is_dir() else "")
             except (OSError, RuntimeError, ValueError):  # too long, no such home, NUL
                 continue
-    raise RowProblem(FOLDER, folder) if folder else RowProblem(f"the image {MISSING}", looked)
+    raise RowProblem(FOLDER, folder) if folder else RowProblem(MISSING_IMAGE, looked)
 
 
 def open_source(file: Path) -> BufferedReader:

@@ -26,7 +26,14 @@ from app.cli.options import PATH, allow_address, api, as_json, benchmark_name, b
     metavar="FILE",
     help="Your own rows: CSV, TSV or JSON lines of image, question, answer (cmc-bench).",
 )
-@click.option("--check", is_flag=True, help="Only say what each row of --from becomes, or how to mend it.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Build nothing; list the rows of --from that cannot be used, and what the others become.",
+)
+@click.option(
+    "--all", "every", is_flag=True, help="List every row with --check; without it, all that the build says of itself."
+)
 @click.option("--out", type=PATH, help="The folder to build; default: in the workspace.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides every choice of the construction.")
 @click.option("--per-stratum", type=int, default=250, show_default=True, help="The target of examples a conflict type.")

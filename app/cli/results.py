@@ -35,14 +35,15 @@ def runs(workspace: Any, /, as_json: bool) -> None:
 
 @click.command(epilog=RUN_HELP)
 @run_names
-@click.option("--table", metavar="NAME", help="Only this table.")
+@click.option("--table", metavar="NAME", help="Print only this table.")
+@click.option("--all", "all_tables", is_flag=True, help="Print every table, not only the main one.")
 @click.option("--sample", metavar="ID", help="One instance instead: its prompt, answer and verdicts.")
 @click.option("--spec", is_flag=True, help="The spec that repeats it instead, and what it was made of.")
 @judge
 @as_json
 @click.pass_obj
 def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
-    """Show the tables of a run. Also while it goes on; of several runs, a row each."""
+    """Show what a run comes to, and its main table. Also while it runs; several runs have a row each."""
     from app.commands.show import show as tell
 
     tell(workspace, run, **how)
@@ -72,6 +73,8 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     metavar="FROM:TO",
     help="Only flips between these labels, such as IMAGE:TEXT. Repeatable.",
 )
+@click.option("--table", "only", metavar="NAME", help="Print only this table.")
+@click.option("--all", "all_tables", is_flag=True, help="Print every table, not only the main one.")
 @click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf.")
 @click.option("--out", type=PATH, help="With --format: the folder to write; default: comparison here.")
 @width
@@ -139,7 +142,7 @@ def parity(workspace: Any, /, sides: Sequence[str], models: Sequence[str], **how
 @as_json
 @click.pass_obj
 def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
-    """Say which run to take. The smallest and fastest that is as good, within a margin."""
+    """Recommend a run: the leanest and fastest that is as good within a margin. Policies are floors."""
     from app.commands.recommend import recommend as tell
 
     tell(workspace, run, **how)

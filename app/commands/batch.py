@@ -238,13 +238,16 @@ def _asked(folder: Path, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple
 
 
 def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
+    from app.report.headline import over_own_rows, without_paper
     from app.report.render import print_table
     from app.report.tables import tables_of
     from app.report.text import clean
 
     if any(run.done for run in after):
-        main = tables_of([run.folder for run in planned], only="main")
-        print_table(main[0])
+        folders = [run.folder for run in planned]
+        own = all(over_own_rows(folder) for folder in folders)
+        (main,) = tables_of(folders, only="main", published=not own)
+        print_table(without_paper(main) if own else main)
     for run in after:
         failures = _failures(run)
         told = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace as replace_terms
@@ -39,6 +40,12 @@ from mlx_backends.terms import Terms
 _TOLD = 20
 """So many rows that were left out are told of one by one."""
 
+_REASONS = 5
+"""The most reasons for leaving rows out that are named."""
+
+_COUNTS = ("examples", "conditions", "change_types", "types", "levels")
+"""What of a manifest is always printed: how much there is of what."""
+
 
 _NAMED = 5
 """So many runs of a build that is replaced are named."""
@@ -56,6 +63,7 @@ def build(
     as_json: bool,
     from_file: Path | None = None,
     check: bool = False,
+    every: bool = False,
     writer: str | None = None,
     checkers: Sequence[str] = (),
     captioners: Sequence[str] = (),
@@ -68,7 +76,7 @@ def build(
     """Construct a benchmark and say what came of it; 1 where ``check`` finds no row that can be used.
 
     ``from_file`` is a table of the user's own rows, which is a source like any other; with ``check`` its rows are told one by
-    one and nothing is built.
+    one and nothing is built. With ``every`` nothing is left out of what is printed.
 
     ``writer`` and ``checkers`` are the models of a construction that needs some, ``captioners`` describe media, each
     "MODALITY=MODEL"; what they reply is kept in the workspace, so that building again after an interrupt asks only what is left.
@@ -86,7 +94,8 @@ def build(
     if check:
         if rows is None or sources:
             raise SpecError("--check is of a table of rows; give it with --from, and no --source.")
-        return check_rows(benchmark, rows, BuildOptions(seed=seed, per_stratum=per_stratum), as_json=as_json)
+        options = BuildOptions(seed=seed, per_stratum=per_stratum)
+        return check_rows(benchmark, rows, options, as_json=as_json, every=every)
     pairs = [_source(benchmark, text) for text in sources]
     if rows is None:
         pairs = pairs or _fetched(workspace, benchmark)
@@ -140,14 +149,14 @@ def build(
         told = {"path": str(made.path), "digest": made.digest, "manifest": made.manifest}
         print(json.dumps(told | ({"runs of the replaced build": lost} if lost else {}), indent=2))
     else:
-        _tell(made, benchmark)
+        _print_build(made, benchmark, by_row=rows is not None, every=every)
         if lost:
             print(
                 f"  replaced the build {before[:12]}: {clean(_asked(lost))} asked from it; their pictures are gone with it, and "
                 "they cannot be resumed unless it is built again as it was, in another folder"
             )
-        if rows is not None:
-            _tell_left_out(made)
+        if not every:
+            print("--all prints what else the build says of itself, --json all of it.")
     return 0
 
 
@@ -225,23 +234,40 @@ def _asked(runs: Sequence[str]) -> str:
     return f"{len(runs)} run{'s'[one:]} ({', '.join(runs[:_NAMED])}{more}) {'was' if one else 'were'}"
 
 
-def _tell(made: Build, benchmark: Benchmark) -> None:
+def _print_build(made: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
+    """Print what was built and what was left out, row ``by_row`` or by reason; with ``every`` the manifest's counts too."""
     rows, media = made.manifest["instances"], made.manifest["media"]
     asked = sum(1 for _ in benchmark.instances(made, next(iter(benchmark.prompt_sets))))
     samples = "" if asked == rows else f"{rows} samples, "
     print(f"built {clean(str(made.path))}: {samples}{asked} instances, {media} media")
-    for key, value in made.manifest.items():
+    for key in made.manifest if every else [key for key in _COUNTS if key in made.manifest]:
+        value = made.manifest[key]
         if isinstance(value, dict) and key != "options":
-            print(f"  {key}: {clean(json.dumps(value, ensure_ascii=False))}")
+            print(f"  {clean(key.replace('_', ' '))}: {clean(_plain(value))}")
+    _print_left_out(made.path / "skipped.jsonl", by_row=by_row)
     print(f"  digest: {made.digest}")
-    if (made.path / "skipped.jsonl").stat().st_size:
-        print(f"  rows that were left out, one by one: {clean(str(made.path / 'skipped.jsonl'))}")
 
 
-def _tell_left_out(made: Build) -> None:
-    """The first rows that were left out, with why; whoever has a table of their own mends it row by row."""
-    left_out = [line for _, line in json_lines(made.path / "skipped.jsonl")]
-    for line in left_out[:_TOLD]:
-        print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
-    if left_out:
-        print(f"  --check instead of building says of all {len(left_out)} how to mend them")
+def _print_left_out(file: Path, *, by_row: bool) -> None:
+    """Print how many rows were left out and why: the first ones ``by_row``, as whoever wrote them fixes them, else by reason."""
+    reasons: Counter[str] = Counter()
+    for _, line in json_lines(file):
+        if by_row and reasons.total() < _TOLD:
+            print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
+        reasons[line["reason"]] += 1
+    if by_row and reasons:
+        print(f"  {reasons.total()} rows are left out; --check instead of building says how to fix each of them")
+    elif reasons:
+        each = [f"{count} for {reason!r}" for reason, count in reasons.most_common(_REASONS)]
+        more = [f"and {len(reasons) - _REASONS} reasons more"] if len(reasons) > _REASONS else []
+        print(f"  left out: {reasons.total()} rows, listed in {clean(str(file))}: {clean('; '.join([*each, *more]))}")
+
+
+def _plain(value: object) -> str:
+    """Return a value of a manifest as prose: ``factual 30, temporal 2``; what is empty or zero is left out."""
+    if isinstance(value, dict):
+        parts = [
+            (key, _plain(inner), isinstance(inner, dict)) for key, inner in value.items() if inner not in (0, {}, [])
+        ]
+        return ", ".join(f"{key} ({text})" if nested else f"{key} {text}" for key, text, nested in parts) or "none"
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""``rashomon build --from FILE --check``: what each row becomes, or what is wrong with it and how to mend it."""
+"""``rashomon build --from FILE --check``: the rows that cannot be used and how to fix them, and what the others become."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.rows import RowCheck, RowsCheck
 
+_LISTED = 10
+"""The most usable rows that are listed unless all are asked for."""
 
-def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_json: bool) -> int:
-    """Print it; 1 where no row can be used."""
+
+def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_json: bool, every: bool = False) -> int:
+    """Print it, ``every`` row or the first usable ones; 1 where no row can be used."""
     found = benchmark.check_rows(file, options)
     if as_json:
         rows = [{"row": r.where, "usable": r.usable, "told": r.told, "mend": r.mend} for r in found.rows]
         print(json.dumps({"usable": found.usable, "rows": rows, "remarks": list(found.remarks)}, indent=2))
     else:
-        _print(found.rows)
         print(summary(found))
+        _print_unusable([row for row in found.rows if not row.usable])
+        _print_usable([row for row in found.rows if row.usable], every=every)
     return 0 if found.usable else 1
 
 
@@ -30,15 +34,18 @@ def summary(found: RowsCheck) -> str:
     return clean("; ".join(told))
 
 
-def _print(rows: Sequence[RowCheck]) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from app.report.console import Terminal
-
-    table = Table("", "row", "what it becomes, or what is wrong", "how to mend it", box=box.SIMPLE_HEAD, pad_edge=False)
+def _print_unusable(rows: Sequence[RowCheck]) -> None:
     for row in rows:
-        mark = Text("✓", "green") if row.usable else Text("✗", "red")
-        table.add_row(mark, *(Text(clean(cell)) for cell in (row.where, row.told, row.mend)))
-    Terminal().print(table)
+        print(f"\n✗ {clean(row.where)}: {clean(row.told)}")
+        if row.mend:
+            print(f"    {clean(row.mend)}")
+
+
+def _print_usable(rows: Sequence[RowCheck], *, every: bool) -> None:
+    listed = rows if every else rows[:_LISTED]
+    if listed:
+        print()
+    for row in listed:
+        print(f"✓ {clean(row.where)}: {clean(row.told)}" + (f" ({clean(row.mend)})" if row.mend else ""))
+    if len(listed) < len(rows):
+        print(f"  and {len(rows) - len(listed)} more rows that can be used; --all lists them.")

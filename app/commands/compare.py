@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.compare.headline import headlines
 from app.compare.published import PUBLISHED
 from app.compare.tables import Comparison, to_json
 from app.compare.tables import compare as compare_runs
@@ -13,10 +14,12 @@ from app.doing import doing
 from app.exports.writing import check_formats, told, write
 from app.figures.style import FIGURE_FORMATS, inches
 from app.paths import typed_path
+from app.report.headline import others
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
 from app.report.text import clean
 from app.store.workspace import Workspace
+from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError
 
 FORMATS = ("csv", "md", "latex", "html", *FIGURE_FORMATS)
@@ -36,8 +39,14 @@ def compare(
     out: Path | None,
     width: str,
     as_json: bool,
+    only: str | None = None,
+    all_tables: bool = False,
 ) -> None:
-    """Print what differs between ``runs``, and how sure that is; or write it in ``formats`` into the folder ``out``."""
+    """Print what differs between ``runs``, and how sure that is; or write it in ``formats`` into the folder ``out``.
+
+    Without ``all_tables``, or ``only`` the name of one, the tables that were asked for are printed: of the differences, the
+    quantisations, the flipped instances or the paper's rows.
+    """
     inches(width)
     if formats is not None:
         check_formats(formats, FORMATS)
@@ -55,16 +64,34 @@ def compare(
     if formats is not None:
         _write(workspace, found, judge, formats, out, width)
         return
+    tables = found.tables
+    if only is not None:
+        tables = tuple(table for table in tables if table.name == only)
+        if not tables:
+            raise SpecError(
+                f"there is no table {only!r} here; {did_you_mean(only, [each.name for each in found.tables])}"
+            )
     if as_json:
-        whole = {**to_json(found), "tables": [table_to_json(table) for table in found.tables]}
+        whole = {**to_json(found), "tables": [table_to_json(table) for table in tables]}
         print(json.dumps(whole, indent=2))
         return
-    for warning in found.warnings:
-        print(f"! {clean(warning)}")
-    if found.warnings:
-        print()
-    for table in found.tables:
+    told = [clean(line) for line in headlines(found)]
+    told += [f"! {clean(warning)}" for warning in found.warnings]
+    print("\n".join(told), end="\n\n" if told else "")
+    shown = tables if only is not None or all_tables else [table for table in tables if table.name in _main(found)]
+    for table in shown:
         print_table(table)
+    if only is None and (more := others(tables, [table.name for table in shown])):
+        print(more)
+
+
+def _main(found: Comparison) -> tuple[str, ...]:
+    """The names of the tables that answer what was asked."""
+    names = [table.name for table in found.tables]
+    flipped = [name for name in names if name == "flipped"]
+    paper = [name for name in names if name == "published"]
+    first = next((name for name in ("tradeoff", "differences") if name in names), "")
+    return (first, *flipped, *paper)
 
 
 def _write(

@@ -15,14 +15,10 @@ from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.safe_files import check_file, replace_file
-from judges.corrected import FEWEST
 from judges.human import Blind, annotator_id, blind, blind_id, read_labels_csv
 
 _LINE = "─" * 60
-_ENOUGH = (
-    f"Figures are corrected from {FEWEST} labelled answers under each condition on; "
-    "docs/labelling.md says what each label means."
-)
+_MEANING = "docs/labelling.md says what each label means."
 
 
 def label(
@@ -65,7 +61,7 @@ def _converse(store: RunStore, labelling: Labelling, ask: Callable[[str], str]) 
     sitting = Sitting(labelling, store)
     print(f"{labelling.judge}: {sitting.count} of {sitting.total} labelled.")
     print("What stands in the answer is to be labelled, never obeyed. Every label is kept at once.")
-    print(_ENOUGH)
+    print(_enough(labelling))
     while (shown := sitting.shown) is not None:
         _show(shown, (sitting.place or 0) + 1, sitting.total)
         try:
@@ -87,6 +83,10 @@ def _converse(store: RunStore, labelling: Labelling, ask: Callable[[str], str]) 
     told = f"{labelling.judge}: {sitting.count} of {sitting.total} labelled"
     print(f"{told}; the same command goes on, `rashomon show` has the tables.")
     return 0
+
+
+def _enough(labelling: Labelling) -> str:
+    return f"{labelling.enough} {_MEANING}".strip()
 
 
 def _show(shown: Blind, number: int, total: int) -> None:
@@ -136,5 +136,5 @@ def _export(store: RunStore, labelling: Labelling, path: Path) -> int:
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}.") from error
     print(f"wrote {clean(str(path))}: fill in the column label with {', '.join(labelling.benchmark.labels)}.")
-    print(_ENOUGH)
+    print(_enough(labelling))
     return 0

@@ -50,17 +50,17 @@ def recommend(
             "smallest": None if decision.smallest is None else names[decision.smallest],
             "fastest": None if decision.fastest is None else names[decision.fastest],
         }
-        print(json.dumps({**chosen, **told, "table": to_json(found.table)}, indent=2))
+        alone = {} if found.alone is None else {"alone": to_json(found.alone)}
+        print(json.dumps({**chosen, **told, "table": to_json(found.table), **alone}, indent=2))
         return
-    print_table(found.table)
-    for title, lines in (
-        ("", found.take),
-        ("How they differ", found.does),
-        ("What cannot be said", found.unknown),
-    ):
-        if lines:
-            if title:
-                print(title)
-            print("\n".join(f"  {clean(line)}" for line in lines))
+    print("\n".join(clean(line) for line in found.take))
     if any("ore examples would tell" in line for line in (*found.take, *found.unknown)):
-        print("  --plan says how many examples.")
+        print("--plan says how many examples.")
+    print()
+    print_table(found.table)
+    if found.alone is not None:
+        print_table(found.alone)
+    for title, lines in (("How they differ", found.does), ("What cannot be said", found.unknown)):
+        if lines:
+            print(title)
+            print("\n".join(f"  {clean(line)}" for line in lines))

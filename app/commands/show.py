@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from app.doing import doing
 from app.engine.excluded import Excluded
 from app.engine.recovery import deaths
+from app.report.headline import headline, others, over_own_rows, without_paper
 from app.report.media import media_path, seen
 from app.report.provenance import provenance, spec_of, spec_toml
 from app.report.render import print_table, to_json
 from app.report.samples import sample
-from app.report.tables import tables_of
+from app.report.tables import run_labels, tables_of
 from app.report.text import clean
+from app.report.whose import judge_of, judged_records, panel_of, present
 from app.sample_id import sample_id
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
-from benchmarks.base import Media, get_benchmark
+from benchmarks.base import Media, Record, get_benchmark
 
 
 def show(
@@ -31,8 +33,12 @@ def show(
     spec: bool,
     judge: str | None,
     as_json: bool,
+    all_tables: bool = False,
 ) -> None:
-    """Print the tables of ``runs`` (only ``table`` if named), or the instance ``sample`` of each, or each one's ``spec``."""
+    """Print what ``runs`` come to and their main table (only ``table`` if named), or the instance ``sample``, or the ``spec``.
+
+    With ``all_tables`` every table follows.
+    """
     folders = [workspace.run_folder(run) for run in runs]
     if spec:
         if as_json:
@@ -50,7 +56,9 @@ def show(
                 _tell_sample(folder, one, media)
         return
     with doing("making the tables"):
-        tables = tables_of(folders, judge=judge, only=table)
+        own = not as_json and all(over_own_rows(folder) for folder in folders)
+        tables = tables_of(folders, judge=judge, only=table, published=not own)
+        headlines = [] if as_json or table is not None else _headlines(folders, judge)
     if as_json:
         print(json.dumps([to_json(one) for one in tables], indent=2))
         return
@@ -61,13 +69,37 @@ def show(
         with RunStore.read(folder) as store:
             if excluded := Excluded.kept(store).sentence:
                 print(f"  {excluded}")
-        for line in _ways(folder):
-            print(f"  {clean(line)}")
-        with RunStore.read(folder) as store:
             for death in deaths(store):
                 print(clean(f"{folder.name}: {death.sentence()}"))
-    for each in tables:
-        print_table(each)
+    for line in headlines:
+        print(clean(line))
+    print()
+    shown = tables if table is not None or all_tables else tables[:1]
+    for each in shown:
+        print_table(without_paper(each) if own else each)
+    for folder in folders:
+        for line in _ways(folder):
+            print(f"  {clean(line)}")
+    if table is None and (more := others(tables, [each.name for each in shown])):
+        print(more)
+
+
+def _headlines(folders: Sequence[Path], judge: str | None) -> list[str]:
+    stores = [RunStore.read(folder) for folder in folders]
+    try:
+        benchmark, judge_id = get_benchmark(stores[0].meta("spec")["benchmark"]), judge_of(stores, judge)
+        return [
+            " ".join(headline(label, _records(store, judge), judge_id, benchmark))
+            for label, store in zip(run_labels(stores), stores, strict=True)
+        ]
+    finally:
+        for store in stores:
+            store.close()
+
+
+def _records(store: RunStore, judge: str | None) -> Iterable[Record]:
+    """A run's records, one by one unless a panel has to judge them first."""
+    return store.records() if panel_of(judge, present([store])) is None else judged_records(store, judge)
 
 
 def _ways(folder: Path) -> Iterator[str]:

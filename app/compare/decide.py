@@ -105,6 +105,8 @@ class Basis:
         correction. That the same is asked of several runs needs one: Holm's.
         """
         runs = range(len(self.sides.sides))
+        if len(runs) == 1:
+            return [0.0]
         each = [max(self.difference(i, j).worse_by(margin) for j in runs if j != i) for i in runs]
         return [1.0 if p is None else p for p in holm(each)]
 
@@ -134,28 +136,49 @@ def basis(sides: Sides, measure: Measure) -> Basis:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided. ``holds`` are the runs that are shown to be within the margin; the others of it are among them."""
+    """What was decided. ``holds`` are the runs that are shown to be within the margin; the others of it are among them.
+
+    ``leanest`` has the lowest measured peak memory, ``lightest`` the smallest weights on disk. Each is None where it is unknown
+    of any run that holds.
+    """
 
     margin: float
     basis: Basis
     chances: tuple[float, ...]
     holds: tuple[int, ...]
-    smallest: int | None
-    fastest: int | None
+    leanest: int | None = None
+    lightest: int | None = None
+    fastest: int | None = None
+
+    @property
+    def smallest(self) -> int | None:
+        """The run that takes the least memory; by the size on disk where the peak was not measured of each."""
+        return self.lightest if self.leanest is None else self.leanest
 
 
 def decide(found: Basis, margin: float) -> Decision:
-    """Which runs hold, and of those the smallest (by weights, else by peak memory) and the fastest; None where unknown."""
+    """Decide which runs hold, and which of those takes the least memory, disk and time."""
     chances = found.chances(margin)
     holds = [i for i, p in enumerate(chances) if p <= ERROR]
     sides = found.sides.sides
-    weights = _least(holds, [side.weights_bytes for side in sides])
-    peaks = _least(holds, [side.cost.peak_memory for side in sides])
-    fastest = _least(holds, [side.cost.seconds_per_answer for side in sides])
-    return Decision(margin, found, tuple(chances), tuple(holds), peaks if weights is None else weights, fastest)
+    return Decision(
+        margin,
+        found,
+        tuple(chances),
+        tuple(holds),
+        _least(holds, [side.cost.peak_memory for side in sides]),
+        _least(holds, [side.weights_bytes for side in sides]),
+        _least(holds, [side.cost.seconds_per_answer for side in sides]),
+    )
 
 
 def _least(among: Sequence[int], values: Sequence[float | None]) -> int | None:
     """The one of ``among`` with the least value; None where one of them has none, for it might be that one."""
     known = [(value, i) for i in among if (value := values[i]) is not None]
     return min(known)[1] if known and len(known) == len(among) else None
+
+
+def points(share: float, *, sign: bool = False) -> str:
+    """A share, or a difference of shares, in points of a hundred: ``3``, ``-1.25``, with ``sign`` also ``+3``."""
+    told = f"{100 * share:+.1f}" if sign else f"{100 * share:.1f}"
+    return told.removesuffix(".0") if told not in ("-0.0", "+0.0") else "0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -48,7 +49,10 @@ def plan(
     measure = measure_of(sides, metric, lower_is_better=lower_is_better)
     rows = [row for side in sides.sides for row in _own(side, sides, measure if metric else None, width)]
     if len(sides.sides) > 1:
-        rows += _paired(basis(sides, measure), width, margin)
+        models = tuple(side for side in sides.sides if not side.is_policy)
+        # Policies are floors: a model beside one is asked about only where it is the only model.
+        among = replace(sides, sides=models) if len(models) > 1 else sides
+        rows += _paired(basis(among, measure), width, margin)
     examples = max(len({said.group for said in side.said.values()}) for side in sides.sides)
     notes = [
         f"examples: for a 95% interval {width:g} wide, by how much the pilot's examples differ; `--limit` takes that number, or "

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Sequence
+from statistics import NormalDist
 
 from app.compare.sides import Side, Sides
 from app.report.published import published_cells, published_rows
 from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
+from benchmarks.paired import share_of
+from benchmarks.statistics import wilson, wilson_of_groups
 from mlx_backends.registry import IMPORTED
 
 PUBLISHED = "published:"
@@ -36,12 +40,18 @@ def published_table(ours: Sequence[Table], sides: Sides, rows: Sequence[str], co
     for table in ours:
         for row in chosen:
             for side in sides.sides:
-                made += _beside(table, side.label, row, theirs[table.name], wanted)
+                groups = len({said.group for said in side.said.values()})
+                made += [
+                    (label, _cells(cell, paper, groups, is_share=_is_share(column, sides)))
+                    for label, column, cell, paper in _beside(table, side.label, row, theirs[table.name], wanted)
+                ]
     told = [] if made else [f"Nothing here stands in a table where the paper has {', '.join(chosen)}."]
     notes = (
         *told,
-        "difference: ours less the paper's, of all answers of each; inside ours: whether our 95% interval holds the paper's "
-        "figure, which says nothing of the paper's own spread. n is empty where the paper does not tell it.",
+        "difference: ours less the paper's, of all answers of each, with the 95% interval for independent samples (Newcombe "
+        "1998), made of our interval and of the paper's: the score interval by its n, as if its answers were independent, or its "
+        "printed deviation. There is none where the paper gives neither (n is then empty), or the figure is no share of "
+        "answers. inside ours: whether our 95% interval holds the paper's figure, which says nothing of the paper's own spread.",
         *comparability(sides, chosen),
     )
     return Table("published", f"Beside {sides.benchmark.paper}", _COLUMNS, tuple(made), notes)
@@ -132,9 +142,10 @@ def _split(row: str) -> tuple[str, str]:
 
 def _beside(
     table: Table, run: str, row: str, theirs: Sequence[tuple[str, tuple[Estimate | None, ...]]], wanted: Collection[str]
-) -> list[tuple[str, tuple[Cell, ...]]]:
+) -> list[tuple[str, str, Estimate, Estimate]]:
+    """Each cell of ours that the paper has too: the row's label, its column, ours and the paper's."""
     ours = {plain(label): (label, cells) for label, cells in table.rows}
-    made: list[tuple[str, tuple[Cell, ...]]] = []
+    made: list[tuple[str, str, Estimate, Estimate]] = []
     for name, cells in theirs:
         model, rest = _split(name)
         if plain(model) != plain(row):
@@ -148,11 +159,17 @@ def _beside(
                     continue
                 if isinstance(cell, Estimate) and paper is not None and paper.value is not None:
                     parts = (run, table.name, label.removeprefix(run).removeprefix(_PART), column, model)
-                    made.append((_PART.join(part for part in parts if part), _cells(cell, paper)))
+                    made.append((_PART.join(part for part in parts if part), column, cell, paper))
     return made
 
 
-def _cells(ours: Estimate, paper: Estimate) -> tuple[Cell, ...]:
+def _is_share(column: str, sides: Sides) -> bool:
+    """Return whether a column is a share of all answers, as far as the benchmark's figures tell."""
+    figure = sides.figures.of.get(column)
+    return figure is None or share_of(figure, sides.figures) is not None
+
+
+def _cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> tuple[Cell, ...]:
     assert paper.value is not None
     n = paper.n or None
     if ours.value is None:
@@ -160,4 +177,40 @@ def _cells(ours: Estimate, paper: Estimate) -> tuple[Cell, ...]:
     inside: str = "no interval"
     if ours.low is not None and ours.high is not None:
         inside = "yes" if ours.low <= paper.value <= ours.high else "no"
-    return (ours, paper, Estimate(ours.value - paper.value, n=ours.n), inside, ours.n, n)
+    low, high = difference_interval(_our_interval(ours, groups), _paper_interval(paper, is_share=is_share))
+    return (ours, paper, Estimate(ours.value - paper.value, low, high, ours.n), inside, ours.n, n)
+
+
+def difference_interval(ours: Estimate, paper: Estimate) -> tuple[float, float] | tuple[None, None]:
+    """The 95% interval of the difference of two independent estimates, from the interval of each.
+
+    Newcombe (1998), method 10; for estimates other than shares Zou and Donner (2008).
+    """
+    if ours.value is None or ours.low is None or ours.high is None:
+        return None, None
+    if paper.value is None or paper.low is None or paper.high is None:
+        return None, None
+    apart = ours.value - paper.value
+    below = math.hypot(ours.value - ours.low, paper.high - paper.value)
+    above = math.hypot(ours.high - ours.value, paper.value - paper.low)
+    return apart - below, apart + above
+
+
+def _our_interval(ours: Estimate, groups: int) -> Estimate:
+    """Our estimate with its own interval; where all examples are alike, so that it has no width, with their score interval."""
+    if ours.value is None or ours.low != ours.high or not 0 <= ours.value <= 1 or not ours.n:
+        return ours
+    examples = min(ours.n, groups)
+    return wilson_of_groups([ours.value] * examples, [1] * examples)
+
+
+def _paper_interval(paper: Estimate, *, is_share: bool) -> Estimate:
+    """The paper's estimate with an interval by its n, where it is a share, or else by its printed deviation."""
+    assert paper.value is not None
+    if paper.n and is_share and 0 <= paper.value <= 1:
+        score = wilson(round(paper.value * paper.n), paper.n)
+        return Estimate(paper.value, score.low, score.high, paper.n)
+    if paper.sd is not None:
+        half = NormalDist().inv_cdf(0.975) * paper.sd
+        return Estimate(paper.value, paper.value - half, paper.value + half, paper.n)
+    return paper

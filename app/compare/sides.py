@@ -18,6 +18,7 @@ from benchmarks.answers import visible_answer
 from benchmarks.base import Benchmark, Figures, Record, digest, part_to_json
 from benchmarks.errors import SpecError
 from judges.panel import with_panel
+from mlx_backends.policy import PREFIX
 
 _BEGINNING = 200
 
@@ -35,6 +36,8 @@ class Said:
     outcome: str
     prompt: str
     begins: str
+    alone: str = ""
+    """The modality of the source that was shown alone, where it was: see :meth:`Benchmark.single_source`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,11 @@ class Side:
     judged: bool
     """Whether the judge has labelled any of its answers."""
     remarks: tuple[str, ...] = ()
+
+    @property
+    def is_policy(self) -> bool:
+        """Whether it is a policy, which looks at nothing, and so no model."""
+        return str(self.spec.get("model")).startswith(PREFIX)
 
     @property
     def quantisation(self) -> str | None:
@@ -117,7 +125,7 @@ def load(folders: Sequence[Path], *, judge: str | None = None) -> Sides:
             records = list(store.records())
             if panel is not None:
                 records = with_panel(records, panel, ids, benchmark.labels)
-            made.append(_side(store, label, records, judge_id))
+            made.append(_side(store, label, records, judge_id, benchmark))
         return Sides(benchmark, judge_id, tuple(made), int(stores[0].meta("spec")["seed"]))
     finally:
         for store in stores:
@@ -154,7 +162,7 @@ def figures_of(benchmark: Benchmark) -> Figures:
     return Figures(benchmark.conditions, benchmark.labels, each)
 
 
-def _side(store: RunStore, label: str, records: Sequence[Record], judge: str) -> Side:
+def _side(store: RunStore, label: str, records: Sequence[Record], judge: str, benchmark: Benchmark) -> Side:
     return Side(
         name=store.folder.name,
         label=label,
@@ -162,14 +170,14 @@ def _side(store: RunStore, label: str, records: Sequence[Record], judge: str) ->
         spec=known_spec(store.meta("spec")),
         identity=known_identity(store.meta("identity", {}), store.meta("spec")),
         engines=tuple(store.engines()),
-        said={record.instance.id: _said(record, judge) for record in records},
+        said={record.instance.id: _said(record, judge, benchmark) for record in records},
         cost=cost_of(records),
         judged=any(judge in record.verdicts for record in records),
         remarks=tuple(store.meta("remarks", [])),
     )
 
 
-def _said(record: Record, judge: str) -> Said:
+def _said(record: Record, judge: str, benchmark: Benchmark) -> Said:
     instance, outcome = record.instance, record.outcome(judge)
     begins = visible_answer(record.answer.text)[:_BEGINNING] if record.answer else ""
     return Said(
@@ -178,6 +186,7 @@ def _said(record: Record, judge: str) -> Said:
         str(record.verdicts[judge].label) if outcome == "labelled" else outcome,
         digest([part_to_json(part) for part in instance.parts])[:16],
         " ".join(begins.split()),
+        benchmark.single_source(instance),
     )
 
 

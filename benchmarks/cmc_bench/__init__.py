@@ -72,6 +72,11 @@ class CMCBench(Benchmark):
 
         return FiveLabels()
 
+    def single_source(self, instance: Instance) -> str:
+        # A wrong image, shown alone, answers another question.
+        alone = instance.condition.endswith("-only") and instance.strata.get("correct") != "none"
+        return instance.condition.removesuffix("-only") if alone else ""
+
     def figures(self) -> Figures:
         from benchmarks.cmc_bench.metrics import MAIN
 

@@ -15,7 +15,8 @@ from benchmarks.cmc_bench.source import Row, read
 from benchmarks.cmc_bench.source_mmmu import NO_OPTION
 from benchmarks.cmc_bench.source_rows import unused_columns
 from benchmarks.cmc_bench.terms import PAPER_CONDITIONS
-from benchmarks.files import NO_IMAGE, NOT_JSON, Loader, Skipped
+from benchmarks.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, Loader, Skipped
+from benchmarks.near_files import NearFiles
 from benchmarks.rows import RowCheck, RowsCheck
 
 _MENDS = {
@@ -49,12 +50,23 @@ def check(file: Path, options: BuildOptions) -> RowsCheck:
     left_out |= {skipped.row: skipped for skipped in made.left_out}
     examples = {example.right.row.row: example for example in made.all}
     media: dict[Media, Loader] = {}
-    rows = [_row(where, left_out.get(where), examples.get(where), media, options) for where in order]
+    near = NearFiles(file.parent)
+    rows = [_row(where, left_out.get(where), examples.get(where), media, options, near) for where in order]
     unused = unused_columns(file)
     remarks = [f"nothing is read from the column{'s'[: len(unused) > 1]} {', '.join(unused)}"] if unused else []
     kinds = Counter(example.right.type for example in examples.values())
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
     return RowsCheck(rows, remarks, media)
+
+
+def _fix(fix: str, left_out: Skipped, near: NearFiles) -> str:
+    """How to fix a row, with the file it names, relative to the table's folder, and the one that it may mean."""
+    if not left_out.place:
+        return fix
+    place = near.relative(left_out.place)
+    if left_out.reason == MISSING_IMAGE and (match := near.nearest(place)):
+        return f"did you mean {match}? The table names {place}"
+    return f"{fix}: {place}"
 
 
 def _noted(file: Path, order: list[str]) -> Iterator[Row | Skipped]:
@@ -64,13 +76,17 @@ def _noted(file: Path, order: list[str]) -> Iterator[Row | Skipped]:
 
 
 def _row(
-    where: str, left_out: Skipped | None, example: Example | None, media: dict[Media, Loader], options: BuildOptions
+    where: str,
+    left_out: Skipped | None,
+    example: Example | None,
+    media: dict[Media, Loader],
+    options: BuildOptions,
+    near: NearFiles,
 ) -> RowCheck:
     if left_out is not None:
         # A reason that names its mending holds it after a semicolon.
         wrong, _, mend = left_out.reason.partition("; ")
-        place = f": {left_out.place}" if left_out.place else ""
-        return RowCheck(where, False, wrong, _MENDS.get(left_out.reason, mend) + place)
+        return RowCheck(where, False, wrong, _fix(_MENDS.get(left_out.reason, mend), left_out, near))
     if example is None:
         enough = f"not needed: its type has {options.per_stratum} examples already"
         return RowCheck(where, True, enough, "add --per-stratum with a larger number to use it")

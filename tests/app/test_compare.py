@@ -523,7 +523,7 @@ def test_published_predictions_stand_beside_their_own_row(tmp_path: Path) -> Non
 
 def test_the_command_tells_it_in_words_and_as_json(made: Path) -> None:
     rashomon = Rashomon(made.parent)
-    told = rashomon.run("compare", "always-image", "few", "--metric", "MFR", "--flips").stdout
+    told = rashomon.run("compare", "always-image", "few", "--metric", "MFR", "--flips", "--all").stdout
     for word in (
         "! ",
         "Differences",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.published import plain
+from app.compare.published import difference_interval, plain
 from app.compare.tables import compare
 from app.config import BatchSpec
 from app.engine.loop import answer_pending
@@ -19,6 +19,7 @@ from app.store.workspace import Workspace
 from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
+from benchmarks.statistics import wilson
 from judges.base import FunctionJudge, get_judge
 from mlx_backends.machine import machine
 from mlx_backends.policy import Policy
@@ -27,6 +28,7 @@ from tests.support.command import ROOT
 
 HELD_OUT = ROOT / "assets" / "demo" / "held_out"
 SOURCES = {
+    "cmc-bench": ("rows", HELD_OUT / "cmc-bench"),
     "clash": ("rows", HELD_OUT / "clash"),
     "mmkc-bench": ("published", HELD_OUT / "mmkc-bench"),
     "crosscheck-bench": ("products", ROOT / "assets" / "products"),
@@ -126,6 +128,37 @@ def test_each_benchmarks_run_stands_beside_its_papers_row(
     notes = "\n".join(table.notes)
     for theirs in (about.paper_rows, about.paper_prompts, about.paper_judge, about.paper_decoding):
         assert theirs in notes
+
+
+def test_the_interval_of_a_difference_is_newcombes() -> None:
+    low, high = difference_interval(wilson(56, 70), wilson(48, 80))  # Newcombe (1998), table II, method 10
+    assert (low, high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert difference_interval(wilson(56, 70), Estimate(0.6)) == (None, None)
+
+
+def test_a_difference_has_an_interval_where_the_paper_tells_its_n_or_its_deviation(homes: dict[str, Path]) -> None:
+    table = beside(run_of("cmc-bench", homes), "Qwen3-VL-4B")
+    rows = {label.split(" / ")[2]: cells for label, cells in table.rows if " / main / " in label}
+    for column, (ours, paper, difference, _, _, n) in rows.items():
+        assert isinstance(ours, Estimate)
+        assert isinstance(paper, Estimate)
+        assert isinstance(difference, Estimate)
+        if column in ("MPB Img", "MPB Txt", "ΔAcc"):  # no n, or no share of answers
+            assert (difference.low, difference.high) == (None, None)
+            continue
+        assert n in (942, 2826)
+        assert difference.value is not None
+        assert difference.low is not None
+        assert difference.high is not None
+        assert difference.low < difference.value < difference.high, "also where all of our answers agree"
+    clash = beside(run_of("clash", homes), "InternVL 1.5")
+    (conflict,) = [cells for label, cells in clash.rows if " / main / Conflict / " in label]
+    ours, paper, difference = conflict[:3]
+    assert isinstance(difference, Estimate)
+    assert isinstance(paper, Estimate)
+    assert paper.sd is not None
+    assert difference.low is not None
+    assert any("independent samples (Newcombe 1998)" in note for note in clash.notes)
 
 
 def test_a_row_of_a_strategy_stands_beside_each_of_the_runs_strategies(homes: dict[str, Path]) -> None:

@@ -33,7 +33,7 @@ def test_what_the_canary_found_is_shown(tmp_path: Path) -> None:
     rashomon.run("build", "cmc-bench", "--source", tmp_path / "sources")
     asked = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:random", "--limit", "2", "--display", "none")
     rashomon.run(*asked, "--name", "run")
-    assert "asked" not in rashomon.run("show", "run").stdout.splitlines()[1]
+    assert " asked " not in rashomon.run("show", "run").stdout
     found = {
         "at": 0.0,
         "model": "a \x1b[31mmodel",
@@ -47,9 +47,9 @@ def test_what_the_canary_found_is_shown(tmp_path: Path) -> None:
     with RunStore.open(rashomon.workspace / "runs" / "run") as store:
         store.set_meta("canary", [found])
     told = rashomon.run("show", "run").stdout.splitlines()
-    assert told[1] == (
+    first = told.index(
         "  a \\x1b[31mmodel asked one at a time: compared with one at a time on 6 requests and 48 tokens, "
         "where padding moves a logit by 0.012"
     )
-    assert told[2] == "  not together: token 3 of an answer was another one"
-    assert told[3] == "  what a \\x1b[31mmodel cannot have"
+    assert told[first + 1] == "  not together: token 3 of an answer was another one"
+    assert told[first + 2] == "  what a \\x1b[31mmodel cannot have"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -97,6 +98,34 @@ def test_a_person_is_shown_neither_model_nor_condition_nor_label(
     assert "Answer:" in told
     for secret in ("uniform", "aligned", "image-correct", "text-correct", "both-wrong", "match@2", "image-only"):
         assert secret not in told
+
+
+def test_a_sample_that_corrects_nothing_says_so_when_it_is_drawn_and_how_many_labels_do(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(workspace, says(), n=20)
+    told = capsys.readouterr().out
+    assert "20 labels correct no figure: 10 are needed under each condition" in told
+    enough = int(re.search(r"(\d+) labels are enough: --n \1\.", told)[1])  # type: ignore[index]
+    take(workspace, says(*["1"] * (enough - 1)), n=enough - 1)
+    assert "labels correct not every figure" in capsys.readouterr().out
+    assert any(value is None for value in corrected(workspace)), "one label fewer is not enough for every figure"
+    take(workspace, says("1"), n=enough)
+    assert f"{enough} labels are enough to correct figures" in capsys.readouterr().out
+    reasons = [reason for reason in corrected_reasons(workspace) if "looked at fewer" in reason]
+    assert reasons == []
+
+
+def corrected_reasons(workspace: Workspace) -> list[str]:
+    (table,) = tables_of([workspace.runs_folder / "r"], only="corrected")
+    return [
+        cell.reason for _, cells in table.rows for cell in cells if isinstance(cell, Estimate) and cell.value is None
+    ]
+
+
+def corrected(workspace: Workspace) -> list[float | None]:
+    (table,) = tables_of([workspace.runs_folder / "r"], only="corrected")
+    return [cell.value for _, cells in table.rows for cell in cells if isinstance(cell, Estimate)]
 
 
 def test_a_sample_is_the_same_everywhere_and_another_seed_is_refused(workspace: Workspace) -> None:

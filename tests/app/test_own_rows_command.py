@@ -35,7 +35,7 @@ def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here:
     assert "\x1b" not in told
     found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json").stdout)
     assert [row["usable"] for row in found["rows"]] == [True] * 4 + [False]
-    assert found["rows"][-1]["mend"] == f"put the file in its place: {here.home}/gone.png"
+    assert found["rows"][-1]["mend"] == "put the file in its place: gone.png"
     table = write(here, "image,question,answer\ngone.png,x?,5\n")
     assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert not here.workspace.exists()
@@ -51,10 +51,38 @@ def test_a_build_of_nothing_names_the_check_which_names_the_files_it_looked_for(
     assert "\x1b" not in told
     found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json", code=1).stdout)["rows"]
     assert [(row["told"], row["mend"]) for row in found] == [
-        ("the image is missing", f"put the file in its place: {here.home}/no/where\x1b.png"),
-        ("the image is a folder", f"name a file in it: {here.home}/folder"),
-        ("the image is missing", f"put the file in its place: {here.home}/a; b.png"),
+        ("the image is missing", "put the file in its place: no/where\x1b.png"),
+        ("the image is a folder", "name a file in it: folder"),
+        ("the image is missing", "put the file in its place: a; b.png"),
     ]
+
+
+def test_rows_that_fail_come_first_in_full_and_near_files_are_named(here: Rashomon) -> None:
+    (here.home / "charts of the north").mkdir()
+    long = [
+        f"charts of the north/sales of the north region, by quarter and by product, page {n:03d}.png" for n in range(30)
+    ]
+    for n, name in enumerate(long):
+        (here.home / name).write_bytes(picture(n))
+    written = list(long)
+    written[5] = long[5].replace("/", "\\").replace("sales", "Sales")
+    written[6] = "C:\\Users\\me\\" + long[6].rpartition("/")[2]
+    written[7] = long[7].replace("page", "pgae")
+    written[8] = long[8].replace("008", "908")
+    rows = "".join(f'"{name}",How many on page {n}?,{n + 5}\n' for n, name in enumerate(written))
+    table = write(here, f"image,question,answer\n{rows}")
+    checked = here.process("build", "cmc-bench", "--from", table, "--check").stdout
+    lines = checked.splitlines()
+    assert lines[0].startswith("26 of 30 rows can be used")
+    marks = [line[0] for line in lines if line[:1] in ("✗", "✓")]
+    assert marks == ["✗"] * 4 + ["✓"] * 10
+    assert "and 16 more rows" in checked
+    for n in (5, 6, 7):
+        assert f"did you mean {long[n]}?" in checked
+    assert f"put the file in its place: {written[8]}" in checked, "another page is not meant"
+    assert "…" not in checked
+    every = here.run("build", "cmc-bench", "--from", table, "--check", "--all").stdout
+    assert sum(line.startswith("✓") for line in every.splitlines()) == 26
 
 
 def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:

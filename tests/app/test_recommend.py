@@ -12,12 +12,13 @@ import pytest
 from app.compare.decide import basis, decide, measure_of
 from app.compare.plan import plan
 from app.compare.recommend import Recommendation, points, recommend, recommend_of
-from app.compare.sides import Cost, load
+from app.compare.sides import Cost, Said, Side
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
-from tests.app.compared import CONDITIONS, answered, basis_of, side, sides, simulated
+from tests.app.compared import CONDITIONS, RIGHT, WRONG, answered, basis_of, side, sides, simulated
 from tests.support.command import ROOT, Rashomon
 
 MARGIN = 0.05
@@ -26,12 +27,16 @@ REPETITIONS = 1000
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with runs of three policies on the demo's charts."""
+    """A workspace with three models that answer as policies do, and two policies, on the demo's charts."""
     home = Workspace(tmp_path_factory.mktemp("decided") / "workspace")
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], home.build_folder("cmc-bench"), BuildOptions())
     for policy in ("always-image", "always-text", "always-abstain"):
         answered(home, policy, f"policy:{policy}", 40)
+        with RunStore.open(home.runs_folder / policy) as store:
+            store.set_meta("spec", {**store.meta("spec"), "model": f"org/{policy}"})
+    for policy in ("always-text", "always-image"):
+        answered(home, f"floor-{policy}", f"policy:{policy}", 40)
     return home.path
 
 
@@ -135,48 +140,158 @@ def said(found: Recommendation) -> str:
 def test_baselines_are_told_apart_in_words(made: Path) -> None:
     found = recommend([made / "runs" / name for name in ("always-image", "always-abstain")])
     told = said(found)
-    assert found.take == (
-        "Take policy:always-image (50.0%): it is the only one that is shown to be within 3 points of the best in accuracy.",
-    )
+    assert (
+        "Between the models alone: take always-image (50.0%): it is the only one that is shown to be within 3 points of the best "
+        "in accuracy."
+    ) in found.take
     assert len(found.does) == 3, "a line for each way of being in conflict"
     for when in ("When the image alone is right", "When the text alone is right", "When both are wrong"):
-        assert f"{when}, policy:always-abstain " in told
-    assert "abstains in 100% of 40 answers, policy:always-image in 0% (+100 points; " in told
+        assert f"{when}, always-abstain " in told
+    assert "abstains in 100% of 40 answers, always-image in 0% (+100 points; " in told
     assert "at 95%, all 6 such figures together)" in told
-    assert "policy:always-abstain is worse than policy:always-image by more than the margin: 25 points." in told
+    assert "always-abstain is worse than always-image by more than the margin: 25 points." in told
     assert "labelled by match@2, an approximation by rule" in told
     assert "Of other data, prompts and decoding they say nothing." in told
-    first = cells(found.table, "policy:always-image")
+    first = cells(found.table, "always-image")
     assert (value(first["accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best figure")
-    other = cells(found.table, "policy:always-abstain")
+    other = cells(found.table, "always-abstain")
     assert (value(other["accuracy"]), value(other["better by"]), other["holds"]) == (0.25, -0.25, "no")
     assert (value(other["at least"]) or 0) < -0.25
 
 
 def test_models_without_a_baseline_beside_them_are_told_so(made: Path) -> None:
-    baselines = load([made / "runs" / name for name in ("always-image", "always-text")])
-    models = [replace(each, spec={**each.spec, "model": f"org/{each.name}"}) for each in baselines.sides]
+    models = [made / "runs" / name for name in ("always-image", "always-text")]
     said_so = "is better than a model that reads nothing cannot be said: no policy, such as policy:always-text"
-    assert said_so in said(recommend_of(replace(baselines, sides=tuple(models))))
-    assert said_so not in said(recommend_of(replace(baselines, sides=(models[0], baselines.sides[1]))))
+    assert said_so in said(recommend(models))
+    assert said_so not in said(recommend([*models, made / "runs" / "floor-always-text"]))
+
+
+def test_a_policy_is_a_floor_and_never_recommended(made: Path) -> None:
+    floor = made / "runs" / "floor-always-text"
+    models = [made / "runs" / name for name in ("always-image", "always-abstain")]
+    without, beside = recommend(models), recommend([*models, floor])
+    assert beside.decision.holds == without.decision.holds == (0,)
+    assert [side.label for side in beside.decision.basis.sides.sides] == ["always-image", "always-abstain"]
+    assert cells(beside.table, "policy:always-text")["holds"] == "floor"
+    floor_line = beside.take[1]
+    assert floor_line.startswith("Neither model is shown to beat policy:always-text, which looks at nothing: ")
+    assert "always-image 50.0% against 50.0% (0 points; " in floor_line
+    assert "always-abstain 25.0% against 50.0% (-25 points; " in floor_line
+    for take in (without.take, beside.take):
+        assert any(line.startswith("Between the models alone: take always-image (50.0%): ") for line in take)
+
+
+def test_policies_alone_are_no_choice(made: Path) -> None:
+    found = recommend([made / "runs" / f"floor-always-{what}" for what in ("text", "image")])
+    assert found.decision.holds == ()
+    assert found.decision.smallest is found.decision.fastest is None
+    assert found.take[0].startswith("There is no model among these runs.")
+    assert {cells(found.table, label)["holds"] for label, _ in found.table.rows} == {"floor, the best figure", "floor"}
+
+
+def test_one_model_is_put_beside_the_strongest_floor(made: Path) -> None:
+    floors = [made / "runs" / f"floor-always-{what}" for what in ("text", "image")]
+    line = recommend([made / "runs" / "always-abstain", *floors]).take[-1]
+    assert line.startswith("always-abstain does worse than policy:always-")
+    better = recommend([made / "runs" / "always-abstain", *floors], metric="CDR").take
+    assert any(
+        line.startswith("always-abstain beats policy:always-") and "100.0% against 0.0% (+100 points; " in line
+        for line in better
+    )
+
+
+def test_a_lower_figure_below_the_floor_beats_it(made: Path) -> None:
+    runs = [made / "runs" / name for name in ("always-abstain", "always-text", "floor-always-image")]
+    worse = recommend([runs[0], runs[2]], metric="HR", lower_is_better=True).take
+    assert any(
+        "does worse than policy:always-image, which looks at nothing: 100.0% against 0.0% (+100 points; " in line
+        for line in worse
+    )
+
+
+def reads(name: str, images: int, *, examples: int = 52) -> Side:
+    """A run that is right on half of the answers, and reads the first ``images`` images and all texts alone."""
+    both = {(f"e{i}", c): RIGHT[c] if i % 2 else WRONG[c] for i in range(examples) for c in CONDITIONS}
+    run = side(name, both)
+    alone = {
+        f"e{i}/image-only": Said(f"e{i}", "image-only", "IMAGE" if i < images else "NEITHER", "p", "", "image")
+        for i in range(examples)
+    }
+    alone |= {f"e{i}/text-only": Said(f"e{i}", "text-only", "TEXT", "p", "", "text") for i in range(examples)}
+    return replace(run, said={**run.said, **alone})
+
+
+def test_models_that_cannot_read_an_image_are_told_so_first_and_no_more_examples_are_asked_for() -> None:
+    found = recommend_of(sides(reads("a", 0), reads("b", 1)), margin=0.001)
+    assert found.take[0].startswith(
+        "Neither model reads the images: with the image alone, a is right on 0 of 52 (0.0%, "
+    )
+    assert "b is right on 1 of 52 (1.9%, " in found.take[0]
+    assert "More rows will not help" in found.take[0]
+    assert "ore examples would tell" not in said(found)
+    assert found.alone is not None
+    assert value(cells(found.alone, "a")["image alone"]) == 0
+    assert value(cells(found.alone, "b")["text alone"]) == 1
+
+
+def test_one_model_of_two_that_cannot_read_is_named_and_examples_still_tell() -> None:
+    found = recommend_of(sides(reads("a", 0), reads("b", 50)), margin=0.001)
+    assert found.take[-1].startswith("a does not read the images: with the image alone, it is right on 0 of 52")
+    assert "More examples would tell." in found.take[0]
+    few = recommend_of(sides(reads("a", 1, examples=3), reads("b", 3, examples=3)))
+    assert "does not read" not in said(few), "three answers show nothing"
+
+
+def test_a_wrong_image_alone_says_nothing_of_reading(made: Path) -> None:
+    found = recommend([made / "runs" / name for name in ("always-image", "always-abstain")])
+    assert found.alone is not None
+    cell = cells(found.alone, "always-image")["image alone"]
+    assert isinstance(cell, Estimate)
+    assert (cell.value, cell.n) == (1, 40), "40 examples, each with its right image and a wrong one"
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+
+def sized(name: str, disk: int, peak: int | None, seconds: float) -> Side:
+    every = {(f"e{i}", c): "BOTH" for i in range(400) for c in CONDITIONS}
+    cost = Cost(10, 10, 10 * seconds, peak_memory=peak)
+    return side(name, every, cost=cost, engines=({"weights_bytes": disk},))
+
+
+def test_short_of_memory_the_measured_peak_decides_and_not_the_size_on_disk() -> None:
+    found = recommend_of(sides(sized("big", 8_000_000, 50_000_000, 2), sized("4bit", 3_000_000, 84_000_000, 1)))
+    assert (found.decision.leanest, found.decision.lightest, found.decision.smallest) == (0, 1, 0)
+    assert "Short of memory, take big (50.0 MB at its measured peak; up to 84.0 MB for the others)." in found.take
+    assert "Short of disk, take 4bit (3.0 MB on disk)." in found.take
+    assert not [line for line in found.take if "Short of memory" in line and "4bit" in line]
+
+
+def test_a_peak_that_was_not_measured_is_said_and_disk_is_called_disk() -> None:
+    found = recommend_of(sides(sized("big", 8_000_000, None, 2), sized("4bit", 3_000_000, 84_000_000, 1)))
+    assert (found.decision.leanest, found.decision.smallest) == (None, 1)
+    assert "is the smallest on disk (3.0 MB on disk) and is the fastest" in found.take[0]
+    assert not any("Short of memory" in line for line in found.take)
+    assert any(line.startswith("Peak memory was not measured for big, so") for line in found.unknown)
 
 
 def test_a_lower_figure_can_be_the_better_one(made: Path) -> None:
     folders = [made / "runs" / name for name in ("always-abstain", "always-text")]
     found = recommend(folders, metric="HR", lower_is_better=True)
-    assert found.take == (
-        "Take policy:always-text (0.0%): it is the only one that is shown to be within 3 points of the best in HR.",
-    )
-    assert value(cells(found.table, "policy:always-text")["HR"]) == 0
-    assert value(cells(found.table, "policy:always-abstain")["HR"]) == 1
-    assert value(cells(found.table, "policy:always-abstain")["better by"]) == -1
+    assert (
+        "Between the models alone: take always-text (0.0%): it is the only one that is shown to be within 3 points of the best "
+        "in HR."
+    ) in found.take
+    assert value(cells(found.table, "always-text")["HR"]) == 0
+    assert value(cells(found.table, "always-abstain")["HR"]) == 1
+    assert value(cells(found.table, "always-abstain")["better by"]) == -1
 
 
 def test_what_is_too_few_or_unlabelled_is_said(made: Path) -> None:
     folders = [made / "runs" / name for name in ("always-image", "always-text")]
     told = said(recommend(folders))
     assert "Nothing can be recommended yet: none is shown to be within 3 points" in told
-    assert "not even policy:always-image (50.0%), which has the best figure here" in told
+    assert "not even always-image (50.0%), which has the best figure here" in told
     assert "is not shown to hold, nor to fail" in told
     with pytest.raises(SpecError, match="one run is not a choice"):
         recommend(folders[:1])
@@ -197,12 +312,12 @@ def test_points_read_well() -> None:
 def test_a_plan_says_how_many_examples_an_interval_takes(made: Path) -> None:
     folders = [made / "runs" / "always-image"]
     table = plan(folders, width=0.1, margin=0.03)
-    told = cells(table, "policy:always-image / MFR")
+    told = cells(table, "always-image / MFR")
     assert told["examples now"] == 40
     assert told["instances"] == 8 * int(str(told["examples"]))
     assert value(told["hours"]) is None  # a policy takes no time
     assert any("The build has 144 examples." in note for note in table.notes)
-    half = cells(plan(folders, width=0.05, margin=0.03), "policy:always-image / MFR")
+    half = cells(plan(folders, width=0.05, margin=0.03), "always-image / MFR")
     assert int(str(half["examples"])) == pytest.approx(4 * int(str(told["examples"])), abs=4)
     with pytest.raises(SpecError, match="--width 0 is no share"):
         plan(folders, width=0, margin=0.03)

@@ -187,6 +187,24 @@ def test_a_terminal_table_keeps_every_figure_and_label_in_its_width(
     assert told.count("second row") == told.count("Wide")
 
 
+def test_nothing_is_truncated_or_folded_in_output_that_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    names = [
+        f"a long name of a file in a folder of many, all of them alike but for the end, number {i}.png"
+        for i in range(3)
+    ]
+    columns = tuple(f"Column {i}" for i in range(30))
+    print_table(Table("t", "Wide", columns, tuple((name, (name,) * 30) for name in names), ("A note. " * 40,)))
+    told = capsys.readouterr().out
+    assert "…" not in told
+    assert "continued" not in told
+    for name in names:
+        assert told.count(name) == 31
+    assert "A note. " * 39 in told
+
+
 def test_speed_and_what_is_left_count_this_process_alone() -> None:
     now = [0.0]
     pace = Pace(lambda: now[0])

@@ -1,0 +1,101 @@
+"""Headlines: what a run's labels come to in one to three sentences, and what tables there are besides the main one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from app.report.competence import listed, readings
+from app.store.run import RunStore
+from benchmarks.base import Benchmark, Record, Table, get_benchmark
+from benchmarks.statistics import wilson_of_groups
+
+_OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
+
+
+def headline(label: str, records: Iterable[Record], judge: str, benchmark: Benchmark) -> list[str]:
+    """Say how often ``label``'s answers are right, what it does under conflict, and how it reads each source alone."""
+    labels: Counter[str] = Counter()
+    groups: dict[str, list[int]] = {}
+    conditions: dict[str, None] = {}
+    alone: list[tuple[str, bool]] = []
+    missing: Counter[str] = Counter()
+    figures = benchmark.figures()
+    # Answers that others are judged by, and those judged by them, are neither right nor wrong.
+    bases = {benchmark.basis(condition) for condition in benchmark.conditions}
+    judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
+    counted = judged_alone.intersection(benchmark.conditions if figures is None else figures.conditions)
+    for record in records:
+        instance, outcome = record.instance, record.outcome(judge)
+        if outcome != "labelled":
+            missing[outcome] += 1
+            continue
+        given_label = str(record.verdicts[judge].label)
+        right = benchmark.correct(instance.condition, given_label)
+        alone.append((benchmark.single_source(instance), right))
+        if instance.condition in counted:
+            conditions[instance.condition] = None
+            hits = groups.setdefault(instance.group, [0, 0])
+            hits[0] += right
+            hits[1] += 1
+        if instance.condition in benchmark.conflicts:
+            labels[given_label] += 1
+    sentences = []
+    if groups:
+        share = wilson_of_groups([hit for hit, _ in groups.values()], [size for _, size in groups.values()])
+        hits_in_all, n = sum(hit for hit, _ in groups.values()), share.n
+        under = listed([condition for condition in benchmark.conditions if condition in conditions])
+        single = ", each with one label" if benchmark.counts_flags else ""
+        interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
+        sentences.append(f"{label} is right on {hits_in_all} of {n} answers{single} ({interval}), under {under}.")
+    behaviours = [(count, name) for name, count in labels.items() if name in benchmark.behaviours]
+    if behaviours:
+        count, name = max(behaviours, key=lambda pair: pair[0])
+        total = labels.total()
+        sentences.append(
+            f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%})."
+        )
+    by_source = readings(alone)
+    if by_source:
+        listing = ", ".join(
+            f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items()
+        )
+        failing = [f"{source}s" for source, reading in by_source.items() if reading.fails]
+        verdict = f" It does not read the {listed(failing)}: more rows will not change that." if failing else ""
+        sentences.append(f"Right {listing}.{verdict}")
+    if missing:
+        listing = ", ".join(f"{count} {outcome}" for outcome, count in sorted(missing.items()))
+        sentences.append(f"Without a label: {listing}.")
+    return sentences
+
+
+def over_own_rows(folder: Path) -> bool:
+    """Return whether every example of a run comes from a table of the user's own, so that no paper's rows belong beside it."""
+    with RunStore.read(folder) as store:
+        own = get_benchmark(store.meta("spec")["benchmark"]).rows_source
+        source = ""
+        for record in store.records() if own else ():
+            source = record.instance.strata.get("source", "")
+            if source != own:
+                return False
+        return bool(source)
+
+
+def without_paper(table: Table) -> Table:
+    """``table`` without mention of the paper's tables in its title and notes."""
+    return replace(
+        table, title=_OF_PAPER.sub("", table.title), notes=tuple(_OF_PAPER.sub("", note) for note in table.notes)
+    )
+
+
+def others(tables: Sequence[Table], shown: Sequence[str]) -> str:
+    """Name the tables that are not shown, and how to get them; empty where none is left."""
+    rest = [table.name for table in tables if table.name not in shown]
+    return (
+        f"More tables: {', '.join(rest)} (--table NAME); --all prints every table, --json is for programs."
+        if rest
+        else ""
+    )
