@@ -32,7 +32,7 @@ def serve(workspace: Workspace, *, host: str, port: int, images: str | None) -> 
             "password and no encryption.",
             file=sys.stderr,
         )
-    command = [sys.executable, "-m", "app.main", "--workspace", str(workspace.path)]
+    command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(workspace.path)]
     command += ["--images", images or "half"]  # a browser's terminal shows no Sixels
     server = _server(shlex.join(command), host, port)
     where = f"[{host}]" if ":" in host else host

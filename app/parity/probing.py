@@ -143,7 +143,7 @@ def _run(order: Order) -> str:
         return f"cannot write {log}: {error.strerror}; what a model makes of its prompts is kept in its run's folder."
     with errors:
         worker = subprocess.Popen(
-            [sys.executable, "-m", "app.parity.worker"],
+            [sys.executable, "-P", "-m", "app.parity.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -48,7 +48,7 @@ class Jobs:
         """
         folder = self.workspace.path / "jobs"
         log = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.log"
-        command = [sys.executable, "-m", "app.main", "--workspace", str(self.workspace.path), *arguments]
+        command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(self.workspace.path), *arguments]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with log.open("wb") as output:
