@@ -33,7 +33,7 @@ MEMORY = 400 * 10**6
 SECONDS = 8.0
 """Processor time of one request."""
 
-_LATEST = 30.0
+_LATEST = 60.0
 """Seconds after which a request is ended whatever processor time it had."""
 
 _LARGEST_RESIDENT = 900 * 10**6

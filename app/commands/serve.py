@@ -35,7 +35,7 @@ def serve(workspace: Workspace, *, host: str, port: int, images: str | None) -> 
             "session, and with it read this workspace, start runs and use your keys.",
             file=sys.stderr,
         )
-    command = [sys.executable, "-m", "app.main", "--workspace", str(workspace.path)]
+    command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(workspace.path)]
     command += ["--images", images or "half"]  # a browser's terminal shows no Sixels
     admission = Admission(f"rashomon-{port}")
     server = _server(shlex.join(command), host, port, admission)

@@ -57,7 +57,7 @@ class Job:
 
     def command(self) -> list[str]:
         """What starts the worker; the order is its one argument."""
-        return [sys.executable, "-m", "app.engine.worker", json.dumps(asdict(self), default=str)]
+        return [sys.executable, "-P", "-m", "app.engine.worker", json.dumps(asdict(self), default=str)]
 
     @classmethod
     def from_json(cls, text: str) -> Job:

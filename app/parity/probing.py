@@ -149,7 +149,7 @@ def _run(order: Order) -> str:
         return f"{error} What a model makes of its prompts is kept in its run's folder."
     with log.pump("worker") as pump:
         worker = subprocess.Popen(
-            [sys.executable, "-m", "app.parity.worker"],
+            [sys.executable, "-P", "-m", "app.parity.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=pump.fileno(),

@@ -53,7 +53,7 @@ class Jobs:
         """
         folder = self.workspace.path / "jobs"
         log = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.log"
-        command = [sys.executable, "-m", "app.main", "--workspace", str(self.workspace.path), *arguments]
+        command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(self.workspace.path), *arguments]
         try:
             self.workspace.path.mkdir(parents=True, exist_ok=True)
             make_folder(self.workspace.path, folder.name)

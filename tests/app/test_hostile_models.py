@@ -144,3 +144,30 @@ def test_the_first_signal_ends_a_load_whatever_it_does(home: Path, tmp_path: Pat
     assert process.wait(20) == 130
     assert time.monotonic() - began < 5
     assert states(Rashomon(home))[name][0] == "interrupted"
+
+
+def test_nothing_that_lies_where_a_run_is_started_is_executed(home: Path, tmp_path: Path) -> None:
+    for name in ("json", "signal", "numpy", "app", "mlx_backends"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\nraise SystemExit(9)\n")
+    rashomon = Rashomon(home)
+    arguments = (
+        "--batch",
+        "--benchmark",
+        "cmc-bench",
+        "--model",
+        "policy:uniform",
+        "--name",
+        "elsewhere",
+        "--limit",
+        "1",
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "app.main", "--workspace", str(rashomon.workspace), *arguments],
+        cwd=tmp_path,
+        env=rashomon.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "executed").exists()
