@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from app.store.failure import StoreFullError
 from benchmarks.errors import StoreError
-from benchmarks.safe_files import UnsafeFileError, open_descriptor
+from benchmarks.safe_files import UnsafeFileError, is_full, open_descriptor
 
 
 class FileLock:
@@ -40,8 +41,13 @@ class FileLock:
                     os.close(fd)
                     return False
                 time.sleep(0.01)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, who.encode(), 0)
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, who.encode(), 0)
+        except OSError as error:
+            os.close(fd)
+            kind = StoreFullError if is_full(error) else StoreError
+            raise kind(f"cannot write {self.path}: {error.strerror}; free some space and try again.") from error
         self._fd = fd
         return True
 

@@ -292,6 +292,8 @@ def test_planning_and_exporting_without_room_end_with_1_and_leave_nothing(home: 
         with no_room_above(room):
             rashomon.run(*planned, code=1)
         assert sorted(path.name for path in (home / "workspace" / "runs").iterdir()) == [OTHER, RUN]
+    with no_room_above(0):
+        rashomon.run("judge", RUN, "--judge", "match", "--retry-failed", "--display", "none", code=1)
     with no_room_above(10):
         rashomon.run("export", RUN, "--format", "md", code=1)
     assert list((home / "export" / RUN).iterdir()) == []
