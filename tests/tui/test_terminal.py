@@ -130,10 +130,10 @@ def try_bursts(workspace: Path, count: int) -> None:
             keys = source.choice(HURRIED) if source.random() < 0.5 else ""
             keys = "".join(source.choice(LETTERS) for _ in range(source.randint(0, 6))) + keys
             terminal.send(keys)
-            terminal.read(0.1)
-            for _ in range(3):  # Esc closes what has been asked, and leaves what was opened
+            terminal.read(0.3)
+            for _ in range(4):  # Esc closes what has been asked, and leaves what was opened
                 terminal.send("\x1b")
-                terminal.read(0.05)
+                terminal.read(0.3)
             assert terminal.process.poll() is None, f"it ended after {keys!r}: {terminal.screen[-2000:]}"
             assert labels(workspace) == before, f"after {keys!r}"
             assert not (workspace / "jobs").exists(), f"something was started after {keys!r}"
