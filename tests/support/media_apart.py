@@ -36,6 +36,14 @@ def _child() -> tuple[float, int]:
     return 0.0, 0
 
 
+def _memory(which: str) -> int:
+    """Bytes of this process, now ("VmRSS") or at most ("VmHWM"); what getrusage tells counts the process that started it."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT
+    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith(which)) * 1024
+
+
 def _seconds() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + ended.ru_utime + ended.ru_stime + _child()[0]
@@ -46,7 +54,7 @@ def main() -> None:
 
     for line in sys.stdin:
         file, suffix, modality = json.loads(line)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = _memory("VmRSS")
         data = Path(file).read_bytes()
         steps: list[Callable[[], object]] = [
             partial(check, data, suffix, modality),
@@ -62,7 +70,7 @@ def main() -> None:
             except MediaError as error:
                 said = f"refused: {error.reason}"
             longest, wall = max(longest, _seconds() - began), max(wall, time.monotonic() - clock)
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * _UNIT - len(data)
+        grown = _memory("VmHWM") - before - len(data)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * _UNIT
         result = {"file": file, "said": said, "seconds": longest, "wall": wall, "grown": max(0, grown)}
         print(json.dumps({**result, "child": max(ended, _child()[1])}), flush=True)
