@@ -34,7 +34,7 @@ def fill(folder: Path, count: int) -> float:
         "identity": {},
         "created": 1.0,
         "conditions": list(conditions),
-        "correct": dict.fromkeys(conditions, ["YES"]),
+        "correct": {key: ["YES"] for key in conditions},
     }
     with RunStore.create(folder, meta, asked) as store:
         store.use_engine({"engine": "x"})
@@ -90,7 +90,9 @@ def main() -> None:
         as_version(folder, NO_DIGESTS)
         before = seconds(folder)
         for name, with_digests, without in zip(names, now, before, strict=True):
-            print(f"{name:<9} {with_digests:8.4f} s, without digests {without:8.4f} s, ratio {with_digests / without:.2f}")
+            print(
+                f"{name:<9} {with_digests:8.4f} s, without digests {without:8.4f} s, ratio {with_digests / without:.2f}"
+            )
         print(f"doctor    {examined:8.2f} s")
 
 
