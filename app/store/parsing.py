@@ -34,6 +34,13 @@ class StoredObject(dict[str, Any]):
         )
 
 
+class _Decoding(TypedDict, total=False):
+    max_tokens: int
+    temperature: float
+    top_p: float
+    max_pixels: int | None
+
+
 class _Spec(TypedDict, total=False):
     benchmark: str
     model: str
@@ -48,7 +55,7 @@ class _Spec(TypedDict, total=False):
     exact: bool
     score: str
     restarts: int
-    decoding: dict[str, float | None]
+    decoding: _Decoding
     api: dict[str, Any]
 
 
@@ -73,17 +80,14 @@ class _Excluded(TypedDict, total=False):
     conditions: dict[str, int]
 
 
-class _Proof(TypedDict):
+class _Proof(TypedDict, total=False):
+    at: float
+    model: str
     way: str
     cases: int
     tokens: int
     noise: float
     failed: dict[str, str]
-
-
-class _Canary(_Proof, total=False):
-    at: float
-    model: str
     lacks: str
 
 
@@ -101,7 +105,7 @@ class _Labelling(TypedDict, total=False):
     sample: list[str]
 
 
-class _Machine(TypedDict):
+class _Machine(TypedDict, total=False):
     chip: str
     memory: int
     system: str
@@ -126,7 +130,7 @@ _META: Mapping[str, Any] = {
     "state": _State,
     "excluded": _Excluded,
     "remarks": list[str],
-    "canary": list[_Canary],
+    "canary": list[_Proof],
     "judges": dict[str, dict[str, Any]],
     "suspects": list[int],
     "deaths": list[_Death],
@@ -134,6 +138,10 @@ _META: Mapping[str, Any] = {
     "reached": float | None,
     "digests since": int,
 }
+
+
+_CLOSED = (_Decoding, _Excluded, _Death)
+"""Objects that become the arguments of a class: a key that it does not know would be a mistake of the program."""
 
 
 def meta_value(key: str, text: Any) -> Any:
@@ -166,6 +174,8 @@ def _validate(kind: Any, value: Any, place: str = "it") -> None:
         lacking = kind.__required_keys__ - _object(place, value).keys()
         if lacking:
             raise ValueError(f"{place}: it lacks {min(lacking)!r}")
+        if kind in _CLOSED and (unknown := value.keys() - fields.keys()):
+            raise ValueError(f"{place}: {min(unknown)!r:.60} is nothing it has")
         for key in value.keys() & fields.keys():
             _validate(fields[key], value[key], key)
     elif origin is UnionType:

@@ -34,7 +34,7 @@ def fill(folder: Path, count: int) -> float:
         "identity": {},
         "created": 1.0,
         "conditions": list(conditions),
-        "correct": {condition: ["YES"] for condition in conditions},
+        "correct": {key: ["YES"] for key in conditions},
     }
     with RunStore.create(folder, meta, asked) as store:
         store.use_engine({"engine": "x"})

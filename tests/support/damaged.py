@@ -8,6 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.engine.excluded import Excluded
+from app.engine.precision import reached
+from app.engine.recovery import deaths
 from app.labelling import draw
 from app.store.database import DATABASE
 from app.store.rows import Answer
@@ -105,7 +108,8 @@ class Damaged:
                 return listed.problem
             with RunStore.read(self.folder) as store:
                 keys = ("spec", "identity", "created", "remarks", "conditions", "correct", "canary", "judges")
-                whole = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys])
+                more = (Excluded.kept(store), deaths(store), reached(store), store.meta("data"))
+                whole = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys], more)
             with RunStore.open(self.folder) as store:
                 draw(store, "human:ann@1")
             return whole
