@@ -159,8 +159,12 @@ def work(
     force: bool = False,
     accept_engine: bool = False,
     until_width: float | None = None,
+    demo: bool = False,
 ) -> int:
-    """Do the planned runs, one worker a model, then show their main table; the exit code."""
+    """Do the planned runs, one worker a model, then show their main table; the exit code.
+
+    A ``demo`` shows the paper's rows under a table of rows too, which it ships with.
+    """
     for run in planned:
         RunStore.require_own(run.folder)
     _refuse_in_use(planned)
@@ -205,7 +209,7 @@ def work(
     if code == INTERRUPTED:
         return INTERRUPTED
     if display != "json" and display != "none":
-        _conclude(planned, after)
+        _conclude(planned, after, demo=demo)
     return code or (1 if any(map(_failures, after)) else 0)
 
 
@@ -237,7 +241,7 @@ def _asked(folder: Path, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple
         return spec.judge if some else ()
 
 
-def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
+def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary], *, demo: bool) -> None:
     from app.report.headline import over_own_rows, without_paper
     from app.report.render import print_table
     from app.report.tables import tables_of
@@ -245,7 +249,7 @@ def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary]) -> None:
 
     if any(run.done for run in after):
         folders = [run.folder for run in planned]
-        own = all(over_own_rows(folder) for folder in folders)
+        own = not demo and all(over_own_rows(folder) for folder in folders)
         (main,) = tables_of(folders, only="main", published=not own)
         print_table(without_paper(main) if own else main)
     for run in after:

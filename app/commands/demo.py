@@ -124,7 +124,7 @@ def _perform(home: Workspace, benchmark: str, shown: Display, display: str | Non
         planned.append(plan(home, check(home, spec)))
     judge = get_benchmark(benchmark).judges[0]
     _tell(f"3. They answer, and `{judge}` labels what they say\n")
-    code = work(home, planned, shown, display=display)
+    code = work(home, planned, shown, display=display, demo=True)
     script = Path(sys.argv[0]).absolute()
     called = _short(script) if script.name == "rashomon" else f"{_short(Path(sys.executable))} -m app.main"
     rashomon = "rashomon" if shutil.which("rashomon") else called
