@@ -52,6 +52,23 @@ ENOUGH_REQUESTS = 24
 """For fewer, finding out whether they can be answered together costs what it gains (``docs/performance.md``)."""
 
 
+class Stop:
+    """The wish that a worker stops, set by a signal handler or a thread.
+
+    Not a threading.Event: it sets its flag under a lock, so a second signal within the handler of the first one would wait
+    for that handler, which waits for it.
+    """
+
+    def __init__(self) -> None:
+        self._wished = False
+
+    def set(self) -> None:
+        self._wished = True
+
+    def is_set(self) -> bool:
+        return self._wished
+
+
 class Worker:
     """Works through a job; ``stopped`` is set by a signal or by the parent's end.
 
@@ -62,7 +79,7 @@ class Worker:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.stopped = threading.Event()
+        self.stopped = Stop()
         self.loading = False
         self.backend: Backend | None = None
         self.lease: FileLock | None = None
@@ -323,13 +340,15 @@ def main() -> None:
         from mlx_backends.limits import out_of_memory
         from mlx_backends.loading import one_line
 
-        if not out_of_memory(error):
-            raise
         report_exception(error)
+        if not out_of_memory(error):
+            os._exit(1)
         short = one_line(error)
-    print(json.dumps({"code": code, "message": message, "short": short}), file=report, flush=True)
+    with suppress(OSError):  # the parent may be gone
+        print(json.dumps({"code": code, "message": message, "short": short}), file=report, flush=True)
     # Skipping the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
-    sys.stderr.flush()
+    with suppress(OSError):
+        sys.stderr.flush()
     os._exit(code)
 
 
