@@ -20,6 +20,7 @@ from textual.widget import Widget
 from app.engine.control import batch_of
 from app.engine.trash import Trash
 from app.settings import Settings, load_settings
+from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.commands import EVERYWHERE, bindings, commands_of
 from app.tui.jobs import Jobs
@@ -261,6 +262,11 @@ class RashomonApp(App[int]):
         if run.summary.state == "paused":
             self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
         elif run.resumable:
+            try:
+                RunStore.require_own(run.folder)
+            except RashomonError as error:
+                self.failed(error)
+                return
             left = run.summary.total - run.summary.done
             text = f"{run.name}\n\n{left:,} of {run.summary.total:,} answers are missing; {run.summary.spec['model']} is asked."
 

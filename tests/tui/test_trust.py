@@ -62,6 +62,8 @@ def test_going_on_with_a_run_asks_for_a_new_address(
         monkeypatch.setattr(app.jobs, "start", lambda arguments: started.append(list(arguments)))
         await until(pilot, lambda: bool(app.snapshot.runs))
         await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await pilot.press("y")
         await until(pilot, lambda: isinstance(app.screen, Confirm) and address in "".join(screen_text(app).split()))
         assert not started
         await pilot.press(key)
