@@ -73,13 +73,20 @@ def mean_of_shares(hits: Sequence[int], sizes: Sequence[int], confidence: float 
 
 
 def difference_of(first: Estimate, second: Estimate) -> Estimate:
-    """``first`` less ``second``, two independent shares, with Newcombe's hybrid score interval (1998, method 10)."""
-    limits = (first.value, first.low, first.high, second.value, second.low, second.high)
-    if any(limit is None for limit in limits):
-        return Estimate(None, n=first.n + second.n, reason=first.reason or second.reason)
-    p, low, high, q, least, most = (float(limit) for limit in limits if limit is not None)
-    below, above = math.hypot(p - low, most - q), math.hypot(high - p, q - least)
-    return Estimate(p - q, p - q - below, p - q + above, first.n + second.n)
+    """``first`` less ``second``, two independent estimates, with an interval made of theirs; none where one has none.
+
+    Of shares with Wilson's intervals that is Newcombe's hybrid score interval (1998, method 10); of others Zou and Donner's
+    (2008). n is the sum of both.
+    """
+    n = first.n + second.n
+    if first.value is None or second.value is None:
+        return Estimate(None, n=n, reason=first.reason or second.reason)
+    apart = first.value - second.value
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return Estimate(apart, n=n)
+    below = math.hypot(first.value - first.low, second.high - second.value)
+    above = math.hypot(first.high - first.value, second.value - second.low)
+    return Estimate(apart, apart - below, apart + above, n)
 
 
 def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 from app.compare.sides import Side, Sides
@@ -12,7 +12,7 @@ from app.report.published import published_cells, published_rows
 from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
 from benchmarks.paired import share_of
-from benchmarks.statistics import wilson, wilson_of_groups
+from benchmarks.statistics import difference_of, wilson, wilson_of_groups
 from mlx_backends.registry import IMPORTED
 
 PUBLISHED = "published:"
@@ -177,23 +177,9 @@ def _cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> t
     inside: str = "no interval"
     if ours.low is not None and ours.high is not None:
         inside = "yes" if ours.low <= paper.value <= ours.high else "no"
-    low, high = difference_interval(_our_interval(ours, groups), _paper_interval(paper, is_share=is_share))
-    return (ours, paper, Estimate(ours.value - paper.value, low, high, ours.n), inside, ours.n, n)
-
-
-def difference_interval(ours: Estimate, paper: Estimate) -> tuple[float, float] | tuple[None, None]:
-    """The 95% interval of the difference of two independent estimates, from the interval of each.
-
-    Newcombe (1998), method 10; for estimates other than shares Zou and Donner (2008).
-    """
-    if ours.value is None or ours.low is None or ours.high is None:
-        return None, None
-    if paper.value is None or paper.low is None or paper.high is None:
-        return None, None
-    apart = ours.value - paper.value
-    below = math.hypot(ours.value - ours.low, paper.high - paper.value)
-    above = math.hypot(ours.high - ours.value, paper.value - paper.low)
-    return apart - below, apart + above
+    difference = difference_of(_our_interval(ours, groups), _paper_interval(paper, is_share=is_share))
+    difference = replace(difference, value=ours.value - paper.value, n=ours.n)
+    return (ours, paper, difference, inside, ours.n, n)
 
 
 def _our_interval(ours: Estimate, groups: int) -> Estimate:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.published import difference_interval, plain
+from app.compare.published import plain
 from app.compare.tables import compare
 from app.config import BatchSpec
 from app.engine.loop import answer_pending
@@ -19,7 +19,6 @@ from app.store.workspace import Workspace
 from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
-from benchmarks.statistics import wilson
 from judges.base import FunctionJudge, get_judge
 from mlx_backends.machine import machine
 from mlx_backends.policy import Policy
@@ -128,12 +127,6 @@ def test_each_benchmarks_run_stands_beside_its_papers_row(
     notes = "\n".join(table.notes)
     for theirs in (about.paper_rows, about.paper_prompts, about.paper_judge, about.paper_decoding):
         assert theirs in notes
-
-
-def test_the_interval_of_a_difference_is_newcombes() -> None:
-    low, high = difference_interval(wilson(56, 70), wilson(48, 80))  # Newcombe (1998), table II, method 10
-    assert (low, high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
-    assert difference_interval(wilson(56, 70), Estimate(0.6)) == (None, None)
 
 
 def test_a_difference_has_an_interval_where_the_paper_tells_its_n_or_its_deviation(homes: dict[str, Path]) -> None:

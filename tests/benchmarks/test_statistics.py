@@ -100,6 +100,7 @@ def test_the_mean_of_one_share_is_wilsons_and_a_difference_newcombes() -> None:
     # Newcombe 1998, table II, example (a), method 10: 56/70 - 48/80.
     found = difference_of(wilson(56, 70), wilson(48, 80))
     assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    assert difference_of(wilson(56, 70), Estimate(0.6)) == Estimate(0.8 - 0.6, n=70)
     assert mean_of_shares([1, 0], [5, 0]).value is None
 
 
