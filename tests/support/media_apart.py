@@ -22,7 +22,7 @@ from benchmarks.errors import MediaError
 from benchmarks.media.reading import _reader
 from benchmarks.media.show import check, glance, pictures
 from tests.support.media import sound, video
-from tests.support.media_bombs import ascii_ply
+from tests.support.media_bombs import Medium, ascii_ply
 
 
 def _child() -> int:
@@ -78,16 +78,15 @@ class _PeakWatch(threading.Thread):
 def main() -> None:
     import PIL.Image  # noqa: F401
 
-    libraries = {}
-    for data, suffix, modality in (
+    ordinary: tuple[Medium, ...] = (
         (sound(0.1), ".wav", "audio"),
         (video(2), ".mp4", "video"),
         (ascii_ply(3, 1), ".ply", "point_cloud"),
-    ):
-        for step in _steps(data, suffix, modality):
+    )
+    for medium in ordinary:
+        for step in _steps(*medium):
             step()
-        libraries[suffix] = _status(_child(), "VmRSS")
-    baseline = max(libraries.values())
+    baseline = _status(_child(), "VmRSS")  # by now it has all libraries
     watch = _PeakWatch()
     watch.start()
     for line in sys.stdin:
