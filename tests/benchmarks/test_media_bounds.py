@@ -30,10 +30,8 @@ MEMORY = 500 * 10**6
 
 FEW = (
     "WAV at 1 Hz",
-    "npz of 100,000 names",
     "GLB with a chain of 9,000 nodes",
     "PNG with an EXIF of 3,000 times 2 MB",
-    "WebP of 60 megapixels",
     "TIFF of 3,000 tags of 2 MB",
 )
 
@@ -64,7 +62,7 @@ def read_apart(folder: Path, media: Iterable[Medium]) -> list[dict[str, Any]]:
 
 def test_a_few_bombs_and_mutations(tmp_path: Path) -> None:
     bombs = ((make(), suffix, modality) for make, suffix, modality in map(BOMBS.__getitem__, FEW))
-    read_apart(tmp_path, [*mutated(150, seed=1), *bombs])
+    read_apart(tmp_path, [*mutated(75, seed=1), *bombs])
 
 
 @pytest.mark.slow
