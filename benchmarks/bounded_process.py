@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -28,16 +28,16 @@ Message = tuple[dict[str, Any], bytes]
 Handler = Callable[[dict[str, Any], IO[bytes] | None], Iterator[tuple[dict[str, Any], bytes]]]
 
 MEMORY = 400 * 10**6
-"""Bytes by which a request may let the child grow beyond the libraries that it imports."""
+"""Bytes by which a request may let the child grow beyond the libraries that it imports, unless its parent says otherwise."""
 
 SECONDS = 8.0
 """Processor time of one request."""
 
 _LATEST = 60.0
-"""Seconds after which a request is ended whatever processor time it had."""
+"""Seconds for which a message is waited for, whatever processor time the child had."""
 
-_LARGEST_RESIDENT = 900 * 10**6
-"""Bytes of a child as the parent sees them, where the system does not hold the child to its limit (macOS)."""
+_LIBRARIES = 500 * 10**6
+"""Bytes of a child's libraries at most, where only its parent holds it to its limit (macOS)."""
 
 _LARGEST_MESSAGE = 64 * 1024 * 1024
 _POLL_SECONDS = 0.1
@@ -56,27 +56,28 @@ class LimitError(Exception):
 class BoundedProcess:
     """A child that runs ``module``; started at the first request, and again after a request that ended it.
 
-    It gets none of the environment's keys, and no signal of the terminal.
+    It gets none of the environment's keys, and no signal of the terminal. ``memory`` is in bytes beyond the child's libraries.
+    ``seconds`` of processor time are a request's, or each message's where they are ``renewed``: for an answer that is as long as
+    its file.
     """
 
-    def __init__(self, module: str, seconds: float = SECONDS) -> None:
+    def __init__(self, module: str, seconds: float = SECONDS, memory: int = MEMORY, *, renewed: bool = False) -> None:
         self._module = module
-        self._seconds = seconds
+        self._limits = {"seconds": seconds, "memory": memory, "renewed": renewed}
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._owner = 0
 
-    def ask(self, request: Mapping[str, Any], file: IO[bytes] | None = None) -> Iterator[Message]:
+    def ask(self, request: Mapping[str, Any], file: IO[bytes] | None = None) -> Generator[Message, None, None]:
         """Yield the messages that answer ``request``. Raise LimitError where it exceeds a limit."""
         with self._lock:
             link = self._started()
             try:
-                _send(link, {**request, "file": file is not None, "seconds": self._seconds})
+                _send(link, {**request, **self._limits, "file": file is not None})
                 if file is not None:
                     _send_file(link, file)
-                deadline = time.monotonic() + _LATEST
-                while "end" not in (message := self._message(link, deadline))[0]:
+                while "end" not in (message := self._message(link))[0]:
                     yield message
                 if limit := message[0].get("limit"):
                     raise LimitError("time" if limit == "time" else "memory")
@@ -112,7 +113,8 @@ class BoundedProcess:
             self._owner, self._socket = os.getpid(), ours
         return self._socket
 
-    def _message(self, link: socket.socket, deadline: float) -> Message:
+    def _message(self, link: socket.socket) -> Message:
+        deadline = time.monotonic() + _LATEST
         header = self._received(link, _HEADER.size, deadline)
         size, payload = _HEADER.unpack(header)
         if size + payload > _LARGEST_MESSAGE:
@@ -136,7 +138,7 @@ class BoundedProcess:
     def _check(self, deadline: float) -> None:
         assert self._child is not None
         limit: Limit | None = "time" if time.monotonic() > deadline else None
-        if sys.platform == "darwin" and _resident(self._child.pid) > _LARGEST_RESIDENT:
+        if sys.platform == "darwin" and _resident(self._child.pid) > self._limits["memory"] + _LIBRARIES:
             limit = "memory"
         if limit is not None:
             raise LimitError(limit)
@@ -159,13 +161,15 @@ def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
     with socket.socket(fileno=os.dup(0)) as link:
         while (request := _read(link)) is not None:
             file = _receive_file(link) if request.pop("file") else None
-            seconds = float(request.pop("seconds"))
+            seconds, memory, renewed = (request.pop(name) for name in ("seconds", "memory", "renewed"))
             prepare(request)
-            _limit_memory(MEMORY)
+            _limit_memory(memory)
             signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
                 for fields, payload in handle(request, file):
                     _send(link, fields, payload)
+                    if renewed:
+                        signal.setitimer(signal.ITIMER_PROF, seconds)
                 end: dict[str, Any] = {"end": True}
             except MemoryError:
                 end = {"end": True, "limit": "memory"}

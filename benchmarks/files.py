@@ -38,9 +38,6 @@ LARGEST_JSON = 96 * 1024 * 1024
 MOST_VALUES = 4_000_000
 """Of such a file, which is in memory as a whole."""
 
-LARGEST_GROUP = 2 * 1024**3
-"""Bytes of a parquet file's group of rows, which pyarrow unpacks column by column."""
-
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -106,7 +103,9 @@ def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> It
     found = tuple(places) or tuple(dict.fromkeys((file.parent, root)))
     kind = file.suffix.lower()
     if kind == ".parquet":
-        pairs: Iterable[tuple[int, Any]] = _parquet(file, name)
+        from benchmarks.parquet_rows import parquet_rows
+
+        pairs: Iterable[tuple[int, Any]] = parquet_rows(file, name)
     elif kind == ".jsonl":
         pairs = json_lines(file)
     elif kind in (".csv", ".tsv"):
@@ -248,31 +247,3 @@ def _is_unicode(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _parquet(file: Path, name: str) -> Iterator[tuple[int, Any]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        number = 0
-        with open_source(file) as stream:
-            table = pyarrow.parquet.ParquetFile(stream)
-            groups = [table.metadata.row_group(index) for index in range(table.num_row_groups)]
-            if any(_unpacked(group) > LARGEST_GROUP for group in groups):
-                raise SourceError(
-                    f"{name} has groups of rows of more than {LARGEST_GROUP // 1024**2} MiB; save it in smaller groups."
-                )
-            for batch in table.iter_batches(batch_size=32):
-                for fields in batch.to_pylist():
-                    number += 1
-                    yield number, fields
-    except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise SourceError(f"{name} is not a whole parquet file ({error.__class__.__name__}); get it again.") from error
-
-
-def _unpacked(group: Any) -> int:
-    """Bytes of a group of rows once it is unpacked, as the file says."""
-    return max(  # type: ignore[no-any-return]
-        group.total_byte_size, sum(group.column(index).total_uncompressed_size for index in range(group.num_columns))
-    )

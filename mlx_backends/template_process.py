@@ -64,45 +64,36 @@ class BoundedTemplate:
 def bound_templates() -> None:
     """Have transformers and mlx-vlm render every chat template in the child, for the rest of this process.
 
-    Some processors of mlx-vlm use jinja2 itself, without its sandbox, in which a template can run any code.
+    Some processors of mlx-vlm use jinja2 itself, without its sandbox, in which a template can run any code. They import it where
+    they render, so it is jinja2's own two ways to a template that look at who calls; whoever else calls is not affected.
     """
-    import jinja2
+    from jinja2 import Environment, Template
     from transformers import processing_utils
     from transformers.utils import chat_template_utils
 
-    if chat_template_utils._compile_jinja_template is not _bounded:
-        chat_template_utils._compile_jinja_template = _bounded
-        # Looking at a template computes what is constant in it.
-        chat_template_utils._get_template_variables = processing_utils._get_template_variables = _names
-        jinja2.Template = _template_class(jinja2.Template)  # type: ignore[misc]
-        jinja2.Environment = _environment_class(jinja2.Environment)  # type: ignore[misc]
+    if chat_template_utils._compile_jinja_template is _bounded:
+        return
+    chat_template_utils._compile_jinja_template = _bounded
+    # Looking at a template computes what is constant in it.
+    chat_template_utils._get_template_variables = processing_utils._get_template_variables = _names
+    compile_text, compile_in_environment = Template.__new__, Environment.from_string
 
+    def new(cls: type[Template], source: str, *arguments: Any, **options: Any) -> Any:
+        if _is_called_by_mlx_vlm():
+            return BoundedTemplate(source, plain=True)
+        return compile_text(cls, source, *arguments, **options)
 
-def _template_class(base: Any) -> Any:
-    """``jinja2.Template``, which in the hands of mlx-vlm is a bounded one."""
+    def from_string(self: Environment, source: Any, *arguments: Any, **options: Any) -> Any:
+        if _is_called_by_mlx_vlm():
+            return BoundedTemplate(source, plain=True)
+        return compile_in_environment(self, source, *arguments, **options)
 
-    class Template(base):  # type: ignore[misc]
-        def __new__(cls, source: str, *arguments: Any, **options: Any) -> Any:
-            if _is_called_by_mlx_vlm():
-                return BoundedTemplate(source, plain=True)
-            return base.__new__(base, source, *arguments, **options)
-
-    return Template
-
-
-def _environment_class(base: Any) -> Any:
-    """``jinja2.Environment``, whose templates in the hands of mlx-vlm are bounded ones."""
-
-    class Environment(base):  # type: ignore[misc]
-        def from_string(self, source: Any, *arguments: Any, **options: Any) -> Any:
-            if _is_called_by_mlx_vlm():
-                return BoundedTemplate(source, plain=True)
-            return super().from_string(source, *arguments, **options)
-
-    return Environment
+    Template.__new__ = new  # type: ignore[method-assign,assignment]
+    Environment.from_string = from_string  # type: ignore[method-assign]
 
 
 def _is_called_by_mlx_vlm() -> bool:
+    """Whether the caller of this function's caller lies in mlx-vlm."""
     return str(sys._getframe(2).f_globals.get("__name__", "")).startswith("mlx_vlm.")
 
 

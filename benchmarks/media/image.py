@@ -112,7 +112,11 @@ def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks:
         except MediaError as error:
             raise MediaError(name, error.reason) from error
     else:
-        image, whole = _decoded_apart(data, name, max_pixels)
+        try:
+            image, whole = _decoded_apart(data, name, max_pixels)
+        except MediaError as error:
+            large = size is not None and size[0] * size[1] > _PLAIN_PIXELS
+            raise MediaError(name, DAMAGED_OR_LARGE if large and error.reason == DAMAGED else error.reason) from error
     if not marks:
         return image
     from benchmarks.marks import draw_marks

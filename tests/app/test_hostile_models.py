@@ -95,22 +95,55 @@ def test_a_run_of_such_a_model_is_one_sentence(home: Path, tmp_path: Path) -> No
     assert "Traceback" not in told
 
 
+_UNSANDBOXED = """
+import sys, threading, types
+source = '''
+def late(text, **context):
+    from jinja2 import Environment, Template
+    environment = Environment(extensions=["jinja2.ext.loopcontrols"])
+    return [Template(text).render(**context), environment.from_string(text).render(**context)]
+
+from jinja2 import Environment, Template
+def early(text, **context):
+    return [Template(text).render(**context), Environment().from_string(text).render(**context)]
+'''
+def module(name):
+    made = types.ModuleType(name)
+    exec(source, made.__dict__)
+    return made
+
+before = module("mlx_vlm.models.before")
+from mlx_backends.loading import contained
+for _ in range(2):
+    with contained(): pass
+after = module("mlx_vlm.models.after")
+evil = "{{ cycler.__init__.__globals__.os.mkdir(x) }}"
+def attempt():
+    for render in (before.late, before.early, after.late, after.early):
+        assert render("{{ x[0] }} {{ 1 + 1 }}", x=[5]) == ["5 2", "5 2"]
+        try: render(evil, x=sys.argv[1])
+        except ValueError as error: print("refused")
+thread = threading.Thread(target=attempt)
+thread.start()
+attempt()
+thread.join()
+
+import jinja2
+from jinja2.sandbox import SandboxedEnvironment
+other = module("some.other.library")
+assert other.late("{{ (1).__class__ }}") == ["<class 'int'>"] * 2
+assert type(jinja2.Template("x")) is jinja2.Template
+assert isinstance(SandboxedEnvironment(), jinja2.Environment)
+assert jinja2.Environment(loader=jinja2.DictLoader({"a": "{{ x }}"})).get_template("a").render(x=3) == "3"
+"""
+
+
 def test_a_template_runs_no_code_in_a_processor_without_a_sandbox(tmp_path: Path) -> None:
-    script = (
-        "import types\n"
-        "from mlx_backends.loading import contained\n"
-        "with contained(): pass\n"
-        "module = types.ModuleType('mlx_vlm.models.x')\n"
-        "exec('def render(source, **context):\\n from jinja2 import Environment, Template\\n'\n"
-        "     ' return [Template(source).render(**context), Environment().from_string(source).render(**context)]',\n"
-        "     module.__dict__)\n"
-        "print(module.render('{{ x[0] }} {{ 1 + 1 }}', x=[5]))\n"
-        "evil = '{{ cycler.__init__.__globals__.os.mkdir(x) }}'\n"
-        "try: module.render(evil, x=" + repr(str(tmp_path / "made")) + ")\n"
-        "except ValueError as error: print('refused')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", _UNSANDBOXED, str(tmp_path / "made")], capture_output=True, text=True, check=False
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["['5 2', '5 2']", "refused"]
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["refused"] * 8
     assert not (tmp_path / "made").exists()
 
 

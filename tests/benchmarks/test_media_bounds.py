@@ -27,15 +27,11 @@ from tests.support.media_bombs import BOMBS, Medium, ascii_ply, glb, mutated, no
 
 SECONDS = 10
 MEMORY = 500 * 10**6
-CHILD = 650 * 10**6
-"""Bytes of the child, of which its libraries have up to 200 MB."""
 
 FEW = (
     "WAV at 1 Hz",
-    "npz of 100,000 names",
     "GLB with a chain of 9,000 nodes",
     "PNG with an EXIF of 3,000 times 2 MB",
-    "WebP of 60 megapixels",
     "TIFF of 3,000 tags of 2 MB",
 )
 
@@ -60,13 +56,13 @@ def read_apart(folder: Path, media: Iterable[Medium]) -> list[dict[str, Any]]:
     for result in results:
         assert result["seconds"] < SECONDS, result
         assert result["grown"] < MEMORY, result
-        assert result["child"] < CHILD, result
+        assert result["child"] < MEMORY, result
     return results
 
 
 def test_a_few_bombs_and_mutations(tmp_path: Path) -> None:
     bombs = ((make(), suffix, modality) for make, suffix, modality in map(BOMBS.__getitem__, FEW))
-    read_apart(tmp_path, [*mutated(150, seed=1), *bombs])
+    read_apart(tmp_path, [*mutated(75, seed=1), *bombs])
 
 
 @pytest.mark.slow
@@ -78,7 +74,7 @@ def test_all_bombs(tmp_path: Path) -> None:
         (result,) = read_apart(folder, [(data, suffix, modality)])
         print(
             f"{name:50} {len(data) / 1e6:6.1f} MB {result['seconds']:5.1f} s, wall {result['wall']:5.1f} s, "
-            f"+{result['grown'] / 1e6:4.0f} MB, child {result['child'] / 1e6:4.0f} MB; {result['said']}"
+            f"+{result['grown'] / 1e6:4.0f} MB, child +{result['child'] / 1e6:4.0f} MB; {result['said']}"
         )
         for file in folder.iterdir():
             file.unlink()
@@ -86,16 +82,17 @@ def test_all_bombs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_three_thousand_mutations(tmp_path: Path) -> None:
-    worst: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0, 0, 0])
+    worst: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0, 0, 0, 0])
     for result in read_apart(tmp_path, mutated(3000, seed=2)):
         kind = worst[Path(result["file"]).suffix]
         kind[0] += 1
         kind[1] += result["said"] == "read"
-        for place, key in ((2, "seconds"), (3, "grown"), (4, "child")):
+        for place, key in ((2, "seconds"), (3, "wall"), (4, "grown"), (5, "child")):
             kind[place] = max(kind[place], result[key])
-    for suffix, (count, read, seconds, grown, child) in sorted(worst.items()):
+    for suffix, (count, read, seconds, wall, grown, child) in sorted(worst.items()):
         print(
-            f"{suffix:6} {count:5.0f} media, {read:5.0f} read, {seconds:5.2f} s, +{grown / 1e6:.0f} MB, {child / 1e6:.0f} MB"
+            f"{suffix:6} {count:5.0f} media, {read:5.0f} read, {seconds:5.2f} s, wall {wall:5.2f} s, "
+            f"+{grown / 1e6:.0f} MB, child +{child / 1e6:.0f} MB"
         )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from benchmarks.base import Decoding, Generation, Media, Message, Part, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
+from benchmarks.errors import MediaError
 from mlx_backends.base import Backend
 from tests.benchmarks.clash_data import published_folder, published_row
 from tests.benchmarks.mmkc_data import whole_folder
@@ -23,8 +25,10 @@ class Asked:
         self._builds: list[Build] = []
 
     def path(self, media: Media) -> Path:
-        paths = [build.media_path(media) for build in self._builds]
-        return next(path for path in paths if path.is_file())
+        for build in self._builds:
+            with suppress(MediaError):
+                return build.media_path(media)
+        raise AssertionError(f"{media.name} is in none of the builds")
 
     def cmc_bench(self, groups: int, real: Path | None = None) -> list[Request]:
         """The first examples of CMC-Bench, each under all its conditions; of ``real`` ChartQA, where that is given."""

@@ -1,0 +1,108 @@
+"""Rows of parquet files, honest and hostile: what is read is what was written, and nothing takes much memory or time."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from benchmarks import parquet_rows
+from benchmarks.errors import SourceError
+from benchmarks.files import RawRow, Skipped, rows
+
+MB = 1 << 20
+
+
+def _one_page(folder: Path, value: pa.Array, **options: object) -> Path:
+    parquet.write_table(pa.table({"question": value}), folder / "rows.parquet", **options)
+    return folder / "rows.parquet"
+
+
+def test_values_are_what_was_written(tmp_path: Path) -> None:
+    told = {
+        "question": "How many äpples?",
+        "image": {"bytes": b"\x89PNG\0\xff", "path": "a.png"},
+        "options": ["3", "4"],
+        "pictures": [b"a", None, b""],
+        "answer": 3,
+        "share": 0.25,
+        "sure": True,
+        "bytes": "no bytes",
+        "none": None,
+        "day": datetime.date(2026, 1, 2),
+    }
+    parquet.write_table(pa.Table.from_pylist([told] * 20), tmp_path / "rows.parquet", row_group_size=7)
+    found = list(rows(tmp_path / "rows.parquet", tmp_path, "source"))
+    assert [row.where for row in found if isinstance(row, RawRow)] == [f"rows.parquet:{n}" for n in range(1, 21)]
+    assert all(row.fields == {**told, "day": "2026-01-02"} for row in found if isinstance(row, RawRow))
+
+
+def test_several_files_are_read_at_the_same_time_and_not_to_their_ends(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        parquet.write_table(pa.table({"question": [f"{name}{n}" for n in range(100)]}), tmp_path / f"{name}.parquet")
+    first, second = (rows(tmp_path / f"{name}.parquet", tmp_path, "source") for name in ("a", "b"))
+    for number, (left, right) in enumerate(zip(first, second, strict=False)):
+        assert isinstance(left, RawRow)
+        assert isinstance(right, RawRow)
+        assert (left.fields["question"], right.fields["question"]) == (f"a{number}", f"b{number}")
+        if number == 50:
+            break
+    first.close()  # type: ignore[attr-defined]
+    assert len(list(rows(tmp_path / "a.parquet", tmp_path, "source"))) == 100
+
+
+_BOMBS: dict[str, Callable[[Path], Path]] = {
+    "a dictionary page": lambda folder: _one_page(folder, pa.array([bytes(60 * MB)] * 3), compression="zstd"),
+    "a page": lambda folder: _one_page(
+        folder, pa.array([bytes(60 * MB)]), compression="gzip", use_dictionary=False
+    ),
+    "a long list": lambda folder: _one_page(
+        folder, pa.array([np.zeros(20 * MB, np.int8)], pa.list_(pa.int8())), compression="zstd"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _BOMBS)
+def test_a_small_file_does_not_become_much_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = _BOMBS[kind](tmp_path)
+    assert file.stat().st_size < MB
+    monkeypatch.setattr(parquet_rows, "MEMORY", 40 * 10**6)
+    monkeypatch.setattr(parquet_rows, "_idle", [])
+    with pytest.raises(SourceError, match="memory"):
+        list(rows(file, tmp_path, "source"))
+
+
+def test_rows_that_take_no_room_have_an_end(tmp_path: Path) -> None:
+    file = _one_page(tmp_path, pa.nulls(parquet_rows.MOST_ROWS + 1))
+    with pytest.raises(SourceError, match="rows"):
+        list(rows(file, tmp_path, "source"))
+
+
+def test_a_row_that_is_too_large_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
+    file = _one_page(tmp_path, pa.array([b"a", bytes(parquet_rows.LARGEST_ROW + 1), b"c"]), compression="zstd")
+    first, large, last = rows(file, tmp_path, "source")
+    assert isinstance(large, Skipped)
+    assert large.reason == parquet_rows.LONG_ROW
+    assert [row.fields["question"] for row in (first, last) if isinstance(row, RawRow)] == [b"a", b"c"]
+
+
+def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
+    whole = _one_page(tmp_path, pa.array([f"How many apples in {n}?" for n in range(50)]), compression="zstd")
+    data, chance, refused = whole.read_bytes(), random.Random(0), 0
+    for _ in range(100):
+        changed = bytearray(data)
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(changed))
+            changed[at : at + 4] = chance.choice((b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0", chance.randbytes(4)))
+        whole.write_bytes(changed)
+        try:
+            list(rows(whole, tmp_path, "source"))
+        except SourceError:
+            refused += 1
+    assert refused > 10
