@@ -18,6 +18,7 @@ from app.store.database import DATABASE
 from tests.app.test_batch import wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
+from tests.support.old_runs import sealed
 
 KILLS = {"judging": 5, "build": 5, "migration": 5}
 RUN = "killed"
@@ -126,8 +127,9 @@ def test_killed_while_judging(home: Path, tmp_path: Path) -> None:
     Rashomon(tmp_path).run(
         "batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN, "--display", "none"
     )
-    query(rashomon, "DELETE FROM verdict")
-    query(rashomon, "DELETE FROM judged")
+    with sealed(rashomon.workspace / "runs" / RUN) as database:
+        database.execute("DELETE FROM verdict")
+        database.execute("DELETE FROM judged")
     before = 0
     for _ in range(KILLS["judging"]):
         process = batch(rashomon)
