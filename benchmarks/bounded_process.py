@@ -183,16 +183,9 @@ def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """The child's environment: no keys, and this program's own packages, whatever folder it was started in."""
+    """The child's environment, without keys."""
     kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
-    own = str(Path(__file__).resolve().parents[1])
-    return {
-        **kept,
-        "PYTHONPATH": os.pathsep.join(filter(None, (own, kept.get("PYTHONPATH")))),
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "MALLOC_ARENA_MAX": "2",
-    }
+    return {**kept, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
 def _limit_memory(growth: int | None) -> None:

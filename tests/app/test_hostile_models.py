@@ -87,6 +87,52 @@ def test_a_hundred_hostile_folders(home: Path, tmp_path: Path) -> None:
     assert len(refused) >= 90
 
 
+_MEASURED = """
+import json, resource, subprocess, sys, time
+began = time.monotonic()
+done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps({"code": done.returncode, "said": done.stdout + done.stderr, "wall": time.monotonic() - began,
+                  "seconds": usage.ru_utime + usage.ru_stime, "memory": usage.ru_maxrss}))
+"""
+
+
+def measured(home: Path, folder: Path, name: str) -> dict[str, Any]:
+    """What became of a run of the model in ``folder``, and what the largest of its processes took."""
+    rashomon = Rashomon(home)
+    command = rashomon.command("--batch", *OPTIONS, "--model", str(folder), "--name", name)
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURED, *command],
+        env=rashomon.environment,
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    result: dict[str, Any] = json.loads(done.stdout)
+    result["memory"] *= 1 if sys.platform == "darwin" else 1024
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(6))
+def test_runs_of_a_hundred_hostile_folders(home: Path, tmp_path: Path, part: int) -> None:
+    ordinary = max(measured(home, home / name, f"ordinary-{name}-{part}")["memory"] for name in ("vlm", "lm"))
+    for number, (name, (source, change)) in enumerate(hostile().items()):
+        if number % 6 != part:
+            continue
+        result = measured(home, make(home / source, tmp_path / str(number), change), f"hostile-{number}")
+        told = result["said"].strip().splitlines()
+        print(
+            f"{name:45} {result['code']}, {result['seconds']:4.1f} s, wall {result['wall']:4.1f} s, "
+            f"{(result['memory'] - ordinary) / 1e6:+5.0f} MB; {told[0] if told else ''}"
+        )
+        assert result["code"] in (0, 1, 2), (name, result)
+        assert "Traceback" not in result["said"], (name, result)
+        assert result["seconds"] < SECONDS, (name, result)
+        assert result["memory"] - ordinary < MEMORY, (name, result)
+
+
 def test_a_run_of_such_a_model_is_one_sentence(home: Path, tmp_path: Path) -> None:
     source, change = hostile()["10000000 layers, text alone"]
     folder = make(home / source, tmp_path / "layers", change)
