@@ -17,6 +17,7 @@ from app.locks import FileLock
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
+from benchmarks.safe_files import make_folder
 
 FOLDER = ".trash"
 """The folder among a workspace's runs that holds the deleted ones; names that begin with a dot are no runs."""
@@ -65,6 +66,8 @@ class Trash:
     def take_over(self) -> list[str]:
         """Take over what those deleted who ended without emptying their trash; the runs' names."""
         before = len(self._deleted)
+        if (self._runs / FOLDER).is_symlink():  # in a received workspace; it would lead to any folder of the user's
+            return []
         with suppress(OSError):
             for left in sorted((self._runs / FOLDER).iterdir()):
                 if left != self._folder and not left.name.startswith(_HALF) and not left.is_symlink():
@@ -107,7 +110,8 @@ class Trash:
         if self._lock is None:
             half = self._folder.with_name(f"{_HALF}{self._folder.name}")
             try:
-                half.mkdir(parents=True)
+                make_folder(self._runs, FOLDER)
+                half.mkdir()
                 lock = FileLock(half / _LOCK)
                 lock.acquire(f"process {os.getpid()}")
                 half.rename(self._folder)

@@ -15,6 +15,7 @@ from app.engine.trash import FOLDER, Trash
 from app.locks import FileLock
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
+from tests.support.trust import tree
 
 
 @pytest.fixture
@@ -172,3 +173,32 @@ def test_a_folder_that_cannot_be_written_is_told(workspace: Workspace) -> None:
             Trash(workspace).delete(workspace.runs_folder / "one")
     finally:
         workspace.runs_folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("planted", ["the trash", "a folder in it", "a run in it", "a lock in it"])
+def test_nothing_outside_is_taken_over_or_removed_through_a_planted_link(
+    workspace: Workspace, tmp_path: Path, planted: str
+) -> None:
+    theirs = tmp_path / "outside"
+    (theirs / "folder").mkdir(parents=True)
+    (theirs / "folder" / "0000-mine").write_text("kept")
+    (theirs / "0000-kept").write_text("kept")
+    trash = workspace.runs_folder / FOLDER
+    place = {
+        "the trash": trash,
+        "a folder in it": trash / "left",
+        "a run in it": trash / "left" / "0000-run",
+        "a lock in it": trash / "left" / ".lock",
+    }[planted]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(theirs / "0000-kept" if planted == "a lock in it" else theirs, target_is_directory=True)
+    before = tree(theirs)
+    mine = Trash(workspace)
+    mine.take_over()
+    try:
+        mine.delete(workspace.runs_folder / "one")
+    except StoreError:
+        assert planted == "the trash"
+        assert (workspace.runs_folder / "one" / "run.sqlite").is_file()
+    mine.empty()
+    assert tree(theirs) == before
