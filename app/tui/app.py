@@ -102,7 +102,7 @@ class RashomonApp(App[int]):
         self.theme = theme
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+        if isinstance(event, (events.Key, events.Paste, events.CursorPosition)) and not event.is_forwarded:
             self.key_queue.put(event)
         elif isinstance(event, events.MouseEvent) and not event.is_forwarded and not self.key_queue.accepts(event):
             return

@@ -47,7 +47,7 @@ class Staged(RashomonApp):
     async def _press_keys(self, keys: Iterable[str]) -> None:
         for key in keys:
             end = time.monotonic() + PATIENCE
-            while isinstance(self.screen, Dialog) and not self.screen.painted_before(time.monotonic()):
+            while isinstance(self.screen, Dialog) and not self.screen.displayed:
                 assert time.monotonic() < end, "the dialog is never painted"
                 await asyncio.sleep(0.01)
             await super()._press_keys([key])

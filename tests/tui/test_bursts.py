@@ -214,7 +214,7 @@ def at(app: RashomonApp) -> str:
 
 async def painted(pilot: Pilot[Any]) -> None:
     screen = pilot.app.screen
-    await until(pilot, lambda: not isinstance(screen, Dialog) or screen.painted_before(time.monotonic()))
+    await until(pilot, lambda: not isinstance(screen, Dialog) or screen.displayed)
 
 
 PLACES = [name for name in SCREENS if name != "doctor"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ async def painted(pilot: Pilot[Any]) -> None:
     """Wait until the dialog can be read."""
     screen = pilot.app.screen
     assert isinstance(screen, Dialog)
-    await until(pilot, lambda: screen.painted_before(time.monotonic()))
+    await until(pilot, lambda: screen.displayed)
 
 
 # --- typing ahead ------------------------------------------------------------------------------------

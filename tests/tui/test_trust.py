@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
+from app.tui.screens.runs import RunsScreen
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from mlx_backends.remote import addresses
 from tests.support.trust import receive, tree
@@ -27,10 +28,12 @@ def test_a_received_run_is_adopted_by_a_key_after_what_it_would_use_was_shown(st
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, (Confirm, ErrorDialog)))
-        await pilot.press("y" if isinstance(app.screen, Confirm) else "escape")
-        await until(pilot, lambda: isinstance(app.screen, ErrorDialog) or not isinstance(app.screen, Confirm))
-        if isinstance(app.screen, ErrorDialog):
-            await pilot.press("escape")
+        while not isinstance(
+            app.screen, RunsScreen
+        ):  # whether to resume it, whether to use the address, that it is not ours
+            dialog = app.screen
+            await pilot.press("y" if isinstance(dialog, Confirm) else "escape")
+            await until(pilot, lambda dialog=dialog: app.screen is not dialog)  # type: ignore[misc]
         assert tree(folder) == before, "it is not gone on with"
         await pilot.press("a")
         await until(pilot, lambda: isinstance(app.screen, Confirm) and "collector" in screen_text(app))
@@ -62,9 +65,10 @@ def test_going_on_with_a_run_asks_for_a_new_address(
         monkeypatch.setattr(app.jobs, "start", lambda arguments: started.append(list(arguments)))
         await until(pilot, lambda: bool(app.snapshot.runs))
         await pilot.press("R")
-        await until(pilot, lambda: isinstance(app.screen, Confirm))
+        await until(pilot, lambda: isinstance(app.screen, Confirm) and "Resume?" in screen_text(app))
         await pilot.press("y")
-        await until(pilot, lambda: isinstance(app.screen, Confirm) and address in "".join(screen_text(app).split()))
+        await until(pilot, lambda: isinstance(app.screen, Confirm) and "new address" in screen_text(app))
+        assert address in "".join(screen_text(app).split())
         assert not started
         await pilot.press(key)
         await until(pilot, lambda: not isinstance(app.screen, Confirm))

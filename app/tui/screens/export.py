@@ -92,7 +92,7 @@ class ExportScreen(RashomonScreen):
                 Confirm("Write into this folder?", text, yes="Write"),
                 lambda yes: self._write(out, formats) if yes else None,
             )
-        elif self.painted.painted_before(self.rashomon.key_queue.pressed):
+        elif self.painted.displayed:
             self._write(out, formats)
 
     def _write(self, out: Path, formats: list[str]) -> None:

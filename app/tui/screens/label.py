@@ -153,7 +153,7 @@ class LabelScreen(RashomonScreen):
 
     def _give(self, label: str | None) -> None:
         """Keep a label, if the answer was on the terminal when its key was pressed."""
-        if self.sitting is not None and self._text.painted_before(self.rashomon.key_queue.pressed):
+        if self.sitting is not None and self._text.displayed:
             give = self.sitting.give
             self._write(lambda store: give(store, label), 1)
 

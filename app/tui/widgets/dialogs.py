@@ -1,6 +1,6 @@
 """Dialogs over a screen: a question, an error that can be copied, a text to type. All by keys.
 
-Every dialog is a :class:`Dialog`: it takes no key, click or paste from before its text was painted.
+Every dialog is a :class:`Dialog`: it takes no key, click or paste from before its text was on the terminal.
 """
 
 from __future__ import annotations
@@ -40,14 +40,20 @@ class Dialog(ModalScreen[T]):
     def __init__(self, heading: Content) -> None:
         super().__init__()
         self.painted = Painted(heading, classes="heading")
+        self._covered = False
 
-    def painted_before(self, pressed: float) -> bool:
-        """Return whether the dialog was on the terminal at the time ``pressed``."""
-        return self.painted.painted_before(pressed)
+    @property
+    def displayed(self) -> bool:
+        """Whether the dialog was on the terminal before the key that is being handled."""
+        return self.painted.displayed
+
+    def on_screen_suspend(self) -> None:
+        self._covered = True
 
     def on_screen_resume(self) -> None:
-        # What lay over it hid it.
-        self.painted.unpaint()
+        if self._covered:
+            self._covered = False
+            self.painted.unpaint()
 
 
 class Answer(NamedTuple, Generic[T]):
