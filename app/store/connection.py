@@ -74,6 +74,14 @@ def open_copy(source: sqlite3.Connection) -> sqlite3.Connection:
     return copy
 
 
+def lenient_text(text: bytes) -> str | bytes:
+    """Return a stored text, or its bytes where they are no UTF-8: so it is no text to whoever reads the row."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text
+
+
 def size(connection: sqlite3.Connection) -> int:
     """Return the bytes of a database."""
     ((pages,),), ((page,),) = (connection.execute(f"PRAGMA {what}").fetchall() for what in ("page_count", "page_size"))
@@ -85,7 +93,7 @@ def _read_only(folder: Path, how: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5)
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.Error:
+    except BaseException:
         connection.close()
         raise
     return _hardened(connection, folder)
@@ -95,11 +103,13 @@ def _hardened(connection: sqlite3.Connection, folder: Path) -> sqlite3.Connectio
     """The connection, after its schema was compared with what this program makes, before anything of it is used."""
     try:
         _set_limits(connection)
+        connection.text_factory = lenient_text
         connection.execute("BEGIN")  # the version and the schema at one moment
         try:
             foreign = foreign_objects(connection)
         finally:
             connection.execute("ROLLBACK")
+        connection.text_factory = str
         if foreign:
             raise StoreError(
                 f"{folder} is not a run as Rashomon makes it: its database has another {', '.join(foreign[:3])}"
@@ -112,8 +122,6 @@ def _hardened(connection: sqlite3.Connection, folder: Path) -> sqlite3.Connectio
 
 
 def _set_limits(connection: sqlite3.Connection) -> None:
-    # Bytes that are no UTF-8 are told with their row where they are read.
-    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
     for limit, value in _LIMITS.items():
         connection.setlimit(limit, value)
     if sys.version_info >= (3, 12):

@@ -14,7 +14,20 @@ from typing import Any, Self, TypeVar
 from app.store import connection as connections
 from app.store import ownership, parsing
 from app.store.connection import DATABASE, Watch
-from app.store.digests import COLUMNS, KEYS, NONE, Tally, add, joined, missing, row_digest, tallies, teach
+from app.store.digests import (
+    COLUMNS,
+    KEYS,
+    NONE,
+    Tally,
+    add,
+    as_stored,
+    joined,
+    missing,
+    row_digest,
+    tallies,
+    tally_of,
+    teach,
+)
 from app.store.failure import DamagedError, explained
 from app.store.schema import MIGRATIONS, NO_DIGESTS, UNDIGESTED, migrate, schema_version
 from benchmarks.base import Generation, Instance, canonical_json
@@ -25,12 +38,20 @@ __all__ = ["DATABASE", "PAGE", "Database", "Row", "storable"]
 PAGE = 256
 """Rows in memory at a time."""
 
+_INSERT = {
+    table: f"INSERT INTO {table} ({', '.join(columns)}, digest) VALUES ({', '.join('?' * (len(columns) + 1))})"
+    for table, columns in COLUMNS.items()
+}
+
 _REQUIRED = ("spec", "identity", "created")
 """The values without which a run is none."""
 
 Row = dict[str, Any]
 """A row that was read whole: the columns of :data:`app.store.digests.COLUMNS`, and ``digest`` as it is stored."""
+Values = tuple[Any, ...]
+"""The values of a :data:`Row` in their order."""
 _T = TypeVar("_T")
+_R = TypeVar("_R", Row, Values)
 
 
 class Database:
@@ -170,6 +191,12 @@ class Database:
             self._watch.start()
             try:
                 return self._db.execute(sql, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if self._db.text_factory is not str or hasattr(error, "sqlite_errorcode"):
+                    raise
+                # Not SQLite's own error, so a text that is no UTF-8: whoever reads its row says which.
+                self._db.text_factory = connections.lenient_text
+                return self._db.execute(sql, values).fetchall()
             finally:
                 self._watch.stop()
 
@@ -178,33 +205,43 @@ class Database:
     def _stored(
         self, table: str, rest: str = "", values: Sequence[Any] = (), *, tally: dict[str, Tally] | None = None
     ) -> list[Row]:
+        """Read rows as :meth:`_values` does, by the names of their columns."""
+        names = (*COLUMNS[table], "digest")
+        return [dict(zip(names, row, strict=True)) for row in self._values(table, rest, values, tally=tally)]
+
+    def _values(
+        self, table: str, rest: str = "", values: Sequence[Any] = (), *, tally: dict[str, Tally] | None = None
+    ) -> list[Values]:
         """Read whole rows of ``table``, which is ``r`` in the ``rest`` of the query, each compared with its digest.
 
-        They are added to ``tally``. Raises DamagedError.
+        They are added to ``tally``. Raises DamagedError, also for values that are of other types than their columns.
         """
-        columns = COLUMNS[table]
         digest = "r.digest" if self._has_digests else "NULL"
-        sql = f"SELECT {', '.join(f'r.{column}' for column in columns)}, {digest} FROM {table} r {rest}"
-        found = []
-        for *row, kept in self._rows(sql, values):
-            read = dict(zip(columns, row, strict=True))
-            if self._has_digests and row_digest(table, *row) != kept:
-                raise self._damaged(table, read, "its values are not those that were written")
+        columns = ", ".join(f"r.{column}" for column in COLUMNS[table])
+        rows: list[Values] = self._rows(f"SELECT {columns}, {digest} FROM {table} r {rest}", values)
+        if self._has_digests:
+            for row in rows:
+                if row_digest(table, row[:-1]) != row[-1]:
+                    raise self._damaged(table, row, "its values are not those that were written")
             if tally is not None:
-                tally[table] = add(tally.get(table, NONE), kept)
-            read["digest"] = kept
-            found.append(read)
-        return found
+                tally[table] = joined(tally.get(table, NONE), tally_of([row[-1] for row in rows]))
+        try:
+            parsing.check(table, rows)
+        except ValueError:
+            for row in rows:
+                self._parsed(table, row, lambda row: parsing.check(table, [row]))
+        return rows
 
-    def _parsed(self, table: str, row: Row, read: Callable[[Row], _T]) -> _T:
+    def _parsed(self, table: str, row: _R, read: Callable[[_R], _T]) -> _T:
         """What ``read`` makes of a row. Raises DamagedError for the ValueError of a parser."""
         try:
             return read(row)
         except ValueError as error:
             raise self._damaged(table, row, str(error)) from error
 
-    def _damaged(self, table: str, row: Row, why: str) -> DamagedError:
-        key = ", ".join(f"{row.get(column)!r:.60}" for column in KEYS[table])
+    def _damaged(self, table: str, row: Row | Values, why: str) -> DamagedError:
+        named = row if isinstance(row, dict) else dict(zip(COLUMNS[table], row, strict=False))
+        key = ", ".join(f"{named.get(column)!r:.60}" for column in KEYS[table])
         return DamagedError(self.folder, f"table {table}, row {key}", why)
 
     def _compare(self, seen: Mapping[str, Tally], kept: Mapping[str, Tally]) -> None:
@@ -229,12 +266,12 @@ class Database:
     def _ids(self, sql: str, values: Sequence[Any] = ()) -> list[int]:
         return [row[0] for row in self._rows(sql, values)]
 
-    def _last(self, rows: Sequence[Row], before: int) -> int:
-        """The ordinal of the last of a page of rows, which ascend from ``before``: else reading would not end."""
+    def _last(self, rows: Sequence[Values], before: int) -> int:
+        """The ordinal of the last of a page of instances, which ascend from ``before``: else reading would not end."""
         for row in rows:
-            if row["ordinal"] <= before:
+            if row[0] <= before:
                 raise self._damaged("instance", row, f"it comes after row {before}")
-            before = row["ordinal"]
+            before = row[0]
         return before
 
     def _change(
@@ -254,18 +291,21 @@ class Database:
 
         ``counted``: whether the row counted in the table's tally before, and does now.
         """
-        columns = COLUMNS[table]
-        digest = row_digest(table, *map(row.__getitem__, columns))
+        values = as_stored(table, row)
+        digest = row_digest(table, values)
         if before is None:
-            names, marks = ", ".join((*columns, "digest")), ", ".join("?" * (len(columns) + 1))
-            values = (*map(row.__getitem__, columns), digest)
-            self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+            self._db.execute(_INSERT[table], (*values, digest))
         else:
-            changed = [column for column in columns if row[column] != before[column]]
-            changes = "".join(f"{column} = ?, " for column in changed)
+            changed = [
+                (column, value) for column, value in zip(COLUMNS[table], values, strict=True) if value != before[column]
+            ]
+            changes = "".join(f"{column} = ?, " for column, _ in changed)
             where = " AND ".join(f"{column} = ?" for column in KEYS[table])
-            values = (*map(row.__getitem__, changed), digest, *map(before.__getitem__, KEYS[table]))
-            self._db.execute(f"UPDATE {table} SET {changes}digest = ? WHERE {where}", values)
+            keys = map(before.__getitem__, KEYS[table])
+            self._db.execute(
+                f"UPDATE {table} SET {changes}digest = ? WHERE {where}",
+                (*(value for _, value in changed), digest, *keys),
+            )
             if counted[0]:
                 self._count(table, before["digest"], -1)
         if counted[1]:
@@ -322,28 +362,35 @@ class Database:
 
     # --- instances and answers -------------------------------------------------------------------
 
-    def _instance(self, row: Row) -> Instance:
+    def _instance(self, row: Values) -> Instance:
         return self._parsed("instance", row, parsing.instance)
 
     def _generations(
-        self, ordinals: Sequence[int], *, tally: dict[str, Tally] | None = None
+        self,
+        names: Mapping[int, Any],
+        *,
+        ids: dict[int, int] | None = None,
+        tally: dict[str, Tally] | None = None,
     ) -> dict[int, list[Generation]]:
-        """The accepted answers of instances, in order of step, by ordinal."""
-        marks = ", ".join("?" * len(ordinals))
-        names = dict(self._rows(f"SELECT ordinal, id FROM instance WHERE ordinal IN ({marks})", ordinals))
-        found: dict[int, list[Generation]] = defaultdict(list)
-        for row in self._stored(
+        """The accepted answers of instances, which are named by ordinal, in order of step.
+
+        ``ids`` gets the ordinal of the instance that each answer's id belongs to.
+        """
+        answers: dict[int, list[Generation]] = defaultdict(list)
+        for row in self._values(
             "generation",
-            f"WHERE r.accepted AND r.instance IN ({marks}) ORDER BY r.instance, r.step",
-            ordinals,
+            f"WHERE r.accepted AND r.instance IN ({', '.join('?' * len(names))}) ORDER BY r.instance, r.step",
+            tuple(names),
             tally=tally,
         ):
-            earlier = found[row["instance"]]
-            if row["step"] != len(earlier):
-                raise self._damaged("generation", row, f"it is step {row['step']} where {len(earlier)} belongs")
-            name = names.get(row["instance"])
-            earlier.append(self._parsed("generation", row, partial(parsing.generation, str(name))))
-        return found
+            number, ordinal, step = row[:3]
+            if ids is not None:
+                ids[number] = ordinal
+            earlier = answers[ordinal]
+            if step != len(earlier):
+                raise self._damaged("generation", row, f"it is step {step} where {len(earlier)} belongs")
+            earlier.append(self._parsed("generation", row, partial(parsing.generation, str(names.get(ordinal)))))
+        return answers
 
 
 def _must_exist(folder: Path) -> None:

@@ -6,9 +6,12 @@ number of rows and the sum of their digests. Both are written in the transaction
 
 from __future__ import annotations
 
+import marshal
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from struct import unpack
 from typing import Any
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -28,6 +31,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "judged": ("condition", "judge", "labelled", "correct", "unparsed", "failed"),
 }
 """The columns that a row's digest covers, in its order."""
+
+_REAL = {"prefill_s", "decode_s", "finished_at", "judged_at", "seconds"}
+"""The columns that hold REAL: a whole number is stored in them as well, but returned as a float."""
 
 COUNTED: Mapping[str, str] = {
     **{table: f"{table} r" for table in COLUMNS},
@@ -63,22 +69,43 @@ Tally = tuple[int, int]
 NONE: Tally = (0, 0)
 
 
-def row_digest(table: str, *values: Any) -> bytes:
-    """Return the digest of a row: equal for equal values, however SQLite stores their numbers."""
-    parts = [table]
-    for value in values:
-        kind = type(value)
-        if kind is str:
-            parts += (f";t{len(value)}:", value)
-        elif value is None or value != value:  # SQLite stores no NaN
-            parts.append(";n")
-        elif kind is bytes:
-            parts.append(f";b{value.hex()}")
-        elif kind is float and not value.is_integer():
-            parts.append(f";r{value!r}")
-        else:
-            parts.append(f";i{int(value)}")  # in a REAL column 1 is read as 1.0
-    return blake2b("".join(parts).encode("utf-8", "surrogateescape"), digest_size=8).digest()
+def row_digest(table: str, values: tuple[Any, ...]) -> bytes:
+    """Return the digest of a row's values, which are as SQLite returns them; see :func:`as_stored`.
+
+    Version 2 of marshal writes a letter for each value's type, then its bytes, after their number where that varies:
+    the same in every version of Python, which a test holds, and ten times as fast as naming the columns one by one.
+    """
+    return sha256(marshal.dumps((table, values), 2)).digest()[:8]
+
+
+def as_stored(table: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return a row's values in the order of its columns, each as SQLite returns it once it is stored."""
+    values = [row[column] for column in COLUMNS[table]]
+    for place, convert in _conversions(table, *map(type, values)):
+        values[place] = convert(values[place])
+    return tuple(values)
+
+
+@lru_cache(1000)
+def _conversions(table: str, *kinds: type) -> list[tuple[int, Callable[[Any], Any]]]:
+    """Return the places of the values of these types that SQLite returns otherwise than it is given them."""
+    conversions: list[tuple[int, Callable[[Any], Any]]] = []
+    for place, (column, kind) in enumerate(zip(COLUMNS[table], kinds, strict=True)):
+        if column in _REAL and issubclass(kind, int | float):
+            conversions.append((place, _as_real))
+        elif issubclass(kind, float):
+            conversions.append((place, _as_number))
+        elif issubclass(kind, int) and kind is not int:
+            conversions.append((place, int))
+    return conversions
+
+
+def _as_real(value: float) -> float | None:
+    return value + 0.0 if value == value else None  # SQLite has no NaN and no negative zero
+
+
+def _as_number(value: float) -> float | int | None:
+    return int(value) if value.is_integer() and abs(value) < 2**63 else _as_real(value)
 
 
 def add(tally: Tally, digest: Any, by: int = 1) -> Tally:
@@ -90,6 +117,11 @@ def add(tally: Tally, digest: Any, by: int = 1) -> Tally:
 def joined(tally: Tally, more: Tally) -> Tally:
     """Return the tally of the rows of both. The sum is taken modulo 2**64, as SQLite's integers have it."""
     return tally[0] + more[0], (tally[1] + more[1] + 2**63) % 2**64 - 2**63
+
+
+def tally_of(digests: Sequence[bytes]) -> Tally:
+    """Return the tally of rows with these digests."""
+    return joined(NONE, (len(digests), sum(unpack(f">{len(digests)}Q", b"".join(digests)))))
 
 
 class _DigestSum:
@@ -105,7 +137,7 @@ class _DigestSum:
 
 def teach(connection: sqlite3.Connection) -> None:
     """Make the SQL functions of :data:`SEAL` known to a connection."""
-    connection.create_function("row_digest", -1, row_digest, deterministic=True)
+    connection.create_function("row_digest", -1, lambda table, *row: row_digest(table, row), deterministic=True)
     connection.create_aggregate("digest_sum", 1, _DigestSum)
 
 

@@ -43,6 +43,9 @@ def explained(path: Path, is_over: Callable[[], bool] = lambda: False) -> Iterat
         if told is None:
             raise
         raise told from error
+    except UnicodeDecodeError as error:
+        # Python cannot read the message of an error of SQLite that quotes damaged text, such as a table's name.
+        raise DamagedError(path.parent, path.name, "its schema is not UTF-8 text") from error
 
 
 def _explanation(error: sqlite3.Error, path: Path) -> StoreError | None:

@@ -103,13 +103,13 @@ class RunStore(Samples):
         while True:
             with self._snapshot():
                 where = f"WHERE NOT r.done AND r.ordinal > ?{wanted} ORDER BY r.ordinal LIMIT {PAGE}"
-                rows = self._stored("instance", where, (last, *values))
-                earlier = self._generations([row["ordinal"] for row in rows])
+                rows = self._values("instance", where, (last, *values))
+                earlier = self._generations({row[0]: row[1] for row in rows})
             if not rows:
                 return
             last = self._last(rows, last)
             for row in rows:
-                yield Pending(row["ordinal"], self._instance(row), tuple(earlier.get(row["ordinal"], ())))
+                yield Pending(row[0], self._instance(row), tuple(earlier.get(row[0], ())))
 
     def places(self) -> list[Place]:
         """Where each instance stands, in order."""
@@ -289,20 +289,21 @@ class RunStore(Samples):
         while True:
             with self._snapshot():
                 page = f"WHERE {where} AND r.ordinal > ? ORDER BY r.ordinal LIMIT {PAGE}"
-                rows = self._stored("instance", page, (*values, last), tally=seen)
-                ordinals = [row["ordinal"] for row in rows]
-                generations = self._generations(ordinals, tally=seen)
-                verdicts = self._verdicts(ordinals, tally=seen)
-                bases = self._answers([row["basis"] for row in rows if row["basis"] is not None])
+                rows = self._values("instance", page, (*values, last), tally=seen)
+                ids: dict[int, int] = {}
+                generations = self._generations({row[0]: row[1] for row in rows}, ids=ids, tally=seen)
+                verdicts = self._verdicts(ids, tally=seen)
+                bases = self._answers([row[5] for row in rows if row[5] is not None])
             if not rows:
                 break
             last = self._last(rows, last)
             for row in rows:
-                answers = tuple(generations.get(row["ordinal"], ()))
+                ordinal, _, _, _, done, basis, _ = row
+                answers = tuple(generations.get(ordinal, ()))
                 instance = self._instance(row)
-                if row["done"] and not answers:
+                if done and not answers:
                     raise self._damaged("instance", row, "its answer is missing")
-                yield Record(instance, answers, verdicts.get(row["ordinal"], {}), bases.get(row["basis"]))
+                yield Record(instance, answers, verdicts.get(ordinal, {}), bases.get(basis))
         if only is None and before == self._tallies():  # else somebody wrote meanwhile
             self._compare(seen, before)
 

@@ -48,7 +48,7 @@ class Salvage(RunStore):
             engines[row["id"]] = parsing.engine_info(row["info"])
         for row in self.valid("instance", report):
             answers = self._saved_answers(row, engines, report)
-            yield Saved(self._instance(row), bool(row["done"] and answers), answers)
+            yield Saved(self._instance(tuple(row.values())), bool(row["done"] and answers), answers)
 
     def saved_meta(self, report: Report) -> dict[str, Any]:
         """The valid values kept with the run."""
@@ -100,7 +100,7 @@ class Salvage(RunStore):
         where = "WHERE r.accepted AND r.instance = ? ORDER BY r.step"
         try:
             rows = self._stored("generation", where, (row["ordinal"],))
-            generations = self._generations([row["ordinal"]]).get(row["ordinal"], [])
+            generations = self._generations({row["ordinal"]: row["id"]}).get(row["ordinal"], [])
             for answer in rows:
                 if answer["engine"] not in engines:
                     raise self._damaged("generation", answer, "its engine is missing")
@@ -122,7 +122,7 @@ class Salvage(RunStore):
 
     def _saved_verdicts(self, answer: Row, report: Report) -> tuple[Verdict, ...]:
         rows = self._valid_rows("verdict", "WHERE r.accepted AND r.generation = ?", (answer["id"],), report)
-        return tuple(parsing.verdict(row) for row in rows)
+        return tuple(parsing.verdict(tuple(row.values())) for row in rows)
 
     def find_missing(self, report: Report) -> None:
         """Report the tables that have not all the rows that were written."""
@@ -174,10 +174,10 @@ def _rounded(row: Row | None) -> Row | None:
 
 _PARSERS: dict[str, Callable[[Row], Any]] = {
     "meta": lambda row: parsing.meta_value(row["key"], row["value"]),
-    "instance": parsing.instance,
+    "instance": lambda row: parsing.instance(tuple(row.values())),
     "engine": lambda row: parsing.engine_info(row["info"]),
-    "generation": lambda row: parsing.generation("", row),
-    "verdict": parsing.verdict,
+    "generation": lambda row: parsing.generation("", tuple(row.values())),
+    "verdict": lambda row: parsing.verdict(tuple(row.values())),
     "progress": parsing.counts,
     "judged": parsing.counts,
 }

@@ -66,16 +66,16 @@ class Verdicts(Database):
                 )
                 ordinals = [ordinal for _, ordinal in found]
                 where = f"WHERE r.ordinal IN ({', '.join('?' * len(ordinals))})"
-                rows = {row["ordinal"]: row for row in self._stored("instance", where, ordinals)}
-                generations = self._generations(ordinals)
-                bases = self._answers([row["basis"] for row in rows.values() if row["basis"] is not None])
+                rows = {row[0]: row for row in self._values("instance", where, ordinals)}
+                generations = self._generations({ordinal: row[1] for ordinal, row in rows.items()})
+                bases = self._answers([row[5] for row in rows.values() if row[5] is not None])
             if not found or found[-1][0] <= after:
                 return
             after = found[-1][0]
             for generation, ordinal in found:
                 row = rows[ordinal]
                 answers = tuple(generations[ordinal])
-                yield generation, Record(self._instance(row), answers, basis=bases.get(row["basis"]))
+                yield generation, Record(self._instance(row), answers, basis=bases.get(row[5]))
 
     def basis_of(self, ordinal: int) -> tuple[bool, Generation | None]:
         """Whether an instance's answer can be judged as far as its sibling's goes, and that sibling's answer.
@@ -96,38 +96,33 @@ class Verdicts(Database):
         if not ordinals:
             return {}
         marks = ", ".join("?" * len(ordinals))
-        done = self._ids(f"SELECT ordinal FROM instance WHERE done AND ordinal IN ({marks})", ordinals)
+        done = dict(self._rows(f"SELECT ordinal, id FROM instance WHERE done AND ordinal IN ({marks})", ordinals))
         return {ordinal: generations[-1] for ordinal, generations in self._generations(done).items()}
 
     def _verdicts(
-        self, ordinals: Sequence[int], *, tally: dict[str, Tally] | None = None
+        self, answers: Mapping[int, int], *, tally: dict[str, Tally] | None = None
     ) -> dict[int, dict[str, Verdict]]:
-        """What was said of the accepted answers of instances, by ordinal and judge."""
-        marks = ", ".join("?" * len(ordinals))
-        answers = dict(
-            self._rows(f"SELECT id, instance FROM generation WHERE accepted AND instance IN ({marks})", ordinals)
-        )
-        found: dict[int, dict[str, Verdict]] = defaultdict(dict)
-        for row in self._stored(
+        """What was said of accepted answers, by the ordinal that ``answers`` has for an answer's id, and by judge."""
+        verdicts: dict[int, dict[str, Verdict]] = defaultdict(dict)
+        for row in self._values(
             "verdict",
-            "JOIN generation g ON g.id = r.generation WHERE g.accepted AND r.accepted"
-            f" AND g.instance IN ({marks}) ORDER BY r.judge",
-            ordinals,
+            f"WHERE r.accepted AND r.generation IN ({', '.join('?' * len(answers))}) ORDER BY r.judge",
+            tuple(answers),
             tally=tally,
         ):
-            verdict = self._parsed("verdict", row, parsing.verdict)
-            if row["generation"] not in answers:
+            verdict, generation = self._parsed("verdict", row, parsing.verdict), row[1]
+            if generation not in answers:
                 raise self._damaged("verdict", row, "the answer it is about is not where it was")
-            found[answers[row["generation"]]][verdict.judge] = verdict
-        return found
+            verdicts[answers[generation]][verdict.judge] = verdict
+        return verdicts
 
     def answer_of(self, instance: str) -> tuple[int, str] | None:
         """(generation id, condition) of an instance's answer, if it has one that is no error. Raises DamagedError."""
-        for row in self._stored("instance", "WHERE r.id = ? AND r.done", (instance,)):
+        for row in self._values("instance", "WHERE r.id = ? AND r.done", (instance,)):
             for answer in self._stored(
                 "generation",
                 "WHERE r.accepted AND r.instance = ? AND r.finish_reason != 'error' ORDER BY r.step DESC LIMIT 1",
-                (row["ordinal"],),
+                (row[0],),
             ):
                 return answer["id"], self._instance(row).condition
         return None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.store.database import DATABASE
-from app.store.digests import COLUMNS
+from app.store.digests import COLUMNS, as_stored, row_digest
 from app.store.run import RunStore
 from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError
@@ -218,6 +218,39 @@ def test_a_foreign_schema_is_refused_and_the_other_run_is_listed(damaged: Damage
     for opened in (RunStore.read, RunStore.open):
         with pytest.raises(StoreError):
             opened(damaged.folder)
+
+
+def test_a_damaged_name_in_the_schema_is_a_sentence(damaged: Damaged) -> None:
+    at = damaged.content.index(b"accepted_label")
+    damaged.put(damaged.content[:at] + b"\xd4" + damaged.content[at + 1 :])
+    assert isinstance(damaged.read(), str)
+    for opened in (RunStore.read, RunStore.open):
+        with pytest.raises(StoreError):
+            opened(damaged.folder)
+
+
+def test_a_row_has_the_digest_it_always_had() -> None:
+    row = (5, 2**40, -(2**63), "d" * 64, "ä\u20ac\U0001f600", b"\0\1", None, 0.1, 1e308, float("inf"), "stop", "stop")
+    assert row_digest("generation", row).hex() == "d7736b6de27e3cf5"
+
+
+def test_numbers_are_digested_as_they_are_read_back() -> None:
+    row = dict.fromkeys(COLUMNS["generation"])
+    row |= {
+        "id": True,
+        "calls": 3.0,
+        "prompt_tokens": 2.5,
+        "decode_s": 1,
+        "prefill_s": -0.0,
+        "finished_at": float("nan"),
+    }
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE n (i INTEGER, c INTEGER, p INTEGER, s REAL, d REAL, f REAL)")
+    connection.execute("INSERT INTO n VALUES (:id, :calls, :prompt_tokens, :prefill_s, :decode_s, :finished_at)", row)
+    stored = dict(zip(COLUMNS["generation"], as_stored("generation", row), strict=True))
+    (read,) = connection.execute("SELECT * FROM n").fetchall()
+    names = ("id", "calls", "prompt_tokens", "prefill_s", "decode_s", "finished_at")
+    assert repr([stored[name] for name in names]) == repr(list(read))
 
 
 def test_real_processes_name_an_unreadable_run_and_list_the_other(damaged: Damaged) -> None:
