@@ -6,8 +6,10 @@ worker that crashed, and of the libraries in it, are there too.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
+import select
 import sys
 import threading
 import time
@@ -26,6 +28,8 @@ _LARGEST = 1 << 24
 """A log that has grown to this many bytes is begun again."""
 _LONGEST = 1 << 16
 """Bytes of a line; the rest becomes further lines."""
+_PATIENCE = 10.0
+"""Seconds for which a worker waits until what it reports is read."""
 
 
 class Log:
@@ -106,11 +110,44 @@ def write_single_lines() -> None:
 
     A traceback quotes values, and those are outside text: a line break in them must not begin a line of the log.
     """
+    sys.stderr = io.TextIOWrapper(_Patient(), "utf-8", "backslashreplace", write_through=True)
     sys.excepthook = lambda kind, error, trace: report_exception(error)
     threading.excepthook = lambda args: report_exception(args.exc_value)
     warnings.showwarning = _warned
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_SingleLine("%(name)s: %(message)s"))
+
+
+class _Patient(io.RawIOBase):
+    """Standard error that waits ``_PATIENCE`` seconds for its reader, then drops what it is given until there is room.
+
+    The reader is another process, which may be stopped while the worker holds the device and answers under way.
+    """
+
+    def __init__(self) -> None:
+        self._wait, self._dropped = _PATIENCE, 0
+        self._lock = threading.Lock()
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        with self._lock:
+            while rest and select.select([], [2], [], self._wait)[1]:
+                self._wait = _PATIENCE
+                if self._dropped:
+                    lost, self._dropped = self._dropped, 0
+                    os.write(2, f"\n{lost} bytes were not read in time and are lost\n".encode())
+                    continue
+                rest = rest[os.write(2, rest[: select.PIPE_BUF]) :]
+            if rest:
+                self._wait = 0.0
+                self._dropped += len(rest)
+        return len(data)
 
 
 def report_exception(error: BaseException | None) -> None:

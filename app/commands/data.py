@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from app.paths import typed_path
 from app.report.text import clean, size
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
+from benchmarks.safe_files import make_folder
 
 
 def listing(workspace: Workspace, *, as_json: bool) -> None:
@@ -71,6 +73,7 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
         try:
             if plan.missing:
                 kept.forget(folder)
+                _make(folder, {file.path.parent for file in plan.missing})
                 carry_out(plan, f"{again} --yes" if yes else again)
         except Interrupted:
             return INTERRUPTED
@@ -82,9 +85,12 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
     return 0
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, inner: Iterable[Path] = ()) -> None:
+    """Make a folder, and those ``inner`` ones of it that are not there, none of which may be a link."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for place in sorted(set(inner) - {folder}):
+            make_folder(folder, str(place.relative_to(folder)))
     except OSError as error:
         raise StoreError(
             f"cannot write {folder}: {error.strerror}; name another folder with --to or --workspace."

@@ -327,6 +327,7 @@ def main() -> None:
     os.dup2(2, 1)
     faulthandler.enable()
     write_single_lines()
+    sys.stdout = sys.stderr
     worker = Worker(job)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: worker.stopped.set())

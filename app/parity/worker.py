@@ -134,6 +134,7 @@ def main() -> None:
     report = os.fdopen(os.dup(1), "w")  # libraries print
     os.dup2(2, 1)
     write_single_lines()
+    sys.stdout = sys.stderr
     threading.Thread(target=_watch_parent, daemon=True).start()
     code, message = 0, ""
     try:

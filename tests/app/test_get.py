@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.benchmarks.mmkc_data import er_row
 from tests.benchmarks.small_data import picture
 from tests.benchmarks.test_cmc_hub import chartqa_parquet, mmmu_parquet
 from tests.support.command import ROOT, Rashomon
+from tests.support.decoy import KINDS, Outside
 from tests.support.fake_hub import FakeHub, Repo
 
 SUBJECTS = ("Physics", "History", "Psychology", "Computer_Science", "Art", "Economics")
@@ -346,3 +348,57 @@ def test_the_curated_models_say_what_they_take(tmp_path: Path) -> None:
     one = listed["mlx-community/Qwen3-VL-4B-Instruct-4bit"]
     assert (one["fetched"], one["benchmarks"], one["memory"]) == (False, ["cmc-bench"], need(one["bytes"]))
     assert "not fetched" in Rashomon(tmp_path).run("models").stdout
+
+
+SOURCE_NAMES = (
+    ".lock",
+    ".fetched.json",
+    "chartqa",
+    "chartqa/data",
+    "chartqa/data/.val-00000-of-00001.parquet.part",
+    "chartqa/data/val-00000-of-00001.parquet",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(name, kind, marks=() if (name, kind) == ("chartqa/data", "link to a folder") else pytest.mark.slow)
+        for name in SOURCE_NAMES
+        for kind in KINDS
+    ],
+)
+def test_fetching_writes_through_nothing_in_the_folder_of_sources(
+    hub: FakeHub, rashomon: Rashomon, tmp_path: Path, name: str, kind: str
+) -> None:
+    cmc_hub(hub, tmp_path / "hub")
+    outside = Outside(tmp_path / "outside")
+    outside.put(rashomon.workspace / "sources" / "cmc-bench" / name, kind)
+    before = outside.state()
+    command = rashomon.command("data", "get", "cmc-bench", "--yes")
+    done = subprocess.run(
+        command, env=rashomon.environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert outside.state() == before
+    assert "Traceback" not in done.stderr
+    if done.returncode:
+        assert done.returncode in (1, 2)
+        assert Path(name).name in done.stderr
+        assert done.stderr.strip().count("\n") == 0
+    else:
+        assert name in (".fetched.json", "chartqa/data/val-00000-of-00001.parquet"), "these are replaced"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_lock_on_a_model_that_is_fetched_leads_nowhere(
+    hub: FakeHub, rashomon: Rashomon, tmp_path: Path, kind: str
+) -> None:
+    tiny_model(hub)
+    outside = Outside(tmp_path / "outside")
+    rashomon.run("models", "get", "org/tiny", "--yes")
+    (lock,) = tmp_path.rglob(".rashomon.lock")
+    outside.put(lock, kind)
+    before = outside.state()
+    assert ".rashomon.lock" in rashomon.run("models", "get", "org/tiny", "--yes", code=2).stderr
+    assert outside.state() == before

@@ -21,7 +21,7 @@ from app.locks import FileLock
 from app.parity import kept
 from app.store.database import DATABASE
 from app.store.failure import StoreFullError
-from benchmarks.base import Media
+from benchmarks.base import Media, digest
 from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, RashomonError, SourceError
 from benchmarks.media import MISSING, UNSAFE, read_media
@@ -29,12 +29,14 @@ from benchmarks.safe_files import UnsafeFileError
 from mlx_backends.replies import ReplyCache
 from tests.support.command import ROOT, Rashomon
 from tests.support.decoy import KINDS, SECRET, Outside, copy_home
-from tests.support.every_command import COMMANDS, OTHER, RUN, SEEING
+from tests.support.every_command import COMMANDS, OTHER, RUN, SEEING, THEIRS
 from tests.support.full_disk import no_room_above
 from tests.support.hostile_home import make_home
 
 _RUN, _BUILD = f"workspace/runs/{RUN}", "workspace/benchmarks/cmc-bench"
 _SEEING = f"workspace/runs/{SEEING}"
+_FOREIGN = "cache/rashomon/foreign-runs/PLACE"
+"""Where probes of a received run lie; the name of the folder depends on where that run lies."""
 NAMES = (
     *(
         f"{_RUN}/{name}"
@@ -46,8 +48,10 @@ NAMES = (
     *(f"workspace/benchmarks/{name}" for name in (".cmc-bench.building", ".cmc-bench.replaced")),
     "workspace/runs/.planning-1-0",
     *(f"workspace/replies.sqlite{suffix}" for suffix in ("", "-wal", "-shm", "-journal")),
-    "workspace/jobs",
-    "workspace/rashomon-demo",
+    *(f"workspace/{name}" for name in ("jobs", "jobs/new.toml", "runs/.trash")),
+    *(f"workspace/rashomon-demo{name}" for name in ("", "/demo.lock", "/cmc-bench")),
+    *(f"{_FOREIGN}{name}" for name in ("", "/parity.log", "/probes", "/probes/probes.json", "/probes/pixels.npz")),
+    *(f"state/rashomon-private{name}" for name in ("", "/ownership.key", "/agreed-addresses")),
     "cache/rashomon/device.lock",
     "cache/rashomon/weights.json",
     *(f"export/{name}" for name in ("tables.md", "samples.jsonl", "main.csv", ".tables.md.part")),
@@ -360,38 +364,66 @@ def whole_template(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return home
 
 
+def _place(home: Path, name: str) -> Path:
+    """The path of a name in a home; the first one that is there, where it is a pattern."""
+    name = name.replace("PLACE", digest(str((home / "workspace" / "runs" / THEIRS).absolute())))
+    return next(iter(sorted((home / name).parent.glob((home / name).name))), home / name)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_no_command_changes_anything_outside_or_hangs(name: str, whole_template: Path, tmp_path: Path) -> None:
-    homes, outsides = [], []
+    names = [command for command in COMMANDS if command != "demo" or "demo" in name]
+    if "foreign" not in name:
+        names.remove("parity theirs")
+    if name.endswith("worker.log"):
+        names.append("apart")  # a worker that works here writes no log
+    names.append(f"interface-{NAMES.index(name) % len(KINDS)}")
+    homes, outsides, before = [], [], []
     for number, kind in enumerate(KINDS):
         home = copy_home(whole_template, tmp_path / str(number))
         outside = Outside(tmp_path / f"outside-{number}")
-        place = next(iter(sorted((home / name).parent.glob((home / name).name))), home / name)
+        place = _place(home, name)
+        for run in (SEEING,) if place.name == "parity.log" else (THEIRS,) if "foreign" in name else ():
+            shutil.rmtree(
+                home / "workspace" / "runs" / run / "probes", ignore_errors=True
+            )  # to look at the model again
         outside.put(place, kind)
-        if name.endswith("parity.log"):  # it is written where the model is looked at again
-            shutil.rmtree(home / _SEEING / "probes")
         homes.append(home)
-        outsides.append((outside, outside.state()))
-    names = ",".join([*COMMANDS, "interface"])
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.every_command", names, *map(str, homes)],
+        outsides.append(outside)
+        before.append(outside.state())
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.support.every_command", ",".join(names), *map(str, homes)],
         env=Rashomon(tmp_path).environment,
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    ended = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(ended) == len(KINDS), done.stderr
-    wrong = [
-        f"{kind}: {command}: {how}"
-        for kind, told in zip(KINDS, ended, strict=True)
-        for command, how in told.items()
-        if how not in ("0", "1", "2")
-    ]
-    changed = [kind for kind, (outside, before) in zip(KINDS, outsides, strict=True) if outside.state() != before]
-    for home in homes:
+    rows = [json.loads(line) for line in told.stdout.splitlines()]
+    assert len(rows) == len(KINDS), told.stderr
+    wrong = {}
+    for kind, row, outside, was, home in zip(KINDS, rows, outsides, before, homes, strict=True):
+        _report(name, kind, row, place.name, outside.state() == was)
+        wrong |= {(kind, command): how for command, (code, err) in row.items() if (how := _wrong(code, err))}
+        wrong |= {(kind, "outside"): "changed"} if outside.state() != was else {}
         shutil.rmtree(home)
-    assert (wrong, changed) == ([], [])
-    assert SECRET in {path.read_bytes() for outside, _ in outsides for path in outside.path.rglob("auth*")}
+    assert not wrong
+    assert SECRET in {path.read_bytes() for outside in outsides for path in outside.path.rglob("auth*")}
+
+
+def _report(name: str, kind: str, row: dict[str, list[str]], last: str, safe: bool) -> None:
+    """Append the cells of a row to the file that the variable MATRIX names, to be counted and read."""
+    if path := os.environ.get("MATRIX"):
+        with open(path, "a") as file:
+            for command, (code, err) in row.items():
+                file.write(json.dumps([name, kind, command, code, last in err, safe, err[-300:]]) + "\n")
+
+
+def _wrong(code: str, err: str) -> str:
+    """What is wrong with how a command ended: a failure has a message, which is short, and nothing ends in a traceback."""
+    if code not in ("0", "1", "2"):
+        return code
+    if "Traceback" in err or (code != "0" and not err.strip()):
+        return f"exit code {code}: {err[-900:]}"
+    return ""

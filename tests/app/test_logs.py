@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -91,3 +92,55 @@ def test_a_child_that_holds_the_pipe_keeps_nobody_waiting(tmp_path: Path) -> Non
     log.close()
     os.killpg(process.pid, 9)
     assert time.monotonic() - begun < 20
+
+
+WRITES_MUCH = """
+import sys, time
+from app import logs
+logs._PATIENCE = {patience}
+logs.write_single_lines()
+for number in range({count}):
+    print(number, "x" * 1000, file=sys.stderr)
+print("at the end", file=sys.stdout, flush=True)
+time.sleep(1)
+print("and after it", file=sys.stderr, flush=True)
+"""
+
+
+def test_ten_megabytes_are_read_to_the_last_line(tmp_path: Path) -> None:
+    lines = logged(tmp_path, WRITES_MUCH.format(patience=30, count=10_000))
+    assert [line.split(" ")[3] for line in lines] == [*map(str, range(10_000)), "and"]
+
+
+@pytest.mark.parametrize(("patience", "lost"), [(0.2, True), (60.0, False)])
+def test_a_stopped_reader_holds_nobody_up_for_ever(tmp_path: Path, patience: float, lost: bool) -> None:
+    """What starts the worker and reads its messages is stopped, as by Ctrl-Z, and goes on later."""
+    reader = f"""
+import subprocess, sys
+from pathlib import Path
+from app.logs import Log
+log = Log(Path({str(tmp_path)!r}), "worker.log")
+with log.pump("worker") as pump:
+    worker = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stderr=pump.fileno())
+print("ready", flush=True)
+worker.wait()
+pump.finish()
+log.close()
+"""
+    # The worker begins to write when the reader has been stopped for a while.
+    program = "import time; time.sleep(1.5)\n" + WRITES_MUCH.format(patience=patience, count=500)
+    process = subprocess.Popen([sys.executable, "-c", reader, program], stdout=subprocess.PIPE, cwd=ROOT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGSTOP)
+    if lost:
+        assert process.stdout.readline() == b"at the end\n"
+    else:
+        time.sleep(3)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(60) == 0
+    process.stdout.close()
+    text = (tmp_path / "worker.log").read_text()
+    assert ("are lost" in text) == lost
+    assert ("worker: 499 xxx" in text) != lost
+    assert "and after it" in text

@@ -1,7 +1,8 @@
 """Performs every command on each of some homes, and the interface; prints how each ended, a line of JSON a home.
 
 ``python -m tests.support.every_command NAMES HOME ...`` does those commands in turn, in a process a home that is forked when
-all is loaded. What takes longer than ``LONGEST`` seconds is said to hang.
+all is loaded; workers work in that process too, unless ``apart`` is among the names. ``interface-N`` opens the
+interface on the Nth home. What takes longer than ``LONGEST`` seconds is said to hang.
 """
 
 from __future__ import annotations
@@ -11,18 +12,26 @@ import io
 import json
 import os
 import signal
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from app.main import main
+from app import form
+from app.config import BatchSpec
+from app.settings import Settings, save_settings
+from app.store.workspace import Workspace
+from app.tui.jobs import Jobs
+from benchmarks.errors import RashomonError
 from tests.support.command import ROOT, Rashomon
+from tests.support.inside import run_inside
 
 LONGEST = 60
-RUN, OTHER, SEEING = "r", "other", "seeing"
+RUN, OTHER, SEEING, THEIRS = "r", "other", "seeing", "theirs"
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "runs": ("runs",),
     "show": ("show", RUN),
@@ -45,6 +54,9 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "--display",
         "none",
     ),
+    "parity theirs": ("parity", THEIRS, OTHER, "--probe", "2"),
+    "remote": ("batch", "--benchmark", "cmc-bench", "--model", "endpoint:m@http://127.0.0.1:9", "--limit", "1"),
+    "demo": ("demo",),
     "build --replace": ("build", "cmc-bench", "--source", "sources", "--seed", "1", "--replace"),
 }
 
@@ -57,23 +69,40 @@ def _alarm(*_: object) -> None:
     raise _Hangs
 
 
-def _ended(do: Callable[[], object]) -> str:
-    """How something ended: an exit code, or what it should not have come to."""
+Ended = tuple[str, str]
+"""How something ended: an exit code, or what it should not have come to; and what it wrote to standard error."""
+
+
+def _ended(do: Callable[[], tuple[int, str, str]]) -> Ended:
     signal.signal(signal.SIGALRM, _alarm)
     signal.alarm(LONGEST)
-    out, err = io.StringIO(), io.StringIO()
     try:
-        with redirect_stdout(out), redirect_stderr(err):
-            do()
-        return "0"
-    except SystemExit as end:
-        return str(end.code or 0)
+        code, _, err = do()
+        return str(code), err
     except _Hangs:
-        return "hangs: " + "".join(traceback.format_exc()[-600:])
+        return "hangs: " + traceback.format_exc()[-900:], ""
     except BaseException:
-        return traceback.format_exc()[-600:]
+        return traceback.format_exc()[-900:], ""
     finally:
         signal.alarm(0)
+
+
+def _apart(arguments: list[str], home: Path) -> tuple[int, str, str]:
+    done = subprocess.run(
+        Rashomon(home).command(*arguments),
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The environment of a command, whose private files are the home's too."""
+    return {**Rashomon(home).environment, "XDG_STATE_HOME": str(home / "state")}
 
 
 def _interface(home: Path) -> None:
@@ -95,16 +124,41 @@ def _interface(home: Path) -> None:
     asyncio.run(look())
 
 
-def perform(home: Path, names: list[str]) -> dict[str, str]:
+def _in_interface(home: Path) -> tuple[int, str, str]:
+    os.environ.update(environment(home))
+    os.chdir(home)
+    told = []
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        _interface(home)
+        workspace = Workspace(home / "workspace")
+        jobs, spec = Jobs(workspace), BatchSpec(benchmark="cmc-bench", model=("policy:always-text",))
+        for act in (
+            lambda: save_settings(Settings()),
+            lambda: form.save(spec, home / "workspace" / "jobs" / "new.toml", replace=True),
+            lambda: jobs.start(["runs"]),
+        ):
+            try:
+                act()
+            except RashomonError as error:
+                told.append(f"{error}\n")
+        jobs.stop_all([])
+    return 2 if told else 0, "", "".join(told)
+
+
+def perform(home: Path, names: list[str]) -> dict[str, Ended]:
     """How each of the commands ended."""
     instance = (home / "instance").read_text()
     ended = {}
     for name in names:
         if name == "interface":
-            ended[name] = _ended(lambda: _interface(home))
-            continue
-        arguments = [instance if word == "ID" else word for word in COMMANDS[name]]
-        ended[name] = _ended(lambda arguments=arguments: main(arguments))  # type: ignore[misc]
+            ended[name] = _ended(lambda: _in_interface(home))
+        elif name in COMMANDS:
+            arguments = [instance if word == "ID" else word for word in COMMANDS[name]]
+            ended[name] = _ended(
+                partial(_apart, arguments, home)
+                if "apart" in names
+                else partial(run_inside, arguments, environment(home), home)
+            )
     return ended
 
 
@@ -112,8 +166,6 @@ def _in_fork(home: Path, names: list[str]) -> None:
     if child := os.fork():
         os.waitpid(child, 0)
         return
-    os.environ.update(Rashomon(home).environment)
-    os.chdir(home)
     print(json.dumps(perform(home, names)), flush=True)
     os._exit(0)
 
@@ -124,5 +176,6 @@ if __name__ == "__main__":
         *(f"app.commands.{path.stem}" for path in (ROOT / "app" / "commands").glob("[a-z]*.py")),
     ):
         import_module(module)
-    for each in sys.argv[2:]:
-        _in_fork(Path(each), sys.argv[1].split(","))
+    for number, each in enumerate(sys.argv[2:]):
+        wanted = sys.argv[1].split(",")
+        _in_fork(Path(each), [*wanted, "interface"] if f"interface-{number}" in wanted else wanted)
