@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from app.commands.batch import work
@@ -79,7 +81,8 @@ _LOCK = "demo.lock"
 def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
     """Build a benchmark from pictures that ship with the project; policies and a tiny model answer; the exit code.
 
-    All of it goes into a workspace of its own, ``rashomon-demo/BENCHMARK`` in the workspace, which is made anew each time.
+    All of it goes into a workspace of its own, ``rashomon-demo/BENCHMARK`` in the workspace, which is made anew each time;
+    what an earlier demo made, and labels that were given in it, are moved aside.
     """
     if benchmark not in DEMOS:
         raise SpecError(f"there is no demo of {benchmark!r}; {did_you_mean(benchmark, DEMOS)}")
@@ -100,8 +103,14 @@ def demo(workspace: Workspace, benchmark: str, *, display: str | None) -> int:
 
 def _perform(home: Workspace, benchmark: str, shown: Display, display: str | None) -> int:
     chosen = DEMOS[benchmark]
-    if home.path.exists():
-        shutil.rmtree(home.path)
+    if os.path.lexists(home.path):
+        aside = next(
+            path for number in count(1) if not os.path.lexists(path := home.path.with_name(f"{benchmark}-{number}"))
+        )
+        home.path.rename(aside)
+        _tell(
+            f"The demo that was here, with every label given in it, is in {clean(_short(aside))} now; delete it at will."
+        )
     _tell(f"1. {get_benchmark(benchmark).title} from what ships with the project: {chosen.about}")
     source, folder = chosen.source
     built = get_benchmark(benchmark).build([(source, str(folder))], home.build_folder(benchmark), BuildOptions())

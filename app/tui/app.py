@@ -110,6 +110,7 @@ class RashomonApp(App[int]):
             await super().on_event(event)
 
     def on_mount(self) -> None:
+        self.key_queue.when_displayed(lambda: None)  # to know before the first dialog whether the terminal answers
         self._use_settings()
         self.push_screen(SCREENS["runs"].screen_class()())
         self._begin_to_watch()

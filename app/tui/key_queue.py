@@ -31,6 +31,10 @@ _ASK_AT = 2
 """The line that the cursor is put on to be asked for: in line 1, the answer would read as Shift+F3."""
 
 
+class _NoAnswer(events.CursorPosition, bubble=False):
+    """Stands for the answer of a terminal that gives none."""
+
+
 @runtime_checkable
 class Guarded(Protocol):
     """A screen that takes a key only if it was pressed after the screen had been displayed."""
@@ -99,13 +103,14 @@ class KeyQueue:
 
     def _give_up(self, column: int) -> None:
         if not self._answers and column in self._asked:
-            self.put(events.CursorPosition(column - 1, _ASK_AT - 1))
+            self.put(_NoAnswer(column - 1, _ASK_AT - 1))
 
     def _answered(self, answer: events.CursorPosition) -> None:
         """Do what waited for this answer and for those before it: the terminal answers in order."""
         column = answer.x + 1
         if answer.y + 1 != _ASK_AT or column not in self._asked:
             return
+        self._answers = self._answers or not isinstance(answer, _NoAnswer)
         while True:
             first = next(iter(self._asked))
             self._asked.pop(first)[1]()

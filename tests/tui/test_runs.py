@@ -148,7 +148,7 @@ def test_a_run_is_deleted_after_a_question_and_never_while_somebody_works_on_it(
         await pilot.press("enter")  # the focus is on No
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         assert old.exists()
-        await pilot.press("k", "d", "y")
+        await pilot.press("d", "y")
         await until(pilot, lambda: table.row_count == 2)
         assert not old.exists()
         assert kept.exists()

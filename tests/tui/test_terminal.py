@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import random
+import re
 import select
 import signal
 import struct
@@ -41,14 +42,41 @@ HURRIED = (
 )
 
 
-class Terminal:
-    """A process with a terminal of 100 columns and 30 lines; ``screen`` is everything it wrote."""
+LATE_KEYS = """
+import time
+from textual import _xterm_parser as parser, events
+feed = parser.XTermParser.feed
+def late(self, data):
+    for event in feed(self, data):
+        yield event
+        time.sleep(SECONDS)
+parser.XTermParser.feed = late
+from app.main import main
+main()
+"""
+"""The interface on a machine so busy that every key is read late."""
+WHERE = re.compile(r"\x1b\[(\d+);(\d+)H\x1b\[6n")
+"""The cursor is put somewhere, and asked for."""
 
-    def __init__(self, workspace: Path) -> None:
+
+class Terminal:
+    """A process with a terminal of 100 columns and 30 lines; ``screen`` is everything it wrote.
+
+    It tells where its cursor is, as terminals do; unless ``answers`` is False. ``asked`` is how often that was asked for.
+    """
+
+    def __init__(self, workspace: Path, *, answers: bool = True, seconds_late: float | None = None) -> None:
+        self.answers, self.asked = answers, 0
+        late = ["-c", LATE_KEYS.replace("SECONDS", str(seconds_late))]
         self.master, slave = pty.openpty()
         ioctl(self.master, TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "app.main", "--workspace", str(workspace)],
+            [
+                sys.executable,
+                *(["-m", "app.main"] if seconds_late is None else late),
+                "--workspace",
+                str(workspace),
+            ],
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -62,7 +90,8 @@ class Terminal:
     def read(self, seconds: float) -> str:
         """Read until nothing has come for so long; what came."""
         came = b""
-        while select.select([self.master], [], [], seconds)[0]:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and select.select([self.master], [], [], seconds)[0]:
             with suppress(OSError):
                 part = os.read(self.master, 1 << 16)
                 came += part
@@ -71,7 +100,17 @@ class Terminal:
             break
         text = came.decode("utf-8", "replace")
         self.screen += text
+        for line, column in WHERE.findall(text):
+            self.asked += 1
+            if self.answers:
+                self.send(f"\x1b[{line};{column}R")
         return text
+
+    def pass_time(self, seconds: float) -> None:
+        """Read for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.read(0.05)
 
     def send(self, keys: str) -> None:
         os.write(self.master, keys.encode())
@@ -86,6 +125,24 @@ class Terminal:
 
     def forget(self) -> None:
         self.screen = ""
+
+    def clear(self) -> None:
+        """Close every dialog and screen: only where none is open does ? open the help."""
+        self.answers = True
+        end = time.monotonic() + PATIENCE
+        opened = False
+        while not opened:
+            assert time.monotonic() < end, f"no help: {self.screen[-2000:]!r}"
+            assert self.process.poll() is None, self.screen[-2000:]
+            for _ in range(4):
+                self.send("\x1b")
+                self.read(0.2)
+            self.forget()
+            self.send("?")
+            self.read(0.4)
+            opened = "Help" in self.screen and ": " in self.screen
+        self.send("\x1b")
+        self.read(0.2)
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
@@ -129,11 +186,10 @@ def try_bursts(workspace: Path, count: int) -> None:
         for _ in range(count):
             keys = source.choice(HURRIED) if source.random() < 0.5 else ""
             keys = "".join(source.choice(LETTERS) for _ in range(source.randint(0, 6))) + keys
+            terminal.answers = False  # it has not yet displayed what the keys lead to
             terminal.send(keys)
             terminal.read(0.3)
-            for _ in range(4):  # Esc closes what has been asked, and leaves what was opened
-                terminal.send("\x1b")
-                terminal.read(0.3)
+            terminal.clear()
             assert terminal.process.poll() is None, f"it ended after {keys!r}: {terminal.screen[-2000:]}"
             assert labels(workspace) == before, f"after {keys!r}"
             assert not (workspace / "jobs").exists(), f"something was started after {keys!r}"
@@ -150,6 +206,77 @@ def test_bursts_on_a_terminal_do_nothing(workspace: Path) -> None:
 @pytest.mark.slow
 def test_many_bursts_on_a_terminal_do_nothing(workspace: Path) -> None:
     try_bursts(workspace, 300)
+
+
+def test_a_key_that_is_read_late_confirms_nothing(workspace: Path) -> None:
+    before = labels(workspace)
+    terminal = Terminal(workspace, seconds_late=1.0)
+    try:
+        terminal.until("finished")
+        terminal.send("dyyy")
+        terminal.until("Delete?")
+        terminal.pass_time(4.0)
+        assert labels(workspace) == before
+        terminal.send("y")
+        terminal.until("brings it back")
+        assert len(labels(workspace)) == 1
+    finally:
+        terminal.close()
+
+
+def test_a_key_confirms_nothing_that_the_terminal_has_not_got_yet(workspace: Path) -> None:
+    before = labels(workspace)
+    terminal = Terminal(workspace)
+    try:
+        terminal.until("finished")
+        terminal.read(0.5)
+        terminal.send("d")
+        time.sleep(2.0)  # a slow line: what the interface writes is still under way
+        terminal.send("y")
+        terminal.until("Delete?")
+        terminal.read(0.5)
+        assert labels(workspace) == before
+    finally:
+        terminal.close()
+
+
+def test_a_terminal_that_tells_nothing_can_answer_questions_after_a_while(workspace: Path) -> None:
+    before = labels(workspace)
+    terminal = Terminal(workspace, answers=False)
+    try:
+        terminal.until("finished")
+        terminal.send("dyyy")
+        terminal.until("Delete?")
+        assert terminal.asked
+        terminal.pass_time(2.0)
+        assert labels(workspace) == before
+        terminal.send("y")
+        terminal.until("brings it back")
+    finally:
+        terminal.close()
+
+
+def test_a_lost_answer_of_the_terminal_is_asked_for_again(workspace: Path) -> None:
+    terminal = Terminal(workspace)
+    try:
+        terminal.until("finished")
+        terminal.send("d")
+        terminal.until("Delete?")
+        terminal.send("n")
+        terminal.read(0.5)
+        terminal.answers = False
+        terminal.forget()
+        terminal.send("d")
+        terminal.until("Delete?")
+        terminal.pass_time(1.5)
+        terminal.answers = True
+        terminal.send("y")  # refused, and the terminal is asked again
+        terminal.read(0.5)
+        assert len(labels(workspace)) == 2
+        terminal.send("y")
+        terminal.until("brings it back")
+    finally:
+        terminal.close()
 
 
 def test_a_run_deleted_before_a_kill_is_brought_back_after_it(workspace: Path) -> None:

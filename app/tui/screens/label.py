@@ -107,7 +107,8 @@ class LabelScreen(RashomonScreen):
         parts += [_heading("Answer"), literal(shown.answer, newlines=True)]
         text.update(Content("\n").join(parts))
         named = (f"{self._key(number)} {label}" for number, label in enumerate(shown.labels, 1))
-        keys.update(literal("   ".join(named)))
+        told = f"\n{sitting.labelling.enough}" if sitting.labelling.enough else ""
+        keys.update(literal("   ".join(named) + told, newlines=True))
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
     @property

@@ -1,0 +1,20 @@
+"""The demo run again: what the earlier one holds stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.commands import demo as module
+from app.store.workspace import DEMOS_FOLDER, Workspace
+
+
+def test_a_demo_run_again_moves_the_earlier_one_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "work", lambda *arguments, **options: 0)
+    home = tmp_path / DEMOS_FOLDER / "clash"
+    for number in range(3):
+        assert module.demo(Workspace(tmp_path), "clash", display="plain") == 0
+        (home / "a label").write_text(str(number))
+    kept = {folder.name: (folder / "a label").read_text() for folder in home.parent.iterdir() if folder.is_dir()}
+    assert kept == {"clash": "2", "clash-1": "0", "clash-2": "1"}
