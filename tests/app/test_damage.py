@@ -19,6 +19,7 @@ from benchmarks.errors import StoreError
 from tests.support.damaged import OTHER, RUN, Damaged
 from tests.support.old_runs import as_version, sealed
 
+NO_UTF8 = b"\xff\xfe\xfd"
 HOSTILE = (
     None,
     -1,
@@ -41,7 +42,7 @@ HOSTILE = (
     "\x1b]52;c;x\x07",
     "x" * 100_000,
     b"",
-    b"\xff\xfe\xfd",
+    NO_UTF8,
     b"\x00\x01\x02",
 )
 
@@ -84,12 +85,12 @@ def altered(folder: Path, chance: random.Random, *, seal: bool) -> None:
     """Change one value of one row by SQL, as a run's author can."""
     table = chance.choice(sorted(COLUMNS))
     column, value = chance.choice(COLUMNS[table]), chance.choice(HOSTILE)
+    as_text = chance.random() < 0.3 and not (seal and value == NO_UTF8)  # the SQL function of a seal takes only UTF-8
     with sealed(folder) if seal else unsealed(folder) as database:
         keys = [row[0] for row in database.execute(f"SELECT {COLUMNS[table][0]} FROM {table}")]
         try:
             database.execute(
-                f"UPDATE {table} SET {column} = {'CAST(? AS TEXT)' if chance.random() < 0.3 else '?'}"
-                f" WHERE {COLUMNS[table][0]} = ?",
+                f"UPDATE {table} SET {column} = {'CAST(? AS TEXT)' if as_text else '?'} WHERE {COLUMNS[table][0]} = ?",
                 (value, chance.choice(keys)),
             )
         except sqlite3.IntegrityError:  # what the schema itself forbids

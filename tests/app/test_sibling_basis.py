@@ -23,6 +23,7 @@ from tests.app.test_judging import INFO, Speaker
 from tests.app.test_loop import stop_after
 from tests.app.test_store import META
 from tests.support.toy import Scripted, Toy, TwoSteps, toy_instances
+from tests.support.trust import seal
 
 
 class Paired(Toy):
@@ -255,6 +256,9 @@ def test_a_run_of_before_has_no_bases_and_is_read_and_judged_as_ever(tmp_path: P
             connection.execute(statement)
     connection.execute("PRAGMA user_version = 2")
     connection.close()
+    with RunStore.read(tmp_path) as store:
+        assert list(store.records()) == []
+    seal(tmp_path)
     with RunStore.open(tmp_path) as store:
         assert list(store.records()) == []
         ((version,),) = store._rows("PRAGMA user_version")
