@@ -40,10 +40,10 @@ class Attack:
         """Store values in the run, on the attacker's machine."""
         receive(self.folder, **values)
 
-    def instances(self, change: Callable[[dict[str, Any]], object]) -> None:
-        """Change the body of every instance, and have the digests fit."""
+    def instance(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Change the body of an instance, and have the digests fit."""
         with sealed(self.folder) as database:
-            for ordinal, body in database.execute("SELECT ordinal, body FROM instance").fetchall():
+            for ordinal, body in database.execute("SELECT ordinal, body FROM instance WHERE ordinal = 1").fetchall():
                 changed = json.loads(body)
                 change(changed)
                 database.execute("UPDATE instance SET body = ? WHERE ordinal = ?", (json.dumps(changed), ordinal))
@@ -64,12 +64,12 @@ class Attack:
 
     def part(self) -> None:
         """A traceback would quote the key of a part."""
-        self.instances(lambda body: body["parts"].append({HOSTILE: 1}))
+        self.instance(lambda body: body["parts"].append({HOSTILE: 1}))
 
     def media(self) -> None:
         """Media are devices, by names that are no digests."""
         (self.folder / "media").symlink_to("/dev")
-        self.instances(lambda body: body["parts"].append({"sha256": "/dev/zero", "suffix": ""}))
+        self.instance(lambda body: body["parts"].append({"sha256": "/dev/zero", "suffix": ""}))
 
     def data(self) -> None:
         """The build is the system's folder."""
@@ -137,9 +137,7 @@ def test_whatever_a_user_does_with_it_nothing_leaves_the_folder(home: Path, tmp_
         ours = rashomon.workspace / "runs" / "ours"
         if ours.exists():
             assert not [path for path in ours.rglob("*") if path.is_symlink()]
-            for arguments in (("ours",), ("ours", "--repeat")):
-                told = rashomon_process(rashomon, environment, "resume", *arguments, "--display", "none")
-                assert "Traceback" not in told
+            assert "Traceback" not in in_processes(rashomon, environment, "resume", "ours", "--repeat")
             run("show", "ours")
             log = ours / "worker.log"
             assert not log.exists() or not [line for line in log.read_text().splitlines() if line.startswith(LINE)]
@@ -151,7 +149,7 @@ def test_whatever_a_user_does_with_it_nothing_leaves_the_folder(home: Path, tmp_
     assert KEY not in shlex.join(path.read_text("utf-8", "replace") for path in tmp_path.rglob("*") if path.is_file())
 
 
-def rashomon_process(rashomon: Rashomon, environment: dict[str, str], *arguments: str) -> str:
+def in_processes(rashomon: Rashomon, environment: dict[str, str], *arguments: str) -> str:
     """Run a command in a process of its own, as its worker is; what it reported."""
     done = subprocess.run(
         rashomon.command(*arguments),
