@@ -10,6 +10,7 @@ import base64
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,17 @@ def check_tokenizer(path: Path) -> None:
                 )
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ModelError(f"{file} cannot be read as a tokenizer; fetch the model again.") from error
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """Raise ModelError for a panic of the tokenizers library, which is no Exception: of a pattern that tries too much, say."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__module__ != "pyo3_runtime":
+            raise
+        raise ModelError(f"its tokenizer failed on this text: {' '.join(str(error).split())[:200]}") from error
 
 
 def _steps(value: Any) -> Iterator[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.tokenizer_limits import MOST_SPECIAL, check_tokenizer
+from mlx_backends.tokenizer_limits import MOST_SPECIAL, check_tokenizer, panics_as_errors
 
 SPACE = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
 BACK = {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}
@@ -78,3 +78,10 @@ def test_what_is_no_tokenizer_is_no_traceback(text: str, tmp_path: Path) -> None
         pass
     else:
         assert text.endswith("]}")
+
+
+def test_a_pattern_that_tries_everything_fails_on_a_text_and_ends_no_process() -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    split = tokenizers.pre_tokenizers.Split(tokenizers.Regex("(?:[a-z ]|[a-z]|.)+(?!)"), "isolated")
+    with pytest.raises(ModelError), panics_as_errors():
+        split.pre_tokenize_str("How many apples were sold in the first quarter of the year?")

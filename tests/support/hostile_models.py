@@ -95,7 +95,7 @@ def hostile() -> dict[str, tuple[str, Change]]:
     )
     long = {"type": "Replace", "pattern": {"Regex": ""}, "content": "e" * 10**6}
     made["a tokenizer that puts a million letters everywhere"] = "lm", _tokenizer(normalizer=long)
-    split = {"type": "Split", "pattern": {"Regex": "(?:[^q]+)+(?!)"}, "behavior": "Isolated", "invert": False}
+    split = {"type": "Split", "pattern": {"Regex": "(?:[a-z ]|[a-z]|.)+(?!)"}, "behavior": "Isolated", "invert": False}
     made["a tokenizer whose pattern tries everything"] = "lm", _tokenizer(pre_tokenizer=split)
     made["a type that is a path"] = "lm", _config("../../../tmp/x", "model_type")
     made["layer kinds without end"] = "lm", _config(["full_attention"] * 10**6, "layer_types")
