@@ -11,6 +11,7 @@ from benchmarks.errors import ModelError
 from mlx_backends.loading import contained, one_line
 from mlx_backends.memory import device_info, fits
 from mlx_backends.models import inspect, resolve
+from mlx_backends.tokenizer_limits import check_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +68,7 @@ def load_embedder(name: str, *, force: bool = False) -> Encoder:
     fit = fits(found.weights_bytes, device_info())
     if not fit.ok and not force:
         raise ModelError(f"{found.name} was not loaded: {fit.sentence}; choose a smaller one, or add --force.")
+    check_tokenizer(found.path)
     try:
         with contained():
             from mlx_vlm.embedding_loader import load_embedding_model

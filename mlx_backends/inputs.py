@@ -13,6 +13,7 @@ from mlx_backends.base import MediaPath
 from mlx_backends.clips import Clips, Heard, Look, Seen
 from mlx_backends.pictures import Opened, Pictures, opened
 from mlx_backends.prompt import Prompt, Prompter
+from mlx_backends.tokenizer_limits import panics_as_errors
 
 _TEXT = frozenset({"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_token_index"})
 _PIXELS, _GRID = "pixel_values", "image_grid_thw"
@@ -57,6 +58,7 @@ class Preparer:
         self._numbers: dict[tuple[str, int], int] = {}
         self._next = -1
 
+    @panics_as_errors()
     def tensors(self, request: Request) -> tuple[str, dict[str, Any]]:
         """The prompt's text and its tensors, whose media are known to stand in their places; nothing is kept.
 
@@ -66,6 +68,7 @@ class Preparer:
         images = [make() for _, make in self._opened(prompt, request)]
         return prompt.text, self._processed(prompt, images, self._others(prompt, request, keep=False))
 
+    @panics_as_errors()
     def inputs(self, request: Request) -> Inputs:
         """Everything of a request that can be had without its model, evaluated; a picture is prepared once.
 

@@ -19,6 +19,7 @@ from mlx_backends.loading import one_line
 from mlx_backends.prompt import Prompter, PromptError, Turn
 from mlx_backends.reading import Reader
 from mlx_backends.rows import Row, rows_for
+from mlx_backends.tokenizer_limits import panics_as_errors
 
 WIDTH = 8
 """How many requests are answered together, by a model that is proven to answer them so as it does alone."""
@@ -282,6 +283,7 @@ class TextPrompter(Prompter):
         self._wrapper = tokenizer
         super().__init__(tokenizer._tokenizer, None)
 
+    @panics_as_errors()
     def ids(self, messages: Sequence[Message]) -> list[int]:
         """The token ids that ``messages`` are put to the model as. Raises PromptError where that cannot be done."""
         text = self.prompt(messages).text

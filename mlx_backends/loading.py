@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.models import model_name, read_config
 from mlx_backends.template_process import bound_templates
+from mlx_backends.tokenizer_limits import check_tokenizer
 
 
 def supported(path: Path) -> None:
@@ -59,6 +60,7 @@ def load(path: Path) -> tuple[Any, Any]:
     Nothing is fetched, no code of the model's folder is run, and what libraries print goes to standard error.
     Raises ModelError where it cannot be loaded.
     """
+    check_tokenizer(path)
     try:
         with contained():
             from mlx_vlm import load as load_vlm
@@ -79,6 +81,7 @@ def load_text(path: Path) -> tuple[Any, Any]:
     The tokenizer's ``eos_token_ids`` are all the tokens that end an answer: by the model's configuration, by its generation
     settings, and the tokenizer's own.
     """
+    check_tokenizer(path)
     try:
         with contained():
             from mlx_lm import load as load_lm

@@ -18,6 +18,7 @@ from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.loading import contained, one_line
 from mlx_backends.models import inspect, read_config, resolve
 from mlx_backends.prompt import Prompter
+from mlx_backends.tokenizer_limits import check_tokenizer
 
 
 def prompter(path: Path) -> Prompter:
@@ -26,6 +27,7 @@ def prompter(path: Path) -> Prompter:
     Raises ModelError where they cannot be loaded.
     """
     sees = inspect(path).engine == "mlx-vlm"
+    check_tokenizer(path)
     try:
         with contained():
             from transformers.utils import logging

@@ -10,6 +10,7 @@ from benchmarks.base import Request
 from mlx_backends.base import MediaPath
 from mlx_backends.pictures import opened
 from mlx_backends.prompt import Prompter
+from mlx_backends.tokenizer_limits import panics_as_errors
 
 _OWN_MARKERS = frozenset({"gemma3", "gemma3n", "gemma4", "gemma4_unified", "laguna"})  # as mlx-vlm lists them
 
@@ -39,6 +40,7 @@ class TorchPreparer:
         self._media = media
         self._prompter = Prompter(processor, config)
 
+    @panics_as_errors()
     def inputs(self, request: Request) -> TorchInputs:
         """What the model reads for ``request``, its images known to stand in their places. Raises PromptError, MediaError."""
         prompt = self._prompter.prompt(request.messages)

@@ -12,6 +12,7 @@ from benchmarks.errors import ModelError
 from benchmarks.outside_json import OutsideJSONError, read_json_file
 from mlx_backends.loading import contained, one_line
 from mlx_backends.models import model_name, read_config
+from mlx_backends.tokenizer_limits import check_tokenizer
 from mlx_backends.torch_weights import computed_in, converted, for_mlx, quantisation
 
 TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
@@ -31,6 +32,7 @@ def load(path: Path, device: str, precision: str | None = None) -> tuple[Any, An
         )
     config = read_config(path)
     supported(path, config)
+    check_tokenizer(path)
     try:
         with contained():
             from transformers.utils import logging

@@ -32,6 +32,7 @@ FEW = (
     "config.json that is a pipe",
     "processor patch_size of 1000000000",
     "weights that name a shape of 10**12",
+    "a tokenizer that writes letters twice, 40 times",
 )
 SECONDS = 10
 MEMORY = 500 * 10**6

@@ -86,6 +86,17 @@ def hostile() -> dict[str, tuple[str, Change]]:
     made["an index of a missing file"] = "lm", _index("model-00002.safetensors")
     made["weights that are a device"] = "lm", _link("model.safetensors", "/dev/zero")
     made["1,000 experts in 1,000 layers"] = "lm", _all(_config(1000, "num_experts"), _config(1000, "num_hidden_layers"))
+    twice = {"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}
+    many = {"type": "Sequence", "normalizers": [twice] * 40}
+    made["a tokenizer that writes letters twice, 40 times"] = "lm", _tokenizer(normalizer=many)
+    made["a tokenizer that reads letters twice, 40 times"] = (
+        "lm",
+        _tokenizer(decoder={"type": "Sequence", "decoders": [{"type": "ByteLevel"}, *[twice] * 40]}),
+    )
+    long = {"type": "Replace", "pattern": {"Regex": ""}, "content": "e" * 10**6}
+    made["a tokenizer that puts a million letters everywhere"] = "lm", _tokenizer(normalizer=long)
+    split = {"type": "Split", "pattern": {"Regex": "(?:[a-z ]|[a-z]|.)+(?!)"}, "behavior": "Isolated", "invert": False}
+    made["a tokenizer whose pattern tries everything"] = "lm", _tokenizer(pre_tokenizer=split)
     made["a type that is a path"] = "lm", _config("../../../tmp/x", "model_type")
     made["layer kinds without end"] = "lm", _config(["full_attention"] * 10**6, "layer_types")
     return made
@@ -128,6 +139,14 @@ def _template(template: str) -> Change:
         _json("tokenizer_config.json", template, "chat_template")(folder)
 
     return apply
+
+
+def _tokenizer(**parts: Any) -> Change:
+    """Change the parts of a tokenizer, which is then read as its file says."""
+    return _all(
+        _json("tokenizer_config.json", "PreTrainedTokenizerFast", "tokenizer_class"),
+        *(_json("tokenizer.json", part, name) for name, part in parts.items()),
+    )
 
 
 def _written(name: str, data: bytes) -> Change:
