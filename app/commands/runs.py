@@ -19,7 +19,8 @@ def runs(workspace: Workspace, *, as_json: bool) -> None:
         print(f"no runs in {workspace.path} yet; `rashomon demo` makes some.")
     for run in found:
         problem = f"  {clean(run.problem)}" if run.problem else ""
-        print(f"{clean(run.name)}  {run.state}  {run.done}/{run.total}{problem}")
+        received = "" if run.own else "  received, read-only"
+        print(f"{clean(run.name)}  {run.state}  {run.done}/{run.total}{received}{problem}")
         for p in run.progress:
             failed = f"  {p.errors} errors" if p.errors else ""
             print(f"    {clean(p.condition):<15} {p.done}/{p.total}{failed}")
@@ -37,5 +38,6 @@ def _to_json(run: RunSummary) -> dict[str, object]:
         "total": run.total,
         "created": run.created,
         "problem": run.problem,
+        "own": run.own,
         "conditions": [progress_to_json(p) for p in run.progress],
     }

@@ -45,6 +45,8 @@ class RunSummary:
     note: str = ""
     created: float | None = None
     problem: str | None = None
+    own: bool = True
+    """Whether this machine has made it; one that another has made is read-only."""
 
     @property
     def done(self) -> int:
@@ -264,6 +266,14 @@ def _changed(stamp: _Stamp) -> int:
     return max((part[2] for part in stamp if isinstance(part, tuple)), default=0)
 
 
+def _own(store: RunStore) -> bool:
+    """Return whether this machine has made a run; without its key nothing is known to be."""
+    try:
+        return store.own
+    except StoreError:
+        return False
+
+
 def _noted(folder: Path) -> RunSummary:
     """The summary as the database has it: its state is what the worker noted."""
     try:
@@ -271,7 +281,8 @@ def _noted(folder: Path) -> RunSummary:
             noted = store.meta("state", {})
             progress, spec = tuple(store.progress()), store.meta("spec")
             state, note = noted.get("state", "planned"), noted.get("note", "")
-            return RunSummary(folder.name, state, spec, progress, note, store.meta("created", 0.0) or None)
+            created = store.meta("created", 0.0) or None
+            return RunSummary(folder.name, state, spec, progress, note, created, own=_own(store))
     except Exception as error:  # of a run that somebody else may have written: it hides no other one
         return _unreadable(folder, error)
 

@@ -44,6 +44,7 @@ def test_a_received_run_is_adopted_by_a_key_after_what_it_would_use_was_shown(st
         await until(pilot, lambda: isinstance(app.screen, Confirm) and "collector" in screen_text(app))
         await pilot.press("y")
         await until(pilot, lambda: stage.workspace.run_names() == ["theirs", "theirs-adopted"])
+        assert {run.name: run.own for run in stage.workspace.summaries()} == {"theirs": False, "theirs-adopted": True}
 
     drive(stage.app(), script, SIZE)
     assert tree(folder) == before

@@ -361,7 +361,9 @@ def _about(run: RunNow) -> Content:
     facts = [f"{errors} errors"] * bool(errors) + [f"{cut} cut at the limit"] * bool(cut) + judging(summary)
     if run.seconds_left is not None:
         facts.insert(0, f"{duration(run.seconds_left)} left")
-    if run.resumable:
+    if not summary.own:
+        facts.append("received, read-only: a adopts it")
+    elif run.resumable:
         facts.append("R goes on with it")
     lines = [first, literal(what), literal(", ".join(facts)), literal(summary.note, limit=300)]
     return Content("\n").join(lines)
