@@ -34,7 +34,7 @@ KEYS = (
 )  # fmt: skip
 ELSEWHERE = (*"123456?", "ctrl+n", "ctrl+p", "f1", "f2", "f4", "escape")
 """Keys that lead to another screen, which takes long: less of them."""
-MEANT = ("dy", "/dy", "Ry", "xy", "xb", "6\r", "o1\rb\r\r", "\x12y", "\x11y", "wy", "by", "u", "dyu", "\x13\ry", "ewy")
+MEANT = ("dy", "/dy", "Ry", "xy", "xb", "6\r", "o1\rb\r\r", "\x12y", "\x11y", "wy", "by", "u", "dyu", "\x13\ry", "ewy", "a", "ay")
 """Sequences that somebody in a hurry types, each of which would do something."""
 _NAMES = {"\r": "enter", "\x12": "ctrl+r", "\x11": "ctrl+q", "\x13": "ctrl+s"}
 
@@ -127,6 +127,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr("app.tui.screens.samples.override", note("override", refused))
     monkeypatch.setattr("app.tui.screens.samples.take_back", note("take back", refused))
     monkeypatch.setattr("app.tui.screens.samples.open_outside", lambda path: None)
+    monkeypatch.setattr("app.tui.trust.adopt", note("adopt", refused))
     monkeypatch.setattr("app.tui.screens.new_run.begin", note("begin", refused))
     monkeypatch.setattr("app.tui.screens.new_run.save", lambda spec, path, replace=False: made.act("save"))
     monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)
@@ -217,7 +218,7 @@ async def painted(pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: not isinstance(screen, Dialog) or screen.displayed)
 
 
-PLACES = [name for name in SCREENS if name != "doctor"]
+PLACES = list(SCREENS)
 
 
 @pytest.fixture
