@@ -14,6 +14,7 @@ from app.store.database import DATABASE
 from app.store.run import RunStore
 from tests.app.test_ownership import ASKED
 from tests.support.command import Rashomon
+from tests.support.decoy import KINDS, Outside
 from tests.support.trust import receive, tree
 
 
@@ -149,3 +150,16 @@ def test_what_is_damaged_is_left_out_and_said(rashomon: Rashomon, damage: str) -
     lost = "instance SET" in damage
     assert total == 32 - lost
     assert done == (0 if "engine SET" in damage else total - ("generation SET" in damage))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_stands_in_the_place_of_the_new_run_is_not_written_through(
+    rashomon: Rashomon, tmp_path: Path, kind: str
+) -> None:
+    folder, outside = received(rashomon), Outside(tmp_path / "outside")
+    place = rashomon.workspace / "runs" / "new"
+    outside.put(place, kind)
+    before = outside.state()
+    rashomon.run("adopt", folder, "--yes", "--name", "new", code=2)
+    assert outside.state() == before
+    assert sorted(path.name for path in place.parent.iterdir()) == ["mine", "new"]
