@@ -34,7 +34,25 @@ KEYS = (
 )  # fmt: skip
 ELSEWHERE = (*"123456?", "ctrl+n", "ctrl+p", "f1", "f2", "f4", "escape")
 """Keys that lead to another screen, which takes long: less of them."""
-MEANT = ("dy", "/dy", "Ry", "xy", "xb", "6\r", "o1\rb\r\r", "\x12y", "\x11y", "wy", "by", "u", "dyu", "\x13\ry", "ewy", "a", "ay")
+MEANT = (
+    "dy",
+    "/dy",
+    "Ry",
+    "xy",
+    "xb",
+    "6\r",
+    "o1\rb\r\r",
+    "\x12y",
+    "\x11y",
+    "wy",
+    "by",
+    "u",
+    "dyu",
+    "\x13\ry",
+    "ewy",
+    "a",
+    "ay",
+)
 """Sequences that somebody in a hurry types, each of which would do something."""
 _NAMES = {"\r": "enter", "\x12": "ctrl+r", "\x11": "ctrl+q", "\x13": "ctrl+s"}
 
