@@ -21,6 +21,7 @@ from app.locks import FileLock
 from app.parity import kept
 from app.store.database import DATABASE
 from app.store.failure import StoreFullError
+from app.store.workspace import Workspace
 from benchmarks.base import Media, digest
 from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, RashomonError, SourceError
@@ -32,6 +33,7 @@ from tests.support.decoy import KINDS, SECRET, Outside, copy_home
 from tests.support.every_command import COMMANDS, OTHER, RUN, SEEING, THEIRS
 from tests.support.full_disk import no_room_above
 from tests.support.hostile_home import make_home
+from tests.support.runs import instances, make_run, says
 
 _RUN, _BUILD = f"workspace/runs/{RUN}", "workspace/benchmarks/cmc-bench"
 _SEEING = f"workspace/runs/{SEEING}"
@@ -115,8 +117,7 @@ def test_a_lock_that_leads_elsewhere_is_refused_by_name(home: Path, outside: Out
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_notes_of_a_run_are_not_written_through_anything(tmp_path: Path, outside: Outside, kind: str) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
+    folder = make_run(Workspace(tmp_path), "r", instances(1), says("12"))
     for name in ("pause", "under-way.json", "probes"):
         outside.put(folder / name, kind)
     before = outside.state()
@@ -137,13 +138,14 @@ def test_notes_of_a_run_are_not_written_through_anything(tmp_path: Path, outside
 
 
 def test_probes_inside_their_folder_are_replaced_and_never_followed(tmp_path: Path, outside: Outside) -> None:
+    folder = make_run(Workspace(tmp_path), "r", instances(1), says("12"))
     for name in ("probes.json", "pixels.npz"):
-        outside.put(tmp_path / "probes" / name, "link to a file")
+        outside.put(folder / "probes" / name, "link to a file")
     before = outside.state()
     with pytest.raises(UnsafeFileError, match=r"probes\.json"):
-        kept.load(tmp_path)
-    kept.save(tmp_path, kept.Kept({"engine": "x"}))
-    assert kept.load(tmp_path) == kept.Kept({"engine": "x"})
+        kept.load(folder)
+    kept.save(folder, kept.Kept({"engine": "x"}))
+    assert kept.load(folder) == kept.Kept({"engine": "x"})
     assert outside.state() == before
 
 

@@ -19,7 +19,9 @@ from app.parity.numerics import compare_numerics, noise_of, numerics_finding, re
 from app.parity.outputs import diverging
 from app.parity.pixels import relation
 from app.parity.verdict import causes, verdict
+from app.store.workspace import Workspace
 from mlx_backends.probe import Probe
+from tests.support.runs import instances, make_run, says
 
 IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
 PROMPT = f"<|im_start|>user\nHere: {IMAGE}How many trams run?<|im_end|>\n<|im_start|>assistant\n"
@@ -210,8 +212,9 @@ def test_why_a_request_was_not_shown_is_kept_with_its_cause(tmp_path: Path) -> N
         "a#0": Refused("the image 'x.png' is missing; put the file in its place.", lost=True),
         "b#0": Refused("no"),
     }
-    save(tmp_path, Kept({"engine": "mlx"}, (probe((4,), np.zeros((1, 30))),), {"c#0": "digest"}, refused=refused))
-    found = load(tmp_path)
+    folder = make_run(Workspace(tmp_path), "r", instances(1), says("12"))
+    save(folder, Kept({"engine": "mlx"}, (probe((4,), np.zeros((1, 30))),), {"c#0": "digest"}, refused=refused))
+    found = load(folder)
     assert found is not None
     assert (found.refused, found.digests, [each.forced for each in found.probes]) == (
         refused,
