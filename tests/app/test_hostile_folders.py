@@ -404,7 +404,7 @@ def test_no_command_changes_anything_outside_or_hangs(name: str, whole_template:
     )
     rows = [json.loads(line) for line in told.stdout.splitlines()]
     assert len(rows) == len(KINDS), told.stderr
-    wrong = {}
+    wrong: dict[tuple[str, str], str] = {}
     for kind, row, outside, was, home in zip(KINDS, rows, outsides, before, homes, strict=True):
         _report(name, kind, row, place.name, outside.state() == was)
         wrong |= {(kind, command): how for command, (code, err) in row.items() if (how := _wrong(code, err))}
