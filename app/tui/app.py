@@ -34,6 +34,7 @@ from app.tui.trust import with_agreement
 from app.tui.watch import RunNow, Snapshot, Watch
 from app.tui.widgets.choose import Choose
 from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
+from app.tui.widgets.palette import Palette
 from app.tui.widgets.picture import best_mode
 from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError
@@ -345,6 +346,11 @@ class RashomonApp(App[int]):
         self.tell("copied")
 
     # --- Textual's -------------------------------------------------------------------------------
+
+    def action_command_palette(self) -> None:
+        """Show the palette of commands."""
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         place = getattr(screen, "name_", "")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
@@ -394,3 +395,22 @@ def test_what_a_killed_interface_deleted_is_offered_by_the_next(stage: Stage) ->
 
     drive(stage.app(), script)
     assert Workspace(stage.path).run_names() == ["some-run"]
+
+
+def test_a_key_for_the_palettes_list_before_it_is_laid_out_ends_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.run("one")
+
+    def too_early(self: CommandList) -> None:
+        raise KeyError(0)
+
+    monkeypatch.setattr(CommandList, "action_page_down", too_early)
+
+    async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await pilot.press("pagedown", "escape")
+        await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
+
+    drive(stage.app(), script, (80, 24))
