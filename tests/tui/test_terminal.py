@@ -23,6 +23,8 @@ from app.engine.trash import FOLDER
 from tests.support.command import ROOT
 from tests.tui.stage import PATIENCE, Stage
 
+pytestmark = pytest.mark.slow
+
 LETTERS = "ydnxyRrpuosewblLjkgGaAdfgmtThiNvz/?123456 \r\t\x0e\x12\x13\x15\x02dy"
 HURRIED = (
     "dy",
@@ -203,7 +205,6 @@ def test_bursts_on_a_terminal_do_nothing(workspace: Path) -> None:
     try_bursts(workspace, 10)
 
 
-@pytest.mark.slow
 def test_many_bursts_on_a_terminal_do_nothing(workspace: Path) -> None:
     try_bursts(workspace, 300)
 
