@@ -109,7 +109,7 @@ def enough_sentence(benchmark: Benchmark, conditions: Sequence[str], n: int) -> 
 
 
 def _suffices(conditions: Sequence[str], needed: Sequence[str]) -> int:
-    """How many of the first answers have ``FEWEST`` under each of ``needed``."""
+    """Return how many of the first answers have ``FEWEST`` under each of ``needed``."""
     missing = dict.fromkeys(needed, FEWEST)
     for number, condition in enumerate(conditions, 1):
         if condition in missing:

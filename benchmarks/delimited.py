@@ -137,7 +137,7 @@ def _why(error: str) -> str:
 
 
 def _encoding(file: Path) -> str:
-    """What a file is encoded in, all of it. Raises SourceError where it is no text."""
+    """Return what a file is encoded in, all of it. Raises SourceError where it is no text."""
     with open_source(file) as stream:
         data = stream.read(_CHUNK)
         if data.startswith(_WORKBOOK):

@@ -241,7 +241,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _is_unicode(value: Any) -> bool:
-    """Whether a JSON value holds no lone surrogate, which JSON can write and no file can."""
+    """Return whether a JSON value holds no lone surrogate, which JSON can write and no file can."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -134,7 +134,7 @@ def check_database(folder: Path, name: str, *, write: bool) -> bool:
 
 
 def is_there(folder: Path, name: str) -> bool:
-    """Whether the name is taken, by whatever it may be, without following it."""
+    """Return whether the name is taken, by whatever it may be, without following it."""
     try:
         with _parent(folder, name) as (place, last, _):
             os.stat(last, dir_fd=place, follow_symlinks=False)

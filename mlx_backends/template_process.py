@@ -93,7 +93,7 @@ def bound_templates() -> None:
 
 
 def _is_called_by_mlx_vlm() -> bool:
-    """Whether the caller of this function's caller lies in mlx-vlm."""
+    """Return whether the caller of this function's caller lies in mlx-vlm."""
     return str(sys._getframe(2).f_globals.get("__name__", "")).startswith("mlx_vlm.")
 
 

@@ -69,7 +69,7 @@ def _steps(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _growth(step: Mapping[str, Any]) -> float:
-    """How many times as long a step makes a text of some length, at most."""
+    """Return how many times as long a step makes a text of some length, at most."""
     match step:
         case {"type": "Replace", "pattern": {"String": str(pattern)}, "content": str(content)} if pattern:
             return max(1.0, len(content) / len(pattern))

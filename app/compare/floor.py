@@ -32,12 +32,12 @@ class Floor:
 
     @property
     def beats(self) -> bool:
-        """Whether the model is shown to do better."""
+        """Return whether the model is shown to do better."""
         return self.interval[0] > 0
 
     @property
     def loses(self) -> bool:
-        """Whether the model is shown to do worse."""
+        """Return whether the model is shown to do worse."""
         return self.interval[1] < 0
 
     def figures(self, against: str = "") -> str:

@@ -122,7 +122,7 @@ class _Ground:
 
     @property
     def hopeless(self) -> bool:
-        """Whether there is a source that no model reads, so that more rows would tell nothing."""
+        """Return whether there is a source that no model reads, so that more rows would tell nothing."""
         return any(len(failing) == len(self.readings) for failing in self.unread.values())
 
 
@@ -339,7 +339,7 @@ def _unknown(ground: _Ground, sides: Sides) -> list[str]:
 
 
 def _unmeasured(found: Decision) -> list[str]:
-    """Which of the runs that hold lack a measured peak memory, size or time, so that the least is unknown."""
+    """Return which of the runs that hold lack a measured peak memory, size or time, so that the least is unknown."""
     if len(found.holds) < 2:
         return []
     sides = [found.basis.sides.sides[i] for i in found.holds]

@@ -78,7 +78,7 @@ class Side:
 
     @property
     def is_policy(self) -> bool:
-        """Whether it is a policy, which looks at nothing, and so no model."""
+        """Return whether it is a policy, which looks at nothing, and so no model."""
         return str(self.spec.get("model")).startswith(PREFIX)
 
     @property

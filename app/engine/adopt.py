@@ -59,7 +59,7 @@ class Received:
     verdicts: dict[str, int]
 
     def lines(self) -> list[str]:
-        """What the run would use, a line each."""
+        """Return what the run would use, a line each."""
         (model, address), *judges = self.models
         told = [f"benchmark  {self.spec.benchmark}", f"model      {_at(model, address)}"]
         told += [f"judge      {_at(*judge)}" for judge in judges]

@@ -191,7 +191,7 @@ def headline(given: Export, run: ExportedRun) -> dict[str, Estimate]:
 
 
 def right(benchmark: Benchmark, run: ExportedRun, record: Record) -> bool | None:
-    """Whether an answer's label is accurate under its condition; None where no table counts it.
+    """Return whether an answer's label is accurate under its condition; None where no table counts it.
 
     An answer with nothing to label counts as the benchmark's tables count it.
     """

@@ -26,7 +26,7 @@ class Reading:
 
     @property
     def fails(self) -> bool:
-        """Whether the run is shown to read less than half."""
+        """Return whether the run is shown to read less than half."""
         high = self.share.high
         return high is not None and high < READS
 

@@ -16,7 +16,7 @@ DECODING_KEYS = tuple(field.name.replace("_", " ") for field in fields(Decoding)
 
 
 def is_imported(spec: Mapping[str, Any]) -> bool:
-    """Whether a run's answers were given elsewhere and imported."""
+    """Return whether a run's answers were given elsewhere and imported."""
     return str(spec["model"]).startswith(IMPORTED)
 
 

@@ -233,7 +233,7 @@ def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequen
 
 
 def _examples(records: Sequence[Record]) -> str:
-    """How many examples of a run are answered, and of which sources."""
+    """Return how many examples of a run are answered, and of which sources."""
     answered = {
         (record.instance.group, record.instance.strata.get("source", ""))
         for record in records

@@ -85,7 +85,7 @@ class Database:
 
     @property
     def own(self) -> bool:
-        """Whether this machine has made the run: its seal is right."""
+        """Return whether this machine has made the run: its seal is right."""
         return ownership.is_own(self._sealed())
 
     @classmethod
@@ -233,7 +233,7 @@ class Database:
         return rows
 
     def _parsed(self, table: str, row: _R, read: Callable[[_R], _T]) -> _T:
-        """What ``read`` makes of a row. Raises DamagedError for the ValueError of a parser."""
+        """Return what ``read`` makes of a row. Raises DamagedError for the ValueError of a parser."""
         try:
             return read(row)
         except ValueError as error:
@@ -251,7 +251,7 @@ class Database:
             raise DamagedError(self.folder, table, f"{why} are there")
 
     def _tallies(self) -> dict[str, Tally]:
-        """How many rows of each table there should be, with the sums of their digests."""
+        """Return how many rows of each table there should be, with the sums of their digests."""
         kept = tallies(self._rows("SELECT name, rows, total FROM tally")) if self._has_digests else {}
         return kept | {table: joined(kept.get(table, NONE), change) for table, change in self._changes.items()}
 

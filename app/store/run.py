@@ -69,7 +69,7 @@ class RunStore(Samples):
         return store
 
     def progress(self) -> list[Progress]:
-        """How far each condition is, in the order the build first shows them. Raises DamagedError."""
+        """Return how far each condition is, in the order the build first shows them. Raises DamagedError."""
         judged: dict[str, dict[str, Judged]] = defaultdict(dict)
         with self._snapshot():
             for row in sorted(self._whole("judged"), key=lambda row: str(row["judge"])):

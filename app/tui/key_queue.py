@@ -41,7 +41,7 @@ class Guarded(Protocol):
 
     @property
     def displayed(self) -> bool:
-        """Whether the screen was on the terminal before the input that comes now."""
+        """Return whether the screen was on the terminal before the input that comes now."""
 
 
 class KeyQueue:

@@ -60,7 +60,7 @@ def check(file: Path, options: BuildOptions) -> RowsCheck:
 
 
 def _fix(fix: str, left_out: Skipped, near: NearFiles) -> str:
-    """How to fix a row, with the file it names, relative to the table's folder, and the one that it may mean."""
+    """Return how to fix a row, with the file it names, relative to the table's folder, and the one that it may mean."""
     if not left_out.place:
         return fix
     place = near.relative(left_out.place)

@@ -215,7 +215,7 @@ def _pools(kind: tuple[str, ...], row: Row) -> list[tuple[str, ...]]:
 
 
 def _within_tolerance(value: str, candidate: Candidate) -> bool:
-    """Whether the task that the row comes from counts ``value`` as its gold answer.
+    """Return whether the task that the row comes from counts ``value`` as its gold answer.
 
     ChartQA's relaxed accuracy accepts numbers within 5% of the gold (Masry et al. 2022, section 5). Years are held to be
     exact: within 5% every year near a gold one would be it. A user's own rows come with no tolerance.

@@ -61,7 +61,7 @@ def _glb(data: bytes) -> bool:
 
 
 def _levels(nodes: Any) -> int:
-    """How many nodes stand above each other at most; each has one parent."""
+    """Return how many nodes stand above each other at most; each has one parent."""
     below = {child for node in nodes for child in node.get("children", ())}
     level, count = [n for n in range(len(nodes)) if n not in below], 0
     while level and count <= MOST_LEVELS:

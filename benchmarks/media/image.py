@@ -209,7 +209,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _is_plain(data: bytes, size: tuple[int, int] | None) -> bool:
-    """Whether a file is an ordinary one, which costs its decoder little whatever it holds: nearly all are.
+    """Return whether a file is an ordinary one, which costs its decoder little whatever it holds: nearly all are.
 
     TIFF and large files are not, nor are a JPEG of very many scans and files with much metadata, which Pillow copies.
     """

@@ -150,7 +150,7 @@ def _stated(own: str, question: str) -> str:
 
 
 def _gives(text: str, counter: str, question: str) -> bool:
-    """Whether ``text`` gives the short value ``counter``, in its words or in those around it."""
+    """Return whether ``text`` gives the short value ``counter``, in its words or in those around it."""
     return alike(text, counter) or has_content_of(text, counter, question)
 
 

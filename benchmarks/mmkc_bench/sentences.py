@@ -135,12 +135,12 @@ def committed(text: str) -> str:
 
 
 def says_something(text: str, question: str) -> bool:
-    """Whether there is a word in ``text`` that neither the question has nor every answer may have."""
+    """Return whether there is a word in ``text`` that neither the question has nor every answer may have."""
     return bool(_content(text, _words(question)))
 
 
 def same_content(one: str, other: str, question: str) -> bool:
-    """Whether two answers to ``question`` give the same value, each a value or a sentence around one.
+    """Return whether two answers to ``question`` give the same value, each a value or a sentence around one.
 
     Years decide where both give some, and nationalities where the question asks for one. Otherwise more than half of the
     words of the one that says less stand in the other; words of the question and those that any answer may have are left
@@ -161,7 +161,7 @@ def same_content(one: str, other: str, question: str) -> bool:
 
 
 def has_content_of(text: str, value: str, question: str) -> bool:
-    """Whether all words of a short ``value`` stand in ``text``, in any order."""
+    """Return whether all words of a short ``value`` stand in ``text``, in any order."""
     words = _content(value, _words(question))
     return bool(words) and words <= _content(text, frozenset())
 

@@ -315,7 +315,7 @@ class Reader:
         return [Event(index, "commit", says, ECHOED, "", cue)] if names or self._named(index) else []
 
     def _replacing(self) -> list[bool]:
-        """Whether each clause stands so near behind a cue that it can be the statement that replaces another."""
+        """Return whether each clause stands so near behind a cue that it can be the statement that replaces another."""
         near, latest = [], -_REVISED_BEFORE - 1
         for clause, cue in zip(self.clauses, self.revisions, strict=True):
             latest = clause.sentence if cue else latest
@@ -323,7 +323,7 @@ class Reader:
         return near
 
     def _named(self, index: int) -> bool:
-        """Whether the clause replaces a statement by a bare name: "sorry, I meant Greece"."""
+        """Return whether the clause replaces a statement by a bare name: "sorry, I meant Greece"."""
         said = self.words[index].tokens
         new = set(content(said))
         short = 0 < len(new) <= _LONGEST_NAME and not any(t.stem in _COMMENTING for t in said)

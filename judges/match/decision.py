@@ -78,7 +78,7 @@ def _unrevised(events: Sequence[Event]) -> tuple[list[Event], str]:
 
 
 def _states(event: Event) -> bool:
-    """Whether an event gives a value as the answer or a source's, and does not merely contain one."""
+    """Return whether an event gives a value as the answer or a source's, and does not merely contain one."""
     known = event.says != {OTHER} or event.strength >= ECHOED
     return event.kind in ("commit", "report") and bool(event.says) and event.by != EARLIER and known
 

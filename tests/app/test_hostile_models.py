@@ -49,7 +49,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def loaded_apart(home: Path, folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What became of loading each hostile folder."""
+    """Return what became of loading each hostile folder."""
     data = picture(3)
     shown = folder / f"{hashlib.sha256(data).hexdigest()}.png"
     shown.write_bytes(data)
@@ -99,7 +99,7 @@ print(json.dumps({"code": done.returncode, "said": done.stdout + done.stderr, "w
 
 
 def measured(home: Path, folder: Path, name: str) -> dict[str, Any]:
-    """What became of a run of the model in ``folder``, and what the largest of its processes took."""
+    """Return what became of a run of the model in ``folder``, and what the largest of its processes took."""
     rashomon = Rashomon(home)
     command = rashomon.command("--batch", *OPTIONS, "--model", str(folder), "--name", name)
     done = subprocess.run(

@@ -69,7 +69,7 @@ def _serving(home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 async def _visit(link: str, apps: Callable[[], list[int]]) -> str:
-    """What the interface draws; other sites, and other users of this machine, get nothing, before and after."""
+    """Return what the interface draws; other sites, and other users of this machine, get nothing, before and after."""
     url, _, token = link.partition("/?token=")
     await _refused(url, "A" * len(token), first=True)
     assert not apps(), "nothing was started for others"

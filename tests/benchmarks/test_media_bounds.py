@@ -37,7 +37,7 @@ FEW = (
 
 
 def read_apart(folder: Path, media: Iterable[Medium]) -> list[dict[str, Any]]:
-    """What became of reading ``media``, one after the other in one process; its figures are checked."""
+    """Return what became of reading ``media``, one after the other in one process; its figures are checked."""
     lines = []
     for number, (data, suffix, modality) in enumerate(media):
         file = folder / f"{number:05}{suffix}"

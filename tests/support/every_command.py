@@ -146,7 +146,7 @@ def _in_interface(home: Path) -> tuple[int, str, str]:
 
 
 def perform(home: Path, names: list[str]) -> dict[str, Ended]:
-    """How each of the commands ended."""
+    """Return how each of the commands ended."""
     instance = (home / "instance").read_text()
     ended = {}
     for name in names:

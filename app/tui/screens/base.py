@@ -72,7 +72,7 @@ class RashomonScreen(Screen[Any]):
         return ()
 
     def unsaved(self) -> str:
-        """What would be lost if the screen were closed, in a sentence; empty where nothing would."""
+        """Return what would be lost if the screen were closed, in a sentence; empty where nothing would."""
         return ""
 
     def run_now(self, folder: Path) -> RunNow | None:
@@ -130,7 +130,7 @@ class RashomonScreen(Screen[Any]):
             self.rashomon.failed(event.worker.error)
 
     def describe(self, command: Command) -> str | None:
-        """What a command is called here; None where there is no such thing now."""
+        """Return what a command is called here; None where there is no such thing now."""
         return command.title
 
     def key_help(self) -> list[str]:

@@ -494,7 +494,7 @@ class NewRunScreen(RashomonScreen):
 
 
 def _starting(spec: BatchSpec, known: Prospects | None) -> str:
-    """What is about to be started, and what is to be known before."""
+    """Return what is about to be started, and what is to be known before."""
     if known is None or not known.runs:
         return f"{spec.benchmark}: {', '.join(spec.model)}"
     lines = [f"{run.name}: {len(run.outlook.instances):,} instances" for run in known.runs[:_NAMED]]

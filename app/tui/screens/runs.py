@@ -120,7 +120,7 @@ class RunsScreen(RashomonScreen):
             self._offer(_left_over(self.runs))
 
     def _without_rows(self, snapshot: Snapshot, filtered: bool) -> str:
-        """What stands in the place of rows where there are none."""
+        """Return what stands in the place of rows where there are none."""
         if not snapshot.looked:
             return _READING
         if filtered and snapshot.runs:

@@ -44,7 +44,7 @@ class Dialog(ModalScreen[T]):
 
     @property
     def displayed(self) -> bool:
-        """Whether the dialog was on the terminal before the key that is being handled."""
+        """Return whether the dialog was on the terminal before the key that is being handled."""
         return self.painted.displayed
 
     def on_screen_suspend(self) -> None:
