@@ -17,7 +17,7 @@ from app.paths import typed_path
 from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
-from benchmarks.safe_files import check_file, open_write, replace_file
+from benchmarks.untrusted.safe_files import check_file, open_write, replace_file
 
 
 def read(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str]]:

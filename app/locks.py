@@ -11,7 +11,7 @@ from typing import Self
 
 from app.store.failure import StoreFullError
 from benchmarks.errors import StoreError
-from benchmarks.safe_files import UnsafeFileError, is_full, open_descriptor
+from benchmarks.untrusted.safe_files import UnsafeFileError, is_full, open_descriptor
 
 
 class FileLock:

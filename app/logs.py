@@ -22,7 +22,7 @@ from typing import Any
 
 from app.report.text import clean
 from benchmarks.errors import StoreError
-from benchmarks.safe_files import open_write
+from benchmarks.untrusted.safe_files import open_write
 
 _LARGEST = 1 << 24
 """A log that has grown to this many bytes is begun again."""

@@ -10,7 +10,7 @@ from app.form import quoted
 from app.report.text import clean, spreadsheet_cell
 from app.store.run import RunStore
 from benchmarks.errors import SpecError
-from benchmarks.spreadsheet import unguarded
+from benchmarks.rows.spreadsheet import unguarded
 
 _NAMED = 3
 _COMPARED = 20_000

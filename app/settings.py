@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from app.config import problems
 from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError
-from benchmarks.safe_files import open_regular, replace_file
+from benchmarks.untrusted.safe_files import open_regular, replace_file
 
 _LARGEST = 1 << 20
 

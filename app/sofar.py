@@ -23,7 +23,7 @@ def overall(run: RunSummary) -> Estimate:
 
 
 def _share(progress: Sequence[Progress], run: RunSummary) -> Estimate:
-    from benchmarks.statistics import wilson
+    from benchmarks.stats.intervals import wilson
 
     found = []
     for p in progress:

@@ -1,4 +1,4 @@
-"""What a benchmark is, and which there are; with :mod:`benchmarks.words`, what all packages speak of."""
+"""What a benchmark is, and which there are; with :mod:`benchmarks.vocabulary`, what all packages speak of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import SourceError, SpecError, did_you_mean
-from benchmarks.words import (
+from benchmarks.vocabulary import (
     SHOWN_TEXT,
     Cell,
     Chart,
@@ -45,7 +45,7 @@ from benchmarks.words import (
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
-    from benchmarks.rows import RowsCheck
+    from benchmarks.rows.own_rows import RowsCheck
     from benchmarks.rubric import Rubric
 
 __all__ = [

@@ -29,12 +29,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Media, Modality, canonical_json, digest
 from benchmarks.errors import AnotherBuildError, MediaError, SourceError
 from benchmarks.media import MISSING, UNSAFE
-from benchmarks.outside_json import OutsideJSONError, parse_json
-from benchmarks.safe_files import (
+from benchmarks.text_model import Embedder, TextModel
+from benchmarks.untrusted.safe_files import (
     UnsafeFileError,
     check_file,
     is_full,
@@ -45,6 +44,7 @@ from benchmarks.safe_files import (
     read_bytes,
     replace_file,
 )
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
 FORMAT = 1
 _MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"

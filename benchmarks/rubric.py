@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Choice, Form, JSONObject, Message, Record, Text, digest
-from benchmarks.outside_json import OutsideJSONError, parse_json
+from benchmarks.text.answer_text import visible_answer
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
 _FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n\s*```\Z", re.DOTALL)
 _LINE_BREAKS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")

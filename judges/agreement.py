@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.base import Record
-from benchmarks.statistics import diagonal, ratio
+from benchmarks.stats.intervals import diagonal, ratio
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.errors import SpecError
-from benchmarks.statistics import cohen_kappa, diagonal, estimate, resample, wilson
+from benchmarks.stats.intervals import cohen_kappa, diagonal, estimate, resample, wilson
 from judges.agreement import Pairs, fleiss, group_sums, label_kappa, pairs, positive_agreement, raw_agreement
 
 if TYPE_CHECKING:

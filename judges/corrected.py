@@ -20,9 +20,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Cell, Estimate, Figures, Record, Table
-from benchmarks.statistics import estimate, resample
+from benchmarks.stats.intervals import estimate, resample
+from benchmarks.text.answer_text import visible_answer
 
 if TYPE_CHECKING:
     import numpy as np

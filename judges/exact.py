@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Record, Verdict
-from benchmarks.crosscheck_bench.matching import Labelled, by_final_answer, by_whole_reply
+from benchmarks.crosscheck_bench.exact_match import Labelled, by_final_answer, by_whole_reply
+from benchmarks.text.answer_text import visible_answer
 from judges.base import FunctionJudge
 
 

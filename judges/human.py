@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from benchmarks.answers import outcome, visible_answer
 from benchmarks.base import SHOWN_TEXT, Record, did_you_mean
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.spreadsheet import unguarded
+from benchmarks.rows.spreadsheet import unguarded
+from benchmarks.text.answer_text import outcome, visible_answer
 from judges.base import HUMAN, OVERRIDE
 
 _VERSION = "1"

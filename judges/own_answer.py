@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Record, Verdict
-from benchmarks.mmkc_bench.reading import label, letter, own_answer, question_of
-from benchmarks.mmkc_bench.terms import ANSWER, DETECTION, ORIGINAL, form_of
-from benchmarks.option_letter import structured_answer
-from benchmarks.pope.reading import read_yes_no
+from benchmarks.mmkc_bench.constants import ANSWER, DETECTION, ORIGINAL, form_of
+from benchmarks.mmkc_bench.parse_answer import label, letter, own_answer, question_of
+from benchmarks.pope.parse_answer import read_yes_no
+from benchmarks.text.answer_text import visible_answer
+from benchmarks.text.option_letter import structured_answer
 from judges.base import FunctionJudge
 
 

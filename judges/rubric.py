@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Decoding, Generation, Record, Request, Verdict
 from benchmarks.rubric import Rubric
+from benchmarks.text.answer_text import visible_answer
 from judges.base import Judge
 from mlx_backends.base import EngineInfo
 

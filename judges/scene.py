@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Record, Verdict
-from benchmarks.contra4.reading import choice, contains
+from benchmarks.contra4.parse_answer import choice, contains
+from benchmarks.text.answer_text import visible_answer
 from judges.base import FunctionJudge
 
 

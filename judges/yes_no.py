@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Record, Verdict
-from benchmarks.option_letter import structured_answer
-from benchmarks.pope.reading import read_yes_no
+from benchmarks.pope.parse_answer import read_yes_no
+from benchmarks.text.answer_text import visible_answer
+from benchmarks.text.option_letter import structured_answer
 from judges.base import FunctionJudge
 
 

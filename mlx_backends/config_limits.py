@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.outside_json import OutsideJSONError, read_json_file
+from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 
 MOST_LAYERS = 1000
 """The deepest published models have some 200."""

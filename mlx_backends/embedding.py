@@ -6,8 +6,8 @@ import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.asking import Embedder
 from benchmarks.errors import ModelError
+from benchmarks.text_model import Embedder
 from mlx_backends.loading import contained, one_line
 from mlx_backends.memory import device_info, fits
 from mlx_backends.models import inspect, resolve

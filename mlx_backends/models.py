@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.base import Modality
 from benchmarks.errors import ModelError
-from benchmarks.outside_json import OutsideJSONError, read_json_file
+from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends.config_limits import check_config, check_folder
 from mlx_backends.modalities import takes
 from mlx_backends.weights import stored_type, weight_files

@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 
 from benchmarks.base import Generation, digest
-from benchmarks.outside_json import OutsideJSONError, parse_json
-from benchmarks.safe_files import UnsafeFileError, check_database
+from benchmarks.untrusted.safe_files import UnsafeFileError, check_database
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
 _log = logging.getLogger("rashomon.replies")
 _SCHEMA = "CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID"

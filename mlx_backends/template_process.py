@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import IO, Any
 
-from benchmarks.bounded_process import BoundedProcess, LimitError, serve
 from benchmarks.errors import ModelError
+from benchmarks.untrusted.bounded_process import BoundedProcess, LimitError, serve
 
 SECONDS = 3.0
 LARGEST_TEMPLATE = 1024 * 1024

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.base import Generation, Likelihood, Message, Request, Text
 from benchmarks.errors import ModelError
-from benchmarks.outside_json import OutsideJSONError, read_json_file
+from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends import memory
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.canary import ALONE, BATCHED, Case, Proof, answered, prove

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.outside_json import OutsideJSONError, read_json_file
+from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends.loading import contained, one_line
 from mlx_backends.models import model_name, read_config
 from mlx_backends.tokenizer_limits import check_tokenizer

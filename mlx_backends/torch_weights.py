@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.outside_json import parse_json
+from benchmarks.untrusted.safe_json import parse_json
 from mlx_backends.weights import weight_files
 
 _WRAPPERS = frozenset({"model", "language_model", "vision_tower", "visual", "vision_model"})

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import ModelError
-from benchmarks.outside_json import OutsideJSONError, parse_json, read_json_file
-from benchmarks.safe_files import UnsafeFileError, read_bytes, replace_file
+from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, replace_file
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json, read_json_file
 
 _INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")

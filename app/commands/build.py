@@ -25,13 +25,13 @@ from app.paths import exists, typed_path
 from app.report.text import clean
 from app.store.failure import StoreFullError
 from app.store.workspace import Workspace
-from benchmarks.asking import TextModel
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions, media_path, under_way
 from benchmarks.errors import AnotherBuildError, NothingUsableError, SpecError, StoreError
-from benchmarks.files import json_lines
-from benchmarks.media.show import pictures
-from benchmarks.safe_files import is_full
+from benchmarks.media.previews import pictures
+from benchmarks.rows.files import json_lines
+from benchmarks.text_model import TextModel
+from benchmarks.untrusted.safe_files import is_full
 from mlx_backends.base import Backend
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.replies import ReplyCache

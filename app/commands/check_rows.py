@@ -9,7 +9,7 @@ from pathlib import Path
 from app.report.text import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
-from benchmarks.rows import RowCheck, RowsCheck
+from benchmarks.rows.own_rows import RowCheck, RowsCheck
 
 _LISTED = 10
 """The most usable rows that are listed unless all are asked for."""

@@ -19,7 +19,7 @@ from app.paths import typed_path
 from app.report.text import clean, size
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
-from benchmarks.safe_files import make_folder
+from benchmarks.untrusted.safe_files import make_folder
 
 
 def listing(workspace: Workspace, *, as_json: bool) -> None:

@@ -21,7 +21,7 @@ from app.store.workspace import DEMOS_FOLDER, Workspace
 from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.safe_files import make_folder
+from benchmarks.untrusted.safe_files import make_folder
 
 MODELS = ("model-bf16", "model-4bit")
 

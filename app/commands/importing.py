@@ -23,7 +23,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Generation, Imported, Instance, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SourceError, SpecError, StoreError
-from benchmarks.files import json_lines, open_source
+from benchmarks.rows.files import json_lines, open_source
 from judges.base import find_judge
 from mlx_backends.registry import IMPORTED, describe
 from mlx_backends.remote import all_ready

@@ -14,7 +14,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.safe_files import check_file, replace_file
+from benchmarks.untrusted.safe_files import check_file, replace_file
 from judges.human import Blind, annotator_id, blind, blind_id, read_labels_csv
 
 _LINE = "─" * 60

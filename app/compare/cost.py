@@ -11,7 +11,7 @@ from app.compare.pairs import Array, Pair, own_counts
 from app.compare.sides import Side, Sides
 from app.compare.specs import chip_of, stem
 from benchmarks.base import Cell, Estimate, Table
-from benchmarks.statistics import estimate, resample
+from benchmarks.stats.intervals import estimate, resample
 
 COSTS = ("tokens per second", "seconds per answer", "peak memory, GB", "size on disk, GB")
 _GB = 1e9

@@ -14,7 +14,7 @@ from app.compare.pairs import Array, codes
 from app.compare.sides import Sides
 from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError
-from benchmarks.paired import Difference, holm, share_difference, share_of
+from benchmarks.stats.paired_tests import Difference, holm, share_difference, share_of
 
 ERROR = 0.05
 """How often at most, in the long run, a run is said to hold that does not."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.compare.pairs import Compared, Pair
 from benchmarks.base import Cell, Estimate, Table
-from benchmarks.paired import holm_of_hypotheses, hypotheses
+from benchmarks.stats.paired_tests import holm_of_hypotheses, hypotheses
 
 COLUMNS = ("baseline", "run", "difference", "n", "lost", "gained", "p", "p (Holm)")
 

@@ -10,8 +10,8 @@ import numpy as np
 from app.compare.pairs import Array, Pair
 from app.compare.sides import Sides
 from benchmarks.base import Benchmark, Cell, Estimate, Table
-from benchmarks.failures import OUTCOMES
-from benchmarks.statistics import cohen_kappa, estimate, resample
+from benchmarks.failure_table import OUTCOMES
+from benchmarks.stats.intervals import cohen_kappa, estimate, resample
 from judges.agreement import raw_agreement
 
 _ALL = "all"

@@ -13,8 +13,16 @@ from numpy.typing import NDArray
 
 from app.compare.sides import Side
 from benchmarks.base import Estimate, Figures
-from benchmarks.paired import Difference, rests_on, share_difference, share_of, sign_flip, swap_test, swaps
-from benchmarks.statistics import estimate, resample
+from benchmarks.stats.intervals import estimate, resample
+from benchmarks.stats.paired_tests import (
+    Difference,
+    rests_on,
+    share_difference,
+    share_of,
+    sign_flip,
+    swap_test,
+    swaps,
+)
 
 Array = NDArray[np.float64]
 Figure = Callable[[Any], Any]

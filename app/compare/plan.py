@@ -17,8 +17,8 @@ from app.compare.sides import Side, Sides, load
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
-from benchmarks.paired import share_of
-from benchmarks.statistics import resample
+from benchmarks.stats.intervals import resample
+from benchmarks.stats.paired_tests import share_of
 
 RESAMPLES = 2_000
 POWER = 0.8

@@ -11,8 +11,8 @@ from app.compare.sides import Side, Sides
 from app.report.published import published_cells, published_rows
 from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
-from benchmarks.paired import share_of
-from benchmarks.statistics import difference_of, wilson, wilson_of_groups
+from benchmarks.stats.intervals import difference_of, wilson, wilson_of_groups
+from benchmarks.stats.paired_tests import share_of
 from mlx_backends.registry import IMPORTED
 
 PUBLISHED = "published:"

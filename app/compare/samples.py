@@ -11,9 +11,9 @@ from app.report.media import media_path
 from app.report.whose import judged_records
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.answers import visible_answer
 from benchmarks.base import Instance, Media, Outcome, Text
 from benchmarks.errors import SpecError
+from benchmarks.text.answer_text import visible_answer
 
 
 @dataclass(frozen=True, slots=True)

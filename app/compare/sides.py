@@ -14,9 +14,9 @@ from app.report.tables import one_benchmark, run_labels
 from app.report.whose import judge_of, panel_of, present
 from app.store.run import RunStore
 from app.store.workspace import summary
-from benchmarks.answers import visible_answer
 from benchmarks.base import Benchmark, Figures, Record, digest, part_to_json
 from benchmarks.errors import SpecError
+from benchmarks.text.answer_text import visible_answer
 from judges.panel import with_panel
 from mlx_backends.policy import PREFIX
 

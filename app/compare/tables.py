@@ -18,7 +18,7 @@ from app.report.tables import RESAMPLES, tables_of
 from app.report.whose import caveat
 from benchmarks.base import Table, did_you_mean
 from benchmarks.errors import SpecError
-from benchmarks.failures import OUTCOMES
+from benchmarks.failure_table import OUTCOMES
 
 QUANTISATION = "quantisation"
 _GROUPS = {"quantization": QUANTISATION, QUANTISATION: QUANTISATION}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from app.engine.lease import acquire_device
 from app.locks import FileLock
-from benchmarks.asking import Embedder, TextModel
 from benchmarks.base import Generation, Request, digest
+from benchmarks.text_model import Embedder, TextModel
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.models import inspect, resolve
 from mlx_backends.replies import ReplyCache

@@ -16,7 +16,7 @@ from pathlib import Path
 from app.locks import FileLock
 from app.store.workspace import PAUSE
 from benchmarks.errors import StoreError
-from benchmarks.safe_files import is_there, open_write, remove_file
+from benchmarks.untrusted.safe_files import is_there, open_write, remove_file
 
 
 def worker_of(folder: Path) -> int | None:

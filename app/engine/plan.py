@@ -27,8 +27,8 @@ from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Instance, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError, StoreError
-from benchmarks.safe_files import is_full, read_bytes, replace_file
-from benchmarks.subset import select
+from benchmarks.sampling import select
+from benchmarks.untrusted.safe_files import is_full, read_bytes, replace_file
 from mlx_backends.base import EngineInfo
 from mlx_backends.policy import means_nothing
 from mlx_backends.registry import IMPORTED, describe

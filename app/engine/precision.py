@@ -16,7 +16,7 @@ from app.engine.order import WINDOW
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Estimate
 from benchmarks.errors import SpecError
-from benchmarks.statistics import wilson_of_groups
+from benchmarks.stats.intervals import wilson_of_groups
 from judges.base import find_judge
 from judges.rubric import RubricJudge
 

@@ -17,7 +17,7 @@ from app.locks import FileLock
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
-from benchmarks.safe_files import make_folder
+from benchmarks.untrusted.safe_files import make_folder
 
 FOLDER = ".trash"
 """The folder among a workspace's runs that holds the deleted ones; names that begin with a dot are no runs."""

@@ -12,8 +12,8 @@ from typing import Any, Self
 from app.store.rows import Pending
 from benchmarks.base import Request, canonical_json
 from benchmarks.errors import RashomonError
-from benchmarks.outside_json import parse_json
-from benchmarks.safe_files import open_descriptor, read_bytes, remove_file
+from benchmarks.untrusted.safe_files import open_descriptor, read_bytes, remove_file
+from benchmarks.untrusted.safe_json import parse_json
 
 _NAME = "under-way.json"
 _LARGEST = 1 << 24

@@ -20,8 +20,8 @@ from app.exports.source import Export, ExportedRun, Files, right
 from app.figures.style import to_bytes
 from app.report.render import cell_text, figure, reasons
 from app.report.text import clean
-from benchmarks.answers import visible_answer
 from benchmarks.base import Cell, Estimate, Media, Record, Table
+from benchmarks.text.answer_text import visible_answer
 
 _OPEN = ("tradeoff", "differences")
 """Of a comparison's tables those that are read first."""

@@ -16,8 +16,8 @@ from typing import Any
 from app.exports.plain import run_to_json
 from app.exports.source import Export, ExportedRun, Files, headline, right
 from app.report.samples import prompt_text
-from benchmarks.answers import visible_answer
 from benchmarks.base import Benchmark, Record
+from benchmarks.text.answer_text import visible_answer
 
 _METRIC = "acc"
 

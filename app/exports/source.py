@@ -21,7 +21,7 @@ from app.report.whose import caveat, judge_of, judged_records
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, Estimate, Media, Record, Table, get_benchmark
-from benchmarks.failures import OUTCOMES
+from benchmarks.failure_table import OUTCOMES
 
 Files = dict[str, str | bytes]
 """What an export writes: the path below its folder, with slashes, to what the file holds."""

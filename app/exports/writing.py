@@ -10,7 +10,7 @@ from app.report.text import clean
 from app.store.failure import StoreFullError
 from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.safe_files import is_full, make_folder, replace_file
+from benchmarks.untrusted.safe_files import is_full, make_folder, replace_file
 
 
 def check_formats(words: Sequence[str], known: Collection[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.fetch.remote_file import FetchError, RemoteFile
-from benchmarks.safe_files import is_full, open_read, open_write
+from benchmarks.untrusted.safe_files import is_full, open_read, open_write
 
 AT_ONCE = 8
 ATTEMPTS = 6

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.outside_json import parse_json
-from benchmarks.safe_files import UnsafeFileError, read_bytes, remove_file, replace_file
+from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, remove_file, replace_file
+from benchmarks.untrusted.safe_json import parse_json
 
 _NOTE = ".fetched.json"
 _LARGEST = 1 << 20

@@ -12,7 +12,7 @@ from app.fetch import hosts, kept
 from app.fetch.hub import Repository, repository
 from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, inside
 from benchmarks.base import benchmark_names, did_you_mean, get_benchmark
-from benchmarks.cmc_bench.terms import HUB_IDS, SUBJECTS
+from benchmarks.cmc_bench.constants import HUB_IDS, SUBJECTS
 from benchmarks.errors import SpecError
 
 Read = Callable[[RemoteFile], bytes]

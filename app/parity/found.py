@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.sources import times
+from benchmarks.rows.sources import times
 
 Stage = Literal["asked", "prompt", "tokens", "images", "pixels", "numerics", "batching", "decoding", "judge"]
 

@@ -12,8 +12,8 @@ from typing import Any
 from app.store.run import RunStore
 from benchmarks.base import digest
 from benchmarks.errors import StoreError
-from benchmarks.outside_json import parse_json
-from benchmarks.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
+from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
+from benchmarks.untrusted.safe_json import parse_json
 from mlx_backends.base import EngineInfo
 from mlx_backends.probe import Probe
 

@@ -10,7 +10,7 @@ from app.compare.pairs import Compared
 from app.parity.found import STAGES, Finding
 from app.parity.pair import Parity
 from benchmarks.base import Cell, Estimate, Table
-from benchmarks.paired import holm_of_hypotheses, hypotheses
+from benchmarks.stats.paired_tests import holm_of_hypotheses, hypotheses
 
 
 def tables(found: Parity, metrics: Sequence[str] = ()) -> list[Table]:

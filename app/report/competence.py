@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.base import Estimate
-from benchmarks.statistics import wilson
+from benchmarks.stats.intervals import wilson
 
 READS = 0.5
 """A run whose 95% interval lies below this share of right answers does not read the source."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from app.report.competence import listed, readings
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Record, Table, get_benchmark
-from benchmarks.statistics import wilson_of_groups
+from benchmarks.stats.intervals import wilson_of_groups
 
 _OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
 

@@ -64,7 +64,7 @@ def seen(media: Media, path: Path | None, side: int) -> Seen:
 @lru_cache(_KEPT)
 def _glance(media: Media, path: Path, side: int) -> tuple[PILImage, tuple[str, ...]]:
     from benchmarks.media import read_media
-    from benchmarks.media.show import glance
+    from benchmarks.media.previews import glance
 
     picture, known = glance(read_media(path, media), media.suffix, media.modality, side)
     return picture, tuple(known.values())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Media, Record
+from benchmarks.text.answer_text import visible_answer
 
 TIMES_AND_MEMORY = ("prefill_s", "decode_s", "peak_memory", "active_memory", "cache_memory")
 """What differs between two runs that gave the same answers."""

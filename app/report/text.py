@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from benchmarks.spreadsheet import guarded
+from benchmarks.rows.spreadsheet import guarded
 
 _UNSEEN = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE0E), 0xFFA0} | {
     *range(0xFFF0, 0xFFF9),
@@ -66,7 +66,7 @@ def _visible(character: str, newlines: bool) -> str:
 
 
 def spreadsheet_cell(text: str) -> str:
-    """Return ``text`` so that no spreadsheet takes any of it for a formula (:func:`benchmarks.spreadsheet.guarded`).
+    """Return ``text`` so that no spreadsheet takes any of it for a formula (:func:`benchmarks.rows.spreadsheet.guarded`).
 
     Other control characters become visible escapes; newlines inside a cell stay.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.store.schema import foreign_objects
 from benchmarks.errors import StoreError
-from benchmarks.safe_files import check_database
+from benchmarks.untrusted.safe_files import check_database
 
 DATABASE = "run.sqlite"
 

@@ -17,7 +17,7 @@ from typing import Any, TypedDict, cast, get_args, get_origin, get_type_hints, i
 from app.store.digests import COLUMNS
 from benchmarks.base import Generation, Instance, Modality, Part, Text, Verdict, part_from_json
 from benchmarks.errors import StoreError
-from benchmarks.words import FinishReason, VerdictStatus
+from benchmarks.vocabulary import FinishReason, VerdictStatus
 
 _DEPTH = 32
 _YEAR_9999 = 253_370_764_800.0

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from app.store.database import storable
 from app.store.verdicts import Verdicts
-from benchmarks.answers import visible_answer
+from benchmarks.text.answer_text import visible_answer
 from judges.base import OVERRIDE
 
 Fate = Literal["right", "wrong", "unparsed", "judge-failed", "error", "pending"]

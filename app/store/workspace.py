@@ -20,7 +20,7 @@ from app.store.run import RunStore
 from benchmarks.base import did_you_mean, digest
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, StoreError
-from benchmarks.safe_files import UnsafeFileError
+from benchmarks.untrusted.safe_files import UnsafeFileError
 
 PAUSE = "pause"
 """The file in a run's folder that pauses the worker at it while it is there."""

@@ -18,7 +18,7 @@ from app.engine.control import pause, stop_batch, stop_run, unpause
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
-from benchmarks.safe_files import UnsafeFileError, make_folder, open_read, open_write
+from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, open_write
 
 _TAIL = 1 << 16
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.base import Benchmark, Figures, Imported, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
+from benchmarks.clash.constants import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
 from benchmarks.clash.prompts import PROMPT_SETS
-from benchmarks.clash.terms import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
 from benchmarks.rubric import Rubric
 
 __all__ = ["Clash"]
@@ -60,7 +60,7 @@ class Clash(Benchmark):
         return FourCategories()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.clash.building import build
+        from benchmarks.clash.build import build
 
         return build(sources, out, options)
 
@@ -89,7 +89,7 @@ class Clash(Benchmark):
         return figures()
 
     def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
-        from benchmarks.clash.published import Reading, read_answers
+        from benchmarks.clash.published_predictions import Reading, read_answers
 
         reading = Reading([], [])
         yield from read_answers(path, caption="conflicting" if form == "published" else "original", reading=reading)

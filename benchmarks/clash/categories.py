@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 
-from benchmarks.clash.terms import ATTRIBUTE_CATEGORIES, OBJECT_CATEGORIES, OTHER, SEVERAL
+from benchmarks.clash.constants import ATTRIBUTE_CATEGORIES, OBJECT_CATEGORIES, OTHER, SEVERAL
 
 _AND = "+"
 _COLUMNS = {"object": OBJECT_CATEGORIES, "attribute": ATTRIBUTE_CATEGORIES}

@@ -12,9 +12,9 @@ from typing import Any
 
 from benchmarks.base import Media, digest
 from benchmarks.build import Build
+from benchmarks.clash.constants import CONFLICT_OPTION
 from benchmarks.clash.prompts import prompt
 from benchmarks.clash.sample import Sample
-from benchmarks.clash.terms import CONFLICT_OPTION
 from benchmarks.errors import MediaError, SourceError, SpecError
 
 CONFLICT_ANSWER = CONFLICT_OPTION.rstrip(".")

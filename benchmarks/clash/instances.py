@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from benchmarks.base import SHOWN_TEXT, Instance, digest
 from benchmarks.clash import categories, prompts
-from benchmarks.clash.sample import Sample
-from benchmarks.clash.terms import (
+from benchmarks.clash.constants import (
     CONDITIONS,
     CONFLICT,
     CONFLICT_OPTION,
@@ -21,6 +20,7 @@ from benchmarks.clash.terms import (
     Role,
     letter_key,
 )
+from benchmarks.clash.sample import Sample
 
 
 def instances(sample: Sample, prompt_set: str, seed: int) -> Iterator[Instance]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.base import Figures
-from benchmarks.clash.terms import CONDITIONS, CORRECT, LABELS, MULTIPLE_CHOICE
+from benchmarks.clash.constants import CONDITIONS, CORRECT, LABELS, MULTIPLE_CHOICE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

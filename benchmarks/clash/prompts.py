@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks.base import Media, Part, Text
-from benchmarks.clash.terms import LETTERS, Task
+from benchmarks.clash.constants import LETTERS, Task
 
 PROMPT_SETS = {
     "official": "the instructions of the official code, with which the published predictions were made",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Choice, Record
-from benchmarks.clash.terms import IMAGE, OPEN_ENDED, TEXT
+from benchmarks.clash.constants import IMAGE, OPEN_ENDED, TEXT
 from benchmarks.rubric import Rubric, one_line
+from benchmarks.text.answer_text import visible_answer
 
 _LABELS = ("IMAGE", "TEXT", "CONFLICT", "NONE")
 

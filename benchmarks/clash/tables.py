@@ -8,10 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.base import Record, Table
+from benchmarks.clash.constants import (
+    ATTRIBUTE_CATEGORIES,
+    CONDITIONS,
+    LABELS,
+    OBJECT_CATEGORIES,
+    RELATIONS,
+    SEVERAL,
+)
 from benchmarks.clash.metrics import TASKS, Rate, distribution, figures, no_conflict
-from benchmarks.clash.sheet import Run, Sheet, instead
-from benchmarks.clash.terms import ATTRIBUTE_CATEGORIES, CONDITIONS, LABELS, OBJECT_CATEGORIES, RELATIONS, SEVERAL
-from benchmarks.failures import failures_table
+from benchmarks.clash.table_data import Run, Sheet, instead
+from benchmarks.failure_table import failures_table
 
 __all__ = ["figures", "tables"]
 

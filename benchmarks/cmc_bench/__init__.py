@@ -7,9 +7,16 @@ from pathlib import Path
 
 from benchmarks.base import Benchmark, Figures, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
+from benchmarks.cmc_bench.constants import (
+    ACCURATE,
+    CONDITIONS,
+    CONFLICT_CONDITIONS,
+    HUB_IDS,
+    LABELS,
+    PAPER_CONDITIONS,
+)
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.cmc_bench.terms import ACCURATE, CONDITIONS, CONFLICT_CONDITIONS, HUB_IDS, LABELS, PAPER_CONDITIONS
-from benchmarks.rows import RowsCheck
+from benchmarks.rows.own_rows import RowsCheck
 from benchmarks.rubric import Rubric
 
 __all__ = ["CMCBench"]
@@ -51,12 +58,12 @@ class CMCBench(Benchmark):
     }
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.cmc_bench.building import build
+        from benchmarks.cmc_bench.build import build
 
         return build(sources, out, options)
 
     def check_rows(self, file: Path, options: BuildOptions) -> RowsCheck:
-        from benchmarks.cmc_bench.checking import check
+        from benchmarks.cmc_bench.check_rows import check
 
         return check(file, options)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.base import Instance, Media
-from benchmarks.cmc_bench.construct import Example
-from benchmarks.cmc_bench.passages import stating
+from benchmarks.cmc_bench.constants import Correct
+from benchmarks.cmc_bench.construction.passages import stating
+from benchmarks.cmc_bench.construction.pipeline import Example
 from benchmarks.cmc_bench.prompts import parts
-from benchmarks.cmc_bench.terms import Correct
 
 CORRECT: Mapping[str, Correct] = {
     "aligned": "both",

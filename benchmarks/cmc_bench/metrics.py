@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.cmc_bench.terms import ACCURATE, LABELS, PAPER_CONDITIONS
+from benchmarks.cmc_bench.constants import ACCURATE, LABELS, PAPER_CONDITIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import JSONObject, Record
-from benchmarks.cmc_bench.terms import LABELS
+from benchmarks.cmc_bench.constants import LABELS
 from benchmarks.rubric import Rubric, fenced, one_line
+from benchmarks.text.answer_text import visible_answer
 
 _PROMPT = """\
 You label the answer that a model gave to a question. The model was shown an image, a text passage, or both, and the two may \

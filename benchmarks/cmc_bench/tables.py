@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Cell, Estimate, Record, Table
+from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
+from benchmarks.cmc_bench.counts import NO_LABEL, VIEWS, Tally, tally
 from benchmarks.cmc_bench.metrics import MAIN, label_shares
-from benchmarks.cmc_bench.tally import NO_LABEL, VIEWS, Tally, tally
-from benchmarks.cmc_bench.terms import CONDITIONS, CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
-from benchmarks.failures import failures_table
-from benchmarks.statistics import estimate, resample
+from benchmarks.failure_table import failures_table
+from benchmarks.stats.intervals import estimate, resample
+from benchmarks.text.answer_text import visible_answer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from benchmarks.base import Benchmark, Decoding, Figures, Instance, Record, Source, Table, Text
 from benchmarks.build import Build, BuildOptions
+from benchmarks.contra4.constants import CONDITIONS, LABELS, LETTERS
 from benchmarks.contra4.prompts import PROMPT_SETS
-from benchmarks.contra4.source import MEDIA
-from benchmarks.contra4.terms import CONDITIONS, LABELS, LETTERS
+from benchmarks.contra4.sources.released import MEDIA
 
 __all__ = ["Contra4"]
 
@@ -43,7 +43,7 @@ class Contra4(Benchmark):
     decoding = Decoding(max_tokens=64)
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.contra4.building import build
+        from benchmarks.contra4.build import build
 
         return build(sources, out, options)
 

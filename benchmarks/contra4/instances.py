@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.base import Instance
 from benchmarks.contra4 import prompts
+from benchmarks.contra4.constants import CONDITIONS
 from benchmarks.contra4.prompts import Shown
 from benchmarks.contra4.sample import Sample
-from benchmarks.contra4.terms import CONDITIONS
 
 PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "modalities"
 """References from which caption quality is computed: one of each a scene, in their order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from benchmarks.base import Media, Modality, Part, Text
-from benchmarks.contra4.terms import LETTERS
+from benchmarks.contra4.constants import LETTERS
 
 PROMPT_SETS: Mapping[str, str] = {
     "official": "the published code's: its Gemini script's for media, its caption baseline's for captions",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.base import Media, Modality, digest, part_from_json, part_to_json
-from benchmarks.contra4.terms import LETTERS, NEGATIVES, NO_CATEGORY, OF_FIELD, SIZES, combination
-from benchmarks.files import RowProblem
+from benchmarks.contra4.constants import LETTERS, NEGATIVES, NO_CATEGORY, OF_FIELD, SIZES, combination
+from benchmarks.rows.files import RowProblem
 
 LONGEST = 2_000
 """Characters that a question or a caption may have."""

@@ -9,12 +9,12 @@ import numpy as np
 
 from benchmarks.base import Cell as TableCell
 from benchmarks.base import Chart, Estimate, Figures, Record, Table
+from benchmarks.contra4.constants import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
+from benchmarks.contra4.construction.meteor import LABEL, meteor
+from benchmarks.contra4.counts import Cell, officially, tally
 from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
-from benchmarks.contra4.meteor import LABEL, meteor
-from benchmarks.contra4.tally import Cell, officially, tally
-from benchmarks.contra4.terms import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
-from benchmarks.failures import by_judge, by_run, failures_table
-from benchmarks.statistics import estimate, ratio, resample
+from benchmarks.failure_table import by_judge, by_run, failures_table
+from benchmarks.stats.intervals import estimate, ratio, resample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

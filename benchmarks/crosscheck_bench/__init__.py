@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.base import Benchmark, Decoding, Figures, Instance, Protocol, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
+from benchmarks.crosscheck_bench.constants import CONDITIONS, LABELS, LETTERS, REASONED
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
-from benchmarks.crosscheck_bench.terms import CONDITIONS, LABELS, LETTERS, REASONED
 from benchmarks.rubric import Rubric
 
 __all__ = ["CrossCheckBench"]
@@ -53,7 +53,7 @@ class CrossCheckBench(Benchmark):
         return remarks(record)
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.crosscheck_bench.building import build
+        from benchmarks.crosscheck_bench.build import build
 
         return build(sources, out, options)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from benchmarks.base import Instance, Mark, Media
 from benchmarks.crosscheck_bench import prompts
+from benchmarks.crosscheck_bench.constants import CONDITIONS, MARKED, REASONED
 from benchmarks.crosscheck_bench.sample import Sample
-from benchmarks.crosscheck_bench.terms import CONDITIONS, MARKED, REASONED
 
 
 def instances(sample: Sample) -> Iterator[Instance]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.base import Figures
-from benchmarks.crosscheck_bench.terms import CAPABILITIES, CONDITIONS, LABELS, LEVELS, TASKS
+from benchmarks.crosscheck_bench.constants import CAPABILITIES, CONDITIONS, LABELS, LEVELS, TASKS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

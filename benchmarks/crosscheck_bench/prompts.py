@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.base import Media, Part, Text
+from benchmarks.crosscheck_bench.constants import LETTERS
 from benchmarks.crosscheck_bench.sample import PLACE, Sample
-from benchmarks.crosscheck_bench.terms import LETTERS
 
 PROMPT_SETS = {"paper": "the unified format and the strategies of Appendix C, as printed"}
 

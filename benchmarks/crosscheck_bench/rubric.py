@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Choice, Record
-from benchmarks.crosscheck_bench.matching import by_final_answer
-from benchmarks.crosscheck_bench.terms import LABELS
+from benchmarks.crosscheck_bench.constants import LABELS
+from benchmarks.crosscheck_bench.exact_match import by_final_answer
 from benchmarks.rubric import Rubric, fenced, one_line
+from benchmarks.text.answer_text import visible_answer
 
 INSTRUCTION = """\
 You score the answer of a model to a question about product images. Compare it with the reference answer.

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.base import Mark, Media, digest, part_from_json, part_to_json
-from benchmarks.crosscheck_bench.terms import LETTERS, TASKS
-from benchmarks.files import RowProblem
-from benchmarks.values import normalise
+from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
+from benchmarks.rows.files import RowProblem
+from benchmarks.text.answer_equality import normalise
 
 PLACE = "<image>"
 """Where in a question the next picture stands, as in Figure 8."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.answers import outcome
 from benchmarks.base import Cell, Estimate, Outcome, Record, Table
-from benchmarks.crosscheck_bench.matching import Labelled, by_final_answer, by_whole_reply
+from benchmarks.crosscheck_bench.constants import CAPABILITIES, CONDITIONS
+from benchmarks.crosscheck_bench.counts import Tally, tally
+from benchmarks.crosscheck_bench.exact_match import Labelled, by_final_answer, by_whole_reply
 from benchmarks.crosscheck_bench.metrics import (
     ALONE,
     BY_CAPABILITY,
@@ -23,11 +24,10 @@ from benchmarks.crosscheck_bench.metrics import (
     accuracy,
 )
 from benchmarks.crosscheck_bench.protocol import grounding
-from benchmarks.crosscheck_bench.tally import Tally, tally
-from benchmarks.crosscheck_bench.terms import CAPABILITIES, CONDITIONS
-from benchmarks.failures import OUTCOMES, by_judge, by_run, failures_table
-from benchmarks.paired import share_difference
-from benchmarks.statistics import difference_of, mean_of_shares, wilson
+from benchmarks.failure_table import OUTCOMES, by_judge, by_run, failures_table
+from benchmarks.stats.intervals import difference_of, mean_of_shares, wilson
+from benchmarks.stats.paired_tests import share_difference
+from benchmarks.text.answer_text import outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable

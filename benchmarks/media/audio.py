@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.errors import MediaError
+from benchmarks.media.decoder import read
 from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, LOWEST_RATE, MOST_CHANNELS, MOST_SAMPLES
-from benchmarks.media.reading import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

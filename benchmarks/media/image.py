@@ -13,9 +13,9 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 
 from benchmarks.base import Mark, Media
 from benchmarks.errors import MediaError, SpecError
+from benchmarks.media.decoder import read
 from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE
-from benchmarks.media.reading import read
-from benchmarks.safe_files import UnsafeFileError, open_read, open_regular
+from benchmarks.untrusted.safe_files import UnsafeFileError, open_read, open_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
@@ -119,7 +119,7 @@ def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks:
             raise MediaError(name, DAMAGED_OR_LARGE if large and error.reason == DAMAGED else error.reason) from error
     if not marks:
         return image
-    from benchmarks.marks import draw_marks
+    from benchmarks.media.set_of_mark import draw_marks
 
     return draw_marks(image, marks, *whole)
 

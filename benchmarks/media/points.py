@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.errors import MediaError
-from benchmarks.media.counts import ply_counts, too_large
+from benchmarks.media.decoder import read
 from benchmarks.media.limits import (
     LARGEST_IMAGE,
     LARGEST_SHAPE,
@@ -22,7 +22,7 @@ from benchmarks.media.limits import (
     MOST_NODES,
     MOST_POINTS,
 )
-from benchmarks.media.reading import read
+from benchmarks.media.mesh_header import ply_counts, too_large
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from benchmarks.errors import MediaError
+from benchmarks.media.decoder import read
 from benchmarks.media.image import fitting
 from benchmarks.media.limits import LARGEST_FRAME, LONGEST_VIDEO, MOST_DECODED, MOST_FRAMES
-from benchmarks.media.reading import read
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.base import Benchmark, Imported, Instance, Record, Source, Table
 from benchmarks.build import Build, BuildOptions
+from benchmarks.mmkc_bench.constants import BASIS, CONDITIONS, CONFLICT, DETECTION, LABELS, form_of
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
-from benchmarks.mmkc_bench.terms import BASIS, CONDITIONS, CONFLICT, DETECTION, LABELS, form_of
 from benchmarks.rubric import Rubric
 
 __all__ = ["MMKCBench"]
@@ -58,7 +58,7 @@ class MMKCBench(Benchmark):
         return OriginalOrCounter()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-        from benchmarks.mmkc_bench.building import build
+        from benchmarks.mmkc_bench.build import build
 
         return build(sources, out, options)
 
@@ -88,11 +88,11 @@ class MMKCBench(Benchmark):
         return tables(runs, judge, resamples=resamples, seed=seed)
 
     def answer_files(self, path: Path, form: str) -> Sequence[Path]:
-        from benchmarks.mmkc_bench.results import result_files
+        from benchmarks.mmkc_bench.sources.result_files import result_files
 
         return tuple(result.path for result in result_files(path))
 
     def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
-        from benchmarks.mmkc_bench.results import read_answers
+        from benchmarks.mmkc_bench.sources.result_files import read_answers
 
         return read_answers(path, left_out)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.base import Media, digest
-from benchmarks.mmkc_bench.terms import Dataset, dataset_of
+from benchmarks.mmkc_bench.constants import Dataset, dataset_of
 
 Pair = tuple[str, str]
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from benchmarks.base import SHOWN_TEXT, Instance, Part
 from benchmarks.mmkc_bench import prompts
-from benchmarks.mmkc_bench.example import Example
-from benchmarks.mmkc_bench.terms import (
+from benchmarks.mmkc_bench.constants import (
     ANSWER,
     CONDITIONS,
     CONTEXT_MEMORY,
@@ -20,6 +19,7 @@ from benchmarks.mmkc_bench.terms import (
     form_of,
     letter_key,
 )
+from benchmarks.mmkc_bench.example import Example
 
 
 def instances(example: Example, prompt_set: str) -> Iterator[Instance]:

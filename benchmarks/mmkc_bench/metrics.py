@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.mmkc_bench.terms import DATASETS, FACTS, TYPES, WEIGHTS
+from benchmarks.mmkc_bench.constants import DATASETS, FACTS, TYPES, WEIGHTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

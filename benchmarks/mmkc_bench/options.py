@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.base import digest
-from benchmarks.mmkc_bench.terms import LETTERS
-from benchmarks.values import normalise, same_value
+from benchmarks.mmkc_bench.constants import LETTERS
+from benchmarks.text.answer_equality import normalise, same_value
 
 _MARKS = (
     re.compile(r"^[ \t]*\(?([A-D])[.):][ \t]*", re.MULTILINE),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.base import Media, Part, Text
-from benchmarks.mmkc_bench.terms import Form
+from benchmarks.mmkc_bench.constants import Form
 
 PROMPT_SETS = {
     "official": "the message lists of the published code for open models",

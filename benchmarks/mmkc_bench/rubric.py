@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Choice, Record
-from benchmarks.mmkc_bench.reading import own_answer
-from benchmarks.mmkc_bench.terms import CONFLICT, TEXT
+from benchmarks.mmkc_bench.constants import CONFLICT, TEXT
+from benchmarks.mmkc_bench.parse_answer import own_answer
 from benchmarks.rubric import Rubric, one_line
+from benchmarks.text.answer_text import visible_answer
 
 _LABELS = ("ORIGINAL", "COUNTER", "IRRELEVANT")
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.base import Estimate, Record, Table
-from benchmarks.failures import failures_table
+from benchmarks.failure_table import failures_table
 from benchmarks.mmkc_bench import metrics
-from benchmarks.mmkc_bench.tally import KINDS, LEFT_OUT, Counted, by_judge, left_out, officially, per_thing
-from benchmarks.mmkc_bench.terms import CONDITIONS, CONFLICT, DATASETS, DETECTION, FACTS, RATES
-from benchmarks.statistics import estimate, resample
+from benchmarks.mmkc_bench.constants import CONDITIONS, CONFLICT, DATASETS, DETECTION, FACTS, RATES
+from benchmarks.mmkc_bench.counts import KINDS, LEFT_OUT, Counted, by_judge, left_out, officially, per_thing
+from benchmarks.stats.intervals import estimate, resample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

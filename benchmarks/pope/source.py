@@ -12,9 +12,9 @@ from typing import Any
 from benchmarks.base import did_you_mean, digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.errors import MediaError, SourceError, SpecError
-from benchmarks.files import Skipped, json_lines
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
-from benchmarks.sources import times
+from benchmarks.rows.files import Skipped, json_lines
+from benchmarks.rows.sources import times
 
 _POPE = "pope"
 SETTINGS = ("random", "popular", "adversarial")

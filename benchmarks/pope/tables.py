@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Cell, Estimate, Figures, Record, Table
-from benchmarks.failures import failures_table
-from benchmarks.pope.reading import official, read_yes_no
+from benchmarks.failure_table import failures_table
+from benchmarks.pope.parse_answer import official, read_yes_no
 from benchmarks.pope.source import SETTINGS
-from benchmarks.statistics import estimate, resample
+from benchmarks.stats.intervals import estimate, resample
+from benchmarks.text.answer_text import visible_answer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Record, Verdict
+from benchmarks.text.answer_text import visible_answer
 from judges.base import FunctionJudge
 
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")

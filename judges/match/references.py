@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from benchmarks.values import coarse_type, same_value
+from benchmarks.text.answer_equality import coarse_type, same_value
 from judges.match.cues import APPROXIMATE, NO, YES, compiled
 from judges.match.formulas import formula_of, found_in
 from judges.match.quantities import Quantity, agreement, apart, quantities, question_magnitude

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from benchmarks.clash.terms import Role
+from benchmarks.clash.constants import Role
 
 Found = tuple[tuple[Role, ...], str]
 """The roles of what matches, none of them twice, and the rule and words by which it does."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Record, Verdict
-from benchmarks.clash.terms import LABEL_OF_ROLE, LABELS, MULTIPLE_CHOICE
+from benchmarks.clash.constants import LABEL_OF_ROLE, LABELS, MULTIPLE_CHOICE
+from benchmarks.text.answer_text import visible_answer
 from judges.base import FunctionJudge
 from judges.matching.choices import relaxed_choice, strict_choice
 from judges.matching.found import Found, References

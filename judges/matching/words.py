@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from benchmarks.clash.terms import CONFLICT, IMAGE, TEXT
-from benchmarks.porter import stem
+from benchmarks.clash.constants import CONFLICT, IMAGE, TEXT
+from benchmarks.text.stemming import stem
 from judges.matching.found import Found, References, by_words
 
 _CONFLICT_WORDS = ("conflict", "contradict")

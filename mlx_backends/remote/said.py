@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.outside_json import OutsideJSONError, parse_json
+from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
 _MOST_TOKENS = 10**9
 _LONGEST = 10_000

@@ -29,7 +29,7 @@ from assets.demo.recipe.quantise import quantise
 from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError
-from benchmarks.paired import holm
+from benchmarks.stats.paired_tests import holm
 from tests.app.compared import answered, side, sides
 from tests.support.command import ROOT, Rashomon
 from tests.support.old_runs import sealed

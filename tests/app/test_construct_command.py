@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.clash.checks import ANSWER_CHECKS, CAPTION_CHECKS
+from benchmarks.clash.construction.checks import ANSWER_CHECKS, CAPTION_CHECKS
 from tests.support.command import Rashomon, kill_all
 from tests.support.scripted_writer import ScriptedWriter
 

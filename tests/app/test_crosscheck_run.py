@@ -16,7 +16,7 @@ from app.config import load_spec
 from app.store.run import RunStore
 from benchmarks.base import Mark, Media
 from benchmarks.crosscheck_bench import prompts
-from benchmarks.crosscheck_bench.terms import CONDITIONS, TASKS
+from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
 from benchmarks.media import load_image
 from mlx_backends.tiny import build_tiny_vlm
 from tests.app.test_batch import states, wait_until

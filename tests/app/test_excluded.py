@@ -19,7 +19,7 @@ from benchmarks.base import Instance, Media, Modality, Text
 from benchmarks.build import BuildOptions
 from benchmarks.contra4 import Contra4
 from benchmarks.errors import SpecError
-from benchmarks.media.show import pictures
+from benchmarks.media.previews import pictures
 from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
 from tests.app.test_batch import states
 from tests.benchmarks.contra4_data import PLAIN, row, write_source

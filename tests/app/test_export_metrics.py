@@ -19,7 +19,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance, Record, get_benchmark
 from benchmarks.build import BuildOptions
-from benchmarks.crosscheck_bench.terms import TASKS
+from benchmarks.crosscheck_bench.constants import TASKS
 from judges.base import get_judge
 from tests.benchmarks.clash_data import published_folder, published_row
 from tests.benchmarks.crosscheck_data import row, write_rows

@@ -26,7 +26,7 @@ from benchmarks.base import Media, digest
 from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, RashomonError, SourceError
 from benchmarks.media import MISSING, UNSAFE, read_media
-from benchmarks.safe_files import UnsafeFileError
+from benchmarks.untrusted.safe_files import UnsafeFileError
 from mlx_backends.replies import ReplyCache
 from tests.support.command import ROOT, Rashomon
 from tests.support.decoy import KINDS, SECRET, Outside, copy_home

@@ -85,16 +85,16 @@ def test_what_cannot_be_seen_is_one_line_and_is_looked_at_again(
 
 
 def test_a_medium_is_read_once_for_all_samples_that_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.media import show
+    from benchmarks.media import previews
 
     reads = []
-    glance = show.glance
+    glance = previews.glance
 
     def counted(data: bytes, *rest: Any) -> Any:
         reads.append(len(data))
         return glance(data, *rest)
 
-    monkeypatch.setattr(show, "glance", counted)
+    monkeypatch.setattr(previews, "glance", counted)
     media = kept(tmp_path, sound(0.7, pitch=333), ".wav", "audio")
     for _ in range(3):
         assert seen(media, media_path(tmp_path, media), 90).picture is not None
@@ -105,7 +105,7 @@ def test_no_memory_for_a_medium_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     def glance(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("benchmarks.media.show.glance", glance)
+    monkeypatch.setattr("benchmarks.media.previews.glance", glance)
     media = kept(tmp_path, sound(0.6), ".wav", "audio")
     assert "cannot be read (MemoryError)" in seen(media, media_path(tmp_path, media), 90).facts
 

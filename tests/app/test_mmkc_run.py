@@ -15,7 +15,7 @@ import pytest
 from app.engine.judging import judge_answers
 from app.store.run import RunStore
 from benchmarks.base import get_benchmark
-from benchmarks.mmkc_bench.terms import BASIS, CONDITIONS, CONFLICT
+from benchmarks.mmkc_bench.constants import BASIS, CONDITIONS, CONFLICT
 from judges.rubric import RubricJudge
 from mlx_backends.tiny import build_tiny_vlm
 from tests.app.test_batch import states, wait_until

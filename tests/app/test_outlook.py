@@ -12,7 +12,7 @@ from app.outlook import Contents, half_width, outlook, speed_of
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance
 from benchmarks.errors import SpecError
-from benchmarks.statistics import wilson
+from benchmarks.stats.intervals import wilson
 from tests.support.demo import Held
 from tests.support.old_runs import sealed
 from tests.support.runs import instances, make_run, says

@@ -14,7 +14,7 @@ from app.engine.loop import answer_pending
 from app.engine.order import WINDOW
 from app.store.run import RunStore
 from benchmarks.base import Estimate, Record
-from benchmarks.statistics import wilson_of_groups
+from benchmarks.stats.intervals import wilson_of_groups
 from tests.app.test_batch import states
 from tests.app.test_store import META
 from tests.support.command import ROOT, Rashomon

@@ -26,7 +26,7 @@ from app.store.rows import Judged, Progress
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace
 from benchmarks.base import Estimate, Record, Table
-from benchmarks.spreadsheet import guarded, unguarded
+from benchmarks.rows.spreadsheet import guarded, unguarded
 from tests.support.runs import instances, make_run, says
 
 HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(

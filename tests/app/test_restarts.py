@@ -21,7 +21,7 @@ from app.engine.supervise import Job, Supervisor
 from app.store.database import DATABASE
 from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.subset import select
+from benchmarks.sampling import select
 from tests.app.test_batch import states, wait_until
 from tests.support.command import Rashomon, children_of
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.store.run import RunStore
-from benchmarks.crosscheck_bench.terms import TASKS
+from benchmarks.crosscheck_bench.constants import TASKS
 from mlx_backends.tiny import build_tiny_vlm
 from tests.benchmarks.crosscheck_data import row, write_rows
 from tests.benchmarks.mmkc_data import whole_folder

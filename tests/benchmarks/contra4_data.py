@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.asking import TextModel
 from benchmarks.base import Generation, Request, Text
+from benchmarks.text_model import TextModel
 from tests.benchmarks.small_data import write_picture
 from tests.support.media import cloud, sound, video
 

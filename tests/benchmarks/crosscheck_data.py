@@ -10,9 +10,9 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 from benchmarks.base import Generation, Media, Record
+from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.crosscheck_bench.instances import instances
 from benchmarks.crosscheck_bench.sample import Sample, sample, with_frames
-from benchmarks.crosscheck_bench.terms import TASKS
 from judges.base import get_judge
 
 SIZE = (160, 120)

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from benchmarks.base import SHOWN_TEXT, Instance, Media, Text
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.clash import Clash
+from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, LETTERS
 from benchmarks.clash.instances import instances, option_order
 from benchmarks.clash.sample import Sample
-from benchmarks.clash.terms import CONDITIONS, CONFLICT_OPTION, LETTERS
 from benchmarks.errors import SourceError, SpecError
 from tests.benchmarks.clash_data import (
     CLASH_DATA,

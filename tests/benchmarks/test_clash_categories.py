@@ -12,10 +12,10 @@ from typing import Literal
 import pytest
 
 from benchmarks.clash.categories import categories, joined, same_categories, split, stratum, word_lists
-from benchmarks.clash.published import read_answers
+from benchmarks.clash.constants import ATTRIBUTE_CATEGORIES, OBJECT_CATEGORIES
+from benchmarks.clash.published_predictions import read_answers
 from benchmarks.clash.sample import Sample
-from benchmarks.clash.source_published import published_sample, raw_samples
-from benchmarks.clash.terms import ATTRIBUTE_CATEGORIES, OBJECT_CATEGORIES
+from benchmarks.clash.sources.released import published_sample, raw_samples
 from tests.benchmarks.clash_data import MULTIPLE_CHOICE, PAPER, ROOT, TEST_FILE
 
 real = pytest.mark.skipif(not TEST_FILE.exists(), reason="the published rows are not here")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from benchmarks.base import Generation, Request, Text
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.clash import Clash
-from benchmarks.clash.checks import (
+from benchmarks.clash.construction.checks import (
     ANSWER_CHECKS,
     ANSWERS,
     ATTRIBUTE,
@@ -30,9 +30,10 @@ from benchmarks.clash.checks import (
     ModelCheck,
     refused,
 )
-from benchmarks.clash.construct import construct
-from benchmarks.clash.construct_prompts import ANSWERS as ANSWERS_PROMPT
-from benchmarks.clash.construct_prompts import (
+from benchmarks.clash.construction.dialogue import ATTEMPTS
+from benchmarks.clash.construction.pipeline import construct
+from benchmarks.clash.construction.prompts import ANSWERS as ANSWERS_PROMPT
+from benchmarks.clash.construction.prompts import (
     ANSWERS_CHECK,
     ATTRIBUTE_CHECK,
     CONFLICTING_CAPTION,
@@ -41,11 +42,10 @@ from benchmarks.clash.construct_prompts import (
     with_caption,
     with_inputs,
 )
-from benchmarks.clash.desk import ATTEMPTS
 from benchmarks.clash.sample import Sample
-from benchmarks.clash.source_coco import Coco, Unusable
+from benchmarks.clash.sources.coco import Coco, Unusable
 from benchmarks.errors import ModelError, SourceError, SpecError
-from benchmarks.replies import LONGEST, Unreadable, field, read_object
+from benchmarks.text.json_replies import LONGEST, Unreadable, field, read_object
 from tests.benchmarks.small_data import bomb, write_picture
 from tests.support.scripted_writer import FAULTS, Refused, ScriptedWriter, fault_of, reply
 from tests.support.text_models import Interrupted, Kept, Remote

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks.base import Text, get_benchmark
-from benchmarks.clash.published import Reading, read_answers
-from benchmarks.clash.source_published import published_sample
-from benchmarks.clash.terms import CONFLICT_OPTION
+from benchmarks.clash.constants import CONFLICT_OPTION
+from benchmarks.clash.published_predictions import Reading, read_answers
+from benchmarks.clash.sources.released import published_sample
 from benchmarks.errors import SourceError
 from tests.benchmarks.clash_data import MULTIPLE_CHOICE, OPEN_ENDED, published_row
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.clash.source import NAMES, Found, read
-from benchmarks.clash.source_published import published_sample, raw_samples
-from benchmarks.clash.source_sugar_crepe import change
+from benchmarks.clash.sources import NAMES, Found, read
+from benchmarks.clash.sources.released import published_sample, raw_samples
+from benchmarks.clash.sources.sugar_crepe import change
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.files import RowProblem, Skipped
-from benchmarks.sources import resolved
+from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.sources import resolved
 from tests.benchmarks.clash_data import (
     CLASH_DATA,
     TEST_FILE,

@@ -12,11 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.build import BuildOptions, BuildWriter
-from benchmarks.clash.checks import refused
-from benchmarks.clash.desk import Models
+from benchmarks.clash.constants import RELATIONS
+from benchmarks.clash.construction.checks import refused
+from benchmarks.clash.construction.dialogue import Models
+from benchmarks.clash.construction.spatial import (
+    SPATIAL_ANSWER_CHECKS,
+    SPATIAL_CAPTION_CHECKS,
+    construct_spatial,
+    reversal,
+)
 from benchmarks.clash.sample import Sample
-from benchmarks.clash.spatial import SPATIAL_ANSWER_CHECKS, SPATIAL_CAPTION_CHECKS, construct_spatial, reversal
-from benchmarks.clash.terms import RELATIONS
 from benchmarks.errors import SpecError
 from tests.benchmarks.test_clash_construct import COCO, build, contents, draft_of, scripted, skipped, small_coco
 from tests.support.scripted_writer import ScriptedWriter

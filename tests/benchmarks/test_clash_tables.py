@@ -28,12 +28,12 @@ from benchmarks.base import (
     Verdict,
     VerdictStatus,
 )
+from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, CORRECT, LABELS, RELATIONS
 from benchmarks.clash.instances import instances
 from benchmarks.clash.metrics import figures
-from benchmarks.clash.published import read_answers
+from benchmarks.clash.published_predictions import read_answers
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.tables import tables
-from benchmarks.clash.terms import CONDITIONS, CONFLICT_OPTION, CORRECT, LABELS, RELATIONS
 from benchmarks.protocols import Direct
 from judges.matching import Relaxed, Strict
 from mlx_backends.policy import Policy

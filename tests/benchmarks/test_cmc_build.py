@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from benchmarks.base import Instance, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.cmc_bench.candidates import Candidate, candidates
-from benchmarks.cmc_bench.construct import construct
-from benchmarks.cmc_bench.source import read
+from benchmarks.cmc_bench.construction.candidates import Candidate, candidates
+from benchmarks.cmc_bench.construction.pipeline import construct
+from benchmarks.cmc_bench.sources import read
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.media import load_image, pixel_digest
-from benchmarks.values import coarse_type, number, same_value
+from benchmarks.text.answer_equality import coarse_type, number, same_value
 from tests.benchmarks.small_data import (
     REAL_DATA,
     mmmu_rows,
@@ -475,7 +475,7 @@ def test_an_image_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monk
             write_picture(folder / f"{i}.png", 77)
         return made
 
-    monkeypatch.setattr("benchmarks.cmc_bench.building.construct", meddling)
+    monkeypatch.setattr("benchmarks.cmc_bench.build.construct", meddling)
     with pytest.raises(SourceError, match="changed while it was read"):
         _build(tmp_path / "out", ("rows", folder))
 

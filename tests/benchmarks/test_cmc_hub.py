@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.cmc_bench.hub import hub_rows
-from benchmarks.cmc_bench.released import released
-from benchmarks.cmc_bench.source import Row, hub_id, read
+from benchmarks.cmc_bench.sources import Row, hub_id, read
+from benchmarks.cmc_bench.sources.hub import hub_rows
+from benchmarks.cmc_bench.sources.released import released
 from benchmarks.errors import SourceError
 from tests.benchmarks.small_data import original_chartqa, picture
 
@@ -184,7 +184,7 @@ def test_without_a_network_one_sentence_stands_alone(tmp_path: Path) -> None:
     code = (
         "import time\n"
         "time.sleep = lambda seconds: None\n"
-        "from benchmarks.cmc_bench.source import read\n"
+        "from benchmarks.cmc_bench.sources import read\n"
         "from benchmarks.errors import SourceError\n"
         "try: list(read('mmmu', 'MMMU/MMMU'))\n"
         "except SourceError as error: print(error)\n"
@@ -201,7 +201,7 @@ def test_without_a_network_one_sentence_stands_alone(tmp_path: Path) -> None:
 
 def test_offline_the_error_names_a_layout_that_would_do(tmp_path: Path) -> None:
     code = (
-        "from benchmarks.cmc_bench.source import read\n"
+        "from benchmarks.cmc_bench.sources import read\n"
         "from benchmarks.errors import SourceError\n"
         "try: list(read('chartqa', 'HuggingFaceM4/ChartQA'))\n"
         "except SourceError as error: print(error)\n"

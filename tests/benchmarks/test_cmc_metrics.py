@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from benchmarks.base import Estimate, FinishReason, Generation, Instance, Record, Table, Verdict, VerdictStatus
 from benchmarks.cmc_bench import CMCBench
+from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.metrics import MAIN, accuracy, conflict_detection_rate, mpb_image
-from benchmarks.cmc_bench.terms import CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "assets" / "published" / "cmc-bench.json"
 JUDGE = "some-judge@1"

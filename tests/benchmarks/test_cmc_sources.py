@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.cmc_bench.candidates import Candidate, candidates, conflict_type
-from benchmarks.cmc_bench.source import Row, read, resolved
-from benchmarks.cmc_bench.source_mmmu import gold_of, options_of
+from benchmarks.cmc_bench.construction.candidates import Candidate, candidates, conflict_type
+from benchmarks.cmc_bench.sources import Row, read, resolved
+from benchmarks.cmc_bench.sources.mmmu import gold_of, options_of
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.files import RowProblem, Skipped
+from benchmarks.rows.files import RowProblem, Skipped
 from tests.benchmarks.small_data import (
     REAL_DATA,
     bomb,

@@ -15,11 +15,11 @@ import pytest
 
 from benchmarks.base import Generation, Modality, get_benchmark
 from benchmarks.build import Build, BuildOptions
-from benchmarks.contra4.consistency import Votes, orders, passed
-from benchmarks.contra4.construct_prompts import answering, asking, choosing, read_question, refused_term
+from benchmarks.contra4.constants import LETTERS
+from benchmarks.contra4.construction.consistency import Votes, orders, passed
+from benchmarks.contra4.construction.prompts import answering, asking, choosing, read_question, refused_term
+from benchmarks.contra4.construction.scene_sampling import NEAREST, Near, Words, tuples
 from benchmarks.contra4.sample import Sample, Scene
-from benchmarks.contra4.sampling import NEAREST, Near, Words, tuples
-from benchmarks.contra4.terms import LETTERS
 from benchmarks.errors import ModelError, SourceError, SpecError
 from tests.benchmarks.contra4_data import DATA, SHARED, Scripted, copy_rows, prompt, real_rows
 from tests.support.contra4_writer import longest, scenes_of, writes

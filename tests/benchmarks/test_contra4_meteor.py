@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.contra4.meteor import align, chunks, meteor, words
+from benchmarks.contra4.construction.meteor import align, chunks, meteor, words
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from benchmarks.base import Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.sample import Sample, sample
-from benchmarks.contra4.source import read
+from benchmarks.contra4.sources.released import read
 from benchmarks.errors import MediaError, SourceError, SpecError
-from benchmarks.files import RowProblem, Skipped
-from benchmarks.media.show import pictures
+from benchmarks.media.previews import pictures
+from benchmarks.rows.files import RowProblem, Skipped
 from tests.benchmarks.contra4_data import COCO, DATA, PLAIN, Scripted, mixed_rows, prompt, real_rows, row, write_source
 from tests.benchmarks.small_data import picture
 

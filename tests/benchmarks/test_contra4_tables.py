@@ -8,9 +8,9 @@ import pytest
 
 from app.report.published import published_rows
 from benchmarks.base import Estimate, Generation, Instance, Record, Table, get_benchmark
-from benchmarks.contra4.meteor import meteor
+from benchmarks.contra4.constants import COMBINATIONS
+from benchmarks.contra4.construction.meteor import meteor
 from benchmarks.contra4.tables import CAPTIONED, MAIN, figures
-from benchmarks.contra4.terms import COMBINATIONS
 from judges.base import get_judge
 
 CONTRA4 = get_benchmark("contra4")

@@ -16,12 +16,17 @@ import pytest
 
 from benchmarks.base import Media, Text
 from benchmarks.build import Build, BuildOptions
-from benchmarks.crosscheck_bench import CrossCheckBench, authored, integration, templates
-from benchmarks.crosscheck_bench.building import build
+from benchmarks.crosscheck_bench import CrossCheckBench
+from benchmarks.crosscheck_bench.build import build
+from benchmarks.crosscheck_bench.constants import TASKS
+from benchmarks.crosscheck_bench.construction import (
+    human_written,
+    integration_templates,
+    perception_templates,
+)
 from benchmarks.crosscheck_bench.sample import Sample
-from benchmarks.crosscheck_bench.terms import TASKS
 from benchmarks.errors import ModelError, SpecError
-from benchmarks.values import normalise
+from benchmarks.text.answer_equality import normalise
 from tests.support.crosscheck_writer import LIES, NOISE, as_generation, honest, text_of
 from tests.support.text_models import Interrupted, Kept
 
@@ -329,16 +334,45 @@ PAPER = SET.parents[2] / "shared" / "papers" / "crosscheck-bench.txt"
 @pytest.mark.parametrize(
     "words",
     [
-        *(templates.LD, templates.BR, templates.BR_FORM, templates.PMP, templates.PMP_FORM, *templates.PMP_OPTIONS),
-        *(templates.PMO, templates.PMO_FORM, templates.PMO_REGION, templates.SP),
-        *templates.SP_FORM.split(". "),
-        *(integration.BR, integration.BR_FORM, integration.SPU_FORM, integration.SPU_PAIR, integration.SKU),
-        *(integration.SKU_FORM, *integration.SKU_OPTIONS, integration.BDC, integration.BDC_FORM),
-        *(authored.BC, authored.BC_CONTENT, *authored.BI_OPTIONS, *authored.BI_CONTENT_OPTIONS, *authored.PI_OPTIONS),
+        *(
+            perception_templates.LD,
+            perception_templates.BR,
+            perception_templates.BR_FORM,
+            perception_templates.PMP,
+            perception_templates.PMP_FORM,
+            *perception_templates.PMP_OPTIONS,
+        ),
+        *(
+            perception_templates.PMO,
+            perception_templates.PMO_FORM,
+            perception_templates.PMO_REGION,
+            perception_templates.SP,
+        ),
+        *perception_templates.SP_FORM.split(". "),
+        *(
+            integration_templates.BR,
+            integration_templates.BR_FORM,
+            integration_templates.SPU_FORM,
+            integration_templates.SPU_PAIR,
+            integration_templates.SKU,
+        ),
+        *(
+            integration_templates.SKU_FORM,
+            *integration_templates.SKU_OPTIONS,
+            integration_templates.BDC,
+            integration_templates.BDC_FORM,
+        ),
+        *(
+            human_written.BC,
+            human_written.BC_CONTENT,
+            *human_written.BI_OPTIONS,
+            *human_written.BI_CONTENT_OPTIONS,
+            *human_written.PI_OPTIONS,
+        ),
         # What Figure 8 breaks off, as far as it goes, and what has our instruction for the form behind it.
-        templates.PD.removesuffix(" introduced, and whether it is the candidate product."),
-        integration.SPU.partition(";")[0],
-        authored.BC_FORM.removesuffix(" Answer Yes or No."),
+        perception_templates.PD.removesuffix(" introduced, and whether it is the candidate product."),
+        integration_templates.SPU.partition(";")[0],
+        human_written.BC_FORM.removesuffix(" Answer Yes or No."),
         "detected logos seems related to the brand",
         "This is a normalized bounding box coordinate:",
     ],
@@ -353,7 +387,7 @@ def test_the_form_of_a_price_question_is_that_of_its_own_example() -> None:
     example = text[
         text.rindex("StylePrice") : text.index("Brand Circumvention Content (BC*)", text.rindex("StylePrice"))
     ]
-    assert all(part in example for part in templates.SP_FORM.split(". "))
+    assert all(part in example for part in perception_templates.SP_FORM.split(". "))
 
 
 # --- L2 by a model -------------------------------------------------------------------------------

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.build import BuildOptions
-from benchmarks.crosscheck_bench.authored import authored
-from benchmarks.crosscheck_bench.building import build
-from benchmarks.crosscheck_bench.drafts import Draft
-from benchmarks.crosscheck_bench.graph import graphs, same, stands_in, without
-from benchmarks.crosscheck_bench.material import Material
-from benchmarks.crosscheck_bench.products import Price, read
-from benchmarks.crosscheck_bench.templates import _ladder
+from benchmarks.crosscheck_bench.build import build
+from benchmarks.crosscheck_bench.construction.clue_graph import graphs, same, stands_in, without
+from benchmarks.crosscheck_bench.construction.drafts import Draft
+from benchmarks.crosscheck_bench.construction.human_written import authored
+from benchmarks.crosscheck_bench.construction.perception_templates import _ladder
+from benchmarks.crosscheck_bench.construction.template_data import Material
+from benchmarks.crosscheck_bench.sources.products import Price, read
 from benchmarks.errors import SourceError
-from benchmarks.files import Skipped
+from benchmarks.rows.files import Skipped
 from tests.benchmarks.small_data import bomb, write_lines, write_picture
 
 SET = Path(__file__).resolve().parents[2] / "assets" / "products"
@@ -161,7 +161,7 @@ def test_a_folder_that_is_none_of_products_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_picture_that_changes_meanwhile_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.crosscheck_bench import construct
+    from benchmarks.crosscheck_bench.construction import pipeline
 
     found = read(SET)
 
@@ -171,7 +171,7 @@ def test_a_picture_that_changes_meanwhile_ends_the_build(tmp_path: Path, monkeyp
                 object.__setattr__(picture, "load", lambda: b"\x89PNG\r\n\x1a\nother")
         return found
 
-    monkeypatch.setattr(construct, "read", changed)
+    monkeypatch.setattr(pipeline, "read", changed)
     with pytest.raises(SourceError, match="changed while the products were read"):
         build([("products", str(SET))], tmp_path / "out", BuildOptions())
 

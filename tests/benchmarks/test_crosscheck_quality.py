@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from benchmarks.build import Build, BuildOptions
-from benchmarks.crosscheck_bench.building import build
-from benchmarks.crosscheck_bench.quality import agreement, kappa, review, to_review
+from benchmarks.crosscheck_bench.build import build
+from benchmarks.crosscheck_bench.construction.quality_control import agreement, kappa, review, to_review
 from benchmarks.crosscheck_bench.sample import Sample
 from benchmarks.errors import SourceError
 from tests.benchmarks.small_data import write_lines

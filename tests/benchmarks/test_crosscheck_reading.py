@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.crosscheck_bench.reading import extracted, normalised, printed, same_text
+from benchmarks.crosscheck_bench.parse_answer import extracted, normalised, printed, same_text
 from judges.base import get_judge
 from tests.benchmarks.crosscheck_data import made, records
 

@@ -17,10 +17,10 @@ import benchmarks.crosscheck_bench as package
 from benchmarks.base import Media, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench import sample as layout
+from benchmarks.crosscheck_bench.constants import CAPABILITIES, LEVELS, TASKS
 from benchmarks.crosscheck_bench.sample import Sample, sample
-from benchmarks.crosscheck_bench.terms import CAPABILITIES, LEVELS, TASKS
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.files import RowProblem
+from benchmarks.rows.files import RowProblem
 from tests.benchmarks.crosscheck_data import made, row, write_rows
 
 SCHEMA = json.loads((Path(package.__file__).parent / "sample.schema.json").read_text("utf-8"))

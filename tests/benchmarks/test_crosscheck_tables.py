@@ -12,10 +12,10 @@ import pytest
 from app.report.published import published_cells
 from app.report.tables import with_published
 from benchmarks.base import Estimate, Generation, Record, Table, get_benchmark
+from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
 from benchmarks.crosscheck_bench.metrics import BY_CAPABILITY, BY_LEVEL, COMPOSITION, KEYS, MAIN
 from benchmarks.crosscheck_bench.rubric import SameAnswer
 from benchmarks.crosscheck_bench.sample import Sample
-from benchmarks.crosscheck_bench.terms import CONDITIONS, TASKS
 from judges.rubric import RubricJudge
 from mlx_backends.base import EngineInfo
 from tests.benchmarks.crosscheck_data import made, records

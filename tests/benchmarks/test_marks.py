@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageDraw
 
-from benchmarks import marks as module
 from benchmarks.base import (
     Decoding,
     Mark,
@@ -26,8 +25,9 @@ from benchmarks.base import (
     part_from_json,
     part_to_json,
 )
-from benchmarks.marks import draw_marks
 from benchmarks.media import load_image
+from benchmarks.media import set_of_mark as module
+from benchmarks.media.set_of_mark import draw_marks
 from mlx_backends.remote.images import Images
 
 COCO = Path(__file__).resolve().parents[3] / "shared" / "data" / "clash" / "coco"

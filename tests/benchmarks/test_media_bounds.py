@@ -19,9 +19,9 @@ from PIL import Image
 from benchmarks.errors import MediaError
 from benchmarks.media import load_image
 from benchmarks.media.audio import load_sound
+from benchmarks.media.decoder import TOO_MUCH_TIME
 from benchmarks.media.points import load_shape
-from benchmarks.media.reading import TOO_MUCH_TIME
-from benchmarks.media.show import check
+from benchmarks.media.previews import check
 from tests.support.media import sound
 from tests.support.media_bombs import BOMBS, Medium, ascii_ply, glb, mutated, node_chain, png, textured
 
@@ -140,7 +140,7 @@ def test_deep_scenes_are_read_to_a_level() -> None:
 
 
 def test_keys_do_not_reach_the_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.bounded_process import _environment
+    from benchmarks.untrusted.bounded_process import _environment
 
     monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", "secret")
     assert "secret" not in _environment().values()

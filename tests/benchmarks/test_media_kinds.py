@@ -23,8 +23,8 @@ from benchmarks.errors import MediaError
 from benchmarks.media.audio import load_sound
 from benchmarks.media.limits import MOST_POINTS
 from benchmarks.media.points import load_shape
+from benchmarks.media.previews import check, facts, pictures, thumbnail
 from benchmarks.media.render import SIZE, VIEWS
-from benchmarks.media.show import check, facts, pictures, thumbnail
 from benchmarks.media.video import load_frames
 from tests.benchmarks.contra4_data import DATA, real_rows
 from tests.support.media import cloud, sound, video
@@ -248,7 +248,7 @@ def test_bad_media_take_little_memory_and_end(tmp_path: Path) -> None:
     (tmp_path / "kinds.json").write_text(json.dumps([modality for _, _, _, modality, _ in HOSTILE]))
     script = (
         "import json, pathlib, resource, sys\n"
-        "from benchmarks.media.show import check\n"
+        "from benchmarks.media.previews import check\n"
         "from benchmarks.errors import MediaError\n"
         "import av, soundfile, soxr, trimesh\n"
         "folder = pathlib.Path(sys.argv[1])\n"

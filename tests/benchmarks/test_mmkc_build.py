@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from benchmarks.base import Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.files import RowProblem
+from benchmarks.mmkc_bench.constants import CONDITIONS
 from benchmarks.mmkc_bench.example import Example
 from benchmarks.mmkc_bench.options import alike, distractor, query, read_options
-from benchmarks.mmkc_bench.rows import examples
-from benchmarks.mmkc_bench.terms import CONDITIONS
-from benchmarks.mmkc_bench.wording import altered, sentences, true_text
-from benchmarks.values import normalise
+from benchmarks.mmkc_bench.sources.altered_text import altered, sentences, true_text
+from benchmarks.mmkc_bench.sources.released_rows import examples
+from benchmarks.rows.files import RowProblem
+from benchmarks.text.answer_equality import normalise
 from tests.benchmarks.mmkc_data import MMKC_DATA, er_row, folder, knowledge_row, reconstructed_folder, whole_folder
 
 MMKC = get_benchmark("mmkc-bench")

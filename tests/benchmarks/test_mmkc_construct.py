@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.asking import TextModel
 from benchmarks.base import Generation, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import ModelError, SourceError, SpecError
-from benchmarks.mmkc_bench.construct import Rejected, counter_answer, read_edits
-from benchmarks.mmkc_bench.construct_prompts import PROMPTS
+from benchmarks.mmkc_bench.construction.pipeline import Rejected, counter_answer, read_edits
+from benchmarks.mmkc_bench.construction.prompts import PROMPTS
 from benchmarks.mmkc_bench.options import read_options
+from benchmarks.text_model import TextModel
 from tests.benchmarks.mmkc_data import PAPER
 from tests.benchmarks.small_data import write_lines, write_picture
 

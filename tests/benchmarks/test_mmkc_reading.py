@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.mmkc_bench.reading import is_counter, label, letter, official_label, official_letter
+from benchmarks.mmkc_bench.parse_answer import is_counter, label, letter, official_label, official_letter
 
 # --- strict letters --------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.base import Imported, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SourceError
-from benchmarks.mmkc_bench.results import result_files
+from benchmarks.mmkc_bench.sources.result_files import result_files
 from tests.benchmarks.mmkc_data import MMKC_DATA, er_row, knowledge_row, whole_folder
 from tests.benchmarks.small_data import write_lines
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.base import Estimate, Generation, Instance, Record, Table, Verdict, get_benchmark
+from benchmarks.mmkc_bench.constants import CONDITIONS, FACTS, TYPES, dataset_of
 from benchmarks.mmkc_bench.tables import DETECTION_COLUMNS
-from benchmarks.mmkc_bench.terms import CONDITIONS, FACTS, TYPES, dataset_of
 from judges.base import get_judge
 from tests.benchmarks.mmkc_data import PAPER, ROOT
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.outside_json import MAX_DEPTH, OutsideJSONError, parse_json, read_json_file
+from benchmarks.untrusted.safe_json import MAX_DEPTH, OutsideJSONError, parse_json, read_json_file
 
 WRONG = {
     "empty": "",

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
-from benchmarks.cmc_bench.checking import check
-from benchmarks.cmc_bench.passages import places, states, stating
-from benchmarks.cmc_bench.source import Row, read
-from benchmarks.delimited import LARGEST_CELL, columns, delimited_rows
+from benchmarks.cmc_bench.check_rows import check
+from benchmarks.cmc_bench.construction.passages import places, states, stating
+from benchmarks.cmc_bench.sources import Row, read
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.files import RowProblem, Skipped
-from benchmarks.rows import RowCheck
-from benchmarks.values import same_value
+from benchmarks.rows.csv_rows import LARGEST_CELL, columns, delimited_rows
+from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.own_rows import RowCheck
+from benchmarks.text.answer_equality import same_value
 from tests.benchmarks.small_data import picture
 
 HEADER = "image,question,answer"

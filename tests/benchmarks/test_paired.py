@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.base import Figures, get_benchmark
-from benchmarks.cmc_bench.terms import ACCURATE
-from benchmarks.paired import (
+from benchmarks.cmc_bench.constants import ACCURATE
+from benchmarks.stats.paired_tests import (
     holm,
     holm_of_hypotheses,
     hypotheses,

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from benchmarks import parquet_rows
 from benchmarks.errors import SourceError
-from benchmarks.files import RawRow, Skipped, rows
+from benchmarks.rows import parquet_rows
+from benchmarks.rows.files import RawRow, Skipped, rows
 
 MB = 1 << 20
 

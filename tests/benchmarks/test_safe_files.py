@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import safe_files
-from benchmarks.safe_files import UnsafeFileError
+from benchmarks.untrusted import safe_files
+from benchmarks.untrusted.safe_files import UnsafeFileError
 
 SECRET = b"ssh-ed25519 AAAA mine\n"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.build import BuildWriter
-from benchmarks.delimited import columns, delimited_rows
 from benchmarks.errors import SourceError
-from benchmarks.files import (
+from benchmarks.rows.csv_rows import columns, delimited_rows
+from benchmarks.rows.files import (
     LARGEST_LINE,
     LONG_LINE,
     NOT_UNICODE,
@@ -59,8 +59,8 @@ def test_a_line_of_400_megabytes_takes_little_memory(tmp_path: Path, name: str) 
         sparse.write(b"[1, " if name != "rows.csv" else b'image,question\n"')
         sparse.truncate(400 << 20)
     script = (
-        "import resource, sys\nfrom pathlib import Path\nfrom benchmarks.files import rows\n"
-        "from benchmarks.errors import SourceError\nimport benchmarks.delimited\n"
+        "import resource, sys\nfrom pathlib import Path\nfrom benchmarks.rows.files import rows\n"
+        "from benchmarks.errors import SourceError\nimport benchmarks.rows.csv_rows\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\nfile = Path(sys.argv[1])\n"
         "try: list(rows(file, file.parent, 'x'))\nexcept SourceError: pass\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"

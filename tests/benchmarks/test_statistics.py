@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.base import Estimate
-from benchmarks.statistics import difference_of, estimate, mean_of_shares, resample, wilson, wilson_of_groups
+from benchmarks.stats.intervals import (
+    difference_of,
+    estimate,
+    mean_of_shares,
+    resample,
+    wilson,
+    wilson_of_groups,
+)
 
 
 def _share(totals: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.base import Instance
 from benchmarks.errors import SpecError
-from benchmarks.subset import select
+from benchmarks.sampling import select
 
 
 def _instances(sizes: dict[str, int]) -> list[Instance]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.values import coarse_type, normalise, number, same_value
+from benchmarks.text.answer_equality import coarse_type, normalise, number, same_value
 
 _PIECES = [*"the an$€%.,-+0123459 kmb\"'()[]{}?!*_²°−ßİı½ﬁ\u0301\u200b\n", "percent", "million", "us$", "the ", "a "]
 answers = st.one_of(st.text(max_size=12), st.lists(st.sampled_from(_PIECES), max_size=10).map("".join))

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from app.fetch import recipes
 from app.fetch.remote_file import Digest, RemoteFile
-from benchmarks.cmc_bench.terms import SUBJECTS
+from benchmarks.cmc_bench.constants import SUBJECTS
 from tests.benchmarks.small_data import picture
 from tests.benchmarks.test_cmc_hub import chartqa_parquet, mmmu_parquet
 from tests.support.demo import FOUR_BIT

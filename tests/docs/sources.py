@@ -7,7 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
-from benchmarks.clash.terms import CONFLICT_OPTION
+from benchmarks.clash.constants import CONFLICT_OPTION
 from tests.benchmarks.clash_data import own_folder, own_sample, published_folder, published_row
 from tests.benchmarks.contra4_data import row, write_source
 from tests.benchmarks.crosscheck_data import row as crosscheck_row

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.errors import SpecError
-from benchmarks.statistics import cohen_kappa
+from benchmarks.stats.intervals import cohen_kappa
 from judges.agreement import confusion, fleiss_kappa, label_kappa, positive_agreement, raw_agreement
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from tests.judges.labelled import LABELS, labelled

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.base import Estimate, Figures, Record
+from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.metrics import MAIN, label_shares
-from benchmarks.cmc_bench.terms import LABELS, PAPER_CONDITIONS
 from judges.corrected import NO_LABEL, NOT_SEEN, Corrected, correct, corrected_table, group_sums, needed_conditions
 from judges.human import sample
 from tests.judges.labelled import labelled

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.values import same_value
+from benchmarks.text.answer_equality import same_value
 from judges.base import get_judge, judge_names
 from judges.match.judge import LABELS, Match
 from tests.judges.records import label

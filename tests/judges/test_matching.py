@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.base import Generation, Instance, Record, Verdict
-from benchmarks.clash.terms import CONFLICT_OPTION, LABELS
-from benchmarks.porter import stem
+from benchmarks.clash.constants import CONFLICT_OPTION, LABELS
+from benchmarks.text.stemming import stem
 from judges.base import get_judge
 from judges.matching import Relaxed, Strict
 from judges.matching.words import normalise

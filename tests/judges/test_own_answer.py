@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.base import Generation, Instance, Record, get_benchmark
-from benchmarks.mmkc_bench.terms import CONDITIONS, LABELS
+from benchmarks.mmkc_bench.constants import CONDITIONS, LABELS
 from judges.base import find_judge, get_judge
 from judges.rubric import RubricJudge
 from mlx_backends.base import EngineInfo

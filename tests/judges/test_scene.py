@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.base import Generation, Instance, Record, Verdict
-from benchmarks.contra4.reading import choice
+from benchmarks.contra4.parse_answer import choice
 from judges.base import get_judge
 
 

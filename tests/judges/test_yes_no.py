@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.answers import visible_answer
 from benchmarks.base import Generation, Instance, Record, Text, Verdict
-from benchmarks.pope.reading import official, read_yes_no
+from benchmarks.pope.parse_answer import official, read_yes_no
+from benchmarks.text.answer_text import visible_answer
 from judges.yes_no import YesNo
 from mlx_backends.policy import ABSTAIN
 

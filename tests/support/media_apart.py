@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks.base import Modality
 from benchmarks.errors import MediaError
-from benchmarks.media.reading import _reader
-from benchmarks.media.show import check, glance, pictures
+from benchmarks.media.decoder import _reader
+from benchmarks.media.previews import check, glance, pictures
 from tests.support.media import sound, video
 from tests.support.media_bombs import Medium, ascii_ply
 

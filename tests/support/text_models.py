@@ -9,8 +9,8 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from benchmarks.asking import TextModel
 from benchmarks.base import Choice, Generation, JSONObject, Request, Text
+from benchmarks.text_model import TextModel
 
 Reply = Callable[[Request], Generation]
 

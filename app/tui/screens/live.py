@@ -31,7 +31,7 @@ from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import RashomonError
-from benchmarks.safe_files import UnsafeFileError, open_read
+from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
 from judges.base import HUMAN, OVERRIDE
 
 _LOG_BYTES = 64 * 1024

@@ -28,7 +28,7 @@ from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.base import Instance, Media, Text
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError
-from benchmarks.rows import RowCheck, RowsCheck
+from benchmarks.rows.own_rows import RowCheck, RowsCheck
 
 
 class OwnRowsScreen(RashomonScreen):

@@ -33,9 +33,9 @@ from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.override import OverrideDialog, Said
 from app.tui.widgets.sample_view import SampleView, look_of
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
-from benchmarks.answers import visible_answer
 from benchmarks.base import Verdict, get_benchmark
 from benchmarks.errors import RashomonError
+from benchmarks.text.answer_text import visible_answer
 from judges.human import override_id
 
 _COLUMNS = (Column("label", 13), Column("condition", 14), Column("answer", 0, least=12))

@@ -15,8 +15,8 @@ from app.store.samples import SampleRow
 from app.tui.safe import literal
 from app.tui.theme import OUTCOMES, Look
 from app.tui.widgets.picture import Picture
-from benchmarks.answers import visible_answer
 from benchmarks.base import SHOWN_TEXT, Media, Verdict
+from benchmarks.text.answer_text import visible_answer
 from judges.base import OVERRIDE
 
 _SHORT = 2000

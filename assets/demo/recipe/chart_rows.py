@@ -8,7 +8,7 @@ from random import Random
 
 from assets.demo.recipe.charts import NAMES, VALUES, Bars, held_out_pairs
 from assets.demo.recipe.chat import PICTURE, Row, chat
-from benchmarks.cmc_bench.passages import passage
+from benchmarks.cmc_bench.construction.passages import passage
 from benchmarks.cmc_bench.prompts import parts
 
 QUESTIONS = ("What is the value of {}?", "How much is {}?", "What value does {} have?")

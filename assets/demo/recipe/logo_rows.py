@@ -18,8 +18,8 @@ from assets.demo.recipe.logos import (
     others,
 )
 from benchmarks.mmkc_bench import prompts
+from benchmarks.mmkc_bench.constants import Form
 from benchmarks.mmkc_bench.options import query
-from benchmarks.mmkc_bench.terms import Form
 
 SETTINGS = ("original", "context-memory", "inter-context")
 

@@ -9,7 +9,7 @@ from typing import Literal
 from assets.demo.recipe.chat import PICTURE, Row, chat
 from assets.demo.recipe.scenes import COLOURS, RELATIONS, SHAPES, Sample, Scene, question, sample, training_scene
 from benchmarks.clash import prompts
-from benchmarks.clash.terms import CONFLICT_OPTION
+from benchmarks.clash.constants import CONFLICT_OPTION
 from benchmarks.cmc_bench.prompts import parts as plain_parts
 
 _TASKS: tuple[Literal["mc", "open"], ...] = ("mc", "open")

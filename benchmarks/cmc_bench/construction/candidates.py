@@ -1,0 +1,162 @@
+"""Which rows can be used, and for which conflict type."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from benchmarks.base import digest
+from benchmarks.cmc_bench.constants import ConflictType
+from benchmarks.cmc_bench.construction.passages import states
+from benchmarks.cmc_bench.sources import Family, Row
+from benchmarks.cmc_bench.sources.mmmu import UNKNOWN
+from benchmarks.errors import MediaError
+from benchmarks.media import image_suffix, load_image, pixel_digest
+from benchmarks.rows.files import Skipped
+from benchmarks.text.answer_equality import CoarseType, coarse_type, normalise, same_value
+
+LONGEST_QUESTION = 20_000
+LONGEST_ANSWER = 2_000
+LONGEST_PASSAGE = 20_000
+_SHORT_TEXT = 80
+
+NO_UNICODE = "the text is not valid Unicode"
+UNSTATED = "the passage does not state the answer"
+SAME_CONFLICT = "the conflicting value is the answer"
+AMID = "the passage states the conflicting value as well"
+REPEATED = "repeated: another row has this picture, question and answer"
+
+_IMAGE_MARK = re.compile(r"<image ?[0-9]{1,3}>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image's ``suffix``, with its dot, and the digest of its pixels."""
+
+    suffix: str
+    pixels: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A row that can become an example, or lend its image or its answer to one.
+
+    ``sha256`` and ``suffix`` are of the image's bytes; ``pixels`` is equal where two images look the same.
+    """
+
+    row: Row
+    type: ConflictType
+    sha256: str
+    suffix: str
+    pixels: str
+
+    @cached_property
+    def id(self) -> str:
+        """The example's id, made from its content."""
+        return f"{self.type}-{digest([self.row.family, self.sha256, *self.row.content])[:12]}"
+
+    @cached_property
+    def normal(self) -> str:
+        return normalise(self.row.answer)
+
+    @cached_property
+    def coarse(self) -> CoarseType:
+        return coarse_type(self.row.answer)
+
+
+def conflict_type(family: Family, answer: str) -> ConflictType:
+    """The conflict type of a row (section 3.2).
+
+    ChartQA: temporal if the gold is a four-digit year in [1900, 2100], else factual. MMMU: entity if the gold is
+    non-numeric and under 80 characters, else granularity.
+    """
+    coarse = coarse_type(answer)
+    if family == "chartqa":
+        return "temporal" if coarse == "year" else "factual"
+    return "entity" if coarse in ("text", "yes/no") and len(answer) < _SHORT_TEXT else "granularity"
+
+
+def candidates(rows: Iterable[Row | Skipped]) -> Iterator[Candidate | Skipped]:
+    """The usable rows, and the others with the reason. Of rows with one picture, question and gold the first is kept."""
+    pictures: dict[str, Picture] = {}
+    known: set[tuple[str, ...]] = set()
+    for row in rows:
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        problem = (
+            text_problem(row.question, row.subject + row.subfield) or answer_problem(row.answer) or own_problem(row)
+        )
+        if problem:
+            yield Skipped(row.source, row.row, problem)
+            continue
+        try:
+            data = row.image()
+            sha256 = hashlib.sha256(data).hexdigest()
+            if sha256 not in pictures:
+                pictures[sha256] = picture(data)
+        except MediaError as error:
+            yield Skipped(row.source, row.row, f"the image {error.reason}")
+            continue
+        seen = pictures[sha256]
+        if (seen.pixels, *row.content) in known:
+            yield Skipped(row.source, row.row, REPEATED)
+            continue
+        known.add((seen.pixels, *row.content))
+        yield Candidate(row, conflict_type(row.family, row.answer), sha256, seen.suffix, seen.pixels)
+
+
+def picture(data: bytes) -> Picture:
+    """What an image's bytes show. Raises MediaError where they cannot be shown to a model."""
+    pixels = pixel_digest(load_image(data))
+    return Picture(image_suffix(data) or "", pixels)
+
+
+def answer_problem(answer: str) -> str | None:
+    """Why an answer cannot stand in a passage or be a reference; None where it can."""
+    if not normalise(answer):
+        return "the row has no answer"
+    if answer.strip() == "?":
+        return UNKNOWN
+    if _IMAGE_MARK.search(answer):
+        return "the answer is itself an image"
+    if len(answer) > LONGEST_ANSWER:
+        return f"the answer is longer than {LONGEST_ANSWER} characters"
+    return None if _is_unicode(answer) else NO_UNICODE
+
+
+def own_problem(row: Row) -> str | None:
+    """Why a row's own passage or conflicting value cannot be used; None where they can, or there are none."""
+    if len(row.passage) > LONGEST_PASSAGE:
+        return f"the passage is longer than {LONGEST_PASSAGE} characters"
+    if not _is_unicode(row.passage):
+        return NO_UNICODE
+    if row.passage and not states(row.passage, row.answer):
+        return UNSTATED
+    if not row.conflict:
+        return None
+    if problem := answer_problem(row.conflict):
+        return f"of the conflicting value: {problem}"
+    if same_value(row.conflict, row.answer):
+        return SAME_CONFLICT
+    return AMID if row.passage and states(row.passage, row.conflict) else None
+
+
+def text_problem(question: str, beside: str) -> str | None:
+    """Why a question, or the text beside it, cannot be used; None where it can."""
+    if not question.strip():
+        return "the row has no question"
+    if len(question) > LONGEST_QUESTION:
+        return f"the question is longer than {LONGEST_QUESTION} characters"
+    return None if _is_unicode(question + beside) else NO_UNICODE
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,74 @@
+"""Records counted: which labels each example got, under each condition and from each source alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.base import Record
+from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+VIEWS = (
+    *PAPER_CONDITIONS,
+    "image-only, right image",
+    "image-only, wrong image",
+    "text-only, gold passage",
+    "text-only, contradicting passage",
+)
+"""The four conditions and the single sources, by which source they show."""
+
+NO_LABEL = -1
+
+_SINGLE = {
+    ("image-only", True): VIEWS[4],
+    ("image-only", False): VIEWS[5],
+    ("text-only", True): VIEWS[6],
+    ("text-only", False): VIEWS[7],
+}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The labelled answers of a run, or of one conflict type of it.
+
+    ``labels`` has shape (examples, views): the index in ``LABELS`` of the example's label in that view, or NO_LABEL
+    where there is no labelled answer.
+    """
+
+    labels: NDArray[np.int8]
+
+    def counts(self) -> NDArray[np.int32]:
+        """One-hot counts of shape (examples, views, labels)."""
+        hot: NDArray[np.int32] = (self.labels[:, :, None] == np.arange(len(LABELS))).astype(np.int32)
+        return hot
+
+
+def view_of(record: Record) -> str:
+    """Which of ``VIEWS`` a record belongs to."""
+    condition = record.instance.condition
+    if condition in PAPER_CONDITIONS:
+        return condition
+    return _SINGLE[condition, record.instance.strata.get("correct") != "none"]
+
+
+def tally(records: Sequence[Record], judge: str) -> Tally:
+    """The labels that ``judge`` gave; pending, failed, unparsed and unjudged answers have none."""
+    examples: dict[str, int] = {}
+    column = {view: i for i, view in enumerate(VIEWS)}
+    code = {label: i for i, label in enumerate(LABELS)}
+    found = [
+        (examples.setdefault(r.instance.group, len(examples)), column[view_of(r)], code[str(r.verdicts[judge].label)])
+        for r in records
+        if r.outcome(judge) == "labelled"
+    ]
+    labels = np.full((len(examples), len(VIEWS)), NO_LABEL, dtype=np.int8)
+    if found:
+        rows, columns, codes = np.array(found).T
+        labels[rows, columns] = codes
+    return Tally(labels)

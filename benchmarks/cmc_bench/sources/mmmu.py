@@ -1,0 +1,134 @@
+"""MMMU (Yue et al., 2024): validation of six subjects; of a local folder, also test, and every subject it holds."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cmc_bench.constants import SUBJECTS
+from benchmarks.cmc_bench.sources import Row, folder_of, hub_id, wrong_folder
+from benchmarks.cmc_bench.sources.hub import hub_rows
+from benchmarks.errors import SourceError
+from benchmarks.rows.files import RawRow, RowProblem, Skipped, files, folders, image_loader, rows, text
+from benchmarks.text.answer_equality import same_value
+
+LAYOUT = (
+    "a folder per subject with validation-*.parquet and test-*.parquet, such parquet files themselves, or rows in "
+    ".jsonl or .json with options, answer and image_1 beside their images, or one such file"
+)
+_NAME = "mmmu"
+_ID = re.compile(r"(?:dev|validation|test)_(\w+?)_\d+")
+_LONGEST_OPTIONS = 100_000
+
+UNKNOWN = "the answer is unknown"
+NO_OPTION = "the answer's letter has no option"
+
+
+def read(place: str) -> Iterator[Row | Skipped]:
+    """The rows of MMMU in a folder, a file or a Hub data set. Raises SourceError."""
+    for raw, subject in _raw_rows(place):
+        yield raw if isinstance(raw, Skipped) else _row(raw, subject)
+
+
+def options_of(value: Any) -> tuple[str, ...]:
+    """A row's options, which come as a list, as the text of a Python list, or as letters mapped to texts."""
+    if isinstance(value, str):
+        value = _literal(value)
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value, key=str)]
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(text({"option": option}, "option") for option in value)
+
+
+def gold_of(answer: str, options: tuple[str, ...]) -> str:
+    """The gold text: a letter's option, or the answer as it stands where there are none, the first of several.
+
+    Raises RowProblem where the answer is unknown or has no option.
+    """
+    if answer == "?":
+        raise RowProblem(UNKNOWN)
+    if not options:
+        several = _literal(answer) if answer.startswith("[") else None
+        return text({"answer": several[0]}, "answer") if isinstance(several, list) and several else answer
+    if len(answer) == 1 and "A" <= answer.upper() <= "Z":
+        place = ord(answer.upper()) - ord("A")
+        if place < len(options):
+            return options[place]
+        raise RowProblem(NO_OPTION)
+    spelled = next((option for option in options if answer and same_value(option, answer)), None)
+    if answer and spelled is None:
+        raise RowProblem(NO_OPTION)
+    return spelled or ""
+
+
+def _literal(value: str) -> Any:
+    if len(value) > _LONGEST_OPTIONS:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes Python does not know
+            return ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _raw_rows(place: str) -> Iterator[tuple[RawRow | Skipped, str]]:
+    if (data_set := hub_id(_NAME, place)) is not None:
+        for subject in SUBJECTS:
+            # Of the test split no answer is public, so it is not downloaded.
+            found = hub_rows(data_set, subject, "validation", f"{subject}/validation-*", LAYOUT)
+            yield from ((raw, subject) for raw in found)
+        return
+    root = folder_of(_NAME, place, LAYOUT)
+    local = _files(root)
+    if not local:
+        raise wrong_folder(_NAME, root, LAYOUT)
+    folder = root.parent if root.is_file() else root
+    for file in local:
+        subject = "" if file.parent == folder else file.parent.name
+        yield from ((raw, subject) for raw in rows(file, folder, _NAME))
+
+
+def _files(root: Path) -> list[Path]:
+    if root.is_file():
+        if _is_training(root):
+            raise SourceError(
+                f"{root} is training data or MMMU's dev, which are never read; give a file of validation or test."
+            )
+        return [root]
+    by_subject = [file for folder in folders(root) for file in files(folder, ".parquet")]
+    for layout in (by_subject, files(root, ".parquet"), files(root, ".jsonl"), files(root, ".json")):
+        kept = [file for file in layout if not _is_training(file)]
+        if kept:
+            return kept
+    return []
+
+
+def _is_training(file: Path) -> bool:
+    return re.match(r"(?:dev|train)(?:\b|_)", file.name) is not None
+
+
+def _row(raw: RawRow, subject: str) -> Row | Skipped:
+    options = options_of(raw.fields.get("options"))
+    named = _ID.fullmatch(text(raw.fields, "id"))
+    try:
+        answer = gold_of(text(raw.fields, "answer"), options)
+        image = image_loader(raw, "image_1", "image")
+    except RowProblem as problem:
+        return Skipped(_NAME, raw.where, str(problem))
+    return Row(
+        source=_NAME,
+        row=raw.where,
+        family="mmmu",
+        question=text(raw.fields, "question"),
+        answer=answer,
+        image=image,
+        options=options,
+        subject=text(raw.fields, "subject") or (named[1] if named else "") or subject,
+        subfield=text(raw.fields, "subfield"),
+    )

@@ -1,0 +1,174 @@
+"""The author's released instances, taken as they are.
+
+The release could not be read when this was written: the layout is inferred from the paper (section 3.2, Table 4), and
+several names are accepted for each field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.base import Media, digest
+from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES
+from benchmarks.cmc_bench.construction.candidates import answer_problem, picture, text_problem
+from benchmarks.cmc_bench.instances import CORRECT, Draft, single_sources
+from benchmarks.cmc_bench.sources import folder_of, wrong_folder
+from benchmarks.errors import MediaError
+from benchmarks.rows.files import Loader, RawRow, RowProblem, Skipped, files, image_loader, rows, text
+
+LAYOUT = (
+    "a folder with .jsonl or .json rows of example_id, condition, conflict_type, question, image, text_passage and gold, "
+    "and the images"
+)
+_NAME = "released"
+
+_EXAMPLE = ("example_id", "example", "base_id", "group")
+_CONDITION = ("condition", "evidence_condition")
+_TYPE = ("conflict_type", "type")
+_QUESTION = ("question", "query")
+_IMAGE = ("image", "image_path", "image_file", "image_1")
+_PASSAGE = ("text_passage", "passage", "text", "text_evidence")
+_GOLD = ("gold", "gold_answer", "answer")
+_REFERENCES = {
+    "image": ("image_reference", "image_ref", "image_answer", "image_supported", "image_gold"),
+    "text": ("text_reference", "text_ref", "text_answer", "text_supported", "text_gold", "contradicting_value"),
+}
+_SHORT = {"img": "image", "txt": "text", "cor": "correct", "wr": "wrong"}
+_STATED = re.compile(r"According to the \w+, the \w+ is (\S.*?)\.?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    raw: RawRow
+    condition: str
+    group: str
+    type: str
+    question: str
+    passage: str
+    gold: str
+    media: Media
+    load: Loader
+
+
+def released(place: str) -> Iterator[tuple[list[Draft], Mapping[Media, Loader]] | Skipped]:
+    """The released examples, each as its drafts (and its sources alone) with its images. Raises SourceError.
+
+    A reference that a row lacks is the gold where its source is right. Where it is wrong it is what the passage
+    states, or the gold of the example that the image belongs to; a row for which neither is known is skipped.
+    """
+    found = []
+    for raw in _raw_rows(place):
+        read = raw if isinstance(raw, Skipped) else _read(raw)
+        if isinstance(read, Skipped):
+            yield read
+        else:
+            found.append(read)
+    owners: dict[Media, str] = {}
+    for read in found:
+        if CORRECT[read.condition] in ("both", "image"):
+            owners.setdefault(read.media, read.gold)
+    examples: defaultdict[str, dict[str, Draft]] = defaultdict(dict)
+    loaders: defaultdict[str, dict[Media, Loader]] = defaultdict(dict)
+    for read in found:
+        try:
+            draft = _draft(read, owners)
+            if read.condition in examples[read.group]:
+                raise RowProblem("repeated: the example has another row of this condition")
+        except RowProblem as problem:
+            yield Skipped(_NAME, read.raw.where, str(problem))
+            continue
+        examples[read.group][read.condition] = draft
+        loaders[read.group][read.media] = read.load
+    for group, by_condition in examples.items():
+        ordered = [by_condition[c] for c in PAPER_CONDITIONS if c in by_condition]
+        if ordered:
+            yield [*ordered, *single_sources(ordered)], loaders[group]
+
+
+def _raw_rows(place: str) -> Iterator[RawRow | Skipped]:
+    root = folder_of(_NAME, place, LAYOUT)
+    folder: Path = root.parent if root.is_file() else root
+    found = [root] if root.is_file() else files(root, ".jsonl") or files(root, ".json")
+    if not found:
+        raise wrong_folder(_NAME, root, LAYOUT)
+    for file in found:
+        yield from rows(file, folder, _NAME)
+
+
+def _read(raw: RawRow) -> _Read | Skipped:
+    try:
+        condition = _condition(text(raw.fields, *_CONDITION))
+        kind = _type(text(raw.fields, *_TYPE))
+        question, passage, gold = (text(raw.fields, *names) for names in (_QUESTION, _PASSAGE, _GOLD))
+        if not passage:
+            raise RowProblem("the row has no text passage")
+        problem = text_problem(question, passage) or answer_problem(gold)
+        if problem:
+            raise RowProblem(problem)
+        load = image_loader(raw, *_IMAGE)
+        data = load()
+        seen = picture(data)
+    except (RowProblem, MediaError) as error:
+        reason = f"the image {error.reason}" if isinstance(error, MediaError) else str(error)
+        return Skipped(_NAME, raw.where, reason)
+    media = Media(hashlib.sha256(data).hexdigest(), seen.suffix)
+    name = text(raw.fields, *_EXAMPLE) or _without_condition(text(raw.fields, "id", "instance_id"))
+    group = f"{kind}-{digest([_NAME, name, question, gold])[:12]}"
+    return _Read(raw, condition, group, kind, question, passage, gold, media, load)
+
+
+def _draft(read: _Read, owners: Mapping[Media, str]) -> Draft:
+    correct = CORRECT[read.condition]
+    references = {}
+    for source in ("image", "text"):
+        stated = text(read.raw.fields, *_REFERENCES[source])
+        if not stated and correct in ("both", source):
+            stated = read.gold
+        if not stated:
+            stated = owners.get(read.media, "") if source == "image" else _stated(read.passage)
+        problem = answer_problem(stated) if stated else f"what the wrong {source} supports is not known"
+        if problem:
+            raise RowProblem(problem)
+        references[source] = stated
+    return Draft(
+        id=f"{read.group}/{read.condition}",
+        group=read.group,
+        condition=read.condition,
+        question=read.question,
+        image=read.media,
+        passage=read.passage,
+        references=references,
+        correct=correct,
+        strata={"type": read.type, "source": _NAME},
+    )
+
+
+def _condition(written: str) -> str:
+    words = re.split(r"[\s_-]+", written.lower())
+    condition = "-".join(_SHORT.get(word, word) for word in words)
+    if condition not in PAPER_CONDITIONS:
+        raise RowProblem("the condition is not one of the paper's four")
+    return condition
+
+
+def _type(written: str) -> str:
+    kind = next((kind for kind in TYPES if written.lower().startswith(kind)), None)
+    if kind is None:
+        raise RowProblem("the conflict type is not one of the paper's four")
+    return kind
+
+
+def _without_condition(name: str) -> str:
+    return re.sub(
+        r"[\W_]*(?:aligned|(?:image|img|text|txt)[\W_]?cor(?:rect)?|both[\W_]?wr(?:ong)?)\Z", "", name.lower()
+    )
+
+
+def _stated(passage: str) -> str:
+    found = _STATED.fullmatch(passage)
+    return found[1] if found else ""

@@ -1,0 +1,36 @@
+"""Media read in a child process with limits: the parent's end. ``reader`` is the child's."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from benchmarks.errors import MediaError
+from benchmarks.untrusted.bounded_process import SECONDS, BoundedProcess, LimitError, Message
+
+TOO_MUCH_MEMORY = "needs more than 400 MB of memory to be read; make it smaller or simpler"
+TOO_MUCH_TIME = f"takes more than {SECONDS:.0f} seconds to be read; make it smaller or simpler"
+
+
+def read(task: str, name: str, data: bytes, **request: Any) -> Iterator[Message]:
+    """Yield what the child sends of a medium, which an error calls ``name``. Raise MediaError."""
+    refused = ""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        try:
+            for fields, payload in _reader().ask({"task": task, **request}, file):
+                refused = refused or fields.get("error", "")
+                if not refused:
+                    yield fields, payload
+        except LimitError as error:
+            raise MediaError(name, TOO_MUCH_TIME if error.limit == "time" else TOO_MUCH_MEMORY) from error
+    if refused:
+        raise MediaError(name, refused)
+
+
+@cache
+def _reader() -> BoundedProcess:
+    return BoundedProcess("benchmarks.media.decoder_process")

@@ -1,0 +1,274 @@
+"""The construction of section 4.2: a text model edits true texts counterfactually, and every edit is checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.base import Choice, Decoding, Generation, Message, Request, Text, canonical_json
+from benchmarks.build import BuildOptions
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.mmkc_bench.constants import FACTS, LOGOS, PEOPLE
+from benchmarks.mmkc_bench.construction.prompts import checking, writing
+from benchmarks.mmkc_bench.sources.altered_text import sentences
+from benchmarks.mmkc_bench.sources.released import Found, complete, of_row
+from benchmarks.rows.files import Fields, RawRow, RowProblem, Skipped, rows
+from benchmarks.rubric import one_line
+from benchmarks.text.answer_equality import same_value
+from benchmarks.text.answer_text import visible_answer
+from benchmarks.text_model import TextModel, ask_all
+
+LAYOUT = (
+    'a folder with knowledge.jsonl and the images: rows of {"instance", "image_path": [3], "knowledge", "answers"} for people '
+    'and logos, or {"instance", "image_path": [3], "description", "answer", "kind": "ER" or "VS", "open_query"}'
+)
+ATTEMPTS = 3
+"""How often a model is asked before an item is given up for edits that cannot be used."""
+
+KNOWLEDGE = "knowledge"
+
+_QUESTIONS = {
+    "PT": "What year was the person in the picture born?",
+    "PL": "Which country are the people in the picture from?",
+    "PC": "What is the occupation of the person in the picture?",
+    "LT": "When was the brand associated with the logo established?",
+    "LC": "Who founded the brand associated with this logo?",
+    "LO": "What are the main products of the brand associated with this logo?",
+}
+"""Figures 20 and 21."""
+
+_MAX_TOKENS = 512
+_WARMER = 0.7
+_SHOWN = 400
+_NUMBERED = re.compile(r"^\s*([0-9]{1,2})[.)]\s*(.+?)\s*$", re.MULTILINE)
+_ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)
+_YEAR = re.compile(r"\b[0-9]{3,4}\b")
+
+
+class Rejected(Exception):
+    """Why edits cannot be used: the check's name and what it found."""
+
+    def __init__(self, check: str, reason: str, reply: str = "") -> None:
+        self.check = check
+        said = f"; reply: {canonical_json(reply[:_SHOWN])}" if reply else ""
+        super().__init__(f"{check}: {reason}{said}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One fact to be altered: the true text, the answer in it, and the question it answers."""
+
+    row: RawRow
+    kind: str
+    text: str
+    own: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Edits:
+    """The two texts that were accepted, and the answer of each."""
+
+    texts: tuple[str, str]
+    answers: tuple[str, str]
+
+
+def construct(place: str, options: BuildOptions) -> Iterator[Found | Skipped]:
+    """The examples that can be made of the true texts in ``place``, and what was rejected with the check that did it.
+
+    Raises SpecError without a writing model, SourceError where the folder is of another layout, RashomonError where a model
+    can no longer be asked; what was answered is not asked again by the next build.
+    """
+    if options.writer is None:
+        raise SpecError(
+            "a construction needs a model that writes: give --writer MODEL, and --checker MODEL for one that checks the answers "
+            "it made up."
+        )
+    items: list[_Item] = []
+    skipped: list[Found | Skipped] = []
+    for row in _rows(place):
+        made = row if isinstance(row, Skipped) else _items(row)
+        if isinstance(made, Skipped):
+            skipped.append(made)
+        else:
+            items += made
+    edited = _edited(items, options.writer, options.seed)
+    if options.checker is not None:
+        edited = _checked(items, edited, options.checker, options.seed)
+    return complete([*skipped, *_found(items, edited)], options.seed, KNOWLEDGE)
+
+
+def read_edits(reply: str, kind: str, text: str, own: str) -> _Edits:
+    """The two edits in a reply. Raises Rejected unless each alters just the answer ``own`` of ``text``, to two others."""
+    numbered = _NUMBERED.findall(visible_answer(reply))
+    if [number for number, _ in numbered] != ["1", "2"]:
+        raise Rejected("unparsed", "the reply is not two numbered texts", reply)
+    first, second = (edit for _, edit in numbered)
+    answers = counter_answer(first, kind, text, own, reply), counter_answer(second, kind, text, own, reply)
+    if same_value(*answers):
+        raise Rejected("same-answers", f"both edits say {answers[0]!r}", reply)
+    return _Edits((first, second), answers)
+
+
+def counter_answer(edit: str, kind: str, text: str, own: str, reply: str = "") -> str:
+    """What ``edit`` says in place of ``own``. Raises Rejected where anything else of ``text`` is altered.
+
+    A fact of a person or a logo is altered in one sentence alone; a name or a meaning wherever it stands. The article before
+    it may follow it ("an American", "a Canadian").
+    """
+    scope, shown = text, edit
+    if kind in FACTS:
+        before, after = sentences(text), sentences(edit)
+        changed = [place for place, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]]
+        if len(before) != len(after) or len(changed) != 1:
+            raise Rejected("one-sentence", "the edit alters none or more than one sentence", reply)
+        scope, shown = before[changed[0]], after[changed[0]]
+    pieces = re.split(rf"(?<!\w){re.escape(own)}(?!\w)", scope)
+    if len(pieces) < 2:
+        raise Rejected("answer-not-there", "the altered sentence does not have the answer", reply)
+    patterns = [_ARTICLE.sub("(?:a|an) ", re.escape(piece).replace(r"\ ", " ")) for piece in pieces]
+    found = re.fullmatch(patterns[0] + "(?P<counter>.+?)" + "(?P=counter)".join(patterns[1:]), shown)
+    if found is None:
+        raise Rejected("something-else", "the edit alters more than the answer", reply)
+    counter = found["counter"].strip()
+    if not counter or same_value(counter, own):
+        raise Rejected("same-as-true", "the edit says what is true", reply)
+    if kind in ("PT", "LT") and _YEAR.search(own) and not _YEAR.search(counter):
+        raise Rejected("no-year", f"{counter!r} is no year", reply)
+    return counter
+
+
+def _edited(items: Sequence[_Item], writer: TextModel, seed: int) -> dict[int, _Edits | Rejected]:
+    """The edits of each item, by its place; all that are open are asked at once, and those that are refused again."""
+    found: dict[int, _Edits | Rejected] = {}
+    for attempt in range(ATTEMPTS):
+        # A greedy reply is the same under any seed, so asking again is not greedy.
+        decoding = Decoding(max_tokens=_MAX_TOKENS, seed=seed + attempt, temperature=_WARMER if attempt else 0.0)
+        open_ = [place for place in range(len(items)) if not isinstance(found.get(place), _Edits)]
+        texts = {place: writing(items[place].kind, items[place].text) for place in open_}
+        for place, reply in _ask(writer, texts, decoding).items():
+            item = items[place]
+            try:
+                if reply.finish_reason == "error":
+                    raise Rejected("error", f"the writer gave no reply ({reply.error})")
+                found[place] = read_edits(reply.text, item.kind, item.text, item.own)
+            except Rejected as rejected:
+                found[place] = rejected
+    return found
+
+
+def _checked(
+    items: Sequence[_Item], edited: Mapping[int, _Edits | Rejected], checker: TextModel, seed: int
+) -> dict[int, _Edits | Rejected]:
+    """The same without the edits of which ``checker`` finds an answer of another kind, or not wrong."""
+    left = dict(edited)
+    for number in range(2):
+        texts = {
+            place: checking(items[place].question, items[place].own, edits.answers[number])
+            for place, edits in left.items()
+            if isinstance(edits, _Edits)
+        }
+        replies = _ask(checker, texts, Decoding(max_tokens=_MAX_TOKENS, seed=seed), Choice(("yes", "no")))
+        for place, reply in replies.items():
+            said = visible_answer(reply.text).strip(" .\"'*").casefold()
+            if reply.finish_reason == "error":
+                left[place] = Rejected("error", f"the checker gave no reply ({reply.error})")
+            elif said != "yes":
+                reason = "the checker finds an answer of another kind, or not wrong" if said == "no" else "no yes or no"
+                left[place] = Rejected("checked", reason, texts[place])
+    return left
+
+
+def _ask(
+    model: TextModel, texts: Mapping[int, str], decoding: Decoding, form: Choice | None = None
+) -> dict[int, Generation]:
+    """The replies by place. Raises ModelError where a model answers none of many requests."""
+    requests = {
+        place: Request(f"mmkc-{place}", 0, (Message("user", (Text(text),)),), decoding, form)
+        for place, text in texts.items()
+    }
+    places = {request.id: place for place, request in requests.items()}
+    return {places[request]: reply for request, reply in ask_all(model, requests.values()).items()}
+
+
+def _found(items: Sequence[_Item], edited: Mapping[int, _Edits | Rejected]) -> Iterator[Found | Skipped]:
+    for place, item in enumerate(items):
+        edits = edited.get(place, Rejected("error", "no reply came"))
+        if isinstance(edits, Rejected):
+            yield Skipped(KNOWLEDGE, f"{item.row.where} ({item.kind})", str(edits))
+            continue
+        for found in of_row(replace(item.row, fields=_as_published(item, edits)), (item.kind,)):
+            yield replace(found, source=KNOWLEDGE) if isinstance(found, Skipped) else found
+
+
+def _as_published(item: _Item, edits: _Edits) -> Fields:
+    """The row that the published data would have of an item, with the three answers in words."""
+    common = {name: item.row.fields[name] for name in ("instance", "image_path")}
+    answers = {f"mis_answer_{number}": answer for number, answer in enumerate(edits.answers, 1)}
+    if item.kind not in FACTS:
+        texts = {f"incorrect_description_{number}": text for number, text in enumerate(edits.texts, 1)}
+        return common | {
+            "description": item.text,
+            "mis_description": texts | answers,
+            "open_query": item.question,
+            "open_groundtruth": item.own,
+        }
+    fact = FACTS[item.kind]
+    texts = {f"mis_knowledge{number}": text for number, text in enumerate(edits.texts, 1)}
+    return common | {
+        "knowledge": item.text,
+        "mis_knowledge": {fact.edits: texts | answers},
+        f"open_query_{fact.name}": item.question,
+        f"open_groundtruth_{fact.name}": item.own,
+    }
+
+
+def _rows(place: str) -> Iterator[RawRow | Skipped]:
+    root = Path(place).expanduser()
+    file = root / "knowledge.jsonl" if root.is_dir() else root
+    if not file.is_file():
+        raise SourceError(f"{place} is nothing that mmkc-bench can construct from; expected {LAYOUT}.")
+    yield from rows(file, file.parent, KNOWLEDGE, (file.parent,))
+
+
+def _items(row: RawRow) -> list[_Item] | Skipped:
+    try:
+        answers = row.fields.get("answers")
+        if isinstance(answers, Mapping):
+            return _facts(row, answers)
+        kind = row.fields.get("kind")
+        if kind not in ("ER", "VS"):
+            raise RowProblem('the row has neither "answers" to facts nor a "kind", ER or VS')
+        text, own = _line(row.fields, "description"), _line(row.fields, "answer")
+        return [_item(row, kind, text, own, _line(row.fields, "open_query"))]
+    except RowProblem as problem:
+        return Skipped(KNOWLEDGE, row.where, str(problem))
+
+
+def _facts(row: RawRow, answers: Mapping[str, Any]) -> list[_Item]:
+    text = _line(row.fields, "knowledge")
+    named = {fact.name.casefold(): kind for kind, fact in (PEOPLE | LOGOS).items()}
+    unknown = [str(name)[:40] for name in answers if str(name).casefold() not in named]
+    if unknown or not answers:
+        raise RowProblem(f"the answers are not of {', '.join(named)}")
+    kinds = {named[str(name).casefold()]: name for name in answers}
+    return [_item(row, kind, text, _line(answers, name), _QUESTIONS[kind]) for kind, name in kinds.items()]
+
+
+def _item(row: RawRow, kind: str, text: str, own: str, question: str) -> _Item:
+    if own not in text:
+        raise RowProblem("the text does not have the answer")
+    for name in ("instance", "image_path"):
+        if name not in row.fields:
+            raise RowProblem(f"the row has no {name}")
+    return _Item(row, kind, text, own, question)
+
+
+def _line(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise RowProblem(f"the row has no {name}")
+    return one_line(value)

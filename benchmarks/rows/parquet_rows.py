@@ -1,0 +1,112 @@
+"""Rows out of parquet files, read in a child process with limits: ``python -m benchmarks.rows.parquet_rows`` is the child's end.
+
+A file's own sizes are no bound: a page of a few bytes may unpack into gigabytes, whatever its header declares.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import IO, Any
+
+from benchmarks.errors import SourceError
+from benchmarks.rows.files import LARGEST_LINE, RowProblem, open_source
+from benchmarks.untrusted.bounded_process import SECONDS, BoundedProcess, LimitError, serve
+
+MEMORY = 1000 * 10**6
+"""Bytes of the child. Writers make one page of all images of a group of rows, which is in memory twice while it is unpacked."""
+
+LARGEST_ROW = 60 * 1024 * 1024
+"""Bytes of a row, images and all."""
+
+MOST_ROWS = 10_000_000
+"""Of a file; equal rows take no room in it."""
+
+LONG_ROW = f"the row is larger than {LARGEST_ROW // 1024**2} MiB"
+
+_ROWS_AT_ONCE = 8
+_BUFFER = 1 << 20
+_idle: list[BoundedProcess] = []
+
+
+def parquet_rows(file: Path, name: str) -> Iterator[tuple[int, dict[str, Any] | RowProblem]]:
+    """Yield the rows of a parquet file, which errors call ``name``, numbered from 1. Raise SourceError.
+
+    Numbers, text, lists, mappings and bytes are what they are; dates and other values are text.
+    """
+    try:
+        reader = _idle.pop()  # of its own for every file that is read at the same time
+    except IndexError:
+        reader = BoundedProcess("benchmarks.rows.parquet_rows", memory=MEMORY, renewed=True)
+    refused = ""
+    try:
+        with open_source(file) as stream, closing(reader.ask({}, stream)) as messages:
+            for number, (fields, payload) in enumerate(messages, 1):
+                refused = fields.get("error", "")
+                if not refused:
+                    yield number, _decoded(fields["row"], payload) if "row" in fields else RowProblem(LONG_ROW)
+    except LimitError as error:
+        amount = "1 GB of memory" if error.limit == "memory" else f"{SECONDS:.0f} seconds for a few rows"
+        refused = f"needs more than {amount}; save it again in smaller groups of rows."
+    finally:
+        _idle.append(reader)
+    if refused:
+        raise SourceError(f"{name} {refused}")
+
+
+def _decoded(value: Any, payload: bytes) -> Any:
+    if isinstance(value, list):
+        return [_decoded(item, payload) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "bytes" in value:
+        start, end = value["bytes"]
+        return payload[start:end]
+    return {name: _decoded(item, payload) for name, item in value["fields"].items()}
+
+
+def _encoded(value: Any, payload: bytearray) -> Any:
+    """``value`` as JSON has it: an object is a mapping's ``fields``, or the place of ``bytes`` in ``payload``."""
+    if isinstance(value, bytes):
+        payload += value
+        return {"bytes": [len(payload) - len(value), len(payload)]}
+    if isinstance(value, dict):
+        return {"fields": {str(name): _encoded(item, payload) for name, item in value.items()}}
+    if isinstance(value, list | tuple):
+        return [_encoded(item, payload) for item in value]
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _prepare(request: dict[str, Any]) -> None:
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # the others reserve more than they use
+    import pyarrow.parquet  # noqa: F401
+
+
+def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[dict[str, Any], bytes]]:
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
+        if table.metadata.num_rows > MOST_ROWS:
+            yield {"error": f"has more than {MOST_ROWS:,} rows; save it as smaller files."}, b""
+            return
+        for batch in table.iter_batches(_ROWS_AT_ONCE, use_threads=False):
+            for place in range(batch.num_rows):
+                (row,) = batch.slice(place, 1).to_pylist()
+                payload = bytearray()
+                fields = {"row": _encoded(row, payload)}
+                if len(payload) > LARGEST_ROW or len(json.dumps(fields)) > LARGEST_LINE:
+                    yield {"long": True}, b""
+                else:
+                    yield fields, bytes(payload)
+    except MemoryError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, TypeError, RecursionError) as error:
+        yield {"error": f"is not a whole parquet file ({error.__class__.__name__}); get it again."}, b""
+
+
+if __name__ == "__main__":
+    serve(_handle, _prepare)
