@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Record, Verdict, get_benchmark
 from benchmarks.errors import SpecError, StoreError
-from judges.corrected import FEWEST
-from judges.human import Blind, blind, sample
+from judges.human_labels import Blind, blind, sample
+from judges.prediction_powered import FEWEST
 
 SAMPLE = 100
 """How many answers a person is asked to label unless told otherwise."""

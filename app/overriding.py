@@ -7,7 +7,7 @@ from pathlib import Path
 from app.store.run import RunStore
 from benchmarks.base import Verdict, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError
-from judges.human import override_id
+from judges.human_labels import override_id
 
 
 def override(folder: Path, person: str, instance: str, label: str, reason: str) -> Verdict | None:

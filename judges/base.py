@@ -59,15 +59,15 @@ def newest(name: str, ids: Iterable[str]) -> str | None:
 
 
 _JUDGES = {
-    "match": "judges.match:Match",
-    "strict": "judges.matching:Strict",
-    "relaxed": "judges.matching:Relaxed",
+    "match": "judges.cmc_rules:Match",
+    "strict": "judges.string_match:Strict",
+    "relaxed": "judges.string_match:Relaxed",
     "yes-no": "judges.yes_no:YesNo",
     "own-answer": "judges.own_answer:OwnAnswer",
-    "extracted": "judges.exact:Extracted",
-    "printed": "judges.exact:Printed",
-    "choice": "judges.scene:Chosen",
-    "official": "judges.scene:Official",
+    "extracted": "judges.exact_match:Extracted",
+    "printed": "judges.exact_match:Printed",
+    "choice": "judges.scene_choice:Chosen",
+    "official": "judges.scene_choice:Official",
 }
 
 

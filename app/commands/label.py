@@ -15,7 +15,7 @@ from app.store.workspace import Workspace
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.safe_files import check_file, replace_file
-from judges.human import Blind, annotator_id, blind, blind_id, read_labels_csv
+from judges.human_labels import Blind, annotator_id, blind, blind_id, read_labels_csv
 
 _LINE = "─" * 60
 _MEANING = "docs/labelling.md says what each label means."

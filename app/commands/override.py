@@ -9,7 +9,7 @@ from app.sample_id import sample_id
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
-from judges.human import override_id
+from judges.human_labels import override_id
 
 
 def override(

@@ -17,8 +17,8 @@ from benchmarks.base import Benchmark, Record, Table, did_you_mean, get_benchmar
 from benchmarks.errors import SpecError
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
-from judges.corrected import corrected_table
 from judges.panel import member_ids, with_panel
+from judges.prediction_powered import corrected_table
 from mlx_backends import cuda
 from mlx_backends.registry import IMPORTED
 

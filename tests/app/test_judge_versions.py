@@ -10,7 +10,7 @@ from app.exports.write import write
 from app.report.whose import judge_of, present
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from judges.match.judge import Match
+from judges.cmc_rules.judge import Match
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
 

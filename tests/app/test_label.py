@@ -158,7 +158,7 @@ def table(tables: Sequence[Table], name: str) -> Table:
 
 def by_the_judge(workspace: Workspace) -> Iterator[str]:
     """A person who labels as ``match`` does, except every seventh answer."""
-    from judges.human import sample
+    from judges.human_labels import sample
 
     by_id = {record.instance.id: record for record in records(workspace)}
     for number, each in enumerate(sample(by_id.values(), 120, 0, stratify_by="type")):

@@ -35,7 +35,7 @@ from benchmarks.clash.published_predictions import read_answers
 from benchmarks.clash.sample import Sample
 from benchmarks.clash.tables import tables
 from benchmarks.protocols import Direct
-from judges.matching import Relaxed, Strict
+from judges.string_match import Relaxed, Strict
 from mlx_backends.policy import Policy
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,16 @@ from numpy.typing import NDArray
 from benchmarks.base import Estimate, Figures, Record
 from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.metrics import MAIN, label_shares
-from judges.corrected import NO_LABEL, NOT_SEEN, Corrected, correct, corrected_table, group_sums, needed_conditions
-from judges.human import sample
+from judges.human_labels import sample
+from judges.prediction_powered import (
+    NO_LABEL,
+    NOT_SEEN,
+    Corrected,
+    correct,
+    corrected_table,
+    group_sums,
+    needed_conditions,
+)
 from tests.judges.labelled import labelled
 
 JUDGE, PERSON = "match@1", "human:ann@1"

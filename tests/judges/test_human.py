@@ -21,7 +21,7 @@ from app.report.text import spreadsheet_cell
 from benchmarks.base import SHOWN_TEXT, Generation, Instance, Record
 from benchmarks.errors import RashomonError, SourceError, SpecError
 from judges.base import HUMAN
-from judges.human import annotator_id, blind, blind_id, read_labels_csv, sample
+from judges.human_labels import annotator_id, blind, blind_id, read_labels_csv, sample
 from tests.judges.labelled import LABELS, labelled
 
 IDS = ("a/aligned", "b/both-wrong", "=c/aligned", "d;d/aligned")

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.text.answer_equality import same_value
 from judges.base import get_judge, judge_names
-from judges.match.judge import LABELS, Match
+from judges.cmc_rules.judge import LABELS, Match
 from tests.judges.records import label
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,9 +46,7 @@ def confused(labelled: list[dict[str, Any]]) -> Counter[tuple[str, str | None]]:
 
 
 def test_a_judge_that_judges_nothing_compiles_no_rules() -> None:
-    code = (
-        "import sys; from judges.base import get_judge; get_judge('match'); print('judges.match.cues' in sys.modules)"
-    )
+    code = "import sys; from judges.base import get_judge; get_judge('match'); print('judges.cmc_rules.cues' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

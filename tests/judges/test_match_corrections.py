@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.match.judge import LABELS
+from judges.cmc_rules.judge import LABELS
 from tests.judges.records import label, verdict
 from tests.judges.test_match_agreement import ROOT, agreed, confused, rows, table
 

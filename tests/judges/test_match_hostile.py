@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.match.judge import LABELS
+from judges.cmc_rules.judge import LABELS
 from tests.judges.records import label, verdict
 
 ANY_TEXT = st.text(st.characters(), max_size=300)

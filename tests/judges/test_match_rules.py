@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.base import Generation, Instance, Record, Text
-from judges.match.judge import Match
+from judges.cmc_rules.judge import Match
 from tests.judges.records import label, verdict
 
 YEAR = "Which year had the highest output?"

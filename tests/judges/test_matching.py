@@ -16,8 +16,8 @@ from benchmarks.base import Generation, Instance, Record, Verdict
 from benchmarks.clash.constants import CONFLICT_OPTION, LABELS
 from benchmarks.text.stemming import stem
 from judges.base import get_judge
-from judges.matching import Relaxed, Strict
-from judges.matching.words import normalise
+from judges.string_match import Relaxed, Strict
+from judges.string_match.words import normalise
 
 OFFICIAL = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash" / "official"
 CHOICES = OFFICIAL / "multiple_choice__gemini-2.5-flash-lite_predictions.json"

@@ -12,7 +12,7 @@ import pytest
 
 from assets.demo.recipe import evaluate
 from benchmarks.base import Decoding, Generation, Instance, Media, Message, Part, Record, Request, Text
-from judges.match import Match
+from judges.cmc_rules import Match
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
 from mlx_backends.terms import Terms

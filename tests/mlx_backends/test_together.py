@@ -419,7 +419,7 @@ def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
 def test_the_demo_model_is_as_right_together_as_alone(folder: str, tmp_path: Path) -> None:
     from assets.demo.recipe.evaluate import build
     from benchmarks.base import Record, get_benchmark
-    from judges.match import Match
+    from judges.cmc_rules import Match
 
     built = build("cmc-bench", tmp_path / "build")
     asked_of = {"image-only": "IMAGE", "text-only": "TEXT", "aligned": "BOTH"}

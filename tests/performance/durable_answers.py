@@ -23,7 +23,7 @@ from app.store.run import RunStore
 from benchmarks.base import Decoding, Generation, Instance, Request, Text
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import Direct
-from judges.match import Match
+from judges.cmc_rules import Match
 from mlx_backends.base import Backend, EngineInfo
 
 ANSWERS = (

@@ -28,7 +28,7 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from benchmarks.base import Instance, Record, get_benchmark
-from judges.match.judge import Match
+from judges.cmc_rules.judge import Match
 from tests.support.runs import instances, says
 from tests.tui.stage import screen_text
 

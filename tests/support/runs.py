@@ -11,7 +11,7 @@ from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict, get_benchmark
-from judges.match.judge import Match
+from judges.cmc_rules.judge import Match
 
 Answering = Callable[[Instance], Generation]
 

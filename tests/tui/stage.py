@@ -24,7 +24,7 @@ from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from app.tui.widgets.dialogs import Dialog
 from benchmarks.base import Generation, Instance, Record, get_benchmark
-from judges.match.judge import Match
+from judges.cmc_rules.judge import Match
 from tests.support.runs import Answering, instances, says
 
 SIZES = {"80x24": (80, 24), "120x40": (120, 40)}

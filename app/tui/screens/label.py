@@ -22,7 +22,7 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.widgets.dialogs import AskText, Confirm
 from app.tui.widgets.painted import Painted
 from benchmarks.errors import RashomonError, SpecError
-from judges.human import annotator_id
+from judges.human_labels import annotator_id
 
 
 class LabelScreen(RashomonScreen):

@@ -36,7 +36,7 @@ from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.base import Verdict, get_benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.text.answer_text import visible_answer
-from judges.human import override_id
+from judges.human_labels import override_id
 
 _COLUMNS = (Column("label", 13), Column("condition", 14), Column("answer", 0, least=12))
 _AGAIN_SECONDS = 1.0

@@ -16,7 +16,7 @@ from app.labelling import meant
 from app.tui.safe import literal
 from app.tui.widgets.dialogs import Dialog
 from benchmarks.errors import SpecError
-from judges.human import override_id
+from judges.human_labels import override_id
 
 
 class Said(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from judges.match.commitment import ECHOED, EXPLICIT, OTHER, STRESSED, Event, Reader
-from judges.match.reading import fold
-from judges.match.references import Reference, read_question, same_reference
-from judges.match.revision import EARLIER
+from judges.cmc_rules.clauses import fold
+from judges.cmc_rules.commitment import ECHOED, EXPLICIT, OTHER, STRESSED, Event, Reader
+from judges.cmc_rules.references import Reference, read_question, same_reference
+from judges.cmc_rules.revision import EARLIER
 
 _LABEL_OF = {"image": "IMAGE", "text": "TEXT", "both": "BOTH", OTHER: "NEITHER"}
 _WHOSE = {"image": "the image's value", "text": "the text's value", "both": "the shared value", OTHER: "another value"}

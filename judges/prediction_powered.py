@@ -227,7 +227,7 @@ def corrected_table(
 ) -> Table:
     """Every figure by ``judge``, corrected by the labels under ``human``, and by those alone; a row a run and figure.
 
-    People's labels must be on a random sample of the answers of each condition (:func:`judges.human.sample`). An answer
+    People's labels must be on a random sample of the answers of each condition (:func:`judges.human_labels.sample`). An answer
     that the judge could not label and people could counts by people's label; one that people could not label counts as no
     answer of any label, as an unparsed answer does everywhere. Empty answers are left out: there is nothing to label.
     """

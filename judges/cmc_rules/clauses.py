@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from judges.match.cues import POINTED, REVISIONS, WITHDRAWALS, compiled
+from judges.cmc_rules.cues import POINTED, REVISIONS, WITHDRAWALS, compiled
 
 _HEAD, _TAIL = 4_000, 8_000
 """Characters kept of a longer answer: a commitment stands where an answer begins or ends."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from judges.match import cues
-from judges.match.cues import compiled, either
-from judges.match.reading import Clause
+from judges.cmc_rules import cues
+from judges.cmc_rules.clauses import Clause
+from judges.cmc_rules.cues import compiled, either
 
 EARLIER = "earlier"
 """The speaker of a value that the answer only says it gave or thought before."""

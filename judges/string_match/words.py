@@ -6,7 +6,7 @@ import re
 
 from benchmarks.clash.constants import CONFLICT, IMAGE, TEXT
 from benchmarks.text.stemming import stem
-from judges.matching.found import Found, References, by_words
+from judges.string_match.role_matches import Found, References, by_words
 
 _CONFLICT_WORDS = ("conflict", "contradict")
 _ARTICLES = frozenset({"the", "a", "an"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from judges.match import cues
-from judges.match.cues import compiled, either
-from judges.match.reading import Clause
+from judges.cmc_rules import cues
+from judges.cmc_rules.clauses import Clause
+from judges.cmc_rules.cues import compiled, either
 
 SUPPOSED = "if"
 """What a value is said by that holds only on a condition."""

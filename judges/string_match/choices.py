@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from benchmarks.clash.constants import DISTRACTOR, IMAGE, LETTERS, ROLES, TEXT, Role, letter_key
-from judges.matching.found import Found, References, by_words
+from judges.string_match.role_matches import Found, References, by_words
 
 _BRACKETED = re.compile(r"\(([A-D])\)")
 

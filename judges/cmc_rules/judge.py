@@ -25,7 +25,7 @@ class Match(FunctionJudge):
 
     def judge(self, record: Record) -> Verdict:
         # Only now: the rules' patterns take 0.15 s to compile, and most commands judge nothing.
-        from judges.match.decision import label_answer
+        from judges.cmc_rules.decision import label_answer
 
         text = record.answer.text if record.answer else ""
         answer = visible_answer(text)

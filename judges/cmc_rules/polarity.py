@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from judges.match.cues import EQUALITY, NEGATIONS, compiled
-from judges.match.references import Question, Words
-from judges.match.words import COMPARING, Token, content, derived, opposed, stem
+from judges.cmc_rules.cues import EQUALITY, NEGATIONS, compiled
+from judges.cmc_rules.references import Question, Words
+from judges.cmc_rules.words import COMPARING, Token, content, derived, opposed, stem
 
 _NEGATION, _EQUAL = compiled(NEGATIONS), compiled(EQUALITY)
 _VERBAL = re.compile(r"\b(?:not|never|cannot|neither|nor)\b")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from judges.match.units import (
+from judges.cmc_rules.units import (
     CENTURIES,
     DECADES,
     MAGNITUDES,

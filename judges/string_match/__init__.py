@@ -1,5 +1,5 @@
 """CLASH's string matching, strict and relaxed, as its paper and its published code have it."""
 
-from judges.matching.judge import Relaxed, Strict
+from judges.string_match.judge import Relaxed, Strict
 
 __all__ = ["Relaxed", "Strict"]

@@ -8,9 +8,9 @@ from benchmarks.base import Record, Verdict
 from benchmarks.clash.constants import LABEL_OF_ROLE, LABELS, MULTIPLE_CHOICE
 from benchmarks.text.answer_text import visible_answer
 from judges.base import FunctionJudge
-from judges.matching.choices import relaxed_choice, strict_choice
-from judges.matching.found import Found, References
-from judges.matching.words import open_match
+from judges.string_match.choices import relaxed_choice, strict_choice
+from judges.string_match.role_matches import Found, References
+from judges.string_match.words import open_match
 
 
 class _Matching(FunctionJudge):

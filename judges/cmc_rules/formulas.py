@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from judges.match.words import STOP_STEMS, tokens
+from judges.cmc_rules.words import STOP_STEMS, tokens
 
 _FUNCTIONS = "arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|log|ln|exp"
 _RELATIONS = "=<>≤≥≠≈→|"

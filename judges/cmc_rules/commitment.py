@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
-from judges.match import cues
-from judges.match.attribution import SUPPOSED, Attribution, outright, source, sources_named
-from judges.match.cues import compiled, either
-from judges.match.polarity import implied
-from judges.match.quantities import Quantity
-from judges.match.reading import clauses, mark, marked
-from judges.match.references import Mention, Question, Reference, Words, words_of
-from judges.match.retraction import taken_back
-from judges.match.revision import EARLIER, restores, revision, said_earlier, without_cue
-from judges.match.words import KINDS, Token, content, stem, symbolic
+from judges.cmc_rules import cues
+from judges.cmc_rules.attribution import SUPPOSED, Attribution, outright, source, sources_named
+from judges.cmc_rules.clauses import clauses, mark, marked
+from judges.cmc_rules.cues import compiled, either
+from judges.cmc_rules.polarity import implied
+from judges.cmc_rules.quantities import Quantity
+from judges.cmc_rules.references import Mention, Question, Reference, Words, words_of
+from judges.cmc_rules.retraction import taken_back
+from judges.cmc_rules.revision import EARLIER, restores, revision, said_earlier, without_cue
+from judges.cmc_rules.words import KINDS, Token, content, stem, symbolic
 
 Kind = Literal["commit", "report", "choice", "refusal", "doubt", "conflict", "agreement", "revision", "restored"]
 

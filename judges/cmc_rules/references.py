@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from benchmarks.text.answer_equality import coarse_type, same_value
-from judges.match.cues import APPROXIMATE, NO, YES, compiled
-from judges.match.formulas import formula_of, found_in
-from judges.match.quantities import Quantity, agreement, apart, quantities, question_magnitude
-from judges.match.reading import Clause, fold
-from judges.match.words import (
+from judges.cmc_rules.clauses import Clause, fold
+from judges.cmc_rules.cues import APPROXIMATE, NO, YES, compiled
+from judges.cmc_rules.formulas import formula_of, found_in
+from judges.cmc_rules.quantities import Quantity, agreement, apart, quantities, question_magnitude
+from judges.cmc_rules.words import (
     ARTICLES,
     KINDS,
     STOP_STEMS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 
-from judges.match import cues
-from judges.match.cues import compiled
-from judges.match.quantities import Quantity, quantities
-from judges.match.references import Words
+from judges.cmc_rules import cues
+from judges.cmc_rules.cues import compiled
+from judges.cmc_rules.quantities import Quantity, quantities
+from judges.cmc_rules.references import Words
 
 _NEAR, _NEARER = 120, 60
 """Characters on either side of a mention in which it can be taken back."""
