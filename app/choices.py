@@ -14,13 +14,13 @@ from benchmarks.base import Benchmark, Modality, benchmark_names, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError
 from judges.base import get_judge
-from mlx_backends import cuda
-from mlx_backends.memory import fits
-from mlx_backends.modalities import ALL, in_words
-from mlx_backends.models import ModelInfo, cached_models, inspect, resolve
+from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
+from mlx_backends.models.memory_estimate import fits
+from mlx_backends.models.modalities import ALL, in_words
 from mlx_backends.policy import PREFIX, policy_names
+from mlx_backends.pytorch import spec
 from mlx_backends.registry import describe, engine_of, takes_of
-from mlx_backends.remote.names import ENGINES, KEYS, is_remote
+from mlx_backends.remote.model_names import ENGINES, KEYS, is_remote
 
 _NEAR = 200
 """So many entries of a folder are looked at for models."""
@@ -122,7 +122,7 @@ def model_choice(word: str) -> ModelChoice:
     if word.startswith(PREFIX):
         problem = "" if word in policy_names() else f"there is no policy {word!r}"
         return ModelChoice(word, word, "policy baseline", fits=not problem, problem=problem, takes=ALL)
-    if word.startswith(cuda.PREFIX) or engine_of(word):
+    if word.startswith(spec.PREFIX) or engine_of(word):
         kind, note = ("remote", key_state(word)) if is_remote(word) else (word.partition(":")[0], "")
         try:
             describe(word)
@@ -175,7 +175,7 @@ def judge_choices(benchmark: Benchmark, models: Iterable[ModelChoice] = ()) -> l
 
 def key_state(model: str) -> str:
     """Whether the key for a remote ``model`` is in the environment, in words; never the key."""
-    from mlx_backends.keys import place
+    from mlx_backends.remote.api_keys import place
 
     engine = model.partition(":")[0]
     names = next(names for known, names in KEYS.items() if known == engine)

@@ -61,7 +61,7 @@ def _benchmarks(context: click.Context) -> Sequence[str]:
 
 
 def _cached(context: click.Context) -> list[str]:
-    from mlx_backends.models import hub_cache
+    from mlx_backends.models.discovery import hub_cache
 
     try:
         names = sorted(os.listdir(hub_cache()))
@@ -77,14 +77,14 @@ def _models(context: click.Context) -> list[str]:
 
 
 def _curated(context: click.Context) -> list[str]:
-    from mlx_backends.curated import curated
+    from mlx_backends.models.catalog import curated
 
     return [each.id for each in curated()]
 
 
 def _judges(context: click.Context) -> list[str]:
     from judges.base import judge_names
-    from mlx_backends.remote.names import ENGINES
+    from mlx_backends.remote.model_names import ENGINES
 
     return [*judge_names(), *_cached(context), *(f"{engine}:" for engine in ENGINES)]
 

@@ -16,8 +16,8 @@ from app.paths import exists, typed_path
 from benchmarks.base import Decoding, Protocol, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SpecError
 from judges.base import find_judge
-from mlx_backends.cuda import split
-from mlx_backends.terms import Terms
+from mlx_backends.pytorch.spec import split
+from mlx_backends.remote.options import Terms
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -54,7 +54,7 @@ class DecodingSpec(BaseModel):
 
 
 class ApiSpec(BaseModel):
-    """On what terms remote engines are used; see :class:`mlx_backends.terms.Terms`. Not part of what a run is."""
+    """On what terms remote engines are used; see :class:`mlx_backends.remote.options.Terms`. Not part of what a run is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

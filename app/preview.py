@@ -84,7 +84,7 @@ class Renderer:
             raise ModelError("the preview was closed")
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "mlx_backends.rendering", self.model],
+                [sys.executable, "-P", "-m", "mlx_backends.core.render_prompt", self.model],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.base import Generation, Media, Modality, Request
 from benchmarks.errors import ModelError
-from mlx_backends.canary import Proof
-from mlx_backends.probe import Probe
+from mlx_backends.core.batch_invariance import Proof
+from mlx_backends.core.probe import Probe
 
 MediaPath = Callable[[Media], Path]
 """Where a medium's file lies; handed to a backend so that a request need not carry its media."""

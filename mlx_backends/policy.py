@@ -11,8 +11,8 @@ from itertools import chain, count
 from benchmarks.base import SHOWN_TEXT, Generation, Request, did_you_mean
 from benchmarks.errors import SpecError
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.modalities import ALL
-from mlx_backends.terms import Terms
+from mlx_backends.models.modalities import ALL
+from mlx_backends.remote.options import Terms
 
 PREFIX = "policy:"
 ABSTAIN = "The sources disagree, so the answer cannot be determined."

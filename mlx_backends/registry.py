@@ -11,14 +11,14 @@ from typing import Protocol, cast
 
 from benchmarks.base import Modality
 from benchmarks.errors import ModelError
-from mlx_backends import cuda
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.memory import fits
-from mlx_backends.modalities import ALL, IMAGES
-from mlx_backends.models import ModelInfo, inspect, resolve, revision
-from mlx_backends.remote.names import ENGINES as REMOTE
-from mlx_backends.terms import Terms
-from mlx_backends.weights import weights_digest
+from mlx_backends.models.discovery import ModelInfo, inspect, resolve, revision
+from mlx_backends.models.memory_estimate import fits
+from mlx_backends.models.modalities import ALL, IMAGES
+from mlx_backends.models.weights import weights_digest
+from mlx_backends.pytorch import spec
+from mlx_backends.remote.model_names import ENGINES as REMOTE
+from mlx_backends.remote.options import Terms
 
 _ENGINES: Mapping[str, str] = {
     "policy": "mlx_backends.policy",
@@ -52,7 +52,8 @@ def describe(model: str) -> EngineInfo:
     """What would answer as ``model``, without loading it or importing MLX.
 
     ``model`` is ``policy:NAME``, a remote one (``openai:MODEL`` ..., see :mod:`mlx_backends.remote`), a local folder, a Hub
-    id that is in the Hugging Face cache, or either of these in PyTorch (``cuda:ID``, see :mod:`mlx_backends.cuda`). Raises
+    id that is in the Hugging Face cache, or either of these in PyTorch (``cuda:ID``, see
+    :mod:`mlx_backends.pytorch.spec`). Raises
     SpecError for an unknown policy or a remote name that says too little, and ModelError for a model that is not there or
     cannot be run.
     """
@@ -60,14 +61,14 @@ def describe(model: str) -> EngineInfo:
         return engine.describe(model)
     if model.startswith(IMPORTED):
         return EngineInfo("imported", model.removeprefix(IMPORTED), device="elsewhere", needs_device=False, takes=ALL)
-    if model.startswith(cuda.PREFIX):
-        return cuda.describe(model)
+    if model.startswith(spec.PREFIX):
+        return spec.describe(model)
     return _describe(inspect(resolve(model)))
 
 
 def takes_of(model: str) -> tuple[Modality, ...]:
     """The media that ``model`` is shown as they are, without a look at its weights. Otherwise as :func:`describe`."""
-    if model.startswith(cuda.PREFIX):
+    if model.startswith(spec.PREFIX):
         return IMAGES
     if model.startswith(IMPORTED) or engine_of(model):
         return describe(model).takes
@@ -76,8 +77,8 @@ def takes_of(model: str) -> tuple[Modality, ...]:
 
 def engine_name(model: str) -> str:
     """What :attr:`EngineInfo.engine` of ``model`` is, without a look at its weights. Otherwise as :func:`describe`."""
-    if model.startswith(cuda.PREFIX):
-        return cuda.ENGINE
+    if model.startswith(spec.PREFIX):
+        return spec.ENGINE
     if model.startswith(IMPORTED) or engine_of(model):
         return describe(model).engine
     return inspect(resolve(model)).engine
@@ -96,14 +97,14 @@ def load_backend(
         return engine.load(model, media, terms or Terms())
     if model.startswith(IMPORTED):
         raise ModelError(f"the answers of {model} were produced elsewhere; import those that are missing as well.")
-    if model.startswith(cuda.PREFIX):
-        return cuda.load(model, media, force=force, width=under_way)
+    if model.startswith(spec.PREFIX):
+        return spec.load(model, media, force=force, width=under_way)
     found = inspect(resolve(model))
-    from mlx_backends.limits import Limits
-    from mlx_backends.lm import LM
-    from mlx_backends.loading import load, load_text, one_line, supported, supported_text
-    from mlx_backends.memory import device_info
-    from mlx_backends.vlm import AHEAD, VLM
+    from mlx_backends.mlx.lm import LM
+    from mlx_backends.mlx.load import load, load_text, one_line, supported, supported_text
+    from mlx_backends.mlx.memory_limits import Limits
+    from mlx_backends.mlx.vlm import AHEAD, VLM
+    from mlx_backends.models.memory_estimate import device_info
 
     sees = found.engine == "mlx-vlm"
     (supported if sees else supported_text)(found.path)

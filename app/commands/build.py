@@ -33,9 +33,9 @@ from benchmarks.rows.files import json_lines
 from benchmarks.text_model import TextModel
 from benchmarks.untrusted.safe_files import is_full
 from mlx_backends.base import Backend
+from mlx_backends.core.response_cache import ReplyCache
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.replies import ReplyCache
-from mlx_backends.terms import Terms
+from mlx_backends.remote.options import Terms
 
 _TOLD = 20
 """So many rows that were left out are told of one by one."""

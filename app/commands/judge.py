@@ -18,7 +18,7 @@ from benchmarks.errors import SpecError
 from judges.base import Judge, find_judge
 from judges.rubric import RubricJudge
 from mlx_backends.remote import all_ready, lack
-from mlx_backends.terms import Terms
+from mlx_backends.remote.options import Terms
 
 
 def judge(

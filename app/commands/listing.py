@@ -10,9 +10,9 @@ from app.report.text import clean, size
 from app.store.workspace import Workspace
 from benchmarks.base import benchmark_names, get_benchmark
 from judges.base import get_judge, judge_names
-from mlx_backends.curated import curated
-from mlx_backends.memory import fits, need, smallest_mac
-from mlx_backends.models import hub_cache
+from mlx_backends.models.catalog import curated
+from mlx_backends.models.discovery import hub_cache
+from mlx_backends.models.memory_estimate import fits, need, smallest_mac
 
 
 def benchmarks(workspace: Workspace, *, as_json: bool) -> None:

@@ -11,9 +11,9 @@ from app.locks import FileLock
 from app.report.text import clean
 from app.store.workspace import Workspace
 from benchmarks.errors import ModelError, StoreError
-from mlx_backends.curated import curated
-from mlx_backends.memory import fits
-from mlx_backends.models import inspect
+from mlx_backends.models.catalog import curated
+from mlx_backends.models.discovery import inspect
+from mlx_backends.models.memory_estimate import fits
 
 
 def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bool) -> int:

@@ -13,7 +13,7 @@ _FIRST = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
 
 def models(workspace: Workspace) -> Finding:
     """The models of the cache that can be run, and why others cannot."""
-    from mlx_backends.models import cached_models, hub_cache
+    from mlx_backends.models.discovery import cached_models, hub_cache
 
     found = cached_models()
     usable = [model for model in found if model.problem is None]
@@ -68,7 +68,7 @@ def data(workspace: Workspace) -> Finding:
 
 def demo(workspace: Workspace) -> Finding:
     """Whether the demo's model and charts are there, whole."""
-    from mlx_backends.models import inspect
+    from mlx_backends.models.discovery import inspect
 
     folder = ASSETS / "demo"
     try:

@@ -45,7 +45,7 @@ def _wrong(requirements: list[str]) -> list[str]:
 
 def repair(workspace: Workspace) -> Finding:
     """Whether the installed mlx-vlm is one whose answers of Qwen3-VL in batches are mended."""
-    from mlx_backends.repair import NEEDED_BY
+    from mlx_backends.mlx.patches.qwen3_vl_deepstack import NEEDED_BY
 
     here = _version("mlx-vlm")
     if here is None:

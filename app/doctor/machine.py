@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from app.doctor.finding import Finding
 from app.report.text import size
 from app.store.workspace import Workspace
-from mlx_backends import cuda
+from mlx_backends.pytorch import spec
 
 _SECONDS = 60
 _OLDEST_MACOS = 14
@@ -47,8 +47,8 @@ def machine(workspace: Workspace) -> Finding:
 
 def memory(workspace: Workspace) -> Finding:
     """What models may take, and the largest of the papers' models that fits."""
-    from mlx_backends.curated import curated
-    from mlx_backends.memory import fits, need
+    from mlx_backends.models.catalog import curated
+    from mlx_backends.models.memory_estimate import fits, need
 
     fit = fits(0)
     told = f"{fit.have / 2**30:.1f} GiB for models ({fit.source})"
@@ -78,7 +78,7 @@ def mlx(workspace: Workspace) -> Finding:
         return Finding(
             "mlx", True, told, "models run on the processor, slowly: Metal is missing, as in a virtual machine."
         )
-    if cuda.gpu() and "CUDA" not in told:
+    if spec.gpu() and "CUDA" not in told:
         return Finding(
             "mlx", True, told, "there is an NVIDIA GPU: `pip install 'mlx[cuda12]'` (or cuda13) lets MLX use it."
         )
@@ -94,7 +94,7 @@ def torch(workspace: Workspace) -> Finding:
     started, told = _started(_TORCH)
     if not started:
         return Finding("torch", False, told, "install torch again.")
-    if cuda.gpu() and told.endswith(" cpu"):
+    if spec.gpu() and told.endswith(" cpu"):
         return Finding(
             "torch", True, told, "there is an NVIDIA GPU that this PyTorch cannot use; install one for its driver."
         )

@@ -37,7 +37,7 @@ def workspace(workspace: Workspace) -> Finding:
 
 def cache(workspace: Workspace) -> Finding:
     """Whether models can be fetched into the Hub's cache, and whether there is room."""
-    from mlx_backends.models import hub_cache
+    from mlx_backends.models.discovery import hub_cache
 
     place = hub_cache()
     try:
@@ -82,7 +82,7 @@ def hub(workspace: Workspace) -> Finding:
 
 def keys(workspace: Workspace) -> Finding:
     """Which keys of remote engines are set, by name."""
-    from mlx_backends.keys import VARIABLES
+    from mlx_backends.remote.api_keys import VARIABLES
 
     found = [name for name in VARIABLES if os.environ.get(name)]
     told = f"set: {', '.join(found)}" if found else "none set; none is needed for local models and judges by rule"

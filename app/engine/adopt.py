@@ -30,7 +30,7 @@ from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError
 from mlx_backends.remote import is_remote
 from mlx_backends.remote.addresses import agreed
-from mlx_backends.remote.names import parse as parse_name
+from mlx_backends.remote.model_names import parse as parse_name
 
 _KEPT = ("created", "judges", "remarks", "canary", "deaths", "order", "reached")
 """Values of a run that are taken over as they are, besides those that :func:`app.engine.plan.create` writes."""

@@ -11,8 +11,8 @@ from app.locks import FileLock
 from benchmarks.base import Generation, Request, digest
 from benchmarks.text_model import Embedder, TextModel
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.models import inspect, resolve
-from mlx_backends.replies import ReplyCache
+from mlx_backends.core.response_cache import ReplyCache
+from mlx_backends.models.discovery import inspect, resolve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +110,7 @@ class LocalEmbedder(Embedder):
         self._asked, self._force, self._device = name, force, device
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        from mlx_backends.embedding import load_embedder
+        from mlx_backends.mlx.embedding import load_embedder
 
         self._device.hold()
         encoder = load_embedder(self._asked, force=self._force)

@@ -10,7 +10,7 @@ from typing import Any, Self
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Instance, Media, Modality
 from benchmarks.errors import SpecError
-from mlx_backends.modalities import ALL, NAMES
+from mlx_backends.models.modalities import ALL, NAMES
 
 META = "excluded"
 """Where a run's store keeps it."""

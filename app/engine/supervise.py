@@ -25,7 +25,7 @@ from app.paths import free_space
 from app.store.run import RunStore
 from app.store.workspace import summary
 from benchmarks.errors import StoreError
-from mlx_backends.terms import Terms
+from mlx_backends.remote.options import Terms
 
 POLL_SECONDS = 0.25
 _ROOM = 1 << 20

@@ -40,10 +40,10 @@ from judges.base import FunctionJudge, Judge, find_judge, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
-from mlx_backends.canary import Proof, chosen
-from mlx_backends.machine import machine
+from mlx_backends.core.batch_invariance import Proof, chosen
+from mlx_backends.models.host import machine
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.terms import Terms
+from mlx_backends.remote.options import Terms
 
 INTERRUPTED = 130
 FIRST_REQUESTS = 32
@@ -338,8 +338,8 @@ def main() -> None:
     except RashomonError as error:
         code, message = error.exit_code, str(error)
     except Exception as error:
-        from mlx_backends.limits import out_of_memory
-        from mlx_backends.loading import one_line
+        from mlx_backends.mlx.load import one_line
+        from mlx_backends.mlx.memory_limits import out_of_memory
 
         report_exception(error)
         if not out_of_memory(error):

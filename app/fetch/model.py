@@ -8,7 +8,7 @@ from pathlib import Path
 from app.fetch.hub import Repository, explained, repository
 from app.fetch.remote_file import RemoteFile
 from benchmarks.errors import ModelError
-from mlx_backends.models import hub_cache
+from mlx_backends.models.discovery import hub_cache
 
 WANTED = ("*.safetensors", "*.json", "*.model", "*.tiktoken", "*.txt", "*.jinja")
 """Weights, configuration, tokenizer, processor. Pickles, code and other formats of the weights are not fetched."""

@@ -14,7 +14,7 @@ from app.parity.found import Finding, counted
 from app.parity.pixels import relation, same_stats
 
 if TYPE_CHECKING:
-    from mlx_backends.probe import Probe
+    from mlx_backends.core.probe import Probe
 
 Word = Callable[[int], str | None]
 """A token's text, where that is known."""

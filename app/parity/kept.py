@@ -15,7 +15,7 @@ from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import parse_json
 from mlx_backends.base import EngineInfo
-from mlx_backends.probe import Probe
+from mlx_backends.core.probe import Probe
 
 FOLDER = "probes"
 """The folder in a run's."""

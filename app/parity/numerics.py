@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.parity.found import Finding
 
 if TYPE_CHECKING:
-    from mlx_backends.probe import Probe
+    from mlx_backends.core.probe import Probe
 
 HIGHEST = 10
 """Logits are compared of so many of A's likeliest tokens."""

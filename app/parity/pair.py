@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from app.compare.pairs import Pair
     from app.compare.sides import Sides
     from app.parity.kept import Kept
-    from mlx_backends.probe import Probe
+    from mlx_backends.core.probe import Probe
 
 
 @dataclass(frozen=True)
@@ -226,13 +226,13 @@ def _led(a: Told, b: Told, one: Kept, other: Kept, instances: Sequence[str]) -> 
 
 def words(run: Told) -> Word:
     """The text of a token of the run's model, where its tokenizer lies here."""
-    from mlx_backends import cuda
-    from mlx_backends.models import resolve
+    from mlx_backends.models.discovery import resolve
+    from mlx_backends.pytorch import spec
 
     try:
         from tokenizers import Tokenizer
 
-        tokenizer: Any = Tokenizer.from_file(str(resolve(cuda.split(run.spec.model)[1]) / "tokenizer.json"))
+        tokenizer: Any = Tokenizer.from_file(str(resolve(spec.split(run.spec.model)[1]) / "tokenizer.json"))
     except Exception:  # tokenizers raises no other
         return lambda token: None
     return lambda token: tokenizer.decode([token], skip_special_tokens=False) or tokenizer.id_to_token(token)

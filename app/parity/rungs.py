@@ -9,12 +9,12 @@ from pathlib import Path
 
 from app.compare.specs import stem_of
 from benchmarks.errors import ModelError, SpecError
-from mlx_backends import cuda
-from mlx_backends.models import ModelInfo, cached_models, inspect, resolve
+from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
+from mlx_backends.pytorch import spec
 from mlx_backends.registry import describe
 
 _FULL = ("bf16", "fp16", "fp32")
-_NAMES = {cuda.ENGINE: "torch", "mlx-vlm": "MLX", "mlx-lm": "MLX"}
+_NAMES = {spec.ENGINE: "torch", "mlx-vlm": "MLX", "mlx-lm": "MLX"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ def rungs(models: Sequence[str]) -> list[Rung]:
     if len(models) > 1:
         return [Rung(_name(model), model) for model in models]
     (model,) = models
-    if model.startswith(cuda.PREFIX):
-        model = cuda.named(model).model
+    if model.startswith(spec.PREFIX):
+        model = spec.named(model).model
     given = inspect(resolve(model))
     if given.quantisation is None:
         raise SpecError(f"{given.name} does not tell how its weights are stored; name the rungs, each with --model.")
@@ -43,7 +43,7 @@ def rungs(models: Sequence[str]) -> list[Rung]:
     where = "the cache" if given.path.parent.name == "snapshots" else str(given.path.parent)
     stem = stem_of(Path(given.name).name)
     torch = _no_torch()
-    on = "@fp32" if cuda.device() == "cpu" else ""  # bf16 on a CPU is slow, and rounds where fp32 does not
+    on = "@fp32" if spec.device() == "cpu" else ""  # bf16 on a CPU is slow, and rounds where fp32 does not
     found = []
     full = widths.get("full")
     if full is None:
@@ -52,7 +52,7 @@ def rungs(models: Sequence[str]) -> list[Rung]:
     else:
         precision = "fp32" if on else str(full.quantisation)
         found += [
-            Rung(f"torch {precision}", f"{cuda.PREFIX}{_called(full)}{on}", torch),
+            Rung(f"torch {precision}", f"{spec.PREFIX}{_called(full)}{on}", torch),
             Rung(f"MLX {full.quantisation}", _called(full)),
         ]
     for width in ("8-bit", "4-bit"):
@@ -60,7 +60,7 @@ def rungs(models: Sequence[str]) -> list[Rung]:
         why = "" if info else f"there is no {width} {stem} in {where}; `mlx_vlm.convert --quantize` makes one."
         found.append(Rung(f"MLX {width}", _called(info) if info else "", why))
     if (quantised := widths.get("4-bit")) is not None:
-        found.append(Rung("torch 4-bit", f"{cuda.PREFIX}{_called(quantised)}{on}", torch, aside=True))
+        found.append(Rung("torch 4-bit", f"{spec.PREFIX}{_called(quantised)}{on}", torch, aside=True))
     return found
 
 

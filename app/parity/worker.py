@@ -24,7 +24,7 @@ from benchmarks.build import media_path
 from benchmarks.errors import MediaError, ModelError, RashomonError
 from benchmarks.media import MISSING
 from mlx_backends.base import Backend
-from mlx_backends.probe import Probe
+from mlx_backends.core.probe import Probe
 from mlx_backends.registry import describe, load_backend
 
 ENDPOINT = "endpoint"

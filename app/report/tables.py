@@ -19,7 +19,7 @@ from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
 from judges.panel import member_ids, with_panel
 from judges.prediction_powered import corrected_table
-from mlx_backends import cuda
+from mlx_backends.pytorch.spec import PREFIX
 from mlx_backends.registry import IMPORTED
 
 RESAMPLES = 1000
@@ -197,8 +197,8 @@ def model_label(model: str) -> str:
         return f"{model.removeprefix(IMPORTED)} (imported)"
     if model.startswith("endpoint:"):
         model = model.rpartition("@http")[0]
-    if model.startswith(cuda.PREFIX):
-        return f"{Path(model.removeprefix(cuda.PREFIX)).name} (PyTorch)"
+    if model.startswith(PREFIX):
+        return f"{Path(model.removeprefix(PREFIX)).name} (PyTorch)"
     return Path(model).name if "/" in model else model
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from benchmarks.base import canonical_json
 from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.remote.names import KEYS, Name, is_remote, parse
-from mlx_backends.terms import Terms
+from mlx_backends.remote.model_names import KEYS, Name, is_remote, parse
+from mlx_backends.remote.options import Terms
 
 if TYPE_CHECKING:
-    from mlx_backends.remote.vendor import Vendor
+    from mlx_backends.remote.provider import Vendor
 
 __all__ = ["all_ready", "describe", "is_remote", "load", "ready"]
 
@@ -34,8 +34,8 @@ def describe(model: str) -> EngineInfo:
 
 def ready(model: str, terms: Terms) -> None:
     """Check what :func:`load` needs, without importing the vendor's library: raises as that does."""
-    from mlx_backends.keys import key
     from mlx_backends.remote import addresses
+    from mlx_backends.remote.api_keys import key
     from mlx_backends.remote.budget import Budget
 
     name = parse(model)
@@ -70,9 +70,9 @@ def load(model: str, media: MediaPath, terms: Terms) -> Backend:
     Nothing is sent yet. Raises SpecError for a name or terms that do not fit, ModelError where the vendor's library is
     not installed, KeyMissingError without a key, AddressError for a server that the user has not agreed to.
     """
+    from mlx_backends.remote.backend import Remote
     from mlx_backends.remote.images import Images
-    from mlx_backends.remote.pool import Remote
-    from mlx_backends.remote.vendor import short
+    from mlx_backends.remote.provider import short
 
     ready(model, terms)  # a missing key is known in a millisecond, a vendor's library imported in two seconds
     name = parse(model)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks.errors import AddressError, SpecError
-from mlx_backends import user_state
-from mlx_backends.keys import key_addresses
-from mlx_backends.remote.names import KEYS, Name, address_of, checked_url, is_remote, parse
+from mlx_backends.core import user_state
+from mlx_backends.remote.api_keys import key_addresses
+from mlx_backends.remote.model_names import KEYS, Name, address_of, checked_url, is_remote, parse
 
 FILE = "agreed-addresses"
 

@@ -11,7 +11,7 @@ from benchmarks.base import JSONObject, Media, Request, Text
 from benchmarks.errors import BudgetError, SpecError
 from mlx_backends.base import MediaPath, no_media
 from mlx_backends.remote.images import Images
-from mlx_backends.terms import Terms
+from mlx_backends.remote.options import Terms
 
 _BYTES_A_TOKEN = 3
 _PIXELS_A_TOKEN = 750

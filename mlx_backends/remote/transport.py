@@ -16,7 +16,7 @@ import httpcore2
 import httpx2
 
 from benchmarks.errors import ModelError
-from mlx_backends.remote.names import address_of
+from mlx_backends.remote.model_names import address_of
 
 LARGEST_REPLY = 16 * 1024 * 1024
 """Bytes a server may send in one call, headers and everything."""

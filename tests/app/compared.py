@@ -19,7 +19,7 @@ from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark
 from benchmarks.protocols import Direct
 from judges.base import FunctionJudge, get_judge
-from mlx_backends.machine import machine
+from mlx_backends.models.host import machine
 from mlx_backends.policy import Policy
 
 CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")

@@ -15,7 +15,7 @@ from app.locks import FileLock
 from benchmarks.base import Decoding, Generation, Message, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.replies import ReplyCache
+from mlx_backends.core.response_cache import ReplyCache
 from tests.benchmarks.contra4_data import copy_rows, prompt, real_rows
 from tests.support.contra4_writer import writes
 from tests.support.text_models import Interrupted

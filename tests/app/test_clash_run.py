@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mlx_backends.tiny import build_tiny_vlm
 from tests.app.test_batch import states, wait_until
 from tests.support.command import Rashomon, kill_all
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "clash"
 CONDITIONS = ("mc-conflicting", "mc-original", "open-conflicting", "open-original")

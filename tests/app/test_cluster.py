@@ -17,14 +17,14 @@ from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
-from mlx_backends.terms import Terms
-from mlx_backends.tiny import build_tiny_vlm
+from mlx_backends.remote.options import Terms
 from tests.app.test_batch import states, wait_until
 from tests.support import parity
 from tests.support.command import ROOT, Rashomon, kill_all
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fp32 import in_fp32
 from tests.support.served import served
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "12", "--display", "none")
 

@@ -20,7 +20,7 @@ from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
 from judges.base import FunctionJudge, get_judge
-from mlx_backends.machine import machine
+from mlx_backends.models.host import machine
 from mlx_backends.policy import Policy
 from tests.benchmarks.test_pope import small_pope
 from tests.support.command import ROOT

@@ -10,12 +10,12 @@ import pytest
 
 from benchmarks.base import Media, get_benchmark
 from benchmarks.build import Build
-from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
-from mlx_backends.tiny_omni import build_tiny_omni
 from tests.app.test_batch import states
 from tests.benchmarks.contra4_data import COCO, PLAIN, copy_rows, mixed_rows, real_rows, row, write_source
 from tests.benchmarks.small_data import write_picture
 from tests.support.command import Rashomon
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
+from tests.support.tiny_qwen3_omni import build_tiny_omni
 
 TEXTS = [
     "Answer the question Which scene is louder? by selecting one of the following options: Option A: a dog. Answer: Option"

@@ -18,11 +18,11 @@ from benchmarks.base import Mark, Media
 from benchmarks.crosscheck_bench import prompts
 from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
 from benchmarks.media import load_image
-from mlx_backends.tiny import build_tiny_vlm
 from tests.app.test_batch import states, wait_until
 from tests.benchmarks.crosscheck_data import BOXES, row, write_rows
 from tests.support.command import Rashomon, kill_all
 from tests.support.fault_server import FaultServer, Received
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 TEXTS = [prompts.INTRODUCTION, prompts.STEP_BY_STEP, "What about product 1? Option: A: Main item for sale B: Partial"]
 EVERY = ",".join(CONDITIONS)

@@ -212,7 +212,7 @@ def test_macs_that_mlx_does_not_run_on(
 
 
 def test_a_machine_too_small_for_the_papers_models_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("mlx_backends.memory._have", lambda device: (2**30, "a small machine"))
+    monkeypatch.setattr("mlx_backends.models.memory_estimate._have", lambda device: (2**30, "a small machine"))
     found = machine.memory(Workspace(tmp_path))
     assert found.ok
     assert "`rashomon demo` runs all the same" in found.mend

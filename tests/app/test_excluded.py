@@ -20,11 +20,11 @@ from benchmarks.build import BuildOptions
 from benchmarks.contra4 import Contra4
 from benchmarks.errors import SpecError
 from benchmarks.media.previews import pictures
-from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
 from tests.app.test_batch import states
 from tests.benchmarks.contra4_data import PLAIN, row, write_source
 from tests.support.command import Rashomon
 from tests.support.old_runs import sealed
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
 TEXTS = ["Answer the question Which scene is louder? by selecting one of the following options: Option A: a dog."]
 IMAGE, AUDIO, CLOUD, VIDEO = PLAIN

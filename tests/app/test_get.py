@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mlx_backends.curated import curated
-from mlx_backends.memory import need, smallest_mac
+from mlx_backends.models.catalog import curated
+from mlx_backends.models.memory_estimate import need, smallest_mac
 from tests.benchmarks.clash_data import CLASH_DATA, TEST_FILE
 from tests.benchmarks.contra4_data import COCO
 from tests.benchmarks.contra4_data import DATA as CONTRA4_DATA

@@ -27,7 +27,7 @@ from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, RashomonError, SourceError
 from benchmarks.media import MISSING, UNSAFE, read_media
 from benchmarks.untrusted.safe_files import UnsafeFileError
-from mlx_backends.replies import ReplyCache
+from mlx_backends.core.response_cache import ReplyCache
 from tests.support.command import ROOT, Rashomon
 from tests.support.decoy import KINDS, SECRET, Outside, copy_home
 from tests.support.every_command import COMMANDS, OTHER, RUN, SEEING, THEIRS

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
 from tests.app.test_batch import states, wait_until
 from tests.benchmarks.small_data import picture
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 from tests.support.hostile_models import hostile, make
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
 TEXTS = ["How many apples were sold?", "According to the source, the value is 12."]
 OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "4", "--display", "none", "--limit", "1")
@@ -160,7 +160,7 @@ def module(name):
     return made
 
 before = module("mlx_vlm.models.before")
-from mlx_backends.loading import contained
+from mlx_backends.mlx.load import contained
 for _ in range(2):
     with contained(): pass
 after = module("mlx_vlm.models.after")

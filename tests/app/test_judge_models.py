@@ -18,9 +18,9 @@ import pytest
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.cmc_bench import rubric as cmc_rubric
-from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
 from tests.app.test_judge_faults import make_run
 from tests.support.command import INJECTED, ROOT, Rashomon
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 from tests.support.trust import agree_to
 
 TEXTS = [cmc_rubric._PROMPT]  # so that a prompt is a few hundred tokens, as with a real tokenizer

@@ -17,13 +17,13 @@ from app.store.run import RunStore
 from benchmarks.base import get_benchmark
 from benchmarks.mmkc_bench.constants import BASIS, CONDITIONS, CONFLICT
 from judges.rubric import RubricJudge
-from mlx_backends.tiny import build_tiny_vlm
 from tests.app.test_batch import states, wait_until
 from tests.app.test_judging import INFO, Speaker
 from tests.benchmarks.mmkc_data import MMKC_DATA, er_row, reconstructed_folder, whole_folder
 from tests.benchmarks.small_data import write_lines, write_picture
 from tests.support.command import Rashomon, kill_all
 from tests.support.scripted_writer import ScriptedWriter
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 TEXTS = [
     "The following information is provided externally: was born in 1988. is American. is a singer.",

@@ -15,13 +15,14 @@ from app.parity.tables import stages_table, to_json
 from app.store.workspace import Workspace
 from benchmarks.base import Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
-from mlx_backends import batching, repair
 from mlx_backends.base import Backend
-from mlx_backends.tiny import build_tiny_vlm
-from mlx_backends.vlm import VLM
+from mlx_backends.mlx import vlm_batch
+from mlx_backends.mlx.patches import qwen3_vl_deepstack
+from mlx_backends.mlx.vlm import VLM
 from tests.support.command import ROOT
 from tests.support.fp32 import in_fp32
 from tests.support.parity import asked, in_this_process
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 PROBES = 3
 ANSWERS = 6
@@ -147,7 +148,7 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
         "A and B part at what is asked: the images come in another order: image 1 in A is image 2 in B."
     ), parity.verdict
 
-    from mlx_backends.inputs import Preparer
+    from mlx_backends.mlx.preprocess import Preparer
 
     opened = Preparer._opened
     monkeypatch.setattr(Preparer, "_opened", lambda *given: opened(*given)[::-1])
@@ -163,8 +164,8 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
 
 @pytest.mark.slow
 def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "END_TOKENS", 10_000)  # whole prompts are read together, as mlx-vlm's server does
-    monkeypatch.setattr(batching, "FILLED", 100)
+    monkeypatch.setattr(vlm_batch, "END_TOKENS", 10_000)  # whole prompts are read together, as mlx-vlm's server does
+    monkeypatch.setattr(vlm_batch, "FILLED", 100)
     asked(workspace, "alone", tiny, some(workspace))
 
     def together(backend: Backend) -> None:
@@ -187,7 +188,7 @@ def _unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
 
     merge = ar._merge_prefill_prompt_kwargs
     monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))
-    monkeypatch.setattr(repair, "NEEDED_BY", ())
+    monkeypatch.setattr(qwen3_vl_deepstack, "NEEDED_BY", ())
 
 
 def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_is_not(

@@ -22,9 +22,9 @@ from assets.demo.recipe.quantise import quantise
 from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError, SpecError
-from mlx_backends.tiny import build_tiny_vlm
 from tests.support.command import ROOT, Rashomon
 from tests.support.parity import asked, in_this_process
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 TEXTS = ["How many apples were sold?", "According to the source, the value is 12."]
 

@@ -20,7 +20,7 @@ from app.parity.outputs import diverging
 from app.parity.pixels import relation
 from app.parity.verdict import causes, verdict
 from app.store.workspace import Workspace
-from mlx_backends.probe import Probe
+from mlx_backends.core.probe import Probe
 from tests.support.runs import instances, make_run, says
 
 IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"

@@ -11,11 +11,11 @@ import pytest
 from app.config import BatchSpec, RunSpec
 from app.preview import Renderer, media_of, requests
 from benchmarks.base import Decoding, Message, Request, Text
-from mlx_backends.lm import LM
+from mlx_backends.mlx.lm import LM
+from mlx_backends.mlx.vlm import VLM
 from mlx_backends.registry import load_backend
-from mlx_backends.tiny import build_tiny_lm
-from mlx_backends.vlm import VLM
 from tests.support.demo import FOUR_BIT, Held
+from tests.support.tiny_qwen3 import build_tiny_lm
 
 
 def of(model: str, benchmark: str = "cmc-bench") -> RunSpec:

@@ -74,7 +74,7 @@ def test_what_is_not_there_is_said_by_field(workspace: Workspace, typed: dict[st
 
 def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("mlx_backends.keys._keychain", lambda name: None)
+    monkeypatch.setattr("mlx_backends.remote.api_keys._keychain", lambda name: None)
     prices = {"input_price": "1", "output_price": "2", "limit": "2"}
     found = look(Looker(workspace), judge=["match", "openai:gpt-5-mini"], **prices)
     (cost,) = found.costs
@@ -89,6 +89,6 @@ def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, mon
 
 
 def test_a_model_that_does_not_fit_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.memory._total", lambda: 10**9)
+    monkeypatch.setattr("mlx_backends.models.memory_estimate._total", lambda: 10**9)
     (told,) = look(Looker(workspace), model=[str(FOUR_BIT)]).warnings
     assert "does not fit" in told

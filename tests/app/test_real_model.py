@@ -13,10 +13,10 @@ import pytest
 
 from app.commands import demo
 from app.store.workspace import Workspace
-from mlx_backends.tiny import build_tiny_vlm
 from tests.app.test_batch import states, wait_until
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon, kill_all
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "8", "--display", "none")
 

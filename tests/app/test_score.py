@@ -10,12 +10,12 @@ import pytest
 
 from app.config import load_spec
 from app.store.run import RunStore
-from mlx_backends.tiny import build_tiny_vlm
 from tests.benchmarks.clash_data import published_folder, published_row
 from tests.mlx_backends.architectures import TEXTS
 from tests.support.command import Rashomon
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import needs_torch
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 LETTERS = ("(A)", "(B)", "(C)", "(D)")
 CHOICES = ("--conditions", "mc-conflicting,mc-original")

@@ -11,13 +11,13 @@ import pytest
 
 from app.store.run import RunStore
 from benchmarks.crosscheck_bench.constants import TASKS
-from mlx_backends.tiny import build_tiny_vlm
 from tests.benchmarks.crosscheck_data import row, write_rows
 from tests.benchmarks.mmkc_data import whole_folder
 from tests.mlx_backends import architectures
 from tests.mlx_backends.architectures import TEXTS
 from tests.support.command import Rashomon
 from tests.support.fp32 import in_fp32
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
 def qwen3_vl(folder: Path) -> Path:

@@ -19,8 +19,8 @@ from assets.demo.recipe.scenes import IMAGE_TRUSTED
 from benchmarks.base import Instance, Message
 from benchmarks.cmc_bench.prompts import parts
 from benchmarks.media import load_image, read_media
-from mlx_backends.loading import load
-from mlx_backends.prompt import Prompter
+from mlx_backends.core.chat_prompt import Prompter
+from mlx_backends.mlx.load import load
 from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, Held, image, moved, with_image
 
 

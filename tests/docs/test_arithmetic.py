@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from mlx_backends import memory
+from mlx_backends.models import memory_estimate
 from tests.docs.pages import ROOT
 
 MACS = (16, 24, 32, 64)
@@ -25,18 +25,18 @@ def rows(page: str, columns: int) -> list[list[str]]:
 @pytest.mark.parametrize(("column", "gigabytes"), list(enumerate(MACS, 3)))
 def test_which_models_fit_on_which_mac(column: int, gigabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(memory, "_total", lambda: gigabytes * memory.GIB)
+    monkeypatch.setattr(memory_estimate, "_total", lambda: gigabytes * memory_estimate.GIB)
     table = [each for each in rows("docs/memory.md", 7) if each[0].startswith("`")]
     assert len(table) > 20
     for model, weights, needs, *fits in table:
-        fit = memory.fits(round(float(weights.removesuffix(" GB")) * 1e9))
-        assert abs(fit.need / memory.GIB - float(needs.removesuffix(" GiB"))) < 0.1, model
+        fit = memory_estimate.fits(round(float(weights.removesuffix(" GB")) * 1e9))
+        assert abs(fit.need / memory_estimate.GIB - float(needs.removesuffix(" GiB"))) < 0.1, model
         assert fits[column - 3] == ("yes" if fit.ok else "no"), (model, gigabytes)
 
 
-@pytest.mark.skipif(find_spec("mlx_backends.curated") is None, reason="there is no list of the papers' models")
+@pytest.mark.skipif(find_spec("mlx_backends.models.catalog") is None, reason="there is no list of the papers' models")
 def test_the_papers_models_are_all_listed_with_their_sizes() -> None:
-    listed = import_module("mlx_backends.curated").curated()
+    listed = import_module("mlx_backends.models.catalog").curated()
     told = {each[0].strip("`"): each[1] for each in rows("docs/memory.md", 7) if each[0].startswith("`")}
     assert told == {each.id: f"{each.weights_bytes / 1e9:.1f} GB" for each in listed}
 

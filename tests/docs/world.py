@@ -27,8 +27,6 @@ from app.engine import supervise
 from app.main import arranged
 from app.store.run import RunStore
 from benchmarks.errors import RashomonError
-from mlx_backends.tiny import build_tiny_lm
-from mlx_backends.tiny_omni import build_tiny_omni
 from tests.docs import sources
 from tests.docs.online import MODELS, online
 from tests.docs.pages import ROOT, Command, files
@@ -37,6 +35,8 @@ from tests.mlx_backends.architectures import TEXTS
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fault_server import FaultServer
 from tests.support.inside import work_here
+from tests.support.tiny_qwen3 import build_tiny_lm
+from tests.support.tiny_qwen3_omni import build_tiny_omni
 
 SMALL = ("--limit", "2", "--max-tokens", "16", "--display", "none")
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mlx_backends import tiny
+from tests.support import tiny_qwen3
 
 TEXTS = ["The chart shows the value of the bar in 2015.", "What does the passage say, and what the image?"] * 20
 
@@ -288,7 +288,7 @@ def _model(folder: Path, config: dict[str, Any], processor: dict[str, Any], more
         update_module_configs(module.ModelConfig.from_dict(own), module, own, ["text", "vision", *more])
     )
     # Not as they are initialised: such a model says one token whatever it is asked, and any two ways of asking agree.
-    random = tiny._random(tree_flatten(model.parameters()), seed=0)
+    random = tiny_qwen3._random(tree_flatten(model.parameters()), seed=0)
     weights = {name: mx.array(values.astype(np.float32)) for name, values in random}
     mx.save_safetensors(str(folder / "model.safetensors"), weights, metadata={"format": "mlx"})
     return folder

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.base import Decoding, Form, Generation, Media, Message, Part, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
-from mlx_backends.terms import Terms
+from mlx_backends.remote.options import Terms
 from tests.support.fault_server import FaultServer
 
 KEYS = {

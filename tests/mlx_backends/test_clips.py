@@ -17,18 +17,18 @@ from benchmarks.base import Decoding, Media, Message, Modality, Request, Text
 from benchmarks.media import load_image
 from benchmarks.media.audio import load_sound
 from benchmarks.media.video import Clip
-from mlx_backends.clips import MOST_FRAMES, Clips
-from mlx_backends.inputs import Preparer, common
-from mlx_backends.prompt import PromptError
+from mlx_backends.core.audio_video import MOST_FRAMES, Clips
+from mlx_backends.core.chat_prompt import PromptError
+from mlx_backends.mlx.preprocess import Preparer, common
+from mlx_backends.mlx.vlm import TOGETHER, VLM
 from mlx_backends.registry import load_backend
-from mlx_backends.tiny_omni import build_tiny_omni
-from mlx_backends.vlm import TOGETHER, VLM
 from tests.mlx_backends import architectures
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.benchmark_requests import answers
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.mlx_backends.test_together import loaded, tokens
 from tests.support.media import sound, video
+from tests.support.tiny_qwen3_omni import build_tiny_omni
 
 REAL = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "contra4"
 real_media = pytest.mark.skipif(not REAL.is_dir(), reason="the real media are not beside the project")
@@ -75,7 +75,7 @@ def mlx_vlms_own(backend: VLM, request: Request, **media: Any) -> tuple[int, ...
     from mlx_vlm import stream_generate
 
     prompt = backend._preparer._prompter.prompt(request.messages)
-    backend._processor.detokenizer = __import__("mlx_backends.vlm", fromlist=["_NoText"])._NoText()
+    backend._processor.detokenizer = __import__("mlx_backends.mlx.vlm", fromlist=["_NoText"])._NoText()
     found = stream_generate(
         backend._model,
         backend._processor,

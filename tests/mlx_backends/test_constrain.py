@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from benchmarks.base import Choice, Decoding, Form, JSONObject, Media, Text
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend
-from mlx_backends.constrain import Constrainer
-from mlx_backends.reading import Reader
+from mlx_backends.core.constrained_decoding import Constrainer
+from mlx_backends.core.detokenize import Reader
 from mlx_backends.registry import load_backend
-from mlx_backends.tiny import build_tiny_lm
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.support.tiny_qwen3 import build_tiny_lm
 
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 WORDS = Choice(LABELS)

@@ -12,13 +12,12 @@ import pytest
 
 from benchmarks.base import Choice, Decoding, Media, Message, Request, Text
 from benchmarks.errors import ModelError
-from mlx_backends import cuda
-from mlx_backends.canary import BATCHED
-from mlx_backends.probe import Probe
+from mlx_backends.core.batch_invariance import BATCHED
+from mlx_backends.core.probe import Probe
+from mlx_backends.pytorch import spec
+from mlx_backends.pytorch.backend import answer_ends
+from mlx_backends.pytorch.batch import draws
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.tiny import build_tiny_vlm
-from mlx_backends.torch_backend import answer_ends
-from mlx_backends.torch_rows import draws
 from tests.mlx_backends import architectures
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.benchmark_requests import Asked, answers
@@ -26,6 +25,7 @@ from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, asked
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import Told, in_torch, needs_torch
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 CLOSE = 1e-4
@@ -159,10 +159,10 @@ def test_what_cannot_be_asked_is_an_error_of_that_request_alone(pictures: Pictur
 
 
 def test_a_name_says_model_type_and_device(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "device", lambda: "mps")
-    assert cuda.named("cuda:org/name") == cuda.Named("org/name", None, "mps")
-    assert cuda.named("cuda:org/name@fp32@cpu") == cuda.Named("org/name", "fp32", "cpu")
-    assert cuda.named("cuda:./a@b") == cuda.Named("./a@b", None, "mps")
+    monkeypatch.setattr(spec, "device", lambda: "mps")
+    assert spec.named("cuda:org/name") == spec.Named("org/name", None, "mps")
+    assert spec.named("cuda:org/name@fp32@cpu") == spec.Named("org/name", "fp32", "cpu")
+    assert spec.named("cuda:./a@b") == spec.Named("./a@b", None, "mps")
     info = describe(f"cuda:{tiny}@fp32")
     assert (info.engine, info.model, info.quantisation) == ("transformers", "cuda:tiny-bf16", "bf16 in fp32")
     assert (info.device, info.weights) == ("mps", describe(str(tiny)).weights)
@@ -170,21 +170,21 @@ def test_a_name_says_model_type_and_device(tiny: Path, monkeypatch: pytest.Monke
 
 def test_the_device_is_told_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    assert cuda.device() == "mps"
+    assert spec.device() == "mps"
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr(cuda, "_version", lambda name: "2.13.0")
+    monkeypatch.setattr(spec, "_version", lambda name: "2.13.0")
     monkeypatch.setattr(Path, "exists", lambda self: True)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert cuda.device() == "cuda"
+    assert spec.device() == "cuda"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert cuda.device() == "cpu"
+    assert spec.device() == "cpu"
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setattr(cuda, "_version", lambda name: "2.13.0+cpu")
-    assert cuda.device() == "cpu"
+    monkeypatch.setattr(spec, "_version", lambda name: "2.13.0+cpu")
+    assert spec.device() == "cpu"
 
 
 def test_without_pytorch_the_extra_is_named(tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "_version", lambda name: "none")
+    monkeypatch.setattr(spec, "_version", lambda name: "none")
     with pytest.raises(ModelError, match=r"rashomon\[torch\]"):
         load_backend(f"cuda:{tiny}", pictures.path)
 
@@ -221,11 +221,11 @@ def test_ends_are_the_generation_settings_then_the_configurations(tmp_path: Path
 def test_nf4_is_refused_where_it_cannot_be(
     device: str, mlx: bool, missing: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mlx_backends import torch_models
+    from mlx_backends.pytorch import load
 
     _installed(monkeypatch, missing)
     with pytest.raises(ModelError, match=why):
-        torch_models._nf4(device, mlx)
+        load._nf4(device, mlx)
 
 
 @needs_torch
@@ -233,11 +233,11 @@ def test_nf4_asks_bitsandbytes_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
     import transformers
 
-    from mlx_backends import torch_models
+    from mlx_backends.pytorch import load
 
     _installed(monkeypatch, "")
     monkeypatch.setattr(transformers, "BitsAndBytesConfig", dict)
-    found = torch_models._nf4("cuda", mlx=False)
+    found = load._nf4("cuda", mlx=False)
     assert found["quantization_config"] == {
         "load_in_4bit": True,
         "bnb_4bit_quant_type": "nf4",
@@ -249,18 +249,18 @@ def test_nf4_asks_bitsandbytes_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def _installed(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     from importlib.metadata import PackageNotFoundError
 
-    from mlx_backends import torch_models
+    from mlx_backends.pytorch import load
 
     def version(name: str) -> str:
         if name == missing:
             raise PackageNotFoundError(name)
         return "1.0"
 
-    monkeypatch.setattr(torch_models, "version", version)
+    monkeypatch.setattr(load, "version", version)
 
 
 def test_a_gpus_memory_is_what_must_hold_the_weights() -> None:
-    from mlx_backends.memory import GIB, fits
+    from mlx_backends.models.memory_estimate import GIB, fits
 
     fit = fits(20 * GIB, {"total_memory": 24 * GIB, "architecture": "sm_89"})
     assert fit.ok
@@ -269,9 +269,9 @@ def test_a_gpus_memory_is_what_must_hold_the_weights() -> None:
 
 
 def test_four_bit_weights_are_counted_as_they_will_be_computed_back(tiny_4bit: Path) -> None:
-    _, found = cuda._described(cuda.named(f"cuda:{tiny_4bit}"))
-    assert cuda._needed(found, cuda.named(f"cuda:{tiny_4bit}")) == 4 * found.weights_bytes
-    assert cuda._needed(found, cuda.named(f"cuda:{tiny_4bit}@fp32")) == 8 * found.weights_bytes
+    _, found = spec._described(spec.named(f"cuda:{tiny_4bit}"))
+    assert spec._needed(found, spec.named(f"cuda:{tiny_4bit}")) == 4 * found.weights_bytes
+    assert spec._needed(found, spec.named(f"cuda:{tiny_4bit}@fp32")) == 8 * found.weights_bytes
 
 
 @needs_torch

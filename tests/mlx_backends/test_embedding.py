@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.embedding import load_embedder
-from mlx_backends.tiny import build_tiny_lm
+from mlx_backends.mlx.embedding import load_embedder
+from tests.support.tiny_qwen3 import build_tiny_lm
 
 
 def test_equal_texts_have_one_vector_whatever_stands_beside_them(tmp_path: Path) -> None:

@@ -13,16 +13,16 @@ import pytest
 from benchmarks.base import Generation, Likelihood, Media, Request, Text
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend
-from mlx_backends.likelihood import score
-from mlx_backends.lm import LM
-from mlx_backends.probe import log_softmax
+from mlx_backends.core.loglikelihood import score
+from mlx_backends.core.probe import log_softmax
+from mlx_backends.mlx.lm import LM
+from mlx_backends.mlx.vlm import SHARED, VLM
 from mlx_backends.registry import load_backend
-from mlx_backends.tiny import build_tiny_lm, build_tiny_vlm
-from mlx_backends.vlm import SHARED, VLM
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.support.fp32 import in_fp32
 from tests.support.in_torch import in_torch, needs_torch
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
 
 WORDS = ("(A)", "(B)", "the image", "the image says", "Yes")
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from benchmarks.base import Text
-from mlx_backends import memory
 from mlx_backends.base import Backend
-from mlx_backends.limits import Limits, Usage, out_of_memory
-from mlx_backends.memory import GIB
+from mlx_backends.mlx.memory_limits import Limits, Usage, out_of_memory
+from mlx_backends.models import memory_estimate
+from mlx_backends.models.memory_estimate import GIB
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 
@@ -114,7 +114,7 @@ def test_under_pressure_a_model_gives_its_cache_back_after_each_answer(
         gave.append(relieve(limits))
         return gave[-1]
 
-    monkeypatch.setattr(memory, "device_info", lambda: {"max_recommended_working_set_size": working_set})
+    monkeypatch.setattr(memory_estimate, "device_info", lambda: {"max_recommended_working_set_size": working_set})
     monkeypatch.setattr(Limits, "relieve", noted)
     backend: Backend = load_backend(str(tiny), pictures.path, force=True)
     for number in (1, 2):

@@ -16,15 +16,15 @@ import pytest
 from benchmarks.base import Choice, Decoding, Form, Generation, JSONObject, Media, Message, Request, Text
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.lm import LM, WIDTH
-from mlx_backends.loading import load_text
+from mlx_backends.mlx.lm import LM, WIDTH
+from mlx_backends.mlx.lm_batch import PROVEN, Alone, Row, Together, rows_for
+from mlx_backends.mlx.load import load_text
+from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.rows import PROVEN, Alone, Row, Together, rows_for
-from mlx_backends.tiny import build_tiny_lm
-from mlx_backends.weights import weights_digest
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.conftest import GREEDY, SAMPLED, answer, asked
 from tests.mlx_backends.text_architectures import CONFIGS, VOCABULARY, text_model
+from tests.support.tiny_qwen3 import build_tiny_lm
 
 BATCHED = [kind for kind in CONFIGS if kind in PROVEN or kind == "mistral"]
 USUAL = ("llama", "gemma3_text", "lfm2")
@@ -56,7 +56,7 @@ def lm(folder: Path) -> Iterator[Backend]:
 
 @pytest.fixture
 def one_token_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.lm._SLICE_S", 0.0)
+    monkeypatch.setattr("mlx_backends.mlx.lm._SLICE_S", 0.0)
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_a_runs_canary_tries_the_model_and_exact_is_one_at_a_time(lm: Backend) -
 
 
 def test_the_canary_finds_a_model_that_a_batch_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.rows.PROVEN", frozenset({"mamba"}))
+    monkeypatch.setattr("mlx_backends.mlx.lm_batch.PROVEN", frozenset({"mamba"}))
     _, tokenizer = load_text(folder)
     backend = LM(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
     assert backend.capacity == WIDTH
@@ -553,7 +553,7 @@ def test_loading_and_answering_touch_no_network_and_keep_standard_output_clean(
 
 
 def test_a_model_that_does_not_fit_is_not_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mlx_backends.memory import Fit
+    from mlx_backends.models.memory_estimate import Fit
 
     monkeypatch.setattr(
         "mlx_backends.registry.fits", lambda *_: Fit(2, 1, "this machine", False, "it needs more than there is")

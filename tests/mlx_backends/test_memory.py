@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from benchmarks.base import Text
 from benchmarks.errors import ModelError
-from mlx_backends import memory
-from mlx_backends.memory import GIB, device_info, fits, need
+from mlx_backends.models import memory_estimate
+from mlx_backends.models.memory_estimate import GIB, device_info, fits, need
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 
@@ -51,7 +51,7 @@ def test_without_mlx_a_mac_is_estimated_and_says_so(total: int, share: float, mo
 def test_elsewhere_a_margin_of_the_machines_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "linux")
     for total, have in ((8, 6), (64, 56), (1, 0)):
-        monkeypatch.setattr(memory, "_total", lambda total=total: total * GIB)
+        monkeypatch.setattr(memory_estimate, "_total", lambda total=total: total * GIB)
         assert fits(0).have == have * GIB
 
 
@@ -82,9 +82,9 @@ def test_device_information_is_asked_wherever_this_mlx_keeps_it(kind: str, monke
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_loaded(
     tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "device_info", lambda: {"max_recommended_working_set_size": GIB // 2})
+    monkeypatch.setattr(memory_estimate, "device_info", lambda: {"max_recommended_working_set_size": GIB // 2})
     with monkeypatch.context() as patch:
-        patch.setattr("mlx_backends.loading.load", lambda path: pytest.fail("it was loaded"))
+        patch.setattr("mlx_backends.mlx.load.load", lambda path: pytest.fail("it was loaded"))
         with pytest.raises(ModelError, match=r"needs about 1\.0 GiB .* does not fit in the 0\.5 GiB .* --force"):
             load_backend(str(tiny), pictures.path)
     forced = load_backend(str(tiny), pictures.path, force=True)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlx_backends.modalities import ALL, in_words, takes
-from mlx_backends.models import inspect
+from mlx_backends.models.discovery import inspect
+from mlx_backends.models.modalities import ALL, in_words, takes
 from mlx_backends.registry import describe, takes_of
 
 VISION: dict[str, Any] = {"vision_config": {"depth": 2}, "image_token_id": 151655}

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from benchmarks.base import Media, Text
 from benchmarks.errors import ModelError, SpecError
-from mlx_backends.models import cached_models, hub_cache, inspect, resolve
+from mlx_backends.models.discovery import cached_models, hub_cache, inspect, resolve
+from mlx_backends.models.weights import stored_type, weight_files, weights_digest
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.weights import stored_type, weight_files, weights_digest
 from tests.mlx_backends.conftest import Pictures, answer, asked
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -387,7 +387,7 @@ def test_code_in_a_models_folder_is_never_run(
 ) -> None:
     """A processor of the folder's own: transformers would import it, and mlx-vlm would let it."""
     if not guarded:  # the switch that mlx-vlm and transformers offer has to do on its own as well
-        monkeypatch.setattr("mlx_backends.loading._set", lambda *_: nullcontext())
+        monkeypatch.setattr("mlx_backends.mlx.load._set", lambda *_: nullcontext())
     ran = tmp_path / "ran"
     (broken / "evil.py").write_text(
         f"open({str(ran)!r}, 'w').close()\nclass Evil:\n    @classmethod\n    def from_pretrained(cls, *a, **k): pass\n"
@@ -406,7 +406,7 @@ def test_code_in_a_models_folder_is_never_run(
 def test_code_is_refused_even_where_a_library_asks_for_it(broken: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    from mlx_backends.loading import contained
+    from mlx_backends.mlx.load import contained
 
     ran = tmp_path / "ran"
     (broken / "evil.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Evil: pass\n")
@@ -428,7 +428,7 @@ def test_a_processor_that_cannot_be_asked_is_one_clear_sentence(tiny: Path, monk
     def fail(*_: object) -> None:
         raise AttributeError("'Tokenizer' object has no attribute 'get_vocab'")
 
-    monkeypatch.setattr("mlx_backends.inputs.Prompter", fail)
+    monkeypatch.setattr("mlx_backends.mlx.preprocess.Prompter", fail)
     with pytest.raises(ModelError, match="tiny-bf16 was loaded but cannot be asked: AttributeError"):
         load_backend(str(tiny), nowhere)
 

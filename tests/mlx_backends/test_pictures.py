@@ -13,15 +13,15 @@ from PIL import Image
 
 from benchmarks.base import Decoding, Mark, Request, Text
 from benchmarks.errors import MediaError
-from mlx_backends.kept import Kept
-from mlx_backends.pictures import Pictures, opened
+from mlx_backends.core.images import Pictures, opened
+from mlx_backends.core.lru_cache import Kept
+from mlx_backends.mlx.vlm import VLM
 from mlx_backends.registry import load_backend
-from mlx_backends.tiny import build_tiny_vlm
-from mlx_backends.vlm import VLM
 from tests.mlx_backends import architectures
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.conftest import Pictures as Folder
 from tests.mlx_backends.conftest import asked
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
 def loaded(kind: str, folder: Path, pictures: Folder) -> VLM:

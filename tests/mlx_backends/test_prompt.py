@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.base import Media, Message, Part, Text
-from mlx_backends.loading import load
-from mlx_backends.prompt import Prompter, PromptError
+from mlx_backends.core.chat_prompt import Prompter, PromptError
+from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.architectures import internvl_chat, lfm2_vl
 from tests.mlx_backends.conftest import answer, asked

@@ -19,8 +19,8 @@ from benchmarks.base import Generation, Request, Text
 from benchmarks.errors import BudgetError, ModelError
 from mlx_backends.base import Backend
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote import pace
-from mlx_backends.terms import Terms
+from mlx_backends.remote import rate_limit
+from mlx_backends.remote.options import Terms
 from tests.mlx_backends.remote_support import KEYS, ask, ended, endpoint, nowhere, one, run
 from tests.support.fault_server import FaultServer, faults
 
@@ -34,8 +34,8 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(pace, "BASE_S", 0.01)
-    monkeypatch.setattr(pace, "CAP_S", 0.05)
+    monkeypatch.setattr(rate_limit, "BASE_S", 0.01)
+    monkeypatch.setattr(rate_limit, "CAP_S", 0.05)
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from benchmarks.base import JSONObject
 from benchmarks.errors import ModelError
 from mlx_backends.registry import load_backend
-from mlx_backends.remote import pace
-from mlx_backends.remote.said import refused_parameter
-from mlx_backends.remote.vendor import Permanent, classify
-from mlx_backends.terms import Terms
+from mlx_backends.remote import rate_limit
+from mlx_backends.remote.options import Terms
+from mlx_backends.remote.provider import Permanent, classify
+from mlx_backends.remote.responses import refused_parameter
 from tests.mlx_backends.remote_support import KEYS, ask, endpoint, nowhere, one, run
 from tests.support.fault_server import FaultServer
 from tests.support.trust import agree_to
@@ -34,7 +34,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(pace, "BASE_S", 0.01)
+    monkeypatch.setattr(rate_limit, "BASE_S", 0.01)
 
 
 # --- what is behind an address ---
@@ -119,7 +119,7 @@ def test_a_second_run_finds_the_replies_to_what_was_left_of_the_requests(tmp_pat
     assert {g.request_id: g.text for g in after} == before
     assert len(server.replies) == answered == 40
     # No more than the calls that find out what is refused: those under way until then, for each parameter.
-    assert sum(g.calls for g in after) == server.requests - asked <= 2 * pace.START
+    assert sum(g.calls for g in after) == server.requests - asked <= 2 * rate_limit.START
     assert sum(g.prompt_tokens or 0 for g in after) == 0
 
 

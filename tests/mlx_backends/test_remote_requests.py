@@ -23,15 +23,14 @@ from PIL import Image, PngImagePlugin
 
 from benchmarks.base import Choice, Decoding, JSONObject, Media, Message, Request, Text
 from benchmarks.errors import KeyMissingError, ModelError, SpecError
-from mlx_backends import keys
+from mlx_backends.core.response_cache import ReplyCache
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote import is_remote, pace
+from mlx_backends.remote import api_keys, is_remote, rate_limit
 from mlx_backends.remote.budget import Budget, estimate
-from mlx_backends.remote.names import address_of, parse
-from mlx_backends.remote.pace import Pace
-from mlx_backends.remote.vendor import retry_after
-from mlx_backends.replies import ReplyCache
-from mlx_backends.terms import Terms
+from mlx_backends.remote.model_names import address_of, parse
+from mlx_backends.remote.options import Terms
+from mlx_backends.remote.provider import retry_after
+from mlx_backends.remote.rate_limit import Pace
 from tests.mlx_backends.remote_support import KEYS, ask, endpoint, nowhere, one, run
 from tests.support.fault_server import FaultServer
 from tests.support.trust import agree_to
@@ -47,7 +46,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(pace, "BASE_S", 0.01)
+    monkeypatch.setattr(rate_limit, "BASE_S", 0.01)
 
 
 @pytest.fixture
@@ -409,21 +408,21 @@ def test_a_keychains_entry_is_of_one_address(keychain: Keychain, monkeypatch: py
         monkeypatch.delenv(name, raising=False)
         keychain.set_password("rashomon", name, "sk-of-the-vendor")
         keychain.set_password("rashomon", f"{name}@http://127.0.0.1:8080", "sk-of-one-server")
-        assert keys.key(name, address="http://127.0.0.1:8080", own=False) == "sk-of-one-server"
+        assert api_keys.key(name, address="http://127.0.0.1:8080", own=False) == "sk-of-one-server"
         for other in ("http://127.0.0.1:8081", "https://127.0.0.1:8080", OPENAI):
             with pytest.raises(KeyMissingError):
-                keys.key(name, address=other, own=False)
+                api_keys.key(name, address=other, own=False)
 
 
 def test_a_key_in_the_environment_is_of_the_addresses_it_is_named_with(monkeypatch: pytest.MonkeyPatch) -> None:
     named = "https://A.example/v1=sk-one=/x http://[::1]:8080=sk-two https://x:y=sk-three nonsense"
     monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", named)
-    assert keys.key("RASHOMON_ENDPOINT_KEY", address="https://a.example:443", own=False) == "sk-one=/x"
-    assert keys.key("RASHOMON_ENDPOINT_KEY", address="http://[::1]:8080", own=False) == "sk-two"
+    assert api_keys.key("RASHOMON_ENDPOINT_KEY", address="https://a.example:443", own=False) == "sk-one=/x"
+    assert api_keys.key("RASHOMON_ENDPOINT_KEY", address="http://[::1]:8080", own=False) == "sk-two"
     with pytest.raises(KeyMissingError):
-        keys.key("RASHOMON_ENDPOINT_KEY", address="http://a.example:80", own=False)
-    assert keys.redact("it says sk-one=/x and sk-three") == "it says *** and ***"
-    assert keys.redact("https://a.example/v1 did not answer") == "https://a.example/v1 did not answer"
+        api_keys.key("RASHOMON_ENDPOINT_KEY", address="http://a.example:80", own=False)
+    assert api_keys.redact("it says sk-one=/x and sk-three") == "it says *** and ***"
+    assert api_keys.redact("https://a.example/v1 did not answer") == "https://a.example/v1 did not answer"
 
 
 SPELT = [
@@ -464,10 +463,10 @@ def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
     keychain: Keychain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-from-the-keychain")
-    assert keys.key("OPENAI_API_KEY", address=OPENAI) == SECRET
+    assert api_keys.key("OPENAI_API_KEY", address=OPENAI) == SECRET
     monkeypatch.setenv("OPENAI_API_KEY", " ")
-    assert keys.key("OPENAI_API_KEY", address=OPENAI) == "sk-from-the-keychain"
-    assert keys.redact("got sk-from-the-keychain!") == "got ***!"
+    assert api_keys.key("OPENAI_API_KEY", address=OPENAI) == "sk-from-the-keychain"
+    assert api_keys.redact("got sk-from-the-keychain!") == "got ***!"
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with pytest.raises(
         KeyMissingError,
@@ -477,7 +476,7 @@ def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
     monkeypatch.delenv("GEMINI_API_KEY")
     monkeypatch.setenv("GOOGLE_API_KEY", "AIza-of-google")
     assert (
-        keys.key("GEMINI_API_KEY", "GOOGLE_API_KEY", address="https://generativelanguage.googleapis.com:443")
+        api_keys.key("GEMINI_API_KEY", "GOOGLE_API_KEY", address="https://generativelanguage.googleapis.com:443")
         == "AIza-of-google"
     )
 
@@ -486,13 +485,13 @@ def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
 def test_a_key_that_no_header_can_carry_is_refused_unseen(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", value)
     with pytest.raises(KeyMissingError) as caught:
-        keys.key("OPENAI_API_KEY", address=OPENAI)
+        api_keys.key("OPENAI_API_KEY", address=OPENAI)
     assert value not in str(caught.value)
 
 
 def test_a_quoted_piece_of_a_key_is_hidden() -> None:
     said = f"Incorrect API key provided: {SECRET[:11]}*******{SECRET[-9:]}. See {quote(SECRET)} and {SECRET!r}"
-    assert keys.redact(said) == f"Incorrect API key provided: ***{'*' * 7}***. See *** and '***'"
+    assert api_keys.redact(said) == f"Incorrect API key provided: ***{'*' * 7}***. See *** and '***'"
 
 
 SPELLINGS: tuple[Callable[[str], str], ...] = (
@@ -511,23 +510,23 @@ SPELLINGS: tuple[Callable[[str], str], ...] = (
 def test_no_known_key_survives(before: str, after: str, value: str, spelt: Callable[[str], str]) -> None:
     os.environ["RASHOMON_ENDPOINT_KEY"] = value
     try:
-        assert keys.key("RASHOMON_ENDPOINT_KEY", address="http://127.0.0.1:80", own=False) == value
-        told = keys.redact(f"{before}{spelt(value)}{after}")
+        assert api_keys.key("RASHOMON_ENDPOINT_KEY", address="http://127.0.0.1:80", own=False) == value
+        told = api_keys.redact(f"{before}{spelt(value)}{after}")
         assert value not in told
         assert spelt(value) not in told
         for start in range(len(value) - 7):
             assert value[start : start + 8] not in told
     finally:
         os.environ["RASHOMON_ENDPOINT_KEY"] = KEYS["RASHOMON_ENDPOINT_KEY"]
-        keys._handed_out.discard(value)
+        api_keys._handed_out.discard(value)
 
 
 def test_text_without_keys_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", "ollama")
     text = "An ollama, and the key sk-proj- of nobody."
-    assert keys.without_keys(text) == text
-    assert keys.without_keys(f"It says {SECRET}.") == "It says ***."
-    assert keys.redact("by ollama") == "by ***"
+    assert api_keys.without_keys(text) == text
+    assert api_keys.without_keys(f"It says {SECRET}.") == "It says ***."
+    assert api_keys.redact("by ollama") == "by ***"
 
 
 # --- pace ---
@@ -576,8 +575,15 @@ def test_a_pause_holds_everybody_and_the_longest_one_counts() -> None:
 
 def test_waits_are_spread_from_nothing_to_twice_as_long_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert [pace.backoff(failures, lambda: 1.0) for failures in (1, 2, 3, 7, 8, 10_000)] == [0.5, 1, 2, 30, 30, 30]
-    assert pace.backoff(3, lambda: 0.0) == 0
+    assert [rate_limit.backoff(failures, lambda: 1.0) for failures in (1, 2, 3, 7, 8, 10_000)] == [
+        0.5,
+        1,
+        2,
+        30,
+        30,
+        30,
+    ]
+    assert rate_limit.backoff(3, lambda: 0.0) == 0
 
 
 NOW = 1_800_000_000.0

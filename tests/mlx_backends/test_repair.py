@@ -10,8 +10,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from mlx_backends import repair
-from mlx_backends.loading import load
+from mlx_backends.mlx.load import load
+from mlx_backends.mlx.patches import qwen3_vl_deepstack
 
 ROWS: list[list[tuple[int, int]]] = [[(64, 64)], [], [(96, 64), (64, 32)]]
 """The images of three prompts, by width and height."""
@@ -64,9 +64,11 @@ def unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unrepaired")
 def test_the_repair_is_needed_by_the_installed_version_and_enough(tiny: Path) -> None:
-    if version("mlx-vlm") in repair.NEEDED_BY:
-        assert not right_in_a_batch(tiny), "mlx-vlm is right without it: delete mlx_backends/repair.py and this file"
-        assert repair.repair()
+    if version("mlx-vlm") in qwen3_vl_deepstack.NEEDED_BY:
+        assert not right_in_a_batch(tiny), (
+            "mlx-vlm is right without it: delete mlx_backends/mlx/patches/qwen3_vl_deepstack.py and this file"
+        )
+        assert qwen3_vl_deepstack.repair()
     assert right_in_a_batch(tiny), "a version that needs the repair: name it in NEEDED_BY"
 
 
@@ -75,12 +77,12 @@ def test_it_is_made_once_and_only_where_it_is_known_to_be_right(monkeypatch: pyt
     from mlx_vlm.generate import ar
 
     before = ar._merge_prefill_prompt_kwargs
-    monkeypatch.setattr(repair, "NEEDED_BY", ("0.0.1",))
-    assert not repair.repair()
+    monkeypatch.setattr(qwen3_vl_deepstack, "NEEDED_BY", ("0.0.1",))
+    assert not qwen3_vl_deepstack.repair()
     assert ar._merge_prefill_prompt_kwargs is before
-    monkeypatch.setattr(repair, "NEEDED_BY", (version("mlx-vlm"),))
-    repair.repair()
+    monkeypatch.setattr(qwen3_vl_deepstack, "NEEDED_BY", (version("mlx-vlm"),))
+    qwen3_vl_deepstack.repair()
     repaired = ar._merge_prefill_prompt_kwargs
-    repair.repair()
+    qwen3_vl_deepstack.repair()
     assert ar._merge_prefill_prompt_kwargs is repaired
     assert repaired is not before

@@ -15,7 +15,7 @@ from benchmarks.base import Decoding, Generation, Instance, Media, Message, Part
 from judges.cmc_rules import Match
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
-from mlx_backends.terms import Terms
+from mlx_backends.remote.options import Terms
 from tests.mlx_backends.remote_support import KEYS, run
 from tests.support.demo import BF16, FOUR_BIT, Held
 from tests.support.fault_server import FaultServer

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.models import inspect
-from mlx_backends.tiny import build_tiny_vlm
-from mlx_backends.weights import weights_digest
+from mlx_backends.models.discovery import inspect
+from mlx_backends.models.weights import weights_digest
 from tests.mlx_backends.architectures import TEXTS
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
 def test_the_same_texts_and_seed_make_the_same_model(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_it_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("mlx_backends.tiny._weights", fail)
+        patch.setattr("tests.support.tiny_qwen3._weights", fail)
         with pytest.raises(OSError, match="full"):
             build_tiny_vlm(tmp_path / "model", TEXTS, quantise=False)
     assert os.listdir(tmp_path) == []

@@ -11,16 +11,16 @@ import mlx.core as mx
 import pytest
 
 from benchmarks.base import Choice, Decoding, Generation, Media, Message, Request, Text
-from mlx_backends.canary import BATCHED
-from mlx_backends.inputs import distinct
-from mlx_backends.prefixes import whole_only
+from mlx_backends.core.batch_invariance import BATCHED
+from mlx_backends.mlx.prefix_cache import whole_only
+from mlx_backends.mlx.preprocess import distinct
+from mlx_backends.mlx.vlm import SHARED, TOGETHER, VLM
 from mlx_backends.registry import load_backend
-from mlx_backends.tiny import build_tiny_vlm
-from mlx_backends.vlm import SHARED, TOGETHER, VLM
 from tests.mlx_backends import architectures
 from tests.mlx_backends.architectures import TEXTS
 from tests.mlx_backends.benchmark_requests import Asked, answers, second_stage
 from tests.mlx_backends.conftest import SAMPLED, Pictures, asked
+from tests.support.tiny_qwen3 import build_tiny_vlm
 
 MODELS = ("qwen3_vl", "qwen3_vl-4bit", "qwen2_5_vl", "lfm2_vl", "internvl_chat")
 
@@ -176,7 +176,7 @@ def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLM) -
 
 
 def test_a_cancelled_request_changes_no_other(qwen: VLM, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.together._SLICE_S", 0.0)  # a piece of work a step
+    monkeypatch.setattr("mlx_backends.mlx.batched._SLICE_S", 0.0)  # a piece of work a step
     requests = varied(pictures)
     qwen.prove(requests)
     expected = tokens(answers(qwen, requests))
@@ -232,7 +232,7 @@ def test_where_a_batch_fails_each_request_is_asked_alone(
 
     monkeypatch.setattr(ar.BatchGenerator, "next", fails_now_and_then)
     assert tokens(answers(qwen, requests)) == expected
-    monkeypatch.setattr("mlx_backends.together._SLICE_S", 0.0)
+    monkeypatch.setattr("mlx_backends.mlx.batched._SLICE_S", 0.0)
     taken = [replace(one, instance_id=f"again {n}") for n, one in enumerate(requests[: qwen.capacity])]
     for one in taken:
         qwen.submit(one)
@@ -375,13 +375,13 @@ def test_without_the_repair_the_canary_finds_the_fault(
 ) -> None:
     from mlx_vlm.generate import ar
 
-    from mlx_backends import repair
+    from mlx_backends.mlx.patches import qwen3_vl_deepstack
 
     backend = loaded("qwen3_vl", tmp_path / "model", pictures.path)
     requests = varied(pictures, 6)
     expected = tokens(answers(backend, requests))
     merge = ar._merge_prefill_prompt_kwargs
-    monkeypatch.setattr(repair, "NEEDED_BY", ())
+    monkeypatch.setattr(qwen3_vl_deepstack, "NEEDED_BY", ())
     monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))
     proof = backend.prove(requests)
     assert proof is not None

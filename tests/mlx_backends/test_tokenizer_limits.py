@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.tokenizer_limits import MOST_SPECIAL, check_tokenizer, panics_as_errors
+from mlx_backends.models.tokenizer_limits import MOST_SPECIAL, check_tokenizer, panics_as_errors
 
 SPACE = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
 BACK = {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends import torch_weights
-from mlx_backends.torch_weights import computed_in, converted, dequantised, for_mlx, quantisation
+from mlx_backends.pytorch import dequantize
+from mlx_backends.pytorch.dequantize import computed_in, converted, dequantised, for_mlx, quantisation
 from tests.mlx_backends import architectures
 from tests.support.in_torch import needs_torch
 
@@ -38,7 +38,7 @@ def test_affine_weights_are_computed_back_bit_for_bit(bits: int, group: int, kin
 def test_large_matrices_and_stacks_of_them_are_computed_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    monkeypatch.setattr(torch_weights, "_ROWS", 7)
+    monkeypatch.setattr(dequantize, "_ROWS", 7)
     packed = mx.quantize(mx.random.normal((3, 20, 128), key=mx.random.key(0)), group_size=64, bits=4)
     expected = mx.dequantize(*packed, group_size=64, bits=4)
     assert torch.equal(dequantised(*map(_tensor, packed), bits=4), _tensor(expected))

@@ -15,7 +15,7 @@ import pytest
 from benchmarks.base import Decoding, Generation, Mark, Media, Message, Request, Text
 from benchmarks.media import load_image
 from mlx_backends.base import Backend
-from mlx_backends.loading import load
+from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, answer, asked
 
@@ -197,7 +197,7 @@ def test_sampling_is_not_disturbed_by_other_random_draws(model: Backend, monkeyp
 
     request = asked(Text("Say anything."), decoding=SAMPLED)
     expected = answer(model, request).tokens
-    monkeypatch.setattr("mlx_backends.vlm._SLICE_S", 0.0)
+    monkeypatch.setattr("mlx_backends.mlx.vlm._SLICE_S", 0.0)
     model.submit(request)
     while not (done := model.step()):
         mx.eval(mx.random.uniform(shape=(3,)))
@@ -292,7 +292,7 @@ def test_lone_surrogates_and_nul_in_a_text_are_asked_all_the_same(model: Backend
 def test_a_cancelled_request_yields_nothing_and_leaves_nothing_behind(
     model: Backend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mlx_backends.vlm._SLICE_S", 0.0)  # one token a step
+    monkeypatch.setattr("mlx_backends.mlx.vlm._SLICE_S", 0.0)  # one token a step
     request = asked(pictures.noise(1), QUESTION)
     expected = answer(model, request).tokens
     long = asked(pictures.noise(2), QUESTION, decoding=Decoding(max_tokens=5000))
@@ -366,7 +366,7 @@ def test_an_interrupt_while_answering_passes_and_frees_the_model(
 
     request = asked(Text("Hello."))
     with monkeypatch.context() as patch:
-        patch.setattr("mlx_backends.prompt.Prompter.prompt", interrupt)
+        patch.setattr("mlx_backends.core.chat_prompt.Prompter.prompt", interrupt)
         model.submit(request)
         with pytest.raises(KeyboardInterrupt):
             model.step()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlx_backends.memory import GIB, fits, need, width
-from mlx_backends.rowsize import cache_bytes, reading_bytes
+from mlx_backends.models.memory_estimate import GIB, fits, need, width
+from mlx_backends.models.request_memory import cache_bytes, reading_bytes
 
 # The figures of the models' own config.json on the Hub.
 _QWEN = {"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}

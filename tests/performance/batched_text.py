@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.base import Choice, Decoding, Form, Media, Message, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
-from mlx_backends.tiny import build_tiny_lm
+from tests.support.tiny_qwen3 import build_tiny_lm
 
 LABELS = Choice(("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"))
 QUESTION = "The reference is {}. The answer to be judged is: the value of the bar is {}. Which source does it follow?"

@@ -28,10 +28,10 @@ import numpy as np
 from app.engine.order import adjacent
 from app.store.rows import Pending
 from benchmarks.base import Decoding, Instance, Request
-from mlx_backends.batching import END_TOKENS, Row, Rows
-from mlx_backends.inputs import Inputs, common, distinct
+from mlx_backends.mlx.preprocess import Inputs, common, distinct
+from mlx_backends.mlx.vlm import AHEAD, VLM
+from mlx_backends.mlx.vlm_batch import END_TOKENS, Row, Rows
 from mlx_backends.registry import load_backend
-from mlx_backends.vlm import AHEAD, VLM
 from tests.benchmarks.clash_data import CLASH_DATA
 from tests.benchmarks.small_data import REAL_DATA
 from tests.mlx_backends.benchmark_requests import Asked, answers

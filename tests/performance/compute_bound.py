@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from unittest.mock import patch
 
-from mlx_backends import tiny
+from tests.support import tiny_qwen3
 from tests.support.fp32 import in_fp32
 
 IMAGE_PIXELS = 640 * 480
@@ -17,8 +17,8 @@ VOCABULARY = 6008
 
 def build(folder: Path, texts: Iterable[str]) -> Path:
     """A Qwen3-VL in fp32, its tokenizer trained on ``texts``: 300 tokens an image or a few more; no answer ends by itself."""
-    with patch.object(tiny, "_TEXT_TOKENS", VOCABULARY):
-        tiny.build_tiny_vlm(folder, texts, quantise=False)
+    with patch.object(tiny_qwen3, "_TEXT_TOKENS", VOCABULARY):
+        tiny_qwen3.build_tiny_vlm(folder, texts, quantise=False)
     config = json.loads((folder / "config.json").read_text())
     ends, config["eos_token_id"] = config["eos_token_id"], [10**6]
     config["dtype"] = "float32"
@@ -40,10 +40,10 @@ def build(folder: Path, texts: Iterable[str]) -> Path:
         "depth": 1,
         "deepstack_visual_indexes": [0],
     }
-    tiny._json(folder / "config.json", config)
-    tiny._weights(folder, config, seed=0)
+    tiny_qwen3._json(folder / "config.json", config)
+    tiny_qwen3._weights(folder, config, seed=0)
     in_fp32(folder, never=ends)  # a CPU computes bf16 many times as slowly
     path = folder / "preprocessor_config.json"
     size = {"shortest_edge": IMAGE_PIXELS, "longest_edge": IMAGE_PIXELS * 9 // 8}
-    tiny._json(path, {**json.loads(path.read_text()), "size": size})
+    tiny_qwen3._json(path, {**json.loads(path.read_text()), "size": size})
     return folder

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.base import Media, Request, Text
-from mlx_backends.vlm import VLM
+from mlx_backends.mlx.vlm import VLM
 
 Place = Callable[[Media], Path]
 

@@ -16,8 +16,8 @@ import pytest
 
 from benchmarks.base import Generation, Media, Request
 from mlx_backends.base import EngineInfo, MediaPath
-from mlx_backends.canary import Proof
-from mlx_backends.probe import Probe
+from mlx_backends.core.batch_invariance import Proof
+from mlx_backends.core.probe import Probe
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed (rashomon[torch])")
 

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.base import Benchmark, FinishReason, Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.terms import Terms
+from mlx_backends.remote.options import Terms
 
 SLOW_MIGRATION = """
     CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000000)
@@ -146,15 +146,15 @@ def apply(orders: dict[str, Any]) -> None:
 
         setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
     if "text_width" in orders:
-        from mlx_backends import lm
+        from mlx_backends.mlx import lm
 
         lm.WIDTH = orders["text_width"]
     if orders.get("structured_without_metal"):
         _mend_structured_output()
     if "pace" in orders:
-        from mlx_backends.remote import pace
+        from mlx_backends.remote import rate_limit
 
-        pace.BASE_S, pace.CAP_S = orders["pace"]
+        rate_limit.BASE_S, rate_limit.CAP_S = orders["pace"]
     if orders.get("migration"):
         from app.store import schema
 

@@ -16,7 +16,7 @@ import tomli_w
 from app.engine.plan import without_none
 from app.store.run import RunStore
 from mlx_backends.remote import addresses
-from mlx_backends.remote.names import address_of
+from mlx_backends.remote.model_names import address_of
 
 
 def agree_to(*urls: str) -> None:

@@ -40,7 +40,7 @@ def desk(stage: Stage, charts: Held, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in ("OPENAI", "AZURE_OPENAI", "ANTHROPIC", "GEMINI", "GOOGLE"):
         monkeypatch.delenv(f"{name}_API_KEY", raising=False)
     monkeypatch.delenv("RASHOMON_ENDPOINT_KEY", raising=False)
-    monkeypatch.setattr("mlx_backends.keys._keychain", lambda name: None)
+    monkeypatch.setattr("mlx_backends.remote.api_keys._keychain", lambda name: None)
     return stage
 
 

@@ -30,7 +30,9 @@ def quiet(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stag
     """Folders and keys of the test's own."""
     monkeypatch.setattr("app.settings.settings_file", lambda: tmp_path / "settings.toml")
     monkeypatch.setattr("app.tui.screens.settings.settings_file", lambda: tmp_path / "settings.toml")
-    monkeypatch.setattr("mlx_backends.keys._keychain", lambda name: SECRET if name == "GEMINI_API_KEY" else None)
+    monkeypatch.setattr(
+        "mlx_backends.remote.api_keys._keychain", lambda name: SECRET if name == "GEMINI_API_KEY" else None
+    )
     for name in ("OPENAI", "AZURE_OPENAI", "ANTHROPIC", "GEMINI", "GOOGLE"):
         monkeypatch.delenv(f"{name}_API_KEY", raising=False)
     monkeypatch.delenv("RASHOMON_ENDPOINT_KEY", raising=False)

@@ -142,7 +142,7 @@ class LiveScreen(RashomonScreen):
         self.in_thread(self._read, self._read_it, group="tail")
 
     def _read(self) -> _Seen | None:
-        from mlx_backends.memory import fits
+        from mlx_backends.models.memory_estimate import fits
 
         try:
             return _Seen(self._tail.look(), fits(0).have, _log_tail(self.folder / "worker.log"))

@@ -23,8 +23,8 @@ from app.tui.widgets.choice_table import ChoiceTable, Option
 from app.tui.widgets.picture import MODES
 from app.tui.widgets.virtual_table import Column
 from benchmarks.errors import RashomonError
-from mlx_backends.keys import VARIABLES, place
-from mlx_backends.models import hub_cache
+from mlx_backends.models.discovery import hub_cache
+from mlx_backends.remote.api_keys import VARIABLES, place
 
 _MODES = {
     "auto": "as the terminal can",

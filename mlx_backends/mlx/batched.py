@@ -1,0 +1,198 @@
+"""Requests answered together by a vision-language model: prepared ahead in a thread, written in rows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from benchmarks.base import Decoding, Generation, Request
+from mlx_backends.mlx.load import one_line
+from mlx_backends.mlx.memory_limits import Limits, out_of_memory
+from mlx_backends.mlx.preprocess import Inputs
+from mlx_backends.mlx.vlm_batch import Row, Rows
+
+_SLICE_S = 0.05
+
+
+@dataclass(eq=False)
+class _Work:
+    """A request whose row has been made, and what it has cost."""
+
+    request: Request
+    row: Row
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    peak_memory: int = 0
+
+
+class Together:
+    """Answers up to ``width`` requests together, and prepares as many more while the model works.
+
+    ``rows`` makes the rows for a width, which is halved where memory runs short. ``prepare`` makes a request's inputs; it is
+    called in a thread. ``processors`` makes the logits processors of its form, and ``text`` reads tokens. A request that
+    failed among others is not an error yet: it is put into ``alone``, for whoever asks the model one request at a time.
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[int], Rows],
+        width: int,
+        prepare: Callable[[Request], Inputs],
+        processors: Callable[[Request], list[Any]],
+        text: Callable[[Sequence[int]], str],
+        limits: Limits,
+    ) -> None:
+        self._make = rows
+        self._rows = rows(width)
+        self._prepare = prepare
+        self._processors = processors
+        self._text = text
+        self._limits = limits
+        self._pool = ThreadPoolExecutor(1, "prepare")
+        self._preparing: deque[tuple[Request, Future[Inputs]]] = deque()
+        self._begun: list[_Work] = []
+        self.alone: deque[Request] = deque()
+        self.prefilled = 0
+        """Prompt tokens that the model has computed."""
+
+    @property
+    def capacity(self) -> int:
+        return 2 * self._rows.width
+
+    @property
+    def busy(self) -> int:
+        """How many requests are under way, or being prepared."""
+        return len(self._preparing) + len(self._begun)
+
+    def submit(self, request: Request) -> None:
+        self._preparing.append((request, self._pool.submit(self._prepare, request)))
+
+    def step(self) -> Sequence[Generation]:
+        until = perf_counter() + _SLICE_S
+        try:
+            done = list(self._begin())
+            while self._begun and not done:
+                done = self._advance()
+                if perf_counter() > until:
+                    break
+                done += self._begin()
+        except BaseException:
+            self._restart(self._rows.width)
+            self._begun = []
+            raise
+        return done
+
+    def cancel(self, request_id: str) -> None:
+        self.alone = deque(request for request in self.alone if request.id != request_id)
+        for request, prepared in [pair for pair in self._preparing if pair[0].id == request_id]:
+            prepared.cancel()
+            self._preparing.remove((request, prepared))
+        for work in [work for work in self._begun if work.request.id == request_id]:
+            self._begun.remove(work)
+            self._rows.drop(work.row)
+
+    def close(self) -> None:
+        for _, prepared in self._preparing:
+            prepared.cancel()
+        self._pool.shutdown()
+        self._preparing.clear()
+        self._begun = []
+        self._rows.close()
+
+    def _begin(self) -> Iterator[Generation]:
+        """Make rows of what is prepared, in the order it was submitted in; the errors of what could not be prepared."""
+        if not self._begun and self._preparing:
+            wait([self._preparing[0][1]], timeout=_SLICE_S)
+        while self._preparing and self._preparing[0][1].done():
+            request, prepared = self._preparing.popleft()
+            try:
+                processors = [*self._processors(request), *draws(request.decoding, int(request.digest[:8], 16))]
+                row = Row(prepared.result(), request.decoding.max_tokens, processors)
+            except Exception as error:  # a request that fails must not end the run
+                yield Generation(request.id, "", "error", error=one_line(error))
+            else:
+                self._rows.add(row)
+                self._begun.append(_Work(request, row))
+
+    def _advance(self) -> list[Generation]:
+        """Do a piece of work; the answers that are whole now."""
+        import mlx.core as mx
+
+        mx.reset_peak_memory()
+        started, before = perf_counter(), self._rows.prefilled
+        try:
+            worked = self._rows.work()
+        except Exception as error:
+            self._broken(error)
+            return []
+        seconds, peak = perf_counter() - started, int(mx.get_peak_memory())
+        self.prefilled += self._rows.prefilled - before
+        for work in self._begun:
+            work.peak_memory = max(work.peak_memory, peak)
+            if work.row in worked:
+                if len(work.row.tokens) > 1:
+                    work.decode_s += seconds / len(worked)
+                else:
+                    work.prefill_s += seconds / len(worked)
+        done = [work for work in self._begun if work.row.finished is not None]
+        self.alone.extend(work.request for work in self._begun if work.row.failed is not None)
+        self._begun = [work for work in self._begun if work.row.finished is None and work.row.failed is None]
+        generations = [self._generation(work) for work in done]
+        if done:
+            self._limits.relieve()
+        return generations
+
+    def _broken(self, error: Exception) -> None:
+        """Rows fail together: each is asked again by itself, so that only the one at fault is an error."""
+        self.alone.extend(work.request for work in self._begun)
+        self._begun = []
+        self._restart(max(1, self._rows.width // 2) if out_of_memory(error) else self._rows.width)
+
+    def _restart(self, width: int) -> None:
+        self._rows.close()
+        self._rows = self._make(width)
+
+    def _generation(self, work: _Work) -> Generation:
+        row = work.row
+        stopped = row.finished == "stop"
+        memory = self._limits.usage()
+        return Generation(
+            work.request.id,
+            self._text(row.tokens[:-1] if stopped else row.tokens),
+            "stop" if stopped else "length",
+            tokens=tuple(row.tokens),
+            prompt_tokens=len(row.inputs.content),
+            completion_tokens=len(row.tokens),
+            prefill_s=work.prefill_s,
+            decode_s=work.decode_s,
+            peak_memory=work.peak_memory,
+            active_memory=memory.active,
+            cache_memory=memory.cache,
+        )
+
+
+def draws(decoding: Decoding, seed: int) -> list[Any]:
+    """What draws the tokens of one sampled answer, as mlx-vlm draws them for it alone; nothing for a greedy one.
+
+    It is a logits processor that leaves one token, because BatchGenerator has one way of choosing for all its rows.
+    """
+    if decoding.temperature == 0:
+        return []
+    import mlx.core as mx
+    from mlx_vlm.generate import ar
+
+    sampler = ar._PositionedTargetSampler(temperature=decoding.temperature, top_p=decoding.top_p, top_k=0, seed=seed)
+    drawn = 0
+
+    def draw(tokens: Any, logits: Any) -> Any:
+        nonlocal drawn
+        logprobs = logits - mx.logsumexp(logits, axis=-1, keepdims=True)
+        token = sampler.sample_target(logprobs, row_ids=[0], positions=[drawn])
+        drawn += 1
+        return mx.where(mx.arange(logits.shape[-1]) == token[:, None], logits, mx.array(-float("inf"), logits.dtype))
+
+    return [draw]

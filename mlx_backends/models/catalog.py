@@ -1,0 +1,45 @@
+"""Models worth fetching: those of the papers that are converted for MLX, with what each takes of disk and memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_FILE = Path(__file__).resolve().parents[2] / "assets" / "models.json"
+_BITS = {"4-bit": 4.5, "8-bit": 8.5, "bf16": 16.0}
+"""Bits a parameter takes: quantised in groups of 64, each with a scale and a bias of 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curated:
+    """A model of the Hub's in one quantisation. ``benchmarks`` are those whose paper has a row of it.
+
+    ``weights_bytes`` is computed: the language model's parameters at the quantisation's bits, all others (the encoders) in
+    bf16. The Hub says the exact size when the model is fetched.
+    """
+
+    id: str
+    base: str
+    quantisation: str
+    benchmarks: tuple[str, ...]
+    weights_bytes: int
+
+
+@cache
+def curated() -> tuple[Curated, ...]:
+    """The list, in the order of ``assets/models.json``."""
+    entries: list[dict[str, Any]] = json.loads(_FILE.read_text("utf-8"))
+    return tuple(
+        Curated(
+            name,
+            entry["base"],
+            quantisation,
+            tuple(entry["benchmarks"]),
+            round((entry["language"] * _BITS[quantisation] + entry["rest"] * 16) / 8),
+        )
+        for entry in entries
+        for quantisation, name in entry["models"].items()
+    )

@@ -1,0 +1,125 @@
+"""Gemini's generateContent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from benchmarks.base import Choice, Form, JSONObject, Likelihood, Request
+from mlx_backends.remote.api_keys import key
+from mlx_backends.remote.images import Images
+from mlx_backends.remote.model_names import KEYS, Name
+from mlx_backends.remote.provider import REFUSED, Permanent, Reply, Transient, Vendor, parts, quiet
+from mlx_backends.remote.responses import count, dig
+
+_FORM = ("response_schema", "response_mime_type")
+_LARGEST_SEED = 2**31
+_FINE = ("STOP", "FINISH_REASON_UNSPECIFIED", "OTHER", "MALFORMED_RESPONSE")
+
+
+class GeminiVendor(Vendor):
+    """The engine "gemini"."""
+
+    def __init__(self, name: Name, images: Images) -> None:
+        super().__init__(name, images)
+        from google import genai
+
+        from mlx_backends.remote.transport import client
+
+        quiet("google_genai", "google.genai")
+        self._http = client(name.base_url)
+        options: Any = {"base_url": name.base_url, "httpx_client": self._http}
+        secret = key(*KEYS["gemini"], address=name.address, own=name.own)
+        self._client: Any = genai.Client(vertexai=False, api_key=secret, http_options=options)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        decoding = request.decoding
+        return {
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "seed": decoding.seed % _LARGEST_SEED,
+            **_form(request.form),
+        }
+
+    def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
+        decoding = request.decoding
+        said = [
+            (message.role, [_part(piece) for piece in parts(message, self._images, decoding.max_pixels, _image)])
+            for message in request.messages
+        ]
+        # Neither half of a form means anything without the other.
+        without = refused if refused.isdisjoint(_FORM) else refused | set(_FORM)
+        config = {name: value for name, value in self._parameters(request).items() if name not in without}
+        config["max_output_tokens"] = decoding.max_tokens
+        if any(role == "system" for role, _ in said):
+            config["system_instruction"] = {
+                "parts": [piece for role, them in said if role == "system" for piece in them]
+            }
+        contents = [
+            {"role": "model" if role == "assistant" else "user", "parts": them}
+            for role, them in said
+            if role != "system"
+        ]
+        return {"model": self._name.model, "contents": contents, "config": config}
+
+    def _optional(self, body: dict[str, Any]) -> Iterable[str]:
+        return [name for name in (*_FORM, "seed", "top_p", "temperature") if name in body["config"]]
+
+    def _send(self, body: dict[str, Any], timeout: float) -> str:
+        config = {
+            **body["config"],
+            "http_options": {"timeout": max(1, int(timeout * 1000))},
+            "automatic_function_calling": {"disable": True},
+            "should_return_http_response": True,
+        }
+        response = self._client.models.generate_content(model=body["model"], contents=body["contents"], config=config)
+        return str(response.sdk_http_response.body)
+
+    def _read(self, said: dict[str, Any]) -> Reply:
+        usage = dig(said, "usageMetadata")
+        written = [count(dig(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
+        prompt = count(dig(usage, "promptTokenCount"))
+        # A reply that was stopped before its first word leaves out the count of its words.
+        used = prompt, (sum(tokens or 0 for tokens in written) if prompt is not None or any(written) else None)
+        if dig(said, "promptFeedback", "blockReason"):
+            raise Permanent(REFUSED, *used)
+        pieces = dig(said, "candidates", 0, "content", "parts")
+        reason = dig(said, "candidates", 0, "finishReason")
+        texts = (
+            [dig(piece, "text") for piece in pieces if not dig(piece, "thought")] if isinstance(pieces, list) else []
+        )
+        text = "".join(piece for piece in texts if isinstance(piece, str))
+        if reason == "MAX_TOKENS":
+            return Reply(text, "length", *used)
+        if isinstance(reason, str) and reason not in _FINE:
+            raise Permanent(REFUSED, *used)
+        if not text:
+            raise Transient("the reply holds no text", *used)
+        return Reply(text, "stop", *used)
+
+
+def _form(form: Form | Likelihood | None) -> dict[str, Any]:
+    match form:
+        case Choice(words):
+            schema: dict[str, Any] = {"type": "STRING", "enum": list(words)}
+            return {"response_mime_type": "text/x.enum", "response_schema": schema}
+        case JSONObject(properties):
+            fields = {
+                name: {"type": "STRING", "enum": list(words)} if words else {"type": "STRING"}
+                for name, words in properties.items()
+            }
+            names = list(properties)
+            schema = {"type": "OBJECT", "properties": fields, "required": names, "property_ordering": names}
+            return {"response_mime_type": "application/json", "response_schema": schema}
+    return {}
+
+
+def _image(png: bytes) -> dict[str, Any]:
+    return {"inline_data": {"data": png, "mime_type": "image/png"}}
+
+
+def _part(piece: Any) -> dict[str, Any]:
+    return {"text": piece} if isinstance(piece, str) else piece
