@@ -18,11 +18,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     0 done; 1 failures were recorded or the run could not go on; 2 the command or spec is wrong; 130 interrupted.
     """
     if "_RASHOMON_COMPLETE" in os.environ:
-        from app.completing import answer
+        from app.cli.completion import answer
 
         sys.exit(answer())
-    from app.cli import cli, run
-    from app.open_files import raise_open_files_limit
+    from app.cli import cli, run_cli
+    from app.system.open_files import raise_open_files_limit
     from benchmarks.errors import RashomonError
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -33,10 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no error
     try:
         raise_open_files_limit()
-        code = run(arranged(list(sys.argv[1:] if arguments is None else arguments), cli.commands))
+        code = run_cli(arranged(list(sys.argv[1:] if arguments is None else arguments), cli.commands))
         sys.stdout.flush()
     except RashomonError as error:
-        from app.report.text import clean
+        from app.text.escape import clean
 
         print(f"rashomon: {clean(str(error))}", file=sys.stderr)
         code = error.exit_code
@@ -62,7 +62,7 @@ def _report(kind: type[BaseException], error: BaseException, trace: TracebackTyp
     """A fault of the program's own: its traceback, whose values may be outside text, without what could steer a terminal."""
     import traceback
 
-    from app.report.text import clean
+    from app.text.escape import clean
 
     print(clean("".join(traceback.format_exception(error)), newlines=True), end="", file=sys.stderr)
 

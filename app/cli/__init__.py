@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from app.cli import asking, machine, material, results
+from app.cli import data, results, run, system
 from app.cli.options import PATH
 
 
@@ -60,11 +60,11 @@ def cli(context: click.Context, workspace: Path | None, images: str | None) -> i
     return 0
 
 
-for _command in (*asking.COMMANDS, *material.COMMANDS, *results.COMMANDS, *machine.COMMANDS):
+for _command in (*run.COMMANDS, *data.COMMANDS, *results.COMMANDS, *system.COMMANDS):
     cli.add_command(_command)
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_cli(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code. A wrong option or argument becomes a SpecError."""
     from benchmarks.errors import SpecError
 

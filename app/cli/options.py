@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from app import completing
+from app.cli import completion
 
 PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -28,9 +28,9 @@ def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     return added
 
 
-run_name = click.argument("run", shell_complete=completing.runs)
-run_names = click.argument("run", nargs=-1, required=True, shell_complete=completing.runs)
-benchmark_name = click.argument("benchmark", shell_complete=completing.benchmarks)
+run_name = click.argument("run", shell_complete=completion.runs)
+run_names = click.argument("run", nargs=-1, required=True, shell_complete=completion.runs)
+benchmark_name = click.argument("benchmark", shell_complete=completion.benchmarks)
 build_folder = click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
 width = click.option(
     "--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page."
@@ -38,7 +38,7 @@ width = click.option(
 display = click.option(
     "--display",
     metavar="KIND",
-    shell_complete=completing.displays,
+    shell_complete=completion.displays,
     help="full, plain, json or none; default: full on a terminal.",
 )
 force = click.option("--force", is_flag=True, help="Load the model even if it does not seem to fit in memory.")
@@ -71,13 +71,13 @@ answering = together(until_width, restarts, worker)
 conditions = click.option(
     "--conditions",
     metavar="C,C",
-    shell_complete=completing.conditions,
+    shell_complete=completion.conditions,
     help="Only these conditions, with commas between; `rashomon benchmarks` lists them.",
 )
 judge = click.option(
     "--judge",
     metavar="NAME",
-    shell_complete=completing.judges,
+    shell_complete=completion.judges,
     help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C), first(A,B).",
 )
 fetching = together(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from app import completing
+from app.cli import completion
 from app.cli.options import (
     PATH,
     RUN_HELP,
@@ -54,7 +54,7 @@ def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @click.option(
     "--baseline",
     metavar="RUN",
-    shell_complete=completing.runs,
+    shell_complete=completion.runs,
     help="What the others are compared to; default: the first.",
 )
 @click.option(
@@ -173,7 +173,7 @@ def export(workspace: Any, /, run: Sequence[str], formats: str, **how: Any) -> N
 
 
 @click.command()
-@click.argument("benchmark", required=False, shell_complete=completing.benchmarks)
+@click.argument("benchmark", required=False, shell_complete=completion.benchmarks)
 @click.option("--table", metavar="NAME", help="Only this one, as the paper numbers it.")
 @as_json
 def published(benchmark: str | None, **how: Any) -> None:

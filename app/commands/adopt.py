@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from app.engine.adopt import Received, adopt, build_at, examine
-from app.report.text import clean
 from app.store.workspace import Workspace
+from app.text.escape import clean
 from benchmarks.errors import SpecError
 
 _SHOWN = 10

@@ -9,16 +9,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from app.commands.agreement import agree
-from app.config import RunSpec, load_spec
-from app.display import Display, make_display
-from app.engine import precision
-from app.engine.control import forget_pause, is_paused, unpause, worker_of
+from app.commands.confirm_addresses import agree
+from app.commands.progress_display import Display, make_display
+from app.engine import stopping_rule
 from app.engine.plan import Checked, Planned, check, open_build, plan, replan
-from app.engine.recovery import deaths
-from app.engine.supervise import INTERRUPTED, Job, Supervisor
-from app.locks import FileLock, working
-from app.outlook import remote_use
+from app.engine.workers.recovery import deaths
+from app.engine.workers.run_control import forget_pause, is_paused, unpause, worker_of
+from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.new_run.run_estimate import remote_use
+from app.run_spec import RunSpec, load_spec
+from app.store.locks import FileLock, working
 from app.store.run import RunStore
 from app.store.workspace import RunSummary, Workspace, summary
 from benchmarks.base import did_you_mean, get_benchmark
@@ -142,10 +142,10 @@ def _check_until_width(width: float | None, spec: RunSpec, folder: Path | None) 
     """Raise SpecError where the run of a spec, in ``folder`` if it was begun, cannot be stopped at ``width``."""
     if width is None:
         return
-    precision.check_width(width, spec.judge[0], get_benchmark(spec.benchmark))
+    stopping_rule.check_width(width, spec.judge[0], get_benchmark(spec.benchmark))
     if folder is not None:
         with RunStore.read(folder) as store:
-            precision.check_order(store)
+            stopping_rule.check_order(store)
 
 
 def work(
@@ -245,7 +245,7 @@ def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary], *, demo: 
     from app.report.headline import over_own_rows, without_paper
     from app.report.render import print_table
     from app.report.tables import tables_of
-    from app.report.text import clean
+    from app.text.escape import clean
 
     if any(run.done for run in after):
         folders = [run.folder for run in planned]
@@ -279,7 +279,7 @@ def _failures(run: RunSummary) -> int:
 
 def say(message: str, display: str | None) -> None:
     """A line for a person, kept out of machine-read output."""
-    from app.report.text import clean
+    from app.text.escape import clean
 
     if display != "none":
         print(clean(message), file=sys.stderr if display == "json" else sys.stdout, flush=True)

@@ -14,17 +14,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from app.commands.agreement import agree
 from app.commands.check_rows import check_rows
-from app.config import ApiSpec, load_judges, parse
-from app.engine.asking import Asked, LocalEmbedder, OneAtATime
-from app.fetch import kept
+from app.commands.confirm_addresses import agree
+from app.engine.text_models import Asked, LocalEmbedder, OneAtATime
+from app.fetch import manifest
 from app.fetch.recipes import RECIPES
-from app.own_rows import table_path
-from app.paths import exists, typed_path
-from app.report.text import clean
-from app.store.failure import StoreFullError
+from app.new_run.custom_rows import table_path
+from app.run_spec import ApiSpec, load_judges, parse
+from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
+from app.system.paths import exists, typed_path
+from app.text.escape import clean
 from benchmarks.base import Benchmark, did_you_mean, get_benchmark
 from benchmarks.build import Build, BuildOptions, media_path, under_way
 from benchmarks.errors import AnotherBuildError, NothingUsableError, SpecError, StoreError
@@ -218,10 +218,10 @@ def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:
 def _fetched(workspace: Workspace, benchmark: Benchmark) -> list[tuple[str, str]]:
     """The sources that `rashomon data get` fetched. Raises SpecError where it did not, or not all of them."""
     folder = workspace.source_folder(benchmark.name)
-    if benchmark.name in RECIPES and kept.state(folder) == "fetched":
+    if benchmark.name in RECIPES and manifest.state(folder) == "fetched":
         return RECIPES[benchmark.name].pairs(folder)
     get = f"`{workspace.command()} data get {benchmark.name}`"
-    if benchmark.name in RECIPES and kept.state(folder) == "begun":
+    if benchmark.name in RECIPES and manifest.state(folder) == "begun":
         raise SpecError(f"what {benchmark.name} is built from is not completely here; {get} goes on.")
     known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
     or_get = f"; or {get} first" if benchmark.name in RECIPES else ""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.report.text import clean
+from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.rows.own_rows import RowCheck, RowsCheck

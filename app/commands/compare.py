@@ -6,19 +6,19 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.commands.spinner import doing
 from app.compare.headline import headlines
 from app.compare.published import PUBLISHED
 from app.compare.tables import Comparison, to_json
 from app.compare.tables import compare as compare_runs
-from app.doing import doing
-from app.exports.writing import check_formats, told, write
+from app.exports.writer import check_formats, told, write
 from app.figures.style import FIGURE_FORMATS, inches
-from app.paths import typed_path
 from app.report.headline import others
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
-from app.report.text import clean
 from app.store.workspace import Workspace
+from app.system.paths import typed_path
+from app.text.escape import clean
 from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError
 
@@ -102,7 +102,7 @@ def _write(
     out: Path | None,
     width: str,
 ) -> None:
-    from app.exports.compared import WRITERS
+    from app.exports.comparison import WRITERS
     from app.exports.source import Export, Files, load
 
     files: Files = {}

@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from app.doing import doing
-from app.fetch import kept
-from app.fetch.carry_out import INTERRUPTED, Interrupted, agreed, carry_out
+from app.commands.spinner import doing
+from app.fetch import manifest
+from app.fetch.execute import INTERRUPTED, Interrupted, agreed, carry_out
 from app.fetch.hub import check_online
 from app.fetch.plan import make_plan, read_small
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES, recipe, sources_text
-from app.locks import FileLock
-from app.paths import typed_path
-from app.report.text import clean, size
+from app.store.locks import FileLock
 from app.store.workspace import Workspace
+from app.system.paths import typed_path
+from app.text.escape import clean, size
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import make_folder
 
@@ -27,12 +27,12 @@ def listing(workspace: Workspace, *, as_json: bool) -> None:
     found: list[dict[str, Any]] = []
     for name in (*RECIPES, *NOT_PUBLISHED):
         folder = workspace.source_folder(name)
-        known = kept.fetched(folder)
+        known = manifest.fetched(folder)
         found.append(
             {
                 "benchmark": name,
                 "what": RECIPES[name].what if name in RECIPES else NOT_PUBLISHED[name],
-                "state": kept.state(folder) if name in RECIPES else "not published",
+                "state": manifest.state(folder) if name in RECIPES else "not published",
                 "folder": str(folder),
                 "files": known.files if known else None,
                 "bytes": known.bytes if known else None,
@@ -72,13 +72,13 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
             raise StoreError(f"{lock.holder() or 'another process'} is fetching to {folder}; wait for it.")
         try:
             if plan.missing:
-                kept.forget(folder)
+                manifest.forget(folder)
                 _make(folder, {file.path.parent for file in plan.missing})
                 carry_out(plan, f"{again} --yes" if yes else again)
         except Interrupted:
             return INTERRUPTED
         total = sum(file.path.stat().st_size for file in needed.files)
-        kept.note(folder, kept.Fetched(benchmark, len(needed.files), total, needed.licences, needed.revisions))
+        manifest.note(folder, manifest.Fetched(benchmark, len(needed.files), total, needed.licences, needed.revisions))
     print(f"fetched {len(needed.files):,} files, {size(total)}, to {clean(str(folder))}")
     sources = f" {sources_text(wanted.pairs(folder))}" if to else ""
     print(f"next: {workspace.command()} build {benchmark}{clean(sources)}")

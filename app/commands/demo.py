@@ -10,14 +10,14 @@ from itertools import count
 from pathlib import Path
 
 from app.commands.batch import work
-from app.config import BatchSpec, DecodingSpec
-from app.display import Display, make_display
+from app.commands.progress_display import Display, make_display
 from app.engine.plan import check, plan
 from app.fetch.recipes import to_build
-from app.locks import FileLock
-from app.paths import ASSETS
-from app.report.text import clean
+from app.run_spec import BatchSpec, DecodingSpec
+from app.store.locks import FileLock
 from app.store.workspace import DEMOS_FOLDER, Workspace
+from app.system.paths import ASSETS
+from app.text.escape import clean
 from benchmarks.base import did_you_mean, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError

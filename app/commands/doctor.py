@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict
 
 from app.doctor import examine
-from app.report.text import clean
 from app.store.workspace import Workspace
+from app.text.escape import clean
 
 
 def doctor(workspace: Workspace, run: str | None = None, *, as_json: bool) -> int:

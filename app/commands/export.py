@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.doing import doing
-from app.exports.write import FORMATS, usual_folder, write
-from app.exports.writing import check_formats, told
+from app.commands.spinner import doing
+from app.exports.formats import FORMATS, usual_folder, write
+from app.exports.writer import check_formats, told
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 

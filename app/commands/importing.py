@@ -11,16 +11,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.commands.agreement import agree
 from app.commands.batch import say
+from app.commands.confirm_addresses import agree
 from app.commands.judge import judge as judge_run
-from app.config import RunSpec, parse
 from app.engine.plan import chosen_instances, create, identity_of, open_build
-from app.paths import typed_path
+from app.run_spec import RunSpec, parse
 from app.store.database import DATABASE
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from app.system.paths import typed_path
 from benchmarks.base import Benchmark, Generation, Imported, Instance, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.rows.files import json_lines, open_source

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.commands.agreement import agree
 from app.commands.batch import say
-from app.config import ApiSpec, RunSpec, load_judges, parse
-from app.display import make_display
-from app.engine.control import forget_pause
-from app.engine.supervise import INTERRUPTED, Job, Supervisor
+from app.commands.confirm_addresses import agree
+from app.commands.progress_display import make_display
+from app.engine.workers.run_control import forget_pause
+from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
+from app.run_spec import ApiSpec, RunSpec, load_judges, parse
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
 from benchmarks.base import get_benchmark

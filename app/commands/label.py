@@ -7,11 +7,11 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
-from app.labelling import Labelling, Sitting, draw, meant
-from app.paths import typed_path
-from app.report.text import clean, spreadsheet_cell
+from app.annotation.session import Labelling, Sitting, draw, meant
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from app.system.paths import typed_path
+from app.text.escape import clean, spreadsheet_cell
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.safe_files import check_file, replace_file

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from app.choices import benchmark_choices, cached_choices, policy_choices
-from app.report.text import clean, size
+from app.new_run.choices import benchmark_choices, cached_choices, policy_choices
 from app.store.workspace import Workspace
+from app.text.escape import clean, size
 from benchmarks.base import benchmark_names, get_benchmark
 from judges.base import get_judge, judge_names
 from mlx_backends.models.catalog import curated

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from app.doing import doing
-from app.fetch.carry_out import INTERRUPTED, Interrupted, agreed, carry_out
+from app.commands.spinner import doing
+from app.fetch.execute import INTERRUPTED, Interrupted, agreed, carry_out
 from app.fetch.hub import check_online
 from app.fetch.model import blobs, link, listed
 from app.fetch.plan import make_plan
-from app.locks import FileLock
-from app.report.text import clean
+from app.store.locks import FileLock
 from app.store.workspace import Workspace
+from app.text.escape import clean
 from benchmarks.errors import ModelError, StoreError
 from mlx_backends.models.catalog import curated
 from mlx_backends.models.discovery import inspect

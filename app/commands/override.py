@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.overriding import override as give
-from app.overriding import take_back
-from app.report.text import clean
-from app.sample_id import sample_id
+from app.annotation.override import override as give
+from app.annotation.override import take_back
 from app.store.run import RunStore
+from app.store.sample_lookup import sample_id
 from app.store.workspace import Workspace
+from app.text.escape import clean
 from benchmarks.errors import SpecError
 from judges.human_labels import override_id
 

@@ -11,20 +11,20 @@ from typing import Any
 
 from app.commands.parity_runs import Asking, ask, builds_of, runs_of
 from app.compare.published import PUBLISHED
-from app.engine.supervise import INTERRUPTED
-from app.exports.writing import check_formats, write
-from app.exports.writing import told as told_files
+from app.engine.workers.supervise import INTERRUPTED
+from app.exports.writer import check_formats, write
+from app.exports.writer import told as told_files
 from app.figures.style import inches
-from app.parity.pair import compare_runs, keep
+from app.parity.compare_runs import compare_runs, keep
 from app.parity.probing import PROBES, Look
 from app.parity.published import beside_published
 from app.parity.tables import tables, to_json
-from app.paths import typed_path
-from app.report.console import Terminal
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
-from app.report.text import clean
 from app.store.workspace import Workspace
+from app.system.paths import typed_path
+from app.text.console import Terminal
+from app.text.escape import clean
 from benchmarks.base import Table
 from benchmarks.errors import SpecError
 
@@ -95,9 +95,9 @@ def _climb(
 ) -> int:
     """Ask every rung that can be had here, and tell where the difference enters."""
     from app.exports.ladder import FORMATS, to_files
-    from app.parity import ladder_tables
-    from app.parity.ladder import climb
-    from app.parity.rungs import rungs
+    from app.parity.ladder import tables
+    from app.parity.ladder.compare import climb
+    from app.parity.ladder.models import rungs
 
     if output.formats:
         check_formats(output.formats, FORMATS)
@@ -114,9 +114,9 @@ def _climb(
         return INTERRUPTED
     look = Look(probes, builds_of(workspace, folders, asking.data), asking.force, _say)
     found = climb(there, folders, look, judge=judge, missing=missing)
-    body, shown, verdicts = ladder_tables.to_json(found), ladder_tables.tables(found), [found.verdict]
+    body, shown, verdicts = tables.to_json(found), tables.tables(found), [found.verdict]
     if rows:
-        table, told = ladder_tables.beside_paper(found, rows, judge)
+        table, told = tables.beside_paper(found, rows, judge)
         shown.append(table)
         verdicts.append(told)
         body["published"] = {"verdict": told}

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.commands.agreement import agree
 from app.commands.batch import work
-from app.config import load_spec
-from app.display import make_display
+from app.commands.confirm_addresses import agree
+from app.commands.progress_display import make_display
 from app.engine.plan import check, plan
-from app.engine.supervise import INTERRUPTED
-from app.paths import typed_path
+from app.engine.workers.supervise import INTERRUPTED
+from app.run_spec import load_spec
 from app.store.database import DATABASE
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from app.system.paths import typed_path
 from benchmarks.errors import SpecError, StoreError
 from mlx_backends.registry import looks_like_model
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from app.compare.plan import plan as plan_runs
+from app.commands.spinner import doing
 from app.compare.recommend import recommend as decide
-from app.doing import doing
+from app.compare.sample_size import plan as plan_runs
 from app.report.render import print_table, to_json
-from app.report.text import clean
 from app.store.workspace import Workspace
+from app.text.escape import clean
 
 
 def recommend(

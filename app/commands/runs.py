@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from app.report.text import clean
 from app.store.rows import progress_to_json
 from app.store.workspace import RunSummary, Workspace
+from app.text.escape import clean
 
 
 def runs(workspace: Workspace, *, as_json: bool) -> None:

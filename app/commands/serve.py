@@ -12,8 +12,8 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.report.text import clean
 from app.store.workspace import Workspace
+from app.text.escape import clean
 from benchmarks.errors import SpecError
 
 _POLICY = (

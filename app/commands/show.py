@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.doing import doing
-from app.engine.excluded import Excluded
-from app.engine.recovery import deaths
+from app.commands.spinner import doing
+from app.engine.unsupported_media import Excluded
+from app.engine.workers.recovery import deaths
 from app.report.headline import headline, others, over_own_rows, without_paper
+from app.report.judge_selection import judge_of, judged_records, panel_of, present
 from app.report.media import media_path, seen
 from app.report.provenance import provenance, spec_of, spec_toml
 from app.report.render import print_table, to_json
 from app.report.samples import sample
 from app.report.tables import run_labels, tables_of
-from app.report.text import clean
-from app.report.whose import judge_of, judged_records, panel_of, present
-from app.sample_id import sample_id
 from app.store.run import RunStore
+from app.store.sample_lookup import sample_id
 from app.store.workspace import Workspace, summary
+from app.text.escape import clean
 from benchmarks.base import Media, Record, get_benchmark
 
 

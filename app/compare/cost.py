@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.compare.pairs import Array, Pair, own_counts
-from app.compare.sides import Side, Sides
-from app.compare.specs import chip_of, stem
+from app.compare.run_view import Side, Sides
+from app.compare.spec_diff import chip_of, stem
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.stats.intervals import estimate, resample
 

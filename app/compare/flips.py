@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from app.compare.pairs import Array, Pair
-from app.compare.sides import Sides
+from app.compare.run_view import Sides
 from benchmarks.base import Benchmark, Cell, Estimate, Table
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.stats.intervals import cohen_kappa, estimate, resample

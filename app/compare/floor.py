@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.compare.decide import Basis, Measure, basis, points
-from app.compare.sides import Side, Sides
+from app.compare.non_inferiority import Basis, Measure, basis, points
+from app.compare.run_view import Side, Sides
 from app.report.competence import listed
 from benchmarks.errors import SpecError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.compare.cost import accuracy_difference, right
-from app.compare.decide import ERROR, points
+from app.compare.non_inferiority import ERROR, points
 from app.compare.pairs import Pair
 from app.compare.tables import Comparison
 from app.report.competence import listed

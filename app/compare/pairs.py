@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.sides import Side
+from app.compare.run_view import Side
 from benchmarks.base import Estimate, Figures
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.stats.paired_tests import (

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from app.compare.cost import COSTS, costs
-from app.compare.decide import ACCURACY, ERROR, Basis, Decision, Measure, basis, decide, measure_of, points
 from app.compare.floor import Floor, beside_floor, floors, none_beats
-from app.compare.sides import Side, Sides, load, refuse_twice
-from app.compare.specs import warnings
+from app.compare.non_inferiority import ACCURACY, ERROR, Basis, Decision, Measure, basis, decide, measure_of, points
+from app.compare.run_view import Side, Sides, load, refuse_twice
+from app.compare.spec_diff import warnings
 from app.compare.tables import lacking
 from app.report.competence import Reading, listed, readings, unread, unread_sentence
-from app.report.whose import caveat
+from app.report.judge_selection import caveat
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.errors import SpecError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.compare.pairs import Pair
+from app.report.judge_selection import judged_records
 from app.report.media import media_path
-from app.report.whose import judged_records
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Instance, Media, Outcome, Text

@@ -12,10 +12,10 @@ from app.compare.differences import differences_table
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import Pair, own_figures
 from app.compare.published import PUBLISHED, published_table
-from app.compare.sides import Side, Sides, load, not_labelled, refuse_twice
-from app.compare.specs import stem, warnings
+from app.compare.run_view import Side, Sides, load, not_labelled, refuse_twice
+from app.compare.spec_diff import stem, warnings
+from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of
-from app.report.whose import caveat
 from benchmarks.base import Table, did_you_mean
 from benchmarks.errors import SpecError
 from benchmarks.failure_table import OUTCOMES

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.doctor.finding import Finding
-from app.paths import ASSETS
 from app.store.workspace import Workspace
+from app.system.paths import ASSETS
 from benchmarks.base import benchmark_names
 from benchmarks.errors import RashomonError
 
@@ -28,7 +28,7 @@ def models(workspace: Workspace) -> Finding:
 
 def data(workspace: Workspace) -> Finding:
     """Which benchmarks are built, and what is lacking of the others."""
-    from app.fetch import kept
+    from app.fetch import manifest
     from app.fetch.recipes import RECIPES
     from benchmarks.build import Build
 
@@ -47,7 +47,7 @@ def data(workspace: Workspace) -> Finding:
                 )
             built.append(name)
             continue
-        state = kept.state(workspace.source_folder(name)) if name in RECIPES else "none"
+        state = manifest.state(workspace.source_folder(name)) if name in RECIPES else "none"
         {"fetched": ready, "begun": begun, "none": none}[state].append(name)
     named = (("built", built), ("fetched", ready), ("begun to fetch", begun), ("not here", none))
     told = "; ".join(f"{word}: {', '.join(names)}" for word, names in named if names)
@@ -81,8 +81,8 @@ def demo(workspace: Workspace) -> Finding:
 
 def device(workspace: Workspace) -> Finding:
     """Who has this machine's device now."""
-    from app.engine.lease import lease_path
-    from app.locks import FileLock
+    from app.engine.workers.device_lock import lease_path
+    from app.store.locks import FileLock
 
     holder = FileLock(lease_path()).holder()
     return Finding("device", True, f"held by {holder}; other runs wait for it" if holder else "free")

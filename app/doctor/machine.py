@@ -8,8 +8,8 @@ import sys
 from importlib.util import find_spec
 
 from app.doctor.finding import Finding
-from app.report.text import size
 from app.store.workspace import Workspace
+from app.text.escape import size
 from mlx_backends.pytorch import spec
 
 _SECONDS = 60

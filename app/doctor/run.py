@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from app.doctor.finding import Finding
-from app.store.digests import COLUMNS
-from app.store.salvage import Salvage
+from app.store.integrity.digests import COLUMNS
+from app.store.integrity.salvage import Salvage
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
 

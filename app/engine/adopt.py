@@ -16,15 +16,15 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.config import RunName, RunSpec, parse
-from app.engine.excluded import META as EXCLUDED
-from app.engine.excluded import NONE_EXCLUDED, Excluded
 from app.engine.plan import create
-from app.paths import typed_path
+from app.engine.unsupported_media import META as EXCLUDED
+from app.engine.unsupported_media import NONE_EXCLUDED, Excluded
+from app.run_spec import RunName, RunSpec, parse
+from app.store.integrity.salvage import Report, Salvage, Saved
 from app.store.rows import Answer
 from app.store.run import RunStore
-from app.store.salvage import Report, Salvage, Saved
 from app.store.workspace import Workspace
+from app.system.paths import typed_path
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from app.engine.control import is_paused
-from app.engine.groups import Group
+from app.engine.group_commit import Group
+from app.engine.workers.run_control import is_paused
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Record, Request, Verdict
 from benchmarks.errors import SpecError

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from app.engine.groups import Group
-from app.engine.order import Asked, adjacent
-from app.engine.underway import UnderWay
+from app.engine.group_commit import Group
+from app.engine.request_order import Asked, adjacent
+from app.engine.workers.in_flight import UnderWay
 from app.store.rows import Answer, Pending
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Protocol, Record, Request, Verdict

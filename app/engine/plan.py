@@ -15,15 +15,15 @@ from typing import Any
 
 import tomli_w
 
-from app.config import RunSpec, parse
-from app.engine.excluded import META as EXCLUDED
-from app.engine.excluded import NONE_EXCLUDED, Excluded, refuse_nothing_left, split
+from app.engine.unsupported_media import META as EXCLUDED
+from app.engine.unsupported_media import NONE_EXCLUDED, Excluded, refuse_nothing_left, split
 from app.fetch.recipes import to_build
-from app.paths import typed_path
+from app.run_spec import RunSpec, parse
 from app.store.database import DATABASE
-from app.store.failure import StoreFullError
 from app.store.run import RunStore
+from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
+from app.system.paths import typed_path
 from benchmarks.base import Benchmark, Instance, get_benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError, StoreError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.exports.source import Export, ExportedRun, Files
-from app.figures.compared import figures as compared
+from app.figures.comparison import figures as compared
 from app.figures.style import to_bytes
 from app.figures.tables import draw, quality_and_memory
 from app.report.tables import own_rows

@@ -19,7 +19,7 @@ from app.exports.figures import figures
 from app.exports.source import Export, ExportedRun, Files, right
 from app.figures.style import to_bytes
 from app.report.render import cell_text, figure, reasons
-from app.report.text import clean
+from app.text.escape import clean
 from benchmarks.base import Cell, Estimate, Media, Record, Table
 from benchmarks.text.answer_text import visible_answer
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from app.exports.source import Files
 from app.figures.ladder import figure
 from app.figures.style import FIGURE_FORMATS, to_bytes
-from app.parity.ladder import Ladder
+from app.parity.ladder.compare import Ladder
 from app.report.latex import document
 from app.report.render import to_csv, to_markdown
-from app.report.text import markdown
+from app.text.escape import markdown
 from benchmarks.base import Table
 
 FORMATS = ("csv", "md", "latex", *FIGURE_FORMATS)

@@ -11,7 +11,7 @@ from typing import Any
 from app.exports.source import Export, ExportedRun, Files
 from app.report.render import cell_text, to_csv, to_json, to_markdown
 from app.report.samples import flat, sample
-from app.report.text import spreadsheet_cell
+from app.text.escape import spreadsheet_cell
 from benchmarks.base import Cell, Estimate, Table, canonical_json
 
 

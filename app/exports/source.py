@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.tables import Comparison
-from app.engine.excluded import NONE_EXCLUDED, Excluded
+from app.engine.unsupported_media import NONE_EXCLUDED, Excluded
 from app.exports.thumbnails import Shown, shown
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
+from app.report.judge_selection import caveat, judge_of, judged_records
 from app.report.tables import distinct, run_labels
-from app.report.text import clean
-from app.report.whose import caveat, judge_of, judged_records
 from app.store.run import RunStore
 from app.store.workspace import Workspace
+from app.text.escape import clean
 from benchmarks.base import Benchmark, Estimate, Media, Record, Table, get_benchmark
 from benchmarks.failure_table import OUTCOMES
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.report.media import media_path, seen
-from app.report.text import clean
+from app.text.escape import clean
 from benchmarks.base import Media
 
 LONGEST_SIDE = 256

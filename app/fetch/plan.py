@@ -11,8 +11,8 @@ from typing import Any
 
 from app.fetch.download import AT_ONCE, Patience, client, hub_headers, refused, unreachable
 from app.fetch.remote_file import FetchError, RemoteFile
-from app.paths import free_space
-from app.report.text import clean, size
+from app.system.paths import free_space
+from app.text.escape import clean, size
 
 SAMPLE = 24
 """So many files of unknown size are asked for it; the others are taken to be as large as these on average."""

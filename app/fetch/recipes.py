@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.fetch import hosts, kept
+from app.fetch import hosts, manifest
 from app.fetch.hub import Repository, repository
 from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, inside
 from benchmarks.base import benchmark_names, did_you_mean, get_benchmark
@@ -198,7 +198,7 @@ def to_build(rashomon: str, benchmark: str, folder: Path) -> tuple[str, ...]:
     build = f"{rashomon} build {benchmark}"
     if benchmark not in RECIPES:
         return (f"{build} --source {get_benchmark(benchmark).sources[0].name}=FOLDER",)
-    return (build,) if kept.state(folder) == "fetched" else (f"{rashomon} data get {benchmark}", build)
+    return (build,) if manifest.state(folder) == "fetched" else (f"{rashomon} data get {benchmark}", build)
 
 
 def sources_text(pairs: Sequence[tuple[str, str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.figures.style import inches, ink, label, styled
-from app.parity.ladder import Ladder
+from app.parity.ladder.compare import Ladder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

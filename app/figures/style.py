@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.report.text import clean
+from app.text.escape import clean
 from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.parity.found import Finding
-from app.parity.kept import Kept
 from app.parity.numerics import NOISE, noise_of, replay
 from app.parity.outputs import Told
+from app.parity.probe_store import Kept
 from app.parity.probing import FORCED
+from app.parity.stages import Finding
 
 _MULTIPLE = 4
 """As in the canary: two logprobs move, and either may move twice as far as was seen."""

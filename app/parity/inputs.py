@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from app.parity.found import Finding, counted
 from app.parity.pixels import relation, same_stats
+from app.parity.stages import Finding, counted
 
 if TYPE_CHECKING:
     from mlx_backends.core.probe import Probe

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING
 
-from app.parity.found import Finding
+from app.parity.stages import Finding
 
 if TYPE_CHECKING:
     from mlx_backends.core.probe import Probe

@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from app.config import RunSpec, parse
-from app.parity.found import Finding, counted
 from app.parity.inputs import prompt_difference
+from app.parity.stages import Finding, counted
+from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
 from benchmarks.base import Generation, Media, Record, Request, Text, get_benchmark
 from judges.base import newest

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.logs import Log
-from app.parity import kept
-from app.parity.kept import Kept
+from app.parity import probe_store
 from app.parity.outputs import Told, told
+from app.parity.probe_store import Kept
 from app.parity.worker import ENDPOINT, Order
+from app.system.logs import Log
 from benchmarks.errors import RashomonError, StoreError
 from mlx_backends import remote
 from mlx_backends.policy import PREFIX
@@ -63,7 +63,7 @@ Known = tuple[Told, Kept | None]
 
 def known_runs(folders: Sequence[Path], look: Look) -> list[Known]:
     """The runs in ``folders``, each with what was kept of its model, which is read only where models are looked at."""
-    return [(told(folder), kept.load(folder) if look.probes else None) for folder in folders]
+    return [(told(folder), probe_store.load(folder) if look.probes else None) for folder in folders]
 
 
 def choose(a: Known, b: Known, count: int, differing: Sequence[str]) -> list[str]:
@@ -98,7 +98,7 @@ def probe(before: Known, asked: Mapping[str, Sequence[Sequence[int]]], look: Loo
     message = _run(order)
     if message:
         return Probed(known, "" if known else message)
-    return Probed(kept.load(run.folder))
+    return Probed(probe_store.load(run.folder))
 
 
 def elsewhere(run: Told) -> str:
@@ -112,7 +112,7 @@ def elsewhere(run: Told) -> str:
         return str(error)
     if remote.is_remote(model) and info.engine != ENDPOINT:
         return f"{model} does not show what it makes of a prompt."
-    if remote.is_remote(model) and kept.place_of(run.folder) != run.folder:
+    if remote.is_remote(model) and probe_store.place_of(run.folder) != run.folder:
         return (
             f"{run.folder.name} was not made on this machine, and {model} is not asked on its behalf; adopt it first."
         )
@@ -124,7 +124,7 @@ def elsewhere(run: Told) -> str:
 
 def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -> bool:
     """Whether what was kept answers what is asked, by the same engine."""
-    if known.engine != kept.plain(describe(run.spec.model)):
+    if known.engine != probe_store.plain(describe(run.spec.model)):
         return False
     for instance, answers in asked.items():
         request = run.request(instance)
@@ -142,7 +142,7 @@ def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -
 def _run(order: Order) -> str:
     """Run the worker; why it failed, empty where it did not."""
     try:
-        folder = kept.place_of(order.run)
+        folder = probe_store.place_of(order.run)
         folder.mkdir(parents=True, exist_ok=True)
         log = Log(folder, "parity.log")
     except (StoreError, OSError) as error:

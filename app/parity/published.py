@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.compare.published import comparability, published_table
-from app.compare.sides import load
+from app.compare.run_view import load
 from app.report.tables import tables_of
 from benchmarks.base import Estimate, Table
 

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from app.compare.pairs import Compared
-from app.parity.found import STAGES, Finding
-from app.parity.pair import Parity
+from app.parity.compare_runs import Parity
+from app.parity.stages import STAGES, Finding
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.stats.paired_tests import holm_of_hypotheses, hypotheses
 

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from app.engine.lease import acquire_device
-from app.logs import write_single_lines
-from app.parity import kept
-from app.parity.kept import Kept, Refused
+from app.engine.workers.device_lock import acquire_device
+from app.parity import probe_store
 from app.parity.outputs import told
+from app.parity.probe_store import Kept, Refused
+from app.system.logs import write_single_lines
 from benchmarks.base import Media, Request
 from benchmarks.build import media_path
 from benchmarks.errors import MediaError, ModelError, RashomonError
@@ -79,12 +79,12 @@ def work(order: Order) -> None:
         backend = load_backend(order.model, media, force=order.force, terms=terms)
         try:
             digests = {request.id: request.digest for request in requests}
-            engine = kept.plain(backend.info)
+            engine = probe_store.plain(backend.info)
             if info.engine == ENDPOINT:
-                kept.save(order.run, Kept(engine, digests=digests, alone=alone(backend, requests)))
+                probe_store.save(order.run, Kept(engine, digests=digests, alone=alone(backend, requests)))
                 return
             probes, refused = _probes(backend, requests, order)
-            kept.save(order.run, Kept(engine, probes, digests, refused=refused))
+            probe_store.save(order.run, Kept(engine, probes, digests, refused=refused))
         finally:
             backend.close()
     finally:

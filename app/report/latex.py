@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from app.report.render import cell_text, figure, reasons
-from app.report.text import latex
+from app.text.escape import latex
 from benchmarks.base import Cell, Estimate, Table
 
 _WIDE = 5

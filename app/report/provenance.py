@@ -8,11 +8,11 @@ from typing import Any
 
 import tomli_w
 
-from app.engine.excluded import META, Excluded
 from app.engine.plan import without_none
+from app.engine.unsupported_media import META, Excluded
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
-from app.report.text import clean
 from app.store.run import RunStore
+from app.text.escape import clean
 from benchmarks.base import digest, part_to_json
 
 

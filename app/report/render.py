@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from app.report.text import clean, markdown, spreadsheet_cell
+from app.text.escape import clean, markdown, spreadsheet_cell
 from benchmarks.base import Cell, Estimate, Table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def print_table(table: Table, console: Console | None = None) -> None:
     """Print a table to the terminal (or ``console``), its columns in as many parts under each other as the terminal is narrow."""
     from rich.text import Text
 
-    from app.report.console import Terminal
+    from app.text.console import Terminal
 
     console = console or Terminal()
     label_width = min(max((len(clean(label)) for label, _ in table.rows), default=0), max(16, console.width // 3))

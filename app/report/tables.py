@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.engine.excluded import Excluded
-from app.engine.precision import reached
-from app.report.people import on_the_sample, samples
+from app.annotation.human_sample import on_the_sample, samples
+from app.engine.stopping_rule import reached
+from app.engine.unsupported_media import Excluded
+from app.report.judge_selection import caveat, judge_of, overridden, panel_of, present, references
 from app.report.published import published_rows
-from app.report.whose import caveat, judge_of, overridden, panel_of, present, references
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Record, Table, did_you_mean, get_benchmark
 from benchmarks.errors import SpecError

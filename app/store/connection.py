@@ -42,7 +42,7 @@ class Watch:
         self._end = None
 
     def _look(self) -> int:
-        # What a signal's handler raises here ends the statement and is lost; see app.store.failure.
+        # What a signal's handler raises here ends the statement and is lost; see app.store.sqlite_errors.
         self.is_over = self._end is not None and time.thread_time() > self._end
         return int(self.is_over)
 

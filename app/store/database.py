@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from app.store import connection as connections
-from app.store import ownership, parsing
 from app.store.connection import DATABASE, Watch
-from app.store.digests import (
+from app.store.integrity import ownership, stored_values
+from app.store.integrity.digests import (
     COLUMNS,
     KEYS,
     NONE,
@@ -28,8 +28,8 @@ from app.store.digests import (
     tally_of,
     teach,
 )
-from app.store.failure import DamagedError, explained
 from app.store.schema import MIGRATIONS, NO_DIGESTS, UNDIGESTED, migrate, schema_version
+from app.store.sqlite_errors import DamagedError, explained
 from benchmarks.base import Generation, Instance, canonical_json
 from benchmarks.errors import StoreError
 
@@ -47,7 +47,7 @@ _REQUIRED = ("spec", "identity", "created")
 """The values without which a run is none."""
 
 Row = dict[str, Any]
-"""A row that was read whole: the columns of :data:`app.store.digests.COLUMNS`, and ``digest`` as it is stored."""
+"""A row that was read whole: the columns of :data:`app.store.integrity.digests.COLUMNS`, and ``digest`` as it is stored."""
 Values = tuple[Any, ...]
 """The values of a :data:`Row` in their order."""
 _T = TypeVar("_T")
@@ -226,10 +226,10 @@ class Database:
             if tally is not None:
                 tally[table] = joined(tally.get(table, NONE), tally_of([row[-1] for row in rows]))
         try:
-            parsing.check(table, rows)
+            stored_values.check(table, rows)
         except ValueError:
             for row in rows:
-                self._parsed(table, row, lambda row: parsing.check(table, [row]))
+                self._parsed(table, row, lambda row: stored_values.check(table, [row]))
         return rows
 
     def _parsed(self, table: str, row: _R, read: Callable[[_R], _T]) -> _T:
@@ -334,7 +334,11 @@ class Database:
         row = self._meta_row(key)
         if row is None and default is None and key in _REQUIRED:
             raise DamagedError(self.folder, "table meta", f"{key!r} is missing")
-        return default if row is None else self._parsed("meta", row, lambda row: parsing.meta_value(key, row["value"]))
+        return (
+            default
+            if row is None
+            else self._parsed("meta", row, lambda row: stored_values.meta_value(key, row["value"]))
+        )
 
     def _meta_row(self, key: str) -> Row | None:
         # All of them are read, so that one that is missing is not taken for one that was never there.
@@ -363,7 +367,7 @@ class Database:
     # --- instances and answers -------------------------------------------------------------------
 
     def _instance(self, row: Values) -> Instance:
-        return self._parsed("instance", row, parsing.instance)
+        return self._parsed("instance", row, stored_values.instance)
 
     def _generations(
         self,
@@ -389,7 +393,7 @@ class Database:
             earlier = answers[ordinal]
             if step != len(earlier):
                 raise self._damaged("generation", row, f"it is step {step} where {len(earlier)} belongs")
-            earlier.append(self._parsed("generation", row, partial(parsing.generation, str(names.get(ordinal)))))
+            earlier.append(self._parsed("generation", row, partial(stored_values.generation, str(names.get(ordinal)))))
         return answers
 
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from app.store import parsing
 from app.store.database import PAGE, Row, storable
-from app.store.digests import COLUMNS, NONE
-from app.store.ownership import new_id
+from app.store.integrity import stored_values
+from app.store.integrity.digests import COLUMNS, NONE
+from app.store.integrity.ownership import new_id
 from app.store.rows import Answer, Judged, Pending, Place, Progress
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
@@ -73,11 +73,11 @@ class RunStore(Samples):
         judged: dict[str, dict[str, Judged]] = defaultdict(dict)
         with self._snapshot():
             for row in sorted(self._whole("judged"), key=lambda row: str(row["judge"])):
-                counts = self._parsed("judged", row, parsing.counts)
+                counts = self._parsed("judged", row, stored_values.counts)
                 condition, judge = counts.pop("condition"), counts.pop("judge")
                 if any(counts.values()):  # everything that this judge said was taken back
                     judged[condition][judge] = Judged(**counts)
-            rows = [self._parsed("progress", row, parsing.counts) for row in self._whole("progress")]
+            rows = [self._parsed("progress", row, stored_values.counts) for row in self._whole("progress")]
             order = self.meta("conditions", [])
         rows.sort(key=lambda row: order.index(row["condition"]) if row["condition"] in order else len(order))
         return [Progress(**row, judged=judged[row["condition"]]) for row in rows]
@@ -310,4 +310,4 @@ class RunStore(Samples):
     def engines(self) -> list[dict[str, Any]]:
         """Every engine that answered in this run. Raises DamagedError."""
         rows = sorted(self._whole("engine"), key=lambda row: row["id"])
-        return [self._parsed("engine", row, lambda row: parsing.engine_info(row["info"])) for row in rows]
+        return [self._parsed("engine", row, lambda row: stored_values.engine_info(row["info"])) for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from functools import cache
 
-from app.store.digests import COLUMNS, SEAL, teach
+from app.store.integrity.digests import COLUMNS, SEAL, teach
 from benchmarks.errors import StoreError
 
 NO_DIGESTS = 6

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.store import parsing
 from app.store.database import PAGE, Database, Row, storable
-from app.store.digests import Tally
-from app.store.failure import DamagedError
+from app.store.integrity import stored_values
+from app.store.integrity.digests import Tally
+from app.store.sqlite_errors import DamagedError
 from benchmarks.base import Generation, Record, Verdict, canonical_json
 
 _COUNTS = ("labelled", "correct", "unparsed", "failed")
@@ -110,7 +110,7 @@ class Verdicts(Database):
             tuple(answers),
             tally=tally,
         ):
-            verdict, generation = self._parsed("verdict", row, parsing.verdict), row[1]
+            verdict, generation = self._parsed("verdict", row, stored_values.verdict), row[1]
             if generation not in answers:
                 raise self._damaged("verdict", row, "the answer it is about is not where it was")
             verdicts[answers[generation]][verdict.judge] = verdict
@@ -219,22 +219,22 @@ class Verdicts(Database):
         counters = Counters(self.folder)
         self._rows_before = {}
         for row in self._whole("progress"):
-            counters.progress[row["condition"]] = self._parsed("progress", row, parsing.counts)
+            counters.progress[row["condition"]] = self._parsed("progress", row, stored_values.counts)
             self._rows_before[row["condition"], None] = row
         for row in self._whole("judged"):
-            counters.judged[row["condition"], row["judge"]] = self._parsed("judged", row, parsing.counts)
+            counters.judged[row["condition"], row["judge"]] = self._parsed("judged", row, stored_values.counts)
             self._rows_before[row["condition"], row["judge"]] = row
         return counters
 
     def _write_counters(self, counters: Counters) -> None:
         before = self._rows_before
         for condition, row in counters.progress.items():
-            if row != parsing.counts(before[condition, None]):
+            if row != stored_values.counts(before[condition, None]):
                 self._write("progress", row, before[condition, None])
         for condition, judge in {*counters.judged, *((key[0], key[1]) for key in before if key[1] is not None)}:
             now, then = counters.judged.get((condition, judge)), before.get((condition, judge))
             if now is not None and any(now[count] for count in _COUNTS):
-                if then is None or now != parsing.counts(then):
+                if then is None or now != stored_values.counts(then):
                     self._write("judged", now, then)
             elif then is not None:  # nothing of what this judge said counts any more
                 self._remove("judged", then)

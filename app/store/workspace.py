@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.locks import FileLock
-from app.paths import exists, typed_path
 from app.store.database import DATABASE
+from app.store.locks import FileLock
 from app.store.rows import Progress
 from app.store.run import RunStore
+from app.system.paths import exists, typed_path
 from benchmarks.base import did_you_mean, digest
 from benchmarks.build import read_manifest
 from benchmarks.errors import RashomonError, StoreError

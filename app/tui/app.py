@@ -17,30 +17,30 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
-from app.engine.control import batch_of
-from app.engine.trash import Trash
-from app.settings import Settings, load_settings
+from app.engine.workers.run_control import batch_of
 from app.store.run import RunStore
+from app.store.trash import Trash
 from app.store.workspace import Workspace
 from app.tui.commands import EVERYWHERE, bindings, commands_of
-from app.tui.jobs import Jobs
+from app.tui.confirmations import with_agreement
+from app.tui.hostile_text import harmless
 from app.tui.key_queue import KeyQueue
 from app.tui.keymap import keymap, shown_keys
-from app.tui.safe import harmless
+from app.tui.processes import Jobs
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
+from app.tui.settings import Settings, load_settings
 from app.tui.theme import THEME
-from app.tui.trust import with_agreement
-from app.tui.watch import RunNow, Snapshot, Watch
 from app.tui.widgets.choose import Choose
 from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
 from app.tui.widgets.palette import Palette
 from app.tui.widgets.picture import best_mode
+from app.tui.workspace_watcher import RunNow, Snapshot, Watch
 from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError
 
 if TYPE_CHECKING:
-    from app.results import Results
+    from app.tui.result_cache import Results
 
 
 class RashomonApp(App[int]):
@@ -159,7 +159,7 @@ class RashomonApp(App[int]):
     @cached_property
     def results(self) -> Results:
         """The tables and comparisons that were computed, for all screens."""
-        from app.results import Results
+        from app.tui.result_cache import Results
 
         return Results()
 

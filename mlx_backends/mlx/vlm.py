@@ -17,7 +17,7 @@ from mlx_backends.core.batch_invariance import ALONE, BATCHED, Case, Proof, Way,
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Reader
 from mlx_backends.core.loglikelihood import score
-from mlx_backends.core.probe import Probe, made
+from mlx_backends.core.probe import Probe, made, pictures
 from mlx_backends.mlx.load import one_line
 from mlx_backends.mlx.memory_limits import Limits
 from mlx_backends.mlx.preprocess import Preparer

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.decide import Basis, measure_of
-from app.compare.sides import Cost, Said, Side, Sides
-from app.config import BatchSpec
+from app.compare.non_inferiority import Basis, measure_of
+from app.compare.run_view import Cost, Said, Side, Sides
 from app.engine.loop import answer_pending
 from app.engine.plan import check, plan
+from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark

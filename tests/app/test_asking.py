@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.asking import Asked, OneAtATime
-from app.engine.lease import lease_path
-from app.locks import FileLock
+from app.engine.text_models import Asked, OneAtATime
+from app.engine.workers.device_lock import lease_path
+from app.store.locks import FileLock
 from benchmarks.base import Decoding, Generation, Message, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend, EngineInfo

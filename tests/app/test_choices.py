@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.choices import (
+from app.new_run.choices import (
     benchmark_choices,
     cached_choices,
     judge_choices,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.parity.pair import compare_runs
+from app.parity.compare_runs import compare_runs
 from app.parity.probing import Look
 from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark

@@ -16,10 +16,10 @@ from rich.console import Console
 from app.compare.differences import differences_table
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import Pair
-from app.compare.sides import Cost, Side
-from app.compare.specs import stem, warnings
+from app.compare.run_view import Cost, Side
+from app.compare.spec_diff import stem, warnings
 from app.compare.tables import Comparison, compare, lacking, to_json
-from app.figures.compared import figures
+from app.figures.comparison import figures
 from app.report.latex import to_latex
 from app.report.render import print_table, to_csv, to_markdown
 from app.report.tables import tables_of

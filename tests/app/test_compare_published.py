@@ -9,11 +9,11 @@ import pytest
 
 from app.compare.published import plain
 from app.compare.tables import compare
-from app.config import BatchSpec
 from app.engine.loop import answer_pending
 from app.engine.plan import check, plan
 from app.report.published import published_cells
 from app.report.tables import tables_of
+from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Cell, Estimate, Table, get_benchmark

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from app import completing
-from app.cli import run
+from app.cli import completion, run_cli
 from benchmarks.errors import SpecError
 from tests.app.test_start import HEAVY
 from tests.support.command import ROOT, Rashomon
@@ -127,11 +126,11 @@ def asked(
         monkeypatch.setenv(name, rashomon.environment[name])
     for name in ("HF_HOME", "HF_HUB_CACHE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(completing.VARIABLE, "bash_complete")
+    monkeypatch.setenv(completion.VARIABLE, "bash_complete")
 
     def ask(line: str) -> list[str]:
         monkeypatch.setenv("COMP_LINE", line)
-        assert completing.answer() == 0
+        assert completion.answer() == 0
         return capsys.readouterr().out.split()
 
     return ask
@@ -184,7 +183,7 @@ def test_a_shell_that_is_not_known_is_told(rashomon: Rashomon) -> None:
 
 def test_a_shell_that_is_not_named_is_told_in_one_line() -> None:
     with pytest.raises(SpecError) as told:
-        run(["completion"])
+        run_cli(["completion"])
     assert str(told.value) == (
         "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; `rashomon completion --help` lists what there is."
     )

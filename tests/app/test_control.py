@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.control import pause, stop_run, unpause
-from app.locks import FileLock
+from app.engine.workers.run_control import pause, stop_run, unpause
+from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError

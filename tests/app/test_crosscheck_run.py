@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.config import load_spec
+from app.run_spec import load_spec
 from app.store.run import RunStore
 from benchmarks.base import Mark, Media
 from benchmarks.crosscheck_bench import prompts

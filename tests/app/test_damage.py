@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.store.database import DATABASE
-from app.store.digests import COLUMNS, as_stored, row_digest
+from app.store.integrity.digests import COLUMNS, as_stored, row_digest
 from app.store.run import RunStore
 from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError

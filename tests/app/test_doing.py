@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from app import doing as module
-from app.doing import doing
+from app.commands import spinner as module
+from app.commands.spinner import doing
 from tests.app.test_get import hub, rashomon, tiny_model  # noqa: F401 - the Hub on loopback
 from tests.support.command import Rashomon
 from tests.support.fake_hub import FakeHub

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.config import RunSpec, load_spec
+from app.run_spec import RunSpec, load_spec
 from app.store.run import RunStore
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.engine.excluded import Excluded, split
 from app.engine.plan import check, create, plan
-from app.form import read
-from app.prospect import Looker
+from app.engine.unsupported_media import Excluded, split
+from app.new_run.form import read
+from app.new_run.preflight import Looker
 from app.report.tables import tables_of
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from app.commands.export import export
-from app.config import BatchSpec
 from app.engine.plan import create
+from app.run_spec import BatchSpec
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace

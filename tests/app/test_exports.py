@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from app.commands.export import export
-from app.exports.write import FORMATS
+from app.exports.formats import FORMATS
 from app.report.latex import document
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance, Table

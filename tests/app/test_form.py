@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.cli import cli
-from app.config import BatchSpec, load_spec
-from app.form import command_line, examine, quoted, read, save, to_toml
 from app.main import arranged
+from app.new_run.form import command_line, examine, quoted, read, save, to_toml
+from app.run_spec import BatchSpec, load_spec
 from app.store.workspace import Workspace
 from benchmarks.base import benchmark_names, get_benchmark
 from benchmarks.errors import SpecError

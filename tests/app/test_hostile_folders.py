@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.control import is_paused, pause
-from app.engine.underway import UnderWay, left_under_way
-from app.exports.writing import write
-from app.locks import FileLock
-from app.parity import kept
+from app.engine.workers.in_flight import UnderWay, left_under_way
+from app.engine.workers.run_control import is_paused, pause
+from app.exports.writer import write
+from app.parity import probe_store
 from app.store.database import DATABASE
-from app.store.failure import StoreFullError
+from app.store.locks import FileLock
+from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from benchmarks.base import Media, digest
 from benchmarks.build import Build, BuildWriter
@@ -131,9 +131,9 @@ def test_notes_of_a_run_are_not_written_through_anything(tmp_path: Path, outside
         if kind != "hard link":
             assert left_under_way(folder) is None
             with pytest.raises(UnsafeFileError, match="probes"):
-                kept.load(folder)
+                probe_store.load(folder)
             with pytest.raises(UnsafeFileError, match="probes"):
-                kept.save(folder, kept.Kept({}))
+                probe_store.save(folder, probe_store.Kept({}))
     assert outside.state() == before
 
 
@@ -143,9 +143,9 @@ def test_probes_inside_their_folder_are_replaced_and_never_followed(tmp_path: Pa
         outside.put(folder / "probes" / name, "link to a file")
     before = outside.state()
     with pytest.raises(UnsafeFileError, match=r"probes\.json"):
-        kept.load(folder)
-    kept.save(folder, kept.Kept({"engine": "x"}))
-    assert kept.load(folder) == kept.Kept({"engine": "x"})
+        probe_store.load(folder)
+    probe_store.save(folder, probe_store.Kept({"engine": "x"}))
+    assert probe_store.load(folder) == probe_store.Kept({"engine": "x"})
     assert outside.state() == before
 
 

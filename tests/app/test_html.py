@@ -17,8 +17,8 @@ from PIL import Image
 
 from app.commands.export import export
 from app.exports.html import _json, _table
-from app.report.text import clean
 from app.store.workspace import Workspace
+from app.text.escape import clean
 from benchmarks.base import Estimate, Media, Table
 from tests.support.media import sound
 from tests.support.runs import instances, make_run, says

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from app.config import RunSpec
 from app.engine.plan import create
+from app.run_spec import RunSpec
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.exports.write import write
-from app.report.whose import judge_of, present
+from app.exports.formats import write
+from app.report.judge_selection import judge_of, present
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from judges.cmc_rules.judge import Match

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from app import logs
-from app.logs import Log
+from app.system import logs
+from app.system.logs import Log
 from tests.support.command import ROOT
 
 KEY = "ssh-ed25519 AAAA theirs"
@@ -49,7 +49,8 @@ def logged(folder: Path, program: str) -> list[str]:
 )
 def test_what_python_reports_is_one_record(tmp_path: Path, program: str) -> None:
     lines = logged(
-        tmp_path, f"from app.logs import write_single_lines; write_single_lines(); HOSTILE = {HOSTILE!r}; {program}"
+        tmp_path,
+        f"from app.system.logs import write_single_lines; write_single_lines(); HOSTILE = {HOSTILE!r}; {program}",
     )
     assert len(lines) == 1
     assert KEY in lines[0]
@@ -118,7 +119,7 @@ def test_a_stopped_reader_holds_nobody_up_for_ever(tmp_path: Path, patience: flo
     reader = f"""
 import subprocess, sys
 from pathlib import Path
-from app.logs import Log
+from app.system.logs import Log
 log = Log(Path({str(tmp_path)!r}), "worker.log")
 with log.pump("worker") as pump:
     worker = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stderr=pump.fileno())

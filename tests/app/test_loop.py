@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.groups import GROUP_SIZE
+from app.engine.group_commit import GROUP_SIZE
 from app.engine.loop import answer_pending
 from app.store.rows import Answer
 from app.store.run import RunStore

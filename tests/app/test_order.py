@@ -8,7 +8,7 @@ from itertools import count, groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.order import WINDOW, Asked, adjacent
+from app.engine.request_order import WINDOW, Asked, adjacent
 from app.store.rows import Pending
 from benchmarks.base import Decoding, Instance, Media, Message, Part, Request, Text
 

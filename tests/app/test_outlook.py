@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.config import BatchSpec, RunSpec
-from app.form import examine
-from app.outlook import Contents, half_width, outlook, speed_of
+from app.new_run.form import examine
+from app.new_run.run_estimate import Contents, half_width, outlook, speed_of
+from app.run_spec import BatchSpec, RunSpec
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance
 from benchmarks.errors import SpecError

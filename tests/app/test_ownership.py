@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from app.parity import kept
-from app.store import ownership
-from app.store.ownership import ForeignRunError
+from app.parity import probe_store
+from app.store.integrity import ownership
+from app.store.integrity.ownership import ForeignRunError
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from mlx_backends.core import user_state
@@ -93,8 +93,8 @@ def test_what_parity_keeps_of_a_received_run_lies_elsewhere(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = received(rashomon)
     before = tree(folder)
-    kept.save(folder, kept.Kept({"engine": "x"}))
-    found = kept.load(folder)
+    probe_store.save(folder, probe_store.Kept({"engine": "x"}))
+    found = probe_store.load(folder)
     assert found is not None
     assert found.engine == {"engine": "x"}
     assert tree(folder) == before

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.parity.pair import Parity, compare_runs, keep
+from app.parity.compare_runs import Parity, compare_runs, keep
 from app.parity.probing import Look
 from app.parity.tables import stages_table, to_json
 from app.store.workspace import Workspace

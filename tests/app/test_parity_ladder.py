@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import run
+from app.cli import run_cli
 from app.figures.ladder import figure
 from app.figures.style import to_bytes
-from app.parity import ladder_tables
-from app.parity.ladder import climb
+from app.parity.ladder import tables
+from app.parity.ladder.compare import climb
+from app.parity.ladder.models import Rung, rungs
 from app.parity.probing import Look
 from app.parity.published import beside_published
-from app.parity.rungs import Rung, rungs
 from app.store.workspace import Workspace
 from assets.demo.recipe.quantise import quantise
 from benchmarks.base import get_benchmark
@@ -46,7 +46,7 @@ def rashomon(tmp_path: Path) -> Rashomon:
 
 
 def test_the_rungs_of_a_model_are_found_beside_it(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.parity.rungs._no_torch", lambda: "PyTorch is not installed.")
+    monkeypatch.setattr("app.parity.ladder.models._no_torch", lambda: "PyTorch is not installed.")
     found = rungs([str(models / "tiny-4bit")])
     assert [(each.name, Path(each.model).name, bool(each.why)) for each in found if not each.aside] == [
         ("torch fp32", "tiny-bf16@fp32", True),
@@ -87,16 +87,16 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     assert 0 < first.moved < second.moved < found.whole.moved * 1.5
     assert found.verdict.startswith(f"From MLX bf16 to MLX 4bit, {found.whole.changed} of 6 answers change; ")
     assert "Most of it enters at MLX 8bit to MLX 4bit (quantisation): a logit moves by " in found.verdict
-    table = ladder_tables.steps_table(found)
+    table = tables.steps_table(found)
     assert [row for row, _ in table.rows] == ["MLX bf16 → MLX 8bit", "MLX 8bit → MLX 4bit", "MLX bf16 → MLX 4bit"]
     assert {cells[0] for _, cells in table.rows} == {"same"}
-    assert "torch: PyTorch is not installed." in ladder_tables.rungs_table(found).notes
-    told = json.loads(json.dumps(ladder_tables.to_json(found)))
+    assert "torch: PyTorch is not installed." in tables.rungs_table(found).notes
+    told = json.loads(json.dumps(tables.to_json(found)))
     assert told["steps"][1]["numerics"]["moved"] == pytest.approx(second.moved)
     assert to_bytes(figure(found, width="column"), "png").startswith(b"\x89PNG")
     assert to_bytes(figure(found, width="page"), "pdf") == to_bytes(figure(found, width="page"), "pdf")
 
-    beside, said = ladder_tables.beside_paper(found, ["Qwen3-VL-4B"], None)
+    beside, said = tables.beside_paper(found, ["Qwen3-VL-4B"], None)
     assert beside.columns == ("MLX bf16", "MLX 8bit", "MLX 4bit", "Qwen3-VL-4B (paper)")
     assert said.startswith("Beside the paper's Qwen3-VL-4B the ")
     assert "neither MLX nor quantisation" in said
@@ -118,7 +118,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path, models: Path) -> None:
         (("parity", "--model", str(models / "tiny-4bit"), "--format", "gif"), "there is no format 'gif'"),
     ):
         with pytest.raises(RashomonError, match=re.escape(said)):
-            run(["--workspace", str(tmp_path), *arguments])
+            run_cli(["--workspace", str(tmp_path), *arguments])
 
 
 @pytest.mark.slow

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.parity.found import Finding, counted
+from app.parity.diagnosis import causes, verdict
 from app.parity.inputs import image_difference, prompt_difference, token_difference
-from app.parity.kept import Kept, Refused, load, save
 from app.parity.numerics import compare_numerics, noise_of, numerics_finding, replay
 from app.parity.outputs import diverging
 from app.parity.pixels import relation
-from app.parity.verdict import causes, verdict
+from app.parity.probe_store import Kept, Refused, load, save
+from app.parity.stages import Finding, counted
 from app.store.workspace import Workspace
 from mlx_backends.core.probe import Probe
 from tests.support.runs import instances, make_run, says

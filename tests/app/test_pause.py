@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from app.engine.control import is_paused, pause, stop_run, unpause, worker_of
+from app.engine.workers.run_control import is_paused, pause, stop_run, unpause, worker_of
 from app.store.workspace import summary
 from tests.app.test_batch import wait_until
 from tests.support.command import Rashomon, kill_all

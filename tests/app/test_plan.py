@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from app.config import load_spec
 from app.engine import plan as plan_module
 from app.engine.plan import check, check_identity, differences, plan
+from app.run_spec import load_spec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Instance

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.engine import precision
+from app.engine import stopping_rule
 from app.engine.loop import answer_pending
-from app.engine.order import WINDOW
+from app.engine.request_order import WINDOW
 from app.store.run import RunStore
 from benchmarks.base import Estimate, Record
 from benchmarks.stats.intervals import wilson_of_groups
@@ -83,9 +83,9 @@ def test_what_cannot_stop_a_run_is_refused_before_it_is_made(rashomon: Rashomon)
 
 def test_windows_are_whole_examples_in_an_order_of_the_seed(tmp_path: Path) -> None:
     with RunStore.create(tmp_path, META, toy_instances(3 * WINDOW)) as store:
-        found = list(precision.windows(store, 7))
-        assert found == list(precision.windows(store, 7))
-        assert found != list(precision.windows(store, 8))
+        found = list(stopping_rule.windows(store, 7))
+        assert found == list(stopping_rule.windows(store, 7))
+        assert found != list(stopping_rule.windows(store, 8))
         assert [len(window.waiting) for window in found] == [WINDOW] * 3
         assert sorted(itertools.chain(*(window.waiting for window in found))) == list(range(3 * WINDOW))
         groups = [{ordinal // 2 for ordinal in window.waiting} for window in found]
@@ -98,10 +98,10 @@ def test_an_interrupted_window_is_ended_before_it_is_looked_at(tmp_path: Path) -
     looks = itertools.count()
     with RunStore.create(tmp_path, META, toy_instances(2 * WINDOW)) as store:
         store.use_engine({"engine": "scripted"})
-        first, second = precision.windows(store, 0)
+        first, second = stopping_rule.windows(store, 0)
         stop = lambda: next(looks) >= 40  # noqa: E731
         answer_pending(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=first.waiting, width=4, stop=stop)
-        left, untouched = precision.windows(store, 0)
+        left, untouched = stopping_rule.windows(store, 0)
         assert 0 < len(left.waiting) < WINDOW
         assert (left.whole, untouched) == (False, second)
         assert set(left.waiting) < set(first.waiting)
@@ -112,17 +112,17 @@ def test_the_accuracies_that_are_looked_at_are_those_of_the_tables(tmp_path: Pat
         store.use_engine({"engine": "scripted"})
         half = [place.ordinal for place in store.places() if place.ordinal < 40]
         answer_pending(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=half, width=4)
-        found = precision.accuracies(store, Toy(), "even@1")
+        found = stopping_rule.accuracies(store, Toy(), "even@1")
         for progress in store.progress():
             judged = progress.judged["even@1"]
             told = found[progress.condition]
             assert (told.n, round((told.value or 0) * told.n)) == (judged.labelled, judged.correct)
-        condition, width = precision.widest(found)
+        condition, width = stopping_rule.widest(found)
         assert 0 < width < 1
         asked = [place.ordinal for place in store.places() if place.condition == condition]
         answer_pending(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=asked, width=4)
-        assert condition not in precision.accuracies(store, Toy(), "even@1"), "answered to the end"
-        assert precision.widest(precision.accuracies(store, Toy(), "nobody@1"))[1] == 1, (
+        assert condition not in stopping_rule.accuracies(store, Toy(), "even@1"), "answered to the end"
+        assert stopping_rule.widest(stopping_rule.accuracies(store, Toy(), "nobody@1"))[1] == 1, (
             "without a label nothing is known"
         )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.config import BatchSpec, RunSpec
-from app.preview import Renderer, media_of, requests
+from app.new_run.prompt_preview import Renderer, media_of, requests
+from app.run_spec import BatchSpec, RunSpec
 from benchmarks.base import Decoding, Message, Request, Text
 from mlx_backends.mlx.lm import LM
 from mlx_backends.mlx.vlm import VLM

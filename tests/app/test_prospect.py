@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.form import examine, read
-from app.prospect import Looker, Prospects
+from app.new_run.form import examine, read
+from app.new_run.preflight import Looker, Prospects
 from app.store.workspace import Workspace
 from tests.support.demo import FOUR_BIT, Held
 

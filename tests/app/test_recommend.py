@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.compare.decide import basis, decide, measure_of
-from app.compare.plan import plan
+from app.compare.non_inferiority import basis, decide, measure_of
 from app.compare.recommend import Recommendation, points, recommend, recommend_of
-from app.compare.sides import Cost, Said, Side
+from app.compare.run_view import Cost, Said, Side
+from app.compare.sample_size import plan
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Cell, Estimate, Table, get_benchmark

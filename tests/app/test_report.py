@@ -15,16 +15,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from app.display import progress_table
-from app.pace import Pace, duration
+from app.commands.progress_display import progress_table
 from app.report.latex import to_latex
 from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
+from app.report.running_accuracy import accuracy
 from app.report.tables import model_label, tables_of
-from app.report.text import clean, latex, markdown, spreadsheet_cell
-from app.sofar import accuracy
 from app.store.rows import Judged, Progress
 from app.store.run import RunStore
+from app.store.throughput import Pace, duration
 from app.store.workspace import RunSummary, Workspace
+from app.text.escape import clean, latex, markdown, spreadsheet_cell
 from benchmarks.base import Estimate, Record, Table
 from benchmarks.rows.spreadsheet import guarded, unguarded
 from tests.support.runs import instances, make_run, says

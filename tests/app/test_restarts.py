@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from app.display import Silent
-from app.engine.awake import awake
-from app.engine.supervise import Job, Supervisor
+from app.commands.progress_display import Silent
+from app.engine.workers.keep_awake import awake
+from app.engine.workers.supervise import Job, Supervisor
 from app.store.database import DATABASE
 from benchmarks.build import Build
 from benchmarks.cmc_bench import CMCBench

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.beside import beside
 from app.compare.pairs import Pair
 from app.compare.samples import beside_each_other, flips
+from app.compare.side_by_side import beside
 from app.compare.tables import compare
-from app.exports.write import ABOUT, FORMATS, USUAL, write
+from app.exports.formats import ABOUT, FORMATS, USUAL, write
 from app.report.tables import own_rows, tables_of
-from app.results import Results
-from app.store.failure import StoreFullError
 from app.store.run import RunStore
+from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
+from app.tui.result_cache import Results
 from benchmarks.base import Generation, Instance, Table, Verdict
 from benchmarks.errors import SpecError, StoreError
 from tests.support.full_disk import no_room_above

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.report.text import clean, spreadsheet_cell
-from app.sample_id import sample_id
 from app.store.run import RunStore
+from app.store.sample_lookup import sample_id
 from app.store.workspace import Workspace
+from app.text.escape import clean, spreadsheet_cell
 from benchmarks.base import Instance, Text
 from benchmarks.errors import SpecError
 from tests.app.test_store import META

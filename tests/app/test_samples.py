@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.overriding import override, take_back
+from app.annotation.override import override, take_back
 from app.report.tables import tables_of
-from app.sample_query import Known, parse_query
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.samples import FATES, ORDERS, SampleFilter
 from app.store.schema import MIGRATIONS
 from app.store.workspace import Workspace
+from app.tui.sample_query import Known, parse_query
 from benchmarks.base import Generation, Instance, Record, Text, Verdict
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon

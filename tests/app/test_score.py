@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.config import load_spec
+from app.run_spec import load_spec
 from app.store.run import RunStore
 from tests.benchmarks.clash_data import published_folder, published_row
 from tests.mlx_backends.architectures import TEXTS

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.config import load_spec
 from app.report.provenance import provenance, spec_toml
+from app.run_spec import load_spec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from app.engine.loop import answer_pending, judge_pending
-from app.locks import FileLock
 from app.store.database import DATABASE
-from app.store.failure import StoreFullError
+from app.store.integrity.salvage import Salvage
+from app.store.locks import FileLock
 from app.store.rows import Answer, Progress
 from app.store.run import RunStore
-from app.store.salvage import Salvage
 from app.store.samples import SampleFilter
 from app.store.schema import MIGRATIONS
+from app.store.sqlite_errors import StoreFullError
 from benchmarks.base import Generation, Instance, Text, Verdict, instance_to_json
 from benchmarks.errors import StoreError
 from tests.support.old_runs import as_version

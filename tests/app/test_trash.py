@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.trash import FOLDER, Trash
-from app.locks import FileLock
+from app.store.locks import FileLock
+from app.store.trash import FOLDER, Trash
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
 from tests.support.trust import tree
@@ -101,7 +101,7 @@ def test_two_at_once_leave_each_other_alone(workspace: Workspace) -> None:
 DELETE = """
 import sys, time
 from pathlib import Path
-from app.engine.trash import Trash
+from app.store.trash import Trash
 from app.store.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 trash = Trash(workspace)

@@ -17,7 +17,7 @@ PAIRS = 20_000
 
 _SET = """
 import signal, sys
-from app.engine.worker import Stop
+from app.engine.workers.worker import Stop
 stop = Stop()
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda *_: stop.set())

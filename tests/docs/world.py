@@ -22,8 +22,8 @@ from unittest.mock import patch
 
 import huggingface_hub.constants
 
-from app.cli import cli, run
-from app.engine import supervise
+from app.cli import cli, run_cli
+from app.engine.workers import supervise
 from app.main import arranged
 from app.store.run import RunStore
 from benchmarks.errors import RashomonError
@@ -200,7 +200,7 @@ class World:
         typing = patch.object(sys, "stdin", Terminal(typed) if typed else io.StringIO())
         with redirect_stdout(out), redirect_stderr(err), typing, patch.object(sys, "argv", ["rashomon"]):
             try:
-                code = run(arranged(words, cli.commands))
+                code = run_cli(arranged(words, cli.commands))
             except RashomonError as error:
                 err.write(str(error))
                 code = error.exit_code

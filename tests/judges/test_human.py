@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.report.text import spreadsheet_cell
+from app.text.escape import spreadsheet_cell
 from benchmarks.base import SHOWN_TEXT, Generation, Instance, Record
 from benchmarks.errors import RashomonError, SourceError, SpecError
 from judges.base import HUMAN

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from app.engine.order import adjacent
+from app.engine.request_order import adjacent
 from app.store.rows import Pending
 from benchmarks.base import Decoding, Instance, Request
 from mlx_backends.mlx.preprocess import Inputs, common, distinct

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from app.doctor.run import examine_run
-from app.store import digests
+from app.store.integrity import digests
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.schema import NO_DIGESTS

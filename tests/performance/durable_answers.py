@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from app.engine.loop import answer_pending
-from app.engine.underway import UnderWay
+from app.engine.workers.in_flight import UnderWay
 from app.store.rows import Answer
 from app.store.run import RunStore
 from benchmarks.base import Decoding, Generation, Instance, Request, Text

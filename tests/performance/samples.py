@@ -45,7 +45,7 @@ def instances(count: int) -> Iterator[Instance]:
 
 def make(workspace: Workspace, name: str, count: int) -> Path:
     """A finished run of so many samples with two judges that disagree now and then."""
-    from app.config import BatchSpec
+    from app.run_spec import BatchSpec
 
     benchmark = get_benchmark("cmc-bench")
     (spec,) = BatchSpec(benchmark="cmc-bench", model=("policy:uniform",), name=name).runs()

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.config import BatchSpec
 from app.engine.plan import create
-from app.locks import FileLock
+from app.run_spec import BatchSpec
+from app.store.locks import FileLock
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engine.excluded import Excluded
-from app.engine.precision import reached
-from app.engine.recovery import deaths
-from app.labelling import draw
+from app.annotation.session import draw
+from app.engine.stopping_rule import reached
+from app.engine.unsupported_media import Excluded
+from app.engine.workers.recovery import deaths
 from app.store.database import DATABASE
 from app.store.rows import Answer
 from app.store.run import RunStore

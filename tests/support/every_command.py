@@ -21,11 +21,11 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from app import form
-from app.config import BatchSpec
-from app.settings import Settings, save_settings
+from app.new_run import form
+from app.run_spec import BatchSpec
 from app.store.workspace import Workspace
-from app.tui.jobs import Jobs
+from app.tui.processes import Jobs
+from app.tui.settings import Settings, save_settings
 from benchmarks.errors import RashomonError
 from tests.support.command import ROOT, Rashomon
 from tests.support.inside import run_inside

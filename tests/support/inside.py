@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from pathlib import Path
 from unittest.mock import patch
 
-from app.engine import supervise
-from app.engine.worker import Worker
+from app.engine.workers import supervise
+from app.engine.workers.worker import Worker
 from app.main import main
 from benchmarks.errors import RashomonError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.store import schema
 from app.store.database import DATABASE
-from app.store.digests import seal, teach
+from app.store.integrity.digests import seal, teach
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.config import BatchSpec
 from app.engine.loop import answer_pending
 from app.engine.plan import create, identity_of, open_build
 from app.parity import probing, worker
+from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Instance, get_benchmark

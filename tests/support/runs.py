@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.config import BatchSpec
 from app.engine.plan import create
+from app.run_spec import BatchSpec
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace

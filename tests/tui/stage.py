@@ -15,9 +15,9 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from app.config import BatchSpec
 from app.engine.plan import create
-from app.locks import FileLock
+from app.run_spec import BatchSpec
+from app.store.locks import FileLock
 from app.store.rows import Answer
 from app.store.run import RunStore
 from app.store.workspace import Workspace

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.engine.trash import Trash
-from app.labelling import Sitting
+from app.annotation.session import Sitting
+from app.store.trash import Trash
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
-from app.tui.jobs import Jobs
+from app.tui.processes import Jobs
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.label import LabelScreen
@@ -145,7 +145,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     monkeypatch.setattr("app.tui.screens.samples.override", note("override", refused))
     monkeypatch.setattr("app.tui.screens.samples.take_back", note("take back", refused))
     monkeypatch.setattr("app.tui.screens.samples.open_outside", lambda path: None)
-    monkeypatch.setattr("app.tui.trust.adopt", note("adopt", refused))
+    monkeypatch.setattr("app.tui.confirmations.adopt", note("adopt", refused))
     monkeypatch.setattr("app.tui.screens.new_run.begin", note("begin", refused))
     monkeypatch.setattr("app.tui.screens.new_run.save", lambda spec, path, replace=False: made.act("save"))
     monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)

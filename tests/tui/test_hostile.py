@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
-from app.tui.safe import harmless
+from app.tui.hostile_text import harmless
 from app.tui.widgets.dialogs import AskText, Confirm
 from benchmarks.base import Verdict
 from tests.support.runs import instances, says

@@ -13,8 +13,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Tab
 
-from app.config import load_spec
-from app.outlook import Contents
+from app.new_run.run_estimate import Contents
+from app.run_spec import load_spec
 from app.store.workspace import summary
 from app.tui.app import RashomonApp
 from app.tui.screens.new_options import LIKELIHOOD
@@ -199,7 +199,7 @@ def test_hostile_names_strata_and_questions_are_only_text(
         ]
         return Contents(found.build, found.benchmark, tuple(changed))
 
-    monkeypatch.setattr("app.prospect.Contents.read", hostile)
+    monkeypatch.setattr("app.new_run.preflight.Contents.read", hostile)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
@@ -233,7 +233,7 @@ def test_the_form_goes_on_while_a_large_build_is_read(desk: Stage, monkeypatch: 
         go_on.wait()
         return read(build, prompt_set)
 
-    monkeypatch.setattr("app.prospect.Contents.read", slow)
+    monkeypatch.setattr("app.new_run.preflight.Contents.read", slow)
 
     async def typing(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("ctrl+n")

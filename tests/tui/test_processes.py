@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.engine.control import worker_of
+from app.engine.workers.run_control import worker_of
 from app.store.workspace import Workspace, summary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen

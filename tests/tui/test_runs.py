@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.engine.control import is_paused
+from app.engine.workers.run_control import is_paused
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.runs import RunsScreen

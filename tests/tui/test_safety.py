@@ -12,7 +12,7 @@ from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from app.engine.control import is_paused
+from app.engine.workers.run_control import is_paused
 from app.store.rows import Judged, Progress
 from app.store.workspace import RunSummary, Workspace
 from app.tui.app import RashomonApp
@@ -23,11 +23,11 @@ from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen
 from app.tui.screens.tables import TablesScreen
-from app.tui.watch import Snapshot, Watch
 from app.tui.widgets.choose import Choose
 from app.tui.widgets.dialogs import AskText, Confirm, Dialog, ErrorDialog, StopDialog
 from app.tui.widgets.override import OverrideDialog
 from app.tui.widgets.virtual_table import VirtualTable
+from app.tui.workspace_watcher import Snapshot, Watch
 from benchmarks.errors import StoreError
 from tests.support.runs import instances
 from tests.tui.burst import burst
@@ -173,7 +173,7 @@ def test_no_key_that_works_everywhere_gives_a_label() -> None:
 
 
 def test_who_overrides_is_behind_nothing(stage: Stage) -> None:
-    from app.sofar import judging
+    from app.report.running_accuracy import judging
 
     for person in ("override:root@1", "human:ann@1"):
         judged = {person: Judged(), "match@2": Judged(labelled=4, correct=4)}
@@ -249,8 +249,8 @@ def test_stopping_a_run_of_a_batch_asks_which_is_meant(stage: Stage, monkeypatch
     stage.run("running", state="running", done=3)
     stopped: list[str] = []
     monkeypatch.setattr("app.tui.app.batch_of", lambda folder: os.getpid())
-    monkeypatch.setattr("app.tui.jobs.stop_run", lambda folder: stopped.append("run"))
-    monkeypatch.setattr("app.tui.jobs.stop_batch", lambda folder: stopped.append("batch"))
+    monkeypatch.setattr("app.tui.processes.stop_run", lambda folder: stopped.append("run"))
+    monkeypatch.setattr("app.tui.processes.stop_batch", lambda folder: stopped.append("batch"))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         for key, then in (("n", []), ("y", ["run"]), ("b", ["run", "batch"]), ("enter", ["run", "batch"])):

@@ -14,7 +14,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.engine.control import worker_of
+from app.engine.workers.run_control import worker_of
 from app.store.run import RunStore
 from app.store.workspace import summary
 from app.tui.app import RashomonApp

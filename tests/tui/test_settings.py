@@ -12,12 +12,12 @@ from textual.content import Content
 from textual.pilot import Pilot
 
 from app.doctor import Finding
-from app.settings import Settings, load_settings, settings_file
 from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, EVERYWHERE
 from app.tui.keymap import keymap
 from app.tui.screens import SCREENS
 from app.tui.screens.help import HelpScreen
+from app.tui.settings import Settings, load_settings, settings_file
 from tests.tui.conftest import Snapshot
 from tests.tui.stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.test_hostile import PAYLOAD, assert_harmless
@@ -28,7 +28,7 @@ SECRET = "sk-secret-0123456789abcdef"
 @pytest.fixture
 def quiet(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Folders and keys of the test's own."""
-    monkeypatch.setattr("app.settings.settings_file", lambda: tmp_path / "settings.toml")
+    monkeypatch.setattr("app.tui.settings.settings_file", lambda: tmp_path / "settings.toml")
     monkeypatch.setattr("app.tui.screens.settings.settings_file", lambda: tmp_path / "settings.toml")
     monkeypatch.setattr(
         "mlx_backends.remote.api_keys._keychain", lambda name: SECRET if name == "GEMINI_API_KEY" else None

@@ -12,7 +12,7 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from app.tui.widgets.fitted import fitted
+from app.tui.widgets.truncate import fitted
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from tests.tui.stage import screen_text, strips, until
 

@@ -19,7 +19,7 @@ from termios import TIOCSWINSZ
 
 import pytest
 
-from app.engine.trash import FOLDER
+from app.store.trash import FOLDER
 from tests.support.command import ROOT
 from tests.tui.stage import PATIENCE, Stage
 

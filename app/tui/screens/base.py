@@ -14,8 +14,8 @@ from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
 from app.tui.commands import Command, commands_of
-from app.tui.watch import RunNow, Snapshot
 from app.tui.widgets.keys_line import KeysLine
+from app.tui.workspace_watcher import RunNow, Snapshot
 
 if TYPE_CHECKING:
     from app.tui.app import RashomonApp

@@ -14,11 +14,11 @@ from textual.containers import ScrollableContainer, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import ContentSwitcher, Static
 
-from app.compare.beside import beside
 from app.compare.recommend import Recommendation, points
+from app.compare.side_by_side import beside
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.screens.flipped import FlippedScreen
 from app.tui.screens.results import ResultsScreen
 from app.tui.theme import DIM, PARTIAL

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from app.doctor import Finding, examine
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import PARTIAL, RIGHT, WRONG
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable

@@ -12,10 +12,10 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
-from app.exports.write import ABOUT, FORMATS, USUAL, Written, usual_folder, write
-from app.paths import exists, typed_path
+from app.exports.formats import ABOUT, FORMATS, USUAL, Written, usual_folder, write
+from app.system.paths import exists, typed_path
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import RIGHT, WRONG
 from app.tui.widgets.dialogs import Confirm

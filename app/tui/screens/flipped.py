@@ -16,7 +16,7 @@ from app.compare.pairs import Pair
 from app.compare.samples import BesideEachOther, Told, beside_each_other, flips
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import PARTIAL, outcome_look
 from app.tui.widgets.matrix import ALL

@@ -15,8 +15,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from app.tui.commands import EVERYWHERE, Command, commands_of
+from app.tui.hostile_text import literal
 from app.tui.keymap import keys_of, shown_keys
-from app.tui.safe import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, RIGHT
 from app.tui.widgets.dialogs import Dialog

@@ -12,12 +12,12 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.labelling import Sitting, draw
+from app.annotation.session import Sitting, draw
 from app.store.run import RunStore
 from app.tui.commands import Command, bindings, commands_of
+from app.tui.hostile_text import literal
 from app.tui.keymap import shown_keys
-from app.tui.outside import person
-from app.tui.safe import literal
+from app.tui.open_external import person
 from app.tui.screens.base import RashomonScreen
 from app.tui.widgets.dialogs import AskText, Confirm
 from app.tui.widgets.painted import Painted

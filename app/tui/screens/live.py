@@ -14,21 +14,21 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.pace import duration
 from app.report.render import cell_text
-from app.sofar import accuracy, overall
+from app.report.running_accuracy import accuracy, overall
 from app.store.rows import Progress
 from app.store.tail import Newest, Tail
+from app.store.throughput import duration
 from app.store.workspace import RunSummary
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import DIM, state_look
-from app.tui.watch import RunNow, Snapshot
 from app.tui.widgets.answer import NewestAnswer
 from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from app.tui.workspace_watcher import RunNow, Snapshot
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from app.choices import BenchmarkChoice, JudgeChoice, ModelChoice
-from app.outlook import Contents
+from app.new_run.choices import BenchmarkChoice, JudgeChoice, ModelChoice
+from app.new_run.run_estimate import Contents
 from app.tui.theme import RIGHT, WRONG
 from app.tui.widgets.choice_table import Option
 from app.tui.widgets.virtual_table import Cell

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
-from app.choices import (
+from app.new_run.choices import (
     BenchmarkChoice,
     ModelChoice,
     benchmark_choices,
@@ -25,15 +25,16 @@ from app.choices import (
     near_choices,
     policy_choices,
 )
-from app.config import BatchSpec
-from app.form import begin, command_line, read, save
-from app.outlook import Contents
-from app.paths import exists, typed_path
-from app.prospect import Looker, Prospects
+from app.new_run.form import begin, command_line, read, save
+from app.new_run.preflight import Looker, Prospects
+from app.new_run.run_estimate import Contents
+from app.run_spec import BatchSpec
+from app.system.paths import exists, typed_path
 from app.tui.commands import bindings
-from app.tui.jobs import allowing
-from app.tui.latest import Latest
-from app.tui.safe import literal
+from app.tui.confirmations import with_agreement
+from app.tui.hostile_text import literal
+from app.tui.latest_only import Latest
+from app.tui.processes import allowing
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.new_options import (
     asked_again,
@@ -45,11 +46,10 @@ from app.tui.screens.new_options import (
     model_options,
     nothing_chosen,
 )
-from app.tui.trust import with_agreement
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.dialogs import AskText, Confirm
+from app.tui.widgets.estimate_line import told
 from app.tui.widgets.field import Field
-from app.tui.widgets.outlook_line import told
 from app.tui.widgets.prompt_view import PromptView
 from app.tui.widgets.virtual_table import Column
 from benchmarks.base import Benchmark, get_benchmark
@@ -273,7 +273,7 @@ class NewRunScreen(RashomonScreen):
     # --- what is typed ----------------------------------------------------------------------------
 
     def form(self) -> dict[str, Any]:
-        """What is typed and chosen, as :func:`app.form.read` takes it."""
+        """What is typed and chosen, as :func:`app.new_run.form.read` takes it."""
         said: dict[str, Any] = {key: field.value for key, field in self._fields().items()}
         benchmark = self.benchmark
         said["benchmark"] = benchmark.name if benchmark else ""

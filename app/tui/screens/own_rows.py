@@ -14,11 +14,11 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.own_rows import rows_benchmark, table_path
-from app.paths import exists, typed_path
+from app.new_run.custom_rows import rows_benchmark, table_path
+from app.system.paths import exists, typed_path
 from app.tui.commands import bindings
-from app.tui.latest import Latest
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
+from app.tui.latest_only import Latest
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import PARTIAL, RIGHT, WRONG
 from app.tui.widgets.dialogs import Confirm

@@ -10,12 +10,12 @@ from typing import TypeVar
 from textual.content import Content
 from textual.widgets import Static
 
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
 from app.tui.theme import state_look
-from app.tui.watch import Snapshot
 from app.tui.widgets.choose import Choose
+from app.tui.workspace_watcher import Snapshot
 from benchmarks.errors import RashomonError
 
 T = TypeVar("T")

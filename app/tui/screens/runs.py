@@ -12,22 +12,22 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.engine.trash import Trash
-from app.pace import duration
 from app.report.render import cell_text
-from app.sofar import judging, overall
+from app.report.running_accuracy import judging, overall
+from app.store.throughput import duration
+from app.store.trash import Trash
 from app.store.workspace import DEMOS_FOLDER, Workspace
 from app.tui.commands import bindings
-from app.tui.safe import harmless, literal
+from app.tui.confirmations import adopt_received
+from app.tui.hostile_text import harmless, literal
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import WRONG, state_look
-from app.tui.trust import adopt_received
-from app.tui.watch import RunNow, Snapshot
 from app.tui.widgets.bars import progress_bar
 from app.tui.widgets.choose import Choose
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
+from app.tui.workspace_watcher import RunNow, Snapshot
 from benchmarks.errors import StoreError
 
 _BAR = 8

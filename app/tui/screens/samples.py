@@ -17,22 +17,22 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.overriding import override, take_back
-from app.report.detail import Detail, detail
+from app.annotation.override import override, take_back
+from app.report.judge_selection import effective, present
+from app.report.sample_detail import Detail, detail
 from app.report.samples import sample
-from app.report.whose import effective, present
-from app.sample_query import Known, hint, parse_query
 from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.tui.commands import bindings
-from app.tui.outside import open_outside, person
-from app.tui.safe import harmless, literal
+from app.tui.hostile_text import harmless, literal
+from app.tui.open_external import open_outside, person
+from app.tui.sample_query import Known, hint, parse_query
 from app.tui.screens.base import RashomonScreen
-from app.tui.watch import Snapshot
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.override import OverrideDialog, Said
 from app.tui.widgets.sample_view import SampleView, look_of
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
+from app.tui.workspace_watcher import Snapshot
 from benchmarks.base import Verdict, get_benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.text.answer_text import visible_answer

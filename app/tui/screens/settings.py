@@ -12,12 +12,12 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.paths import free_space
-from app.settings import Settings, save_settings, settings_file
 from app.store.workspace import Workspace
+from app.system.paths import free_space
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
+from app.tui.settings import Settings, save_settings, settings_file
 from app.tui.theme import DIM, PARTIAL, RIGHT
 from app.tui.widgets.choice_table import ChoiceTable, Option
 from app.tui.widgets.picture import MODES

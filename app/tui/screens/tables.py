@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from app.report.tables import own_rows
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.screens.results import ResultsScreen
 from app.tui.widgets.choose import Choose
 from app.tui.widgets.result_table import ResultTable

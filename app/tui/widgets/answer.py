@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from app.report.media import media_path
 from app.store.tail import Newest
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.theme import DIM, outcome_look
 from app.tui.widgets.picture import Picture
 from benchmarks.base import Benchmark, Media, Record

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.widgets.dialogs import Dialog
 from app.tui.widgets.ticks import Ticks
 

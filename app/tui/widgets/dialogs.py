@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.widgets.painted import Painted
 
 T = TypeVar("T")

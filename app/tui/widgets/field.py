@@ -7,7 +7,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 
 
 class Field(Horizontal):

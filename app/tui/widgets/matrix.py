@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from app.tui.commands import bindings
-from app.tui.safe import harmless
+from app.tui.hostile_text import harmless
 from app.tui.theme import DIM, PARTIAL, WRONG
 
 ALL = "all"

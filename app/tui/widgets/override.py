@@ -12,8 +12,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.labelling import meant
-from app.tui.safe import literal
+from app.annotation.session import meant
+from app.tui.hostile_text import literal
 from app.tui.widgets.dialogs import Dialog
 from benchmarks.errors import SpecError
 from judges.human_labels import override_id

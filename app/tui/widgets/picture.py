@@ -20,7 +20,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from app.report.media import Seen, seen
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.theme import DIM
 from benchmarks.base import Media
 

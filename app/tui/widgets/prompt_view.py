@@ -11,11 +11,11 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.config import RunSpec
-from app.preview import Rendered, Renderer, media_of, requests
+from app.new_run.prompt_preview import Rendered, Renderer, media_of, requests
 from app.report.media import media_path
+from app.run_spec import RunSpec
 from app.tui.commands import bindings
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.widgets.picture import Picture
 from benchmarks.base import Instance, Message, Part, Request, Text
 from benchmarks.build import Build

@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.report.render import reasons, terminal_cell
-from app.report.text import clean
-from app.tui.safe import literal
+from app.text.escape import clean
+from app.tui.hostile_text import literal
 from app.tui.theme import DIM, PARTIAL
 from app.tui.widgets.virtual_table import Cell as Shown
 from app.tui.widgets.virtual_table import Column, VirtualTable

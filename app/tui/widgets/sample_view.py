@@ -10,9 +10,9 @@ from textual.containers import ItemGrid, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.report.detail import Detail
+from app.report.sample_detail import Detail
 from app.store.samples import SampleRow
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 from app.tui.theme import OUTCOMES, Look
 from app.tui.widgets.picture import Picture
 from benchmarks.base import SHOWN_TEXT, Media, Verdict

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from app.tui.safe import literal
+from app.tui.hostile_text import literal
 
 
 class Ticks(OptionList):

@@ -20,8 +20,8 @@ from textual.strip import Strip
 from textual.worker import Worker, WorkerState
 
 from app.tui.commands import bindings
-from app.tui.safe import harmless
-from app.tui.widgets.fitted import ends, fitted
+from app.tui.hostile_text import harmless
+from app.tui.widgets.truncate import ends, fitted
 
 PAGE = 64
 """Rows that are asked for at once."""

@@ -1,0 +1,179 @@
+"""Logs of workers: one line a record, nothing in it that could steer a terminal or begin a line of its own.
+
+A worker writes its standard error into a pipe; the process that started it pumps that into the log, so that the last words of a
+worker that crashed, and of the libraries in it, are there too.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import select
+import sys
+import threading
+import time
+import traceback
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from app.text.escape import clean
+from benchmarks.errors import StoreError
+from benchmarks.untrusted.safe_files import open_write
+
+_LARGEST = 1 << 24
+"""A log that has grown to this many bytes is begun again."""
+_LONGEST = 1 << 16
+"""Bytes of a line; the rest becomes further lines."""
+_PATIENCE = 10.0
+"""Seconds for which a worker waits until what it reports is read."""
+
+
+class Log:
+    """A log file in a run's folder. Raises StoreError where it cannot be opened; writing to a full disk is no error."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.path = folder / name
+        self._lock = threading.Lock()
+        try:
+            self._file = open_write(folder, name, append=True)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.path}: {error.strerror}; make the run's folder writable.") from error
+
+    def write(self, who: str, text: str) -> None:
+        """Append a record: a line with the time and ``who`` wrote it."""
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {who}: {clean(text)}\n"
+        with self._lock, suppress(OSError, ValueError):  # a full disk, or a pump that outlives the log
+            if os.fstat(self._file.fileno()).st_size > _LARGEST:
+                self._file.truncate(0)
+            self._file.write(line.encode("utf-8", "backslashreplace"))
+            self._file.flush()
+
+    def pump(self, who: str) -> Pump:
+        """A pipe whose lines become records of ``who``."""
+        return Pump(self, who)
+
+    def close(self) -> None:
+        """Close the file; what still comes from a pump is lost."""
+        with self._lock, suppress(OSError):
+            self._file.close()
+
+
+class Pump:
+    """A pipe into a log. ``fileno`` is its writing end, for the process that is started; a context manager around the start."""
+
+    def __init__(self, log: Log, who: str) -> None:
+        self._log, self._who = log, who
+        self._read, self._write = os.pipe()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def fileno(self) -> int:
+        return self._write
+
+    def __enter__(self) -> Pump:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._write)  # ours: the process has its own
+
+    def finish(self) -> None:
+        """Wait until all is in the log that a process wrote which has ended; a child of its own may hold the pipe longer."""
+        self._thread.join(1.0)
+
+    def _work(self) -> None:
+        rest = b""
+        with os.fdopen(self._read, "rb", buffering=0) as pipe:
+            while piece := pipe.read(_LONGEST):
+                *lines, rest = (rest + piece).split(b"\n")
+                if len(rest) > _LONGEST:
+                    lines.append(rest)
+                    rest = b""
+                for line in lines:
+                    self._record(line)
+        self._record(rest)
+
+    def _record(self, line: bytes) -> None:
+        # A line that draws over itself, as progress bars do, is what it came to in the end.
+        text = line.decode("utf-8", "backslashreplace").rstrip("\r").rpartition("\r")[2]
+        if text.strip():
+            self._log.write(self._who, text)
+
+
+def write_single_lines() -> None:
+    """Have this process report each exception, warning and log record as one line of standard error.
+
+    A traceback quotes values, and those are outside text: a line break in them must not begin a line of the log.
+    """
+    sys.stderr = io.TextIOWrapper(_Patient(), "utf-8", "backslashreplace", write_through=True)
+    sys.excepthook = lambda kind, error, trace: report_exception(error)
+    threading.excepthook = lambda args: report_exception(args.exc_value)
+    warnings.showwarning = _warned
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_SingleLine("%(name)s: %(message)s"))
+
+
+class _Patient(io.RawIOBase):
+    """Standard error that waits ``_PATIENCE`` seconds for its reader, then drops what it is given until there is room.
+
+    The reader is another process, which may be stopped while the worker holds the device and answers under way.
+    """
+
+    def __init__(self) -> None:
+        self._wait, self._dropped = _PATIENCE, 0
+        self._lock = threading.Lock()
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        with self._lock:
+            while rest and select.select([], [2], [], self._wait)[1]:
+                self._wait = _PATIENCE
+                if self._dropped:
+                    lost, self._dropped = self._dropped, 0
+                    os.write(2, f"\n{lost} bytes were not read in time and are lost\n".encode())
+                    continue
+                rest = rest[os.write(2, rest[: select.PIPE_BUF]) :]
+            if rest:
+                self._wait = 0.0
+                self._dropped += len(rest)
+        return len(data)
+
+
+def report_exception(error: BaseException | None) -> None:
+    """Write an exception with its traceback to standard error, in one line."""
+    with suppress(OSError):  # whoever read it may be gone
+        print(_single("".join(traceback.format_exception(error)).rstrip()), file=sys.stderr, flush=True)
+
+
+def drop_output() -> None:
+    """Have what this process still writes go nowhere, once whoever read it is gone: writing to a broken pipe is an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+
+
+class _SingleLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return _single(super().format(record))
+
+
+def _warned(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    with suppress(OSError):
+        print(_single(f"{filename}:{lineno}: {category.__name__}: {message}"), file=sys.stderr, flush=True)
+
+
+def _single(text: str) -> str:
+    return clean(text.replace("\n", "\\n"))
