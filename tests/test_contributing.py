@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("app", "benchmarks", "judges", "mlx_backends", "tests")
-LISTS = ("tests/app/test_choices.py", "tests/app/test_published.py")
+LISTS = ("tests/app/new_run/test_choices.py", "tests/app/report/test_published.py")
 """Existing tests that know all benchmarks."""
 _BLOCK = re.compile(r"^```(\w+) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

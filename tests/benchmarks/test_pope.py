@@ -31,7 +31,7 @@ from benchmarks.pope.source import SETTINGS
 from benchmarks.protocols import Direct
 from judges.yes_no import YesNo
 from mlx_backends.policy import Policy
-from tests.benchmarks.small_data import bomb, write_lines, write_picture
+from tests.support.data.small import bomb, write_lines, write_picture
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash"
 JUDGE = YesNo().id

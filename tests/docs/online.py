@@ -12,8 +12,8 @@ from unittest.mock import patch
 from app.fetch import recipes
 from app.fetch.remote_file import Digest, RemoteFile
 from benchmarks.cmc_bench.constants import SUBJECTS
-from tests.benchmarks.small_data import picture
-from tests.benchmarks.test_cmc_hub import chartqa_parquet, mmmu_parquet
+from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
+from tests.support.data.small import picture
 from tests.support.demo import FOUR_BIT
 from tests.support.fake_hub import FakeHub, Repo
 

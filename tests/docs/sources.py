@@ -8,17 +8,17 @@ import shutil
 from pathlib import Path
 
 from benchmarks.clash.constants import CONFLICT_OPTION
-from tests.benchmarks.clash_data import own_folder, own_sample, published_folder, published_row
-from tests.benchmarks.contra4_data import row, write_source
-from tests.benchmarks.crosscheck_data import row as crosscheck_row
-from tests.benchmarks.crosscheck_data import write_rows
-from tests.benchmarks.mmkc_data import er_row, whole_folder
-from tests.benchmarks.small_data import mmmu_rows, own_rows, write_lines, write_picture
-from tests.benchmarks.test_clash_construct import small_coco
-from tests.benchmarks.test_mmkc_construct import source as knowledge
-from tests.benchmarks.test_mmkc_construct import tower
+from tests.benchmarks.clash.test_construction import small_coco
+from tests.benchmarks.mmkc_bench.test_construction import source as knowledge
+from tests.benchmarks.mmkc_bench.test_construction import tower
 from tests.benchmarks.test_pope import small_pope
 from tests.docs.pages import ROOT
+from tests.support.data.clash import own_folder, own_sample, published_folder, published_row
+from tests.support.data.contra4 import row, write_source
+from tests.support.data.crosscheck_bench import row as crosscheck_row
+from tests.support.data.crosscheck_bench import write_rows
+from tests.support.data.mmkc_bench import er_row, whole_folder
+from tests.support.data.small import mmmu_rows, own_rows, write_lines, write_picture
 from tests.support.media import sound
 
 HELD_OUT = ROOT / "assets" / "demo" / "held_out"

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, anchors, fences, links
+from tests.support.tui_stage import SIZES
 from tests.tui.pictures import SHOTS
-from tests.tui.stage import SIZES
 
 README_LINES = 150
 

@@ -13,8 +13,8 @@ from PIL import Image
 
 from benchmarks.base import get_benchmark
 from benchmarks.build import BuildOptions
-from tests.benchmarks.small_data import write_lines
 from tests.docs.pages import fences
+from tests.support.data.small import write_lines
 
 SHOWN = {
     "docs/clash.md": "clash",

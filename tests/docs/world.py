@@ -31,7 +31,7 @@ from tests.docs import sources
 from tests.docs.online import MODELS, online
 from tests.docs.pages import ROOT, Command, files
 from tests.docs.replies import reply
-from tests.mlx_backends.architectures import TEXTS
+from tests.support.architectures import TEXTS
 from tests.support.demo import BF16, FOUR_BIT
 from tests.support.fault_server import FaultServer
 from tests.support.inside import work_here

@@ -15,7 +15,7 @@ from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import cohen_kappa
 from judges.agreement import confusion, fleiss_kappa, label_kappa, positive_agreement, raw_agreement
 from judges.agreement_tables import agreement_sentence, agreement_tables
-from tests.judges.labelled import LABELS, labelled
+from tests.support.labelled import LABELS, labelled
 
 A, B, C = "match@1", "openai:gpt-5@cmc-1", "human:ann@1"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.base import Record, Verdict
 from benchmarks.errors import RashomonError, SpecError
 from judges.panel import Panel, panel_id, parse_panel, with_panel
-from tests.judges.labelled import LABELS, labelled
+from tests.support.labelled import LABELS, labelled
 
 IDS = ("match@1", "match@2", "openai:gpt-5@cmc-1", "human:ann@1", "endpoint:m@http://127.0.0.1:8080/v1@cmc-1")
 

@@ -32,11 +32,11 @@ from mlx_backends.mlx.preprocess import Inputs, common, distinct
 from mlx_backends.mlx.vlm import AHEAD, VLM
 from mlx_backends.mlx.vlm_batch import END_TOKENS, Row, Rows
 from mlx_backends.registry import load_backend
-from tests.benchmarks.clash_data import CLASH_DATA
-from tests.benchmarks.small_data import REAL_DATA
-from tests.mlx_backends.benchmark_requests import Asked, answers
 from tests.performance.compute_bound import build
 from tests.performance.peers import Place, Server, loop
+from tests.support.benchmark_requests import Asked, answers
+from tests.support.data.clash import CLASH_DATA
+from tests.support.data.small import REAL_DATA
 
 WIDTH = 8
 ANSWER = Decoding(max_tokens=32)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from app.store.run import RunStore
-from tests.app.test_store import META
+from tests.app.store.test_run import META
 from tests.support.command import Rashomon
 from tests.support.toy import toy_instances
 

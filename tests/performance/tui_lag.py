@@ -30,7 +30,7 @@ from app.tui.app import RashomonApp
 from benchmarks.base import Instance, Record, get_benchmark
 from judges.cmc_rules.judge import Match
 from tests.support.runs import instances, says
-from tests.tui.stage import screen_text
+from tests.support.tui_stage import screen_text
 
 RUN = "large"
 RATE = 100  # answers a second

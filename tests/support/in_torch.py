@@ -65,8 +65,8 @@ def in_torch(
 
 def _main() -> None:
     from mlx_backends.registry import load_backend
-    from tests.mlx_backends.benchmark_requests import answers
     from tests.support import in_torch as here  # under the name that it is pickled by
+    from tests.support.benchmark_requests import answers
 
     asked: Asked = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own
     backend = load_backend(asked.model, asked.paths.__getitem__)

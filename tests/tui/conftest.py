@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.stage import Stage, screen_text
+from tests.support.tui_stage import Stage, screen_text
 
 for variable in ("NO_COLOR", "TEXTUAL_THEME", "TMUX"):
     os.environ.pop(variable, None)

@@ -25,8 +25,8 @@ from benchmarks.base import Generation, Instance
 from mlx_backends.base import Backend
 from tests.support.demo import BF16, FOUR_BIT, Held
 from tests.support.runs import Answering, says
-from tests.tui.computed import computed, press, settled
-from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+from tests.support.tui_computed import computed, press, settled
+from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 
 SCREENS_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "screens"
 FOLDER = Path("/tmp/rashomon")

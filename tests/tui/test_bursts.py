@@ -23,9 +23,9 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.screens.label import LabelScreen
 from app.tui.widgets.dialogs import Dialog, LeaveDialog
 from benchmarks.errors import StoreError
-from tests.tui.burst import burst
-from tests.tui.computed import three_runs
-from tests.tui.stage import Stage, drive, screen_text, until
+from tests.support.tui_burst import burst
+from tests.support.tui_computed import three_runs
+from tests.support.tui_stage import Stage, drive, screen_text, until
 
 KEYS = (
     *"ydnxyrRpuosewblLjkgGaAdfgmtThinvNYz/;7890+- []",

@@ -16,9 +16,9 @@ from app.tui.screens.flipped import BesideScreen, FlippedScreen
 from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.result_table import ResultTable
 from tests.support.runs import instances
-from tests.tui.computed import FIRST, gone_to, mixed, press, settled, three_runs
+from tests.support.tui_computed import FIRST, gone_to, mixed, press, settled, three_runs
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import BOTH, Stage, drive, screen_text
 
 
 def shown(app: RashomonApp) -> CompareScreen:

@@ -13,9 +13,9 @@ from textual.widgets import Input
 from app.tui.app import RashomonApp
 from app.tui.screens.export import ExportScreen
 from tests.support.runs import instances
-from tests.tui.computed import FIRST, gone_to, mixed, press, settled
+from tests.support.tui_computed import FIRST, gone_to, mixed, press, settled
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import BOTH, Stage, drive, screen_text
 
 
 @pytest.fixture

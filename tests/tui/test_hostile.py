@@ -17,8 +17,8 @@ from app.tui.hostile_text import harmless
 from app.tui.widgets.dialogs import AskText, Confirm
 from benchmarks.base import Verdict
 from tests.support.runs import instances, says
-from tests.tui.computed import gone_to, press
-from tests.tui.stage import BOTH, Stage, drive, screen_text, strips, until
+from tests.support.tui_computed import gone_to, press
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text, strips, until
 
 PAYLOAD = "[@click=app.bell]x[/] [/nope] [red]r \x1b]52;c;c3RvbGVu\x07\x1b[31m\x9b31m \u202edrow\u200b \udc80 a\tb"
 STORED = PAYLOAD.replace("\udc80", "")

@@ -11,7 +11,7 @@ from app.tui.app import RashomonApp
 from app.tui.screens.help import HelpScreen
 from app.tui.screens.new_run import NewRunScreen
 from app.tui.widgets.keys_line import KeysLine
-from tests.tui.stage import Stage, drive, screen_text, until
+from tests.support.tui_stage import Stage, drive, screen_text, until
 
 
 def test_a_click_on_a_key_presses_it(stage: Stage) -> None:

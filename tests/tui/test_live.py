@@ -17,8 +17,8 @@ from app.tui.screens.live import LiveScreen
 from app.tui.widgets.picture import HalfCells
 from benchmarks.base import Generation, Instance, Media
 from tests.support.runs import instances, says
+from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import SIZES, Stage, drive, screen_text, until
 
 
 def answers(instance: Instance) -> Generation:

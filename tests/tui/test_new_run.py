@@ -22,8 +22,8 @@ from app.tui.screens.new_run import NewRunScreen
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.field import Field
 from tests.support.demo import FOUR_BIT, Held
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.test_hostile import PAYLOAD, STORED, assert_harmless
 
 

@@ -15,9 +15,9 @@ from app.tui.screens.own_rows import OwnRowsScreen
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.picture import Picture
 from benchmarks.build import Build
-from tests.tui.computed import CHARTS, computed, press, settled
+from tests.support.tui_computed import CHARTS, computed, press, settled
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import BOTH, Stage, drive, screen_text, until
 
 TABLE = """image,question,answer,passage,conflict
 0.png,How many kales?,43,,

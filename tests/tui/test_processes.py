@@ -25,7 +25,7 @@ from app.tui.widgets.dialogs import StopDialog
 from app.tui.widgets.virtual_table import VirtualTable
 from tests.support.charts import draw_sources
 from tests.support.command import ROOT, Rashomon
-from tests.tui.stage import PATIENCE, Staged, drive, screen_text, until
+from tests.support.tui_stage import PATIENCE, Staged, drive, screen_text, until
 
 RUN = "watched"
 SPEC = ["batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN]

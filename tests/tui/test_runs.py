@@ -15,8 +15,8 @@ from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.base import Generation
 from tests.support.runs import instances, says
+from tests.support.tui_stage import BOTH, SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import BOTH, SIZES, Stage, drive, screen_text, until
 
 
 def every_state(stage: Stage) -> None:

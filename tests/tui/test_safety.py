@@ -30,8 +30,8 @@ from app.tui.widgets.virtual_table import VirtualTable
 from app.tui.workspace_watcher import Snapshot, Watch
 from benchmarks.errors import StoreError
 from tests.support.runs import instances
-from tests.tui.burst import burst
-from tests.tui.stage import Stage, drive, screen_text, until
+from tests.support.tui_burst import burst
+from tests.support.tui_stage import Stage, drive, screen_text, until
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

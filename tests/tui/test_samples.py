@@ -25,8 +25,8 @@ from app.tui.widgets.virtual_table import VirtualTable
 from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict
 from tests.support.media import cloud, sound, video
 from tests.support.runs import instances
+from tests.support.tui_stage import BOTH, SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import BOTH, SIZES, Stage, drive, screen_text, until
 
 ANSWERS = ("12", "<think>It says 15 there.</think>The text is right: 15.", "18 and more", "")
 

@@ -27,8 +27,8 @@ from app.tui.screens.samples import SamplesScreen
 from app.tui.widgets.dialogs import LeaveDialog
 from app.tui.widgets.override import OverrideDialog
 from tests.support.command import ROOT
-from tests.tui.computed import press, three_runs
-from tests.tui.stage import Stage, drive, screen_text, until
+from tests.support.tui_computed import press, three_runs
+from tests.support.tui_stage import Stage, drive, screen_text, until
 from tests.tui.test_new_run import desk, known, opened
 
 __all__ = ["desk"]

@@ -18,8 +18,8 @@ from app.tui.keymap import keymap
 from app.tui.screens import SCREENS
 from app.tui.screens.help import HelpScreen
 from app.tui.settings import Settings, load_settings, settings_file
+from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.test_hostile import PAYLOAD, assert_harmless
 
 SECRET = "sk-secret-0123456789abcdef"

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from app.tui.widgets.truncate import fitted
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
-from tests.tui.stage import screen_text, strips, until
+from tests.support.tui_stage import screen_text, strips, until
 
 MILLION = 1_000_000
 

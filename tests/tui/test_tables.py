@@ -14,9 +14,9 @@ from app.tui.screens.tables import TablesScreen
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.base import Verdict
 from tests.support.runs import instances
-from tests.tui.computed import computed, gone_to, mixed, press, settled, three_runs
+from tests.support.tui_computed import computed, gone_to, mixed, press, settled, three_runs
+from tests.support.tui_stage import BOTH, SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
-from tests.tui.stage import BOTH, SIZES, Stage, drive, screen_text, until
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)

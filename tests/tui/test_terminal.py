@@ -21,7 +21,7 @@ import pytest
 
 from app.store.trash import FOLDER
 from tests.support.command import ROOT
-from tests.tui.stage import PATIENCE, Stage
+from tests.support.tui_stage import PATIENCE, Stage
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from app.tui.screens.runs import RunsScreen
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from mlx_backends.remote import addresses
 from tests.support.trust import receive, tree
-from tests.tui.stage import SIZES, Stage, drive, screen_text, until
+from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 
 SIZE = next(iter(SIZES.values()))
 

@@ -4,7 +4,8 @@ mlx-vlm keeps Qwen3-VL's deepstack features in a list, an array a layer, and whe
 (``_merge_prefill_prompt_kwargs``) it takes the first row's list for all of them. Rows with images are then answered wrongly,
 without any error. Here the rows' features are joined row by row, as the model wants them.
 
-The fault was found in 0.7.10 and is there in every version named in ``NEEDED_BY``. ``tests/mlx_backends/test_repair.py`` fails as
+The fault was found in 0.7.10 and is there in every version named in ``NEEDED_BY``.
+``tests/mlx_backends/mlx/test_patches.py`` fails as
 soon as the installed version is right without this module; then delete it, with that test and the one call in
 :mod:`mlx_backends.mlx.vlm_batch`.
 """

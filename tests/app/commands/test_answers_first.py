@@ -1,0 +1,139 @@
+"""What a command prints first: the answer, then the main table, and what else there is; over a user's own rows no paper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.build import Build
+from tests.support.charts import draw_sources
+from tests.support.command import Rashomon
+from tests.support.data.small import picture
+
+ROWS = 12
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Rashomon:
+    """A home with two runs over a table of somebody's own rows."""
+    rashomon = Rashomon(tmp_path_factory.mktemp("own"))
+    for n in range(ROWS):
+        (rashomon.home / f"{n}.png").write_bytes(picture(n))
+    rows = "".join(f"{n}.png,How many on page {n}?,{n + 5}\n" for n in range(ROWS))
+    (rashomon.home / "rows.csv").write_text(f"image,question,answer\n{rows}gone.png,x?,3\n")
+    rashomon.run("build", "cmc-bench", "--from", "rows.csv")
+    for policy in ("always-text", "always-image"):
+        asked = ("--benchmark", "cmc-bench", "--model", f"policy:{policy}", "--name", policy, "--display", "none")
+        rashomon.run("--batch", *asked)
+    return rashomon
+
+
+def lines(rashomon: Rashomon, *arguments: str) -> list[str]:
+    return rashomon.run(*arguments).stdout.splitlines()
+
+
+def test_show_says_what_a_run_comes_to_before_its_main_table(own: Rashomon) -> None:
+    told = lines(own, "show", "always-text")
+    assert told[0] == "always-text: done, 96 of 96 answered"
+    assert told[1].startswith("policy:always-text is right on 24 of 48 answers (50.0%, ")
+    assert "Under conflict it follows the text in 36 of 36 answers (100%)." in told[1]
+    assert "Right with the image alone 0 of 12, with the text alone 12 of 12. It does not read the images" in told[1]
+    assert told[3].rstrip() == "Main results"
+    assert told[-1].startswith("More tables: by-type, labels, arbitration, failures, both-audit (--table NAME); --all ")
+    assert len(told) < 25
+    every = "\n".join(lines(own, "show", "always-text", "--all"))
+    assert every.count("Labels by match@") > 4
+    assert "More tables" not in every
+
+
+def test_no_paper_stands_over_a_users_own_rows(own: Rashomon, tmp_path: Path) -> None:
+    for arguments in (("show", "always-text", "--all"), ("show", "always-text", "always-image", "--table", "main")):
+        told = "\n".join(lines(own, *arguments))
+        assert "(paper)" not in told
+        assert "Table 3" not in told
+    rashomon = Rashomon(tmp_path)
+    draw_sources(tmp_path / "sources")
+    rashomon.run("build", "cmc-bench", "--source", tmp_path / "sources")
+    asked = (
+        "--benchmark",
+        "cmc-bench",
+        "--model",
+        "policy:always-text",
+        "--limit",
+        "4",
+        "--name",
+        "r",
+        "--display",
+        "plain",
+    )
+    assert "(paper)" in rashomon.run("--batch", *asked).stdout
+    assert "Qwen3-VL-4B (paper)" in rashomon.run("show", "r").stdout
+
+
+def test_a_batch_over_own_rows_ends_without_the_papers_rows(own: Rashomon) -> None:
+    asked = (
+        "--benchmark",
+        "cmc-bench",
+        "--model",
+        "policy:always-image",
+        "--name",
+        "always-image",
+        "--display",
+        "plain",
+    )
+    told = own.run("--batch", *asked).stdout
+    assert "policy:always-image" in told
+    assert "(paper)" not in told
+
+
+def test_json_and_exports_keep_what_they_had(own: Rashomon) -> None:
+    tables = json.loads(own.run("show", "always-text", "--json").stdout)
+    assert [table["name"] for table in tables] == ["main", "by-type", "labels", "arbitration", "failures", "both-audit"]
+    assert tables[0]["title"] == "Main results (Table 3)"
+    assert any(row["row"].endswith("(paper)") for row in tables[0]["rows"])
+    own.run("export", "always-text", "--format", "md", "--out", "files")
+    assert r"\(paper\)" in (own.home / "files" / "tables.md").read_text("utf-8")
+    compared = json.loads(own.run("compare", "always-text", "always-image", "--json").stdout)
+    assert [table["name"] for table in compared["tables"]] == ["values", "differences", "changes", "flips", "cost"]
+
+
+def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> None:
+    told = lines(own, "compare", "always-text", "always-image")
+    assert told[0].startswith(
+        "policy:always-image is right on 50.0% of the 48 answers that both have labelled, policy:always-text on 50.0%: 0 points ("
+    )
+    assert "figures 4 differ by more than chance may bring (Holm): " in told[0]
+    assert [line for line in told if line.startswith("Differences")]
+    assert not [line for line in told if "Which label became which" in line]
+    assert told[-1].startswith("More tables: values, changes, flips, cost (--table NAME)")
+    assert any(
+        "Which label became which" in line for line in lines(own, "compare", "always-text", "always-image", "--all")
+    )
+    flips = lines(own, "compare", "always-text", "always-image", "--table", "flips")
+    assert flips[0].startswith("policy:always-image is right")
+    assert not [line for line in flips if line.startswith("Differences")]
+    assert "did you mean 'flips'" in own.run("compare", "always-text", "always-image", "--table", "flip", code=2).stderr
+
+
+def test_recommend_says_which_to_take_before_the_table(own: Rashomon) -> None:
+    told = lines(own, "recommend", "always-text", "always-image")
+    assert told[0].startswith("There is no model among these runs.")
+    assert told[2].rstrip() == "Within 3 points of the best"
+
+
+def test_a_build_says_what_came_of_it_in_words(own: Rashomon) -> None:
+    told = lines(own, "build", "cmc-bench", "--from", "rows.csv", "--out", "again")
+    assert told[0].endswith(f"{8 * ROWS} instances, {ROWS} media")
+    assert "  examples: factual 12" in told
+    assert "  left out: rows.csv:14: the image is missing; put the file in its place" in told
+    assert not any(character in line for line in told for character in "{}")
+    assert not any("shortfalls" in line for line in told)
+    every = lines(own, "build", "cmc-bench", "--from", "rows.csv", "--out", "again", "--all")
+    assert any(line.startswith("  shortfalls: entity 250, ") for line in every)
+    manifest = json.loads(own.run("build", "cmc-bench", "--from", "rows.csv", "--out", "again", "--json").stdout)[
+        "manifest"
+    ]
+    assert manifest["shortfalls"]["entity"] == 250
+    assert Build.open(own.home / "again").manifest == manifest

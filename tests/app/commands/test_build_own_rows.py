@@ -1,0 +1,113 @@
+"""`rashomon build cmc-bench --from`: what it says, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Rashomon
+from tests.support.data.small import picture
+
+GOOD = "".join(f"{n}.png,How many {n}?,{n + 5}\n" for n in range(4))
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Rashomon:
+    """A home with four pictures in it."""
+    for n in range(4):
+        (tmp_path / f"{n}.png").write_bytes(picture(n))
+    return Rashomon(tmp_path)
+
+
+def write(here: Rashomon, content: str) -> str:
+    (here.home / "rows.csv").write_text(content, "utf-8")
+    return "~/rows.csv"
+
+
+def test_the_check_builds_nothing_and_ends_with_1_where_no_row_can_be_used(here: Rashomon) -> None:
+    hostile = "\x1b[31m[red]\u202e"
+    table = write(here, f'image,question,answer,{hostile}\n{GOOD}"gone.png",x?,{hostile},\n')
+    told = here.run("build", "cmc-bench", "--from", table, "--check").stdout
+    assert "4 of 5 rows can be used" in told
+    assert "\\x1b[31m[red]\\u202e" in told
+    assert "\x1b" not in told
+    found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json").stdout)
+    assert [row["usable"] for row in found["rows"]] == [True] * 4 + [False]
+    assert found["rows"][-1]["mend"] == "put the file in its place: gone.png"
+    table = write(here, "image,question,answer\ngone.png,x?,5\n")
+    assert "0 of 1 rows" in here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
+    assert not here.workspace.exists()
+
+
+def test_a_build_of_nothing_names_the_check_which_names_the_files_it_looked_for(here: Rashomon) -> None:
+    (here.home / "folder").mkdir()
+    table = write(here, 'image,question,answer\nno/where\x1b.png,x?,5\nfolder,x?,6\n"a; b.png",x?,7\n')
+    told = here.run("build", "cmc-bench", "--from", table, code=2).stderr
+    assert "2 times: the image is missing; put the file in its place; once: the image is a folder" in told
+    assert f"build cmc-bench --from {here.home}/rows.csv --check` says of each row how to mend it" in told
+    told = here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
+    assert "\x1b" not in told
+    found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json", code=1).stdout)["rows"]
+    assert [(row["told"], row["mend"]) for row in found] == [
+        ("the image is missing", "put the file in its place: no/where\x1b.png"),
+        ("the image is a folder", "name a file in it: folder"),
+        ("the image is missing", "put the file in its place: a; b.png"),
+    ]
+
+
+def test_rows_that_fail_come_first_in_full_and_near_files_are_named(here: Rashomon) -> None:
+    (here.home / "charts of the north").mkdir()
+    long = [
+        f"charts of the north/sales of the north region, by quarter and by product, page {n:03d}.png" for n in range(30)
+    ]
+    for n, name in enumerate(long):
+        (here.home / name).write_bytes(picture(n))
+    written = list(long)
+    written[5] = long[5].replace("/", "\\").replace("sales", "Sales")
+    written[6] = "C:\\Users\\me\\" + long[6].rpartition("/")[2]
+    written[7] = long[7].replace("page", "pgae")
+    written[8] = long[8].replace("008", "908")
+    rows = "".join(f'"{name}",How many on page {n}?,{n + 5}\n' for n, name in enumerate(written))
+    table = write(here, f"image,question,answer\n{rows}")
+    checked = here.process("build", "cmc-bench", "--from", table, "--check").stdout
+    lines = checked.splitlines()
+    assert lines[0].startswith("26 of 30 rows can be used")
+    marks = [line[0] for line in lines if line[:1] in ("✗", "✓")]
+    assert marks == ["✗"] * 4 + ["✓"] * 10
+    assert "and 16 more rows" in checked
+    for n in (5, 6, 7):
+        assert f"did you mean {long[n]}?" in checked
+    assert f"put the file in its place: {written[8]}" in checked, "another page is not meant"
+    assert "…" not in checked
+    every = here.run("build", "cmc-bench", "--from", table, "--check", "--all").stdout
+    assert sum(line.startswith("✓") for line in every.splitlines()) == 26
+
+
+def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
+    table = write(here, f"image,question,answer\n{GOOD}gone.png,x?,5\n")
+    told = here.run("build", "cmc-bench", "--from", table).stdout
+    assert "32 instances" in told
+    assert "left out: rows.csv:6: the image is missing" in told
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "told"),
+    [
+        ("image,question\n", ("cmc-bench", "--from", "rows.csv", "--check"), "no column 'answer'"),
+        ("", ("cmc-bench", "--from", "rows.csv"), "is empty"),
+        ("", ("cmc-bench", "--from", "nowhere.csv"), "there is no file"),
+        ("", ("cmc-bench", "--from", "."), "is a folder; name the table in it"),
+        ("", ("clash", "--from", "rows.csv"), "not built from a table of rows"),
+        ("", ("cmc-bench", "--check"), "give it with --from"),
+        ("image,question,answer\n", ("cmc-bench", "--from", "rows.csv"), "there are no rows in rows.csv"),
+        ("image,question,answer\n", ("cmc-bench", "--from", "rows.csv", "--check"), "there are no rows in rows.csv"),
+    ],
+)
+def test_what_is_wrong_with_the_command_or_the_file_is_exit_code_2(
+    here: Rashomon, content: str, arguments: tuple[str, ...], told: str
+) -> None:
+    write(here, content)
+    assert told in here.run("build", *arguments, code=2).stderr
+    assert not here.workspace.exists() or not list(here.workspace.rglob("manifest.json"))

@@ -1,0 +1,226 @@
+"""Answers that were produced elsewhere become a run, judged and tabulated like any other."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.report.tables import tables_of
+from app.store.run import RunStore
+from benchmarks.base import Estimate, Table
+from tests.support.charts import draw_sources
+from tests.support.command import Rashomon
+
+OFFICIAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "clash" / "official"
+MULTIPLE_CHOICE = OFFICIAL / "multiple_choice__gemini-2.5-flash-lite_predictions.json"
+OPEN_ENDED = OFFICIAL / "open_ended__llm_as_judge__internvl_chatv1.5_predictions.json"
+official = pytest.mark.skipif(not OFFICIAL.is_dir(), reason="the published predictions are not beside the project")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("imports")
+    draw_sources(home / "sources")
+    rashomon = Rashomon(home)
+    rashomon.run("build", "cmc-bench", "--source", home / "sources")
+    rashomon.run("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", "here", "--limit", "6")
+    return home / "workspace"
+
+
+@pytest.fixture
+def rashomon(built: Path, tmp_path: Path) -> Rashomon:
+    shutil.copytree(built, tmp_path / "workspace")
+    return Rashomon(tmp_path)
+
+
+def samples(rashomon: Rashomon, run: str) -> list[dict[str, Any]]:
+    rashomon.run("export", run, "--format", "json")
+    return [json.loads(line) for line in (rashomon.home / "export" / run / "samples.jsonl").read_text().splitlines()]
+
+
+def by_name(tables: list[Table]) -> dict[str, Table]:
+    return {table.name: table for table in tables}
+
+
+def values(table: Table, row: str) -> dict[str, Estimate]:
+    cells = dict(table.rows)[row]
+    return {column: cell for column, cell in zip(table.columns, cells, strict=True) if isinstance(cell, Estimate)}
+
+
+@pytest.mark.parametrize(("id_field", "answer_field"), [("id", "answer"), ("question_id", "prediction")])
+def test_answers_as_json_lines_become_a_run_with_the_same_tables(
+    rashomon: Rashomon, id_field: str, answer_field: str
+) -> None:
+    here = samples(rashomon, "here")
+    file = rashomon.home / "answers.jsonl"
+    file.write_text("".join(json.dumps({id_field: s["id"], answer_field: s["answer"], "x": 1}) + "\n" for s in here))
+    rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "a GPU elsewhere", "--name", "there")
+    there = samples(rashomon, "there")
+    assert [(s["id"], s["answer"], s["verdicts"]) for s in there] == [
+        (s["id"], s["answer"], s["verdicts"]) for s in here
+    ]
+    told = json.loads(rashomon.run("show", "here", "there", "--json", "--table", "main").stdout)
+    rows = {row["row"]: row["cells"] for row in told[0]["rows"]}
+    assert rows["policy:uniform"] == rows["a GPU elsewhere (imported)"]
+    assert {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}["there"] == "done"
+    rashomon.run("resume", "there")
+    assert (
+        "is there already"
+        in rashomon.run(
+            "import", file, "--benchmark", "cmc-bench", "--model", "again", "--name", "there", code=2
+        ).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "holds no answer"),
+        (b"[1, 2]\n", "is not a JSON object"),
+        (b'{"id": "a"}\n', "has no text in any of answer, prediction"),
+        (b'{"id": "nobody", "answer": "x"}\n', "the build has no instance 'nobody'"),
+        (b'{"id": "\\u001b[31m", "answer": "x"}\n', "the build has no instance"),
+        (b"\xff\xfe\x00", "line 1 is not a JSON object"),
+        (b'{"id": "a", "answer": ' + b"[" * 100_000 + b"\n", "is not a JSON object"),
+    ],
+)
+def test_a_file_that_is_not_answers_makes_no_run(rashomon: Rashomon, content: bytes, told: str) -> None:
+    file = rashomon.home / "answers.jsonl"
+    file.write_bytes(content)
+    said = rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "bad", code=2).stderr
+    assert told in said
+    assert "\x1b" not in said
+    assert not (rashomon.workspace / "runs" / "bad").exists()
+
+
+def test_an_answer_given_twice_is_refused(rashomon: Rashomon) -> None:
+    first = samples(rashomon, "here")[0]
+    file = rashomon.home / "answers.jsonl"
+    file.write_text((json.dumps({"id": first["id"], "answer": "2008"}) + "\n") * 2)
+    told = rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "bad", code=2).stderr
+    assert "line 2: instance" in told
+    assert "a second time" in told
+
+
+def test_a_format_or_file_that_is_not_there_is_one_sentence(rashomon: Rashomon) -> None:
+    arguments = ("--benchmark", "clash", "--model", "m")
+    assert "did you mean 'published'" in rashomon.run("import", "x", *arguments, "--format", "publishd", code=2).stderr
+    assert (
+        "cannot be read" in rashomon.run("import", "nowhere.json", *arguments, "--format", "published", code=2).stderr
+    )
+    file = rashomon.home / "x.json"
+    file.write_text("{}")
+    rashomon.run("import", file, *arguments, "--format", "published", code=2)
+    assert "--model" in rashomon.run("import", file, "--benchmark", "clash", "--model", "../\x1b", code=2).stderr
+
+
+@official
+def test_published_multiple_choice_predictions_reproduce_the_papers_row(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    arguments = ("--benchmark", "clash", "--format", "published")
+    rashomon.run("import", MULTIPLE_CHOICE, *arguments, "--model", "Gemini 2.5 Flash Lite", "--name", "mc")
+    folder = rashomon.workspace / "runs" / "mc"
+    with RunStore.read(folder) as store:
+        records = list(store.records())
+    assert len(records) == 1281
+    for record in records:
+        mine, theirs = record.verdicts["strict@1"], record.verdicts["published@1"]
+        assert (set(mine.flags), mine.label) == (set(theirs.flags) - {"INCORRECT"}, theirs.label), record.answer
+    found = values(by_name(tables_of([folder]))["main"], "Gemini 2.5 Flash Lite (imported)")
+    paper = {"Conflict": (7.51, 0.75), "Image": (74.98, 1.22), "Text": (15.57, 0.98), "Distractor": (2.02, 0.40)}
+    for column, (percent, sd) in paper.items():
+        assert found[column].value == pytest.approx(percent / 100, abs=3 * sd / 100)
+    assert found["Incorrect"].value == 0
+
+
+@official
+def test_published_open_answers_reproduce_string_matching_and_all_four_judge_rows(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    arguments = ("--benchmark", "clash", "--format", "published")
+    rashomon.run("import", OPEN_ENDED, *arguments, "--model", "InternVL 1.5", "--name", "open")
+    folder = rashomon.workspace / "runs" / "open"
+    with RunStore.read(folder) as store:
+        records = list(store.records())
+    assert len(records) == 1281
+    for record in records:
+        mine, theirs = record.verdicts["relaxed@1"], record.verdicts["published@1"]
+        assert (set(mine.flags), mine.label) == (set(theirs.flags) - {"INCORRECT"}, theirs.label), record.answer
+    tables = by_name(tables_of([folder]))
+    row = values(tables["open-ended-all"], "InternVL 1.5 (imported)")
+    for column, percent, sd in (
+        ("Conflict", 18.72, 1.11), ("Image", 22.67, 1.19), ("Text", 55.51, 1.42), ("Incorrect", 6.31, 0.70)
+    ):  # fmt: skip
+        assert row[column].value == pytest.approx(percent / 100, abs=3 * sd / 100)
+    # Table 11: Gemini 2.5 Pro, GPT-5, at least one, both; Conflict, Image, Text, Incorrect with their deviations.
+    paper = {
+        "gemini-2.5-pro@published": ((20.51, 1.08), (23.83, 1.15), (52.24, 1.37), (3.43, 0.49)),
+        "gpt-5@published": ((20.54, 1.14), (23.20, 1.21), (52.04, 1.38), (4.23, 0.56)),
+        "at least one": ((21.33, 1.09), (24.29, 1.18), (52.30, 1.39), (4.43, 0.58)),
+        "both": ((19.75, 1.14), (22.81, 1.20), (51.94, 1.42), (3.19, 0.49)),
+    }
+    for who, cells in paper.items():
+        row = values(tables["judges"], f"InternVL 1.5 (imported) / {who}")
+        for column, (percent, sd) in zip(("Conflict", "Image", "Text", "Incorrect"), cells, strict=True):
+            assert row[column].value == pytest.approx(percent / 100, abs=3 * sd / 100), (who, column)
+    assert "corrected" not in tables
+    assert {"agreement", "confusion", "fleiss"} <= set(tables)
+    notes = tables["main"].notes
+    assert any(note.startswith("strict@1 agrees with ") and "@published on " in note for note in notes)
+
+
+def test_imported_answers_cannot_be_asked_again_nor_put_outside_the_workspace(rashomon: Rashomon) -> None:
+    here = samples(rashomon, "here")
+    file = rashomon.home / "answers.jsonl"
+    file.write_text("".join(json.dumps({"id": s["id"], "answer": s["answer"]}) + "\n" for s in here))
+    arguments = ("import", file, "--benchmark", "cmc-bench", "--model", "m")
+    for name in ("../../out", ".hidden", "a/b", ""):
+        assert "beginning with a letter or digit" in rashomon.run(*arguments, "--name", name, code=2).stderr
+    rashomon.run(*arguments, "--name", "imp")
+    for how in ("--repeat", "--retry-errors"):
+        assert "nobody here can be asked" in rashomon.run("resume", "imp", how, code=2).stderr
+    assert len(samples(rashomon, "imp")) == len(here)
+    assert all(sample["answer"] for sample in samples(rashomon, "imp"))
+
+
+def test_how_imported_answers_were_decoded_is_exported_as_unknown(rashomon: Rashomon) -> None:
+    here = samples(rashomon, "here")
+    file = rashomon.home / "answers.jsonl"
+    file.write_text("".join(json.dumps({"id": s["id"], "answer": s["answer"]}) + "\n" for s in here))
+    rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "imp")
+    out = rashomon.home / "all"
+    rashomon.run("export", "imp", "--format", "csv,md,latex,json,parquet,html,lm-eval,inspect", "--out", out)
+    unknown = {"max_tokens": None, "temperature": None, "top_p": None, "max_pixels": None}
+    (run,) = json.loads((out / "results.json").read_text())["runs"]
+    assert (run["spec"]["decoding"], run["spec"]["seed"]) == (unknown, None)
+    decoded = ("max tokens", "temperature", "top p", "seed", "max pixels")
+    assert {run["identity"][key] for key in decoded} == {None}
+    with (out / "runs.csv").open(newline="") as lines:
+        facts = {row["row"]: row["value"] for row in csv.DictReader(lines)}
+    assert {facts[key] for key in decoded} == {"unknown"}
+    for name in ("tables.md", "tables.tex", "report.html"):
+        text = (out / name).read_text()
+        assert all(re.search(rf"{key}\b.{{0,60}}unknown", text, re.DOTALL) for key in decoded), name
+    (path,) = out.glob("lm-eval/*/results_*.json")
+    results = json.loads(path.read_text())
+    assert (results["config"]["gen_kwargs"], results["config"]["random_seed"]) == (unknown, None)
+    assert all(task["generation_kwargs"] == {"until": [], **unknown} for task in results["configs"].values())
+    with zipfile.ZipFile(out / "imp.eval") as log:
+        header = json.loads(log.read("header.json"))
+    assert header["eval"]["model_generate_config"] == header["plan"]["config"]
+    assert set(header["plan"]["config"].values()) == {None}
+    told = rashomon.run("show", "imp", "--spec").stdout
+    assert "max tokens, temperature, top p, seed, max pixels: unknown" in told
+    assert not re.search("max_tokens|temperature = |seed = ", told)
+    (shown,) = json.loads(rashomon.run("show", "imp", "--spec", "--json").stdout)
+    assert "decoding" not in shown["spec"]
+    assert {shown["provenance"]["identity"][key] for key in decoded} == {None}
+    warnings = rashomon.run("compare", "here", "imp").stdout
+    assert "differ in more than" not in warnings or not any(f": {key} (" in warnings for key in decoded)
+    rashomon.run("resume", "imp")

@@ -1,0 +1,149 @@
+"""The engine's loop: whatever the order of answers and wherever it is stopped, each step is answered once."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.engine.group_commit import GROUP_SIZE
+from app.engine.loop import answer_pending
+from app.store.rows import Answer
+from app.store.run import RunStore
+from benchmarks.base import Record, Request, Verdict
+from judges.base import FunctionJudge
+from tests.app.store.test_run import META
+from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
+
+
+def stop_after(looks: int | None) -> Callable[[], bool]:
+    counter = itertools.count()
+    return lambda: looks is not None and next(counter) >= looks
+
+
+def run_to_the_end(
+    folder: Path, count: int, capacity: int, seed: int, stops: list[int]
+) -> tuple[list[Record], list[str]]:
+    """Answer all, stopped after so many looks at the stop flag, reopening the store each time; the calls made."""
+    RunStore.create(folder, META, toy_instances(count)).close()
+    calls: list[str] = []
+    for looks in [*stops, None]:
+        with RunStore.open(folder) as store:
+            store.use_engine({"engine": "scripted"})
+            backend = Scripted(capacity, seed)
+            answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy(), stop=stop_after(looks))
+            calls += backend.calls
+            cancelled = len(backend.cancelled)
+            assert cancelled <= capacity
+    with RunStore.open(folder) as store:
+        return list(store.records()), calls
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    count=st.integers(1, 30),
+    capacity=st.integers(1, 9),
+    seed=st.integers(0, 1000),
+    stops=st.lists(st.integers(0, 20), max_size=5),
+)
+def test_stopped_anywhere_the_answers_are_those_of_an_undisturbed_run(
+    count: int, capacity: int, seed: int, stops: list[int]
+) -> None:
+    with tempfile.TemporaryDirectory() as disturbed, tempfile.TemporaryDirectory() as quiet:
+        records, calls = run_to_the_end(Path(disturbed), count, capacity, seed, stops)
+        expected, _ = run_to_the_end(Path(quiet), count, 1, 0, [])
+    assert records == expected
+    assert [len(record.generations) for record in records] == [2] * count
+    # What is asked again is at most what was in flight at each stop.
+    assert len(calls) <= 2 * count + capacity * len(stops)
+
+
+def test_no_more_than_a_group_waits_for_its_commit(tmp_path: Path) -> None:
+    class SlowDisk(RunStore):
+        def commit(self, answers: Sequence[Answer]) -> None:
+            time.sleep(0.02)
+            super().commit(answers)
+
+    store = SlowDisk.create(tmp_path, META, toy_instances(500))
+    store.use_engine({"engine": "scripted"})
+    backend = Scripted(capacity=8)
+    waiting = []
+
+    def stop() -> bool:
+        answered = len(backend.calls) - len(backend._waiting)
+        (kept,) = store._db.execute("SELECT count(*) FROM generation").fetchone()
+        waiting.append(answered - kept)
+        return False
+
+    answer_pending(store, backend, TwoSteps(), [], Toy(), stop=stop)
+    assert 8 < max(waiting) <= GROUP_SIZE + backend.capacity
+
+
+def test_a_second_step_is_asked_only_when_the_first_is_durable(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, META, toy_instances(30))
+    store.use_engine({"engine": "scripted"})
+    kept: list[int] = []
+
+    class Looking(Scripted):
+        def submit(self, request: Request) -> None:
+            if request.step:
+                with RunStore.read(tmp_path) as read:
+                    kept.append(len([r for r in read.records(only=request.instance_id) if r.generations]))
+            super().submit(request)
+
+    answer_pending(store, Looking(capacity=3), TwoSteps(), [], Toy())
+    assert kept == [1] * 30
+
+
+def test_only_the_named_conditions_are_answered(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, META, toy_instances(20))
+    store.use_engine({"engine": "scripted"})
+    answer_pending(store, Scripted(), TwoSteps(), [], Toy(), conditions=["twisted"])
+    assert [(p.condition, p.done) for p in store.progress()] == [("plain", 0), ("twisted", 10)]
+
+
+def test_only_the_named_instances_are_answered_and_no_more_at_once_than_told(tmp_path: Path) -> None:
+    class Crowded(Scripted):
+        most = 0
+
+        def submit(self, request: Request) -> None:
+            super().submit(request)
+            self.most = max(self.most, len(self._waiting))
+
+    store = RunStore.create(tmp_path, META, toy_instances(400))
+    store.use_engine({"engine": "scripted"})
+    backend = Crowded(capacity=8)
+    chosen = list(range(300, 20, -2))
+    answer_pending(store, backend, TwoSteps(), [], Toy(), only=chosen, width=3)
+    assert backend.most == 3
+    answered = {record.instance.id for record in store.records() if record.generations}
+    assert answered == {toy_instances(400)[ordinal].id for ordinal in chosen}
+    answer_pending(store, backend, TwoSteps(), [], Toy(), only=[], width=3)
+    assert sum(p.done for p in store.progress()) == len(chosen)
+
+
+class Inventive(FunctionJudge):
+    """A judge whose labels no benchmark has."""
+
+    name = "inventive"
+    version = "1"
+    description = "makes labels up"
+
+    def judge(self, record: Record) -> Verdict:
+        return Verdict(self.id, "labelled", "MAYBE", raw="MAYBE!")
+
+
+def test_a_label_that_the_benchmark_does_not_have_is_a_failure_of_the_judge(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, META, toy_instances(4))
+    store.use_engine({"engine": "scripted"})
+    answer_pending(store, Scripted(), TwoSteps(), [Inventive()], Toy())
+    for record in store.records():
+        verdict = record.verdicts["inventive@1"]
+        assert (verdict.status, verdict.label, verdict.raw) == ("judge-failed", None, "MAYBE!")
+        assert "unknown label 'MAYBE'" in verdict.reason
+    assert [p.judged["inventive@1"].failed for p in store.progress()] == [2, 2]

@@ -1,0 +1,153 @@
+"""Models as a construction asks them: one of this machine at a time, everything once, also after a kill."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from app.engine.text_models import Asked, OneAtATime
+from app.engine.workers.device_lock import lease_path
+from app.store.locks import FileLock
+from benchmarks.base import Decoding, Generation, Message, Request, Text, get_benchmark
+from benchmarks.build import Build, BuildOptions
+from mlx_backends.base import Backend, EngineInfo
+from mlx_backends.core.response_cache import ReplyCache
+from tests.support.contra4_writer import writes
+from tests.support.data.contra4 import copy_rows, prompt, real_rows
+from tests.support.text_models import Interrupted
+
+
+class Machine:
+    """What a build does to this machine: which models it loads, how many at once, and what it asks them."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.loads: list[str] = []
+        self.now: set[str] = set()
+        self.asked: Counter[tuple[str, str]] = Counter()
+        self.most = most
+
+    def load(self, name: str) -> Backend:
+        self.loads.append(name)
+        self.now.add(name)
+        assert self.now == {name}, "one model at a time"
+        return Local(name, self)
+
+
+class Local(Backend):
+    """A rule that takes four requests at a time and, as any model here, asks nothing once it is closed."""
+
+    capacity = 4
+
+    def __init__(self, name: str, machine: Machine) -> None:
+        self.info = EngineInfo("rule", name)
+        self._machine = machine
+        self._waiting: list[Request] = []
+
+    def submit(self, request: Request) -> None:
+        assert self.info.model in self._machine.now
+        if self._machine.most is not None and sum(self._machine.asked.values()) >= self._machine.most:
+            raise Interrupted
+        self._machine.asked[self.info.model, request.digest] += 1
+        self._waiting.append(request)
+
+    def step(self) -> Sequence[Generation]:
+        done, self._waiting = self._waiting, []
+        return [Generation(each.id, writes(prompt(each)), "stop") for each in reversed(done)]
+
+    def cancel(self, request_id: str) -> None:
+        self._waiting = [each for each in self._waiting if each.id != request_id]
+
+    def close(self) -> None:
+        self._machine.now.remove(self.info.model)
+
+
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OneAtATime]:
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_: str(tmp_path / "cache"))
+    device = OneAtATime(lambda holder: pytest.fail(f"waits for {holder}"))
+    yield device
+    device.close()
+
+
+def model(name: str, machine: Machine, device: OneAtATime, replies: Path) -> Asked:
+    def load() -> Backend:
+        return machine.load(name)
+
+    return Asked(EngineInfo("rule", name), lambda: device.use(name, load), ReplyCache(replies))
+
+
+NAMES = ("writer", "agrees", "also")
+
+
+def construct(place: Path, out: Path, of: Callable[[str], Asked]) -> Build:
+    writer, *checkers = (of(name) for name in NAMES)
+    options = BuildOptions(writer=writer, checkers=tuple(checkers), per_stratum=3)
+    return get_benchmark("contra4").build([("captioned", str(place))], out, options)
+
+
+@real_rows
+def test_a_mixture_is_asked_one_model_after_the_other_and_everything_once(tmp_path: Path, device: OneAtATime) -> None:
+    machine = Machine()
+    made = construct(
+        copy_rows(tmp_path / "rows", 40),
+        tmp_path / "out",
+        lambda name: model(name, machine, device, tmp_path / "replies"),
+    )
+    candidates = [json.loads(line) for line in (made.path / "candidates.jsonl").read_text("utf-8").splitlines()]
+    permutations = sum({2: 2, 3: 6, 4: 24}[each["size"]] for each in candidates)
+    assert set(machine.asked.values()) == {1}
+    asked = Counter(name for name, _ in machine.asked)
+    assert asked["agrees"] == asked["also"] == permutations
+    assert asked["writer"] == permutations + 2 * len(candidates)
+    assert machine.loads == list(NAMES), "a wave of all sizes, in which each model is loaded once"
+
+
+@real_rows
+def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path, device: OneAtATime) -> None:
+    place = copy_rows(tmp_path / "rows", 40)
+    whole = Machine()
+    first = construct(place, tmp_path / "one", lambda name: model(name, whole, device, tmp_path / "whole"))
+    total = sum(whole.asked.values())
+    device.close()
+    asked, loads = Counter[tuple[str, str]](), []
+    for most in (7, total // 3, total // 2, None):
+        machine = Machine(most)
+        try:
+            made = construct(place, tmp_path / "two", lambda name: model(name, machine, device, tmp_path / "replies"))  # noqa: B023 - used at once
+        except Interrupted:
+            assert not (tmp_path / "two").exists()
+        device.close()
+        asked += machine.asked
+        loads.append(machine.loads)
+    assert set(asked) == set(whole.asked)
+    assert sum(asked.values()) <= total + 3 * Local.capacity, "of a kill, what was under way is asked again"
+    assert loads[0] == ["writer"]
+    assert loads[-1] == ["also"], "what the others said is kept: they are not even loaded"
+    assert made.digest == first.digest
+
+
+def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, device: OneAtATime) -> None:
+    def free() -> bool:
+        lock = FileLock(lease_path())
+        taken = lock.acquire("somebody else", patience=0)
+        if taken:
+            lock.release()
+        return taken
+
+    machine = Machine()
+    one = model("one", machine, device, tmp_path / "replies")
+    lease_path().parent.mkdir(parents=True)
+    request = Request("a", 0, (Message("user", (Text("Generated Question:"),)),), Decoding())
+    assert free(), "nothing was asked yet"
+    assert [reply.finish_reason for reply in one.ask([request])] == ["stop"]
+    assert not free()
+    device.close()
+    assert free()
+    assert not machine.now
+    assert [reply.text for reply in one.ask([request])] == [writes("Generated Question:")]
+    assert machine.loads == ["one"], "it is kept, so that the device is not needed"
+    assert free()

@@ -1,0 +1,216 @@
+"""What a model cannot take is not asked of it: found at planning, counted, shown, and never an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engine.plan import check, create, plan
+from app.engine.unsupported_media import Excluded, split
+from app.new_run.form import read
+from app.new_run.preflight import Looker
+from app.report.tables import tables_of
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.base import Instance, Media, Modality, Text
+from benchmarks.build import BuildOptions
+from benchmarks.contra4 import Contra4
+from benchmarks.errors import SpecError
+from benchmarks.media.previews import pictures
+from tests.app.commands.test_batch import states
+from tests.support.command import Rashomon
+from tests.support.data.contra4 import PLAIN, row, write_source
+from tests.support.old_runs import sealed
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
+
+TEXTS = ["Answer the question Which scene is louder? by selecting one of the following options: Option A: a dog."]
+IMAGE, AUDIO, CLOUD, VIDEO = PLAIN
+ROWS = [
+    row("pictures", [IMAGE, VIDEO]),
+    row("sound", [IMAGE, AUDIO], "B"),
+    row("thing", [VIDEO, CLOUD]),
+    row("all", [IMAGE, AUDIO, CLOUD, VIDEO], "D"),
+]
+
+
+def shown(*modalities: Modality, condition: str = "media", name: str = "x") -> Instance:
+    parts = tuple(Media(str(number) * 64, "", modality) for number, modality in enumerate(modalities))
+    return Instance(name, name, condition, "?", (Text("Which?"), *parts))
+
+
+def test_what_is_left_out_is_counted_by_what_is_lacking() -> None:
+    chosen = [
+        shown("image", "audio", name="a"),
+        shown("image", name="b"),
+        shown("audio", "audio", "point_cloud", name="c"),
+        shown(condition="captions", name="d"),
+    ]
+    asked, excluded = split(chosen, ("image", "video"))
+    assert [each.id for each in asked] == ["b", "d"]
+    assert excluded == Excluded(2, 4, {"audio": 2, "point_cloud": 1}, {"media": 2})
+    assert excluded.sentence == "2 of 4 not asked: the model takes no audio (2), no 3D (1)"
+    everything, none = split(chosen, ("image", "audio", "video", "point_cloud"))
+    assert (len(everything), none.sentence) == (4, "")
+    many = Excluded(1204, 2335, {"point_cloud": 700, "audio": 900}, {"media": 1204})
+    assert many.sentence == "1,204 of 2,335 not asked: the model takes no audio (900), no 3D (700)"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a rendered build of ``ROWS``, and two tiny models."""
+    folder = tmp_path_factory.mktemp("home")
+    source = write_source(folder / "rows", ROWS)
+    build = Workspace(folder / "workspace").build_folder("contra4")
+    build.parent.mkdir(parents=True)
+    Contra4().build([("published", str(source))], build, BuildOptions(render=pictures))
+    build_tiny_vlm(folder / "sees", TEXTS, quantise=False)
+    build_tiny_lm(folder / "reads", TEXTS, quantise=False)
+    return folder
+
+
+def spec(home: Path, model: str, **more: Any) -> Any:
+    found, wrong = read({"benchmark": "contra4", "model": [str(home / model)], **more})
+    assert found is not None, wrong
+    return found
+
+
+@pytest.fixture
+def workspace(home: Path, tmp_path: Path) -> Workspace:
+    made = Workspace(tmp_path)
+    made.build_folder("contra4").parent.mkdir(parents=True)
+    made.build_folder("contra4").symlink_to(Workspace(home / "workspace").build_folder("contra4"))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("model", "conditions", "asked", "by"),
+    [
+        ("sees", ["media"], 1, {"audio": 2, "point_cloud": 2}),
+        ("sees", ["rendered"], 2, {"audio": 2}),
+        ("sees", ["media", "rendered", "gold-captions"], 7, {"audio": 4, "point_cloud": 2}),
+        ("reads", ["media", "gold-captions"], 4, {"audio": 2, "point_cloud": 2, "image": 3, "video": 3}),
+    ],
+)
+def test_a_run_holds_what_its_model_takes(
+    home: Path, workspace: Workspace, model: str, conditions: list[str], asked: int, by: dict[str, int]
+) -> None:
+    typed = spec(home, model, conditions=conditions)
+    (run,) = typed.runs()
+    checked = check(workspace, run)
+    assert (len(checked.instances), checked.excluded.by) == (asked, by)
+    assert checked.excluded.of == 4 * len(conditions)
+    ahead = Looker(workspace).look(typed)
+    assert ahead.wrong is None
+    assert ahead.warnings == (f"{home / model}: {checked.excluded.sentence}",)
+    assert [each.id for each in ahead.runs[0].outlook.instances] == [each.id for each in checked.instances]
+    planned = plan(workspace, checked)
+    with RunStore.read(planned.folder) as store:
+        assert Excluded.kept(store) == checked.excluded
+        assert [record.instance for record in store.records()] == checked.instances
+    again = check(workspace, run)
+    assert again.found
+    assert again.excluded == checked.excluded
+    assert Looker(workspace).look(typed).warnings == (), "a run that is there already is not warned of"
+
+
+def test_where_nothing_is_left_the_ways_out_are_named(home: Path, workspace: Workspace) -> None:
+    (run,) = spec(home, "sees", strata={"modalities": ["3d+video"]}).runs()
+    with pytest.raises(SpecError) as raised:
+        check(workspace, run)
+    told = str(raised.value)
+    assert told.startswith("sees takes no 3D (1), and each of the 1 instances shows some; ask by captions")
+    for way in ("--conditions gold-captions", "--captioner", "--rendered"):
+        assert way in told
+    wrong = Looker(workspace).look(spec(home, "sees", strata={"modalities": ["3d+video"]})).wrong
+    assert wrong is not None
+    assert "takes no 3D (1)" in str(wrong)
+
+
+def test_a_policy_is_asked_everything(workspace: Workspace) -> None:
+    found, _ = read({"benchmark": "contra4", "model": ["policy:always-yes"], "conditions": ["media"]})
+    assert found is not None
+    (run,) = found.runs()
+    checked = check(workspace, run)
+    assert (len(checked.instances), checked.excluded.total) == (4, 0)
+
+
+def test_a_run_that_was_planned_before_this_was_counted_has_nothing_left_out(home: Path, workspace: Workspace) -> None:
+    (run,) = spec(home, "sees", conditions=["gold-captions"]).runs()
+    checked = check(workspace, run)
+    workspace.make()
+    create(workspace, run, checked.folder, checked.identity, checked.instances, data=None)
+    with sealed(checked.folder) as database:
+        database.execute("DELETE FROM meta WHERE key = 'excluded'")
+    with RunStore.read(checked.folder) as store:
+        assert Excluded.kept(store) == Excluded()
+    assert "not asked" not in tables_of([checked.folder], only="failures")[0].columns
+
+
+@pytest.mark.slow
+def test_it_is_told_at_the_start_kept_and_shown_everywhere(home: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(home)
+    ask = ("--batch", "--benchmark", "contra4", "--model", home / "sees", "--max-tokens", "3", "--name", "told")
+    which = ("--conditions", "media,rendered")
+    says = "5 of 8 not asked: the model takes no audio (4), no 3D (2)"
+    dry = rashomon.run(*ask, *which, "--dry-run").stdout
+    assert f"told: {says}" in dry
+    assert "the spec is right, 3 instances" in dry
+    assert says in rashomon.run(*ask, *which, "--display", "plain").stdout
+    assert states(rashomon)["told"] == ("done", 3, 3)
+    again = rashomon.run(*ask, *which, "--display", "plain").stdout
+    assert says in again
+    assert "all 3 are answered already" in again
+    assert f"  {says}\n" in rashomon.run("show", "told").stdout
+    (failures,) = json.loads(rashomon.run("show", "told", "--table", "failures", "--json").stdout)
+    cells = {each["row"]: each["cells"] for each in failures["rows"]}
+    assert {row: (each["not asked"], each["answered"], each["error"]) for row, each in cells.items()} == {
+        "sees / media": (3, 1, 0),
+        "sees / rendered": (2, 2, 0),
+    }
+    assert f"sees: {says}." in failures["notes"]
+    rashomon.run("export", "told", "--out", tmp_path / "out", "--format", "json,md")
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["runs"][0]["excluded"] == {
+        "total": 5,
+        "of": 8,
+        "by": {"audio": 4, "point_cloud": 2},
+        "conditions": {"media": 3, "rendered": 2},
+    }
+    assert says in (tmp_path / "out" / "tables.md").read_text().replace("\\", "")
+    assert says in rashomon.run("show", "told", "--spec").stdout
+
+
+def test_a_condition_of_which_nothing_is_asked_stands_among_the_failures(home: Path) -> None:
+    rashomon = Rashomon(home)
+    ask = ("--batch", "--benchmark", "contra4", "--model", home / "reads", "--max-tokens", "3", "--display", "none")
+    rashomon.run(*ask, "--conditions", "media,gold-captions", "--name", "reads")
+    assert states(rashomon)["reads"] == ("done", 4, 4)
+    (failures,) = json.loads(rashomon.run("show", "reads", "--table", "failures", "--json").stdout)
+    cells = {each["row"]: each["cells"] for each in failures["rows"]}
+    assert list(cells) == ["reads / media", "reads / gold-captions"]
+    assert (cells["reads / media"]["not asked"], cells["reads / media"]["answered"]) == (4, 0)
+    assert (cells["reads / gold-captions"]["not asked"], cells["reads / gold-captions"]["answered"]) == (0, 4)
+    told = rashomon.run(*ask, "--conditions", "media", code=2).stderr
+    assert "reads is a text-only model and takes no images (3), no audio (2), no video (3), no 3D (2), and each" in told
+    assert len(told.strip().splitlines()) == 1
+
+
+def test_models_are_listed_with_what_they_take(home: Path) -> None:
+    hub = home / "cache" / "huggingface" / "hub"
+    for name in ("sees", "reads"):
+        snapshot = hub / f"models--org--{name}" / "snapshots" / ("1" * 40)
+        snapshot.parent.mkdir(parents=True)
+        snapshot.symlink_to(home / name)
+        (hub / f"models--org--{name}" / "refs").mkdir()
+        (hub / f"models--org--{name}" / "refs" / "main").write_text("1" * 40)
+    rashomon = Rashomon(home)
+    told = {each["name"]: each for each in json.loads(rashomon.run("models", "--json").stdout)}
+    assert told["org/sees"]["takes"] == ["image", "video"]
+    assert told["org/reads"]["takes"] == []
+    assert told["policy:random"]["takes"] == ["image", "audio", "video", "point_cloud"]
+    lines = rashomon.run("models").stdout
+    assert "takes images, video" in lines
+    assert "(text only)" in lines

@@ -1,0 +1,234 @@
+"""A worker that dies for want of memory is started again, narrower; what may have killed it is tried alone, once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.commands.progress_display import Silent
+from app.engine.workers.keep_awake import awake
+from app.engine.workers.supervise import Job, Supervisor
+from app.store.database import DATABASE
+from benchmarks.build import Build
+from benchmarks.cmc_bench import CMCBench
+from benchmarks.sampling import select
+from tests.app.commands.test_batch import states, wait_until
+from tests.support.command import Rashomon, children_of
+
+RUN = "r"
+LIMIT = 3  # examples, of eight instances each
+
+
+def batch(rashomon: Rashomon, *arguments: str | Path, code: int = 0) -> str:
+    spec = ("--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN, "--limit", str(LIMIT))
+    done = rashomon.run("--batch", *spec, *arguments, "--display", "plain", code=code)
+    return done.stdout + done.stderr
+
+
+def query(rashomon: Rashomon, sql: str) -> list[Any]:
+    with sqlite3.connect(rashomon.workspace / "runs" / RUN / DATABASE) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def instance(rashomon: Rashomon, ordinal: int) -> str:
+    """The id of an instance of the run that will be made."""
+    build = Build.open(rashomon.workspace / "benchmarks" / "cmc-bench")
+    chosen = select(CMCBench().instances(build, "paper"), limit=LIMIT, stratify_by=CMCBench.stratum, seed=0)
+    return chosen[ordinal].id
+
+
+def errors(rashomon: Rashomon) -> dict[str, str]:
+    return dict(
+        query(
+            rashomon,
+            "SELECT i.id, g.error FROM generation g JOIN instance i ON i.ordinal = g.instance"
+            " WHERE g.accepted AND g.finish_reason = 'error'",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("SIGKILL", "was killed by SIGKILL"),
+        pytest.param("SIGABRT", "was killed by SIGABRT", marks=pytest.mark.slow),
+        pytest.param("MemoryError", "ran out of memory (MemoryError)", marks=pytest.mark.slow),
+        ("MLX", "ran out of memory (RuntimeError: [metal::malloc] Attempting to allocate"),
+    ],
+)
+def test_a_request_that_kills_costs_two_deaths_and_one_error(rashomon: Rashomon, how: str, says: str) -> None:
+    poison = instance(rashomon, 10)
+    calls = rashomon.home / "calls"
+    told = batch(rashomon.ordered(capacity=8, calls=str(calls), dies={"how": how, "of": [poison]}), code=1)
+    assert told.count("it is started again") == 2, told
+    found = errors(rashomon)
+    assert list(found) == [poison]
+    assert says in found[poison]
+    assert "for the second time" in found[poison]
+    total = 8 * LIMIT
+    assert states(rashomon)[RUN] == ("done", total, total)
+    assert query(rashomon, "SELECT count(*) FROM generation") == [(total,)]
+    asked = calls.read_text().splitlines()
+    assert asked.count(f"{poison}#0") == 2, "with seven others, then alone"
+    assert max(map(asked.count, asked)) == 2, "what was answered alone is not asked again"
+    shown = rashomon.run("show", RUN).stdout
+    assert "8 answers under way, which are asked again alone, then others 4 at a time" in shown
+    assert f"while it had only {poison} to answer, for the second time: recorded as an error" in shown
+    assert shown.count(says) == told.count(says) - told.count("it is started again"), "and the end report says the same"
+    log = (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
+    assert log.count("it is started again") == 2
+
+
+def test_what_is_too_wide_is_halved_until_it_fits(rashomon: Rashomon) -> None:
+    told = batch(rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 2}))
+    assert "then others 4 at a time" in told
+    assert "then others 2 at a time" in told
+    assert errors(rashomon) == {}
+    assert states(rashomon)[RUN][0] == "done"
+
+
+def test_two_that_kill_in_one_batch_end_the_command_and_not_the_run(rashomon: Rashomon) -> None:
+    poison = [instance(rashomon, 9), instance(rashomon, 12)]
+    poisoned = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "of": poison})
+    told = batch(poisoned, code=1)
+    assert set(errors(rashomon)) == set(poison), told
+    assert states(rashomon)[RUN] == ("done", 8 * LIMIT, 8 * LIMIT)
+    rashomon.run("resume", RUN, "--retry-errors", "--display", "none")
+    assert errors(rashomon) == {}, "given more memory they are answered like any other"
+
+
+def test_without_restarts_the_next_command_still_learns_from_the_death(rashomon: Rashomon) -> None:
+    poison = instance(rashomon, 10)
+    poisoned = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "of": [poison]})
+    told = batch(poisoned, "--restarts", "0", code=1)
+    assert "it is started again" not in told
+    assert "go on with `rashomon resume r`" in told
+    poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=1)
+    assert list(errors(rashomon)) == [poison]
+    poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=1)  # an error is there
+    assert states(rashomon)[RUN] == ("done", 8 * LIMIT, 8 * LIMIT)
+
+
+def test_a_machine_on_which_nothing_runs_is_given_up(rashomon: Rashomon) -> None:
+    spec = rashomon.home / "spec.toml"
+    spec.write_text('benchmark = "cmc-bench"\nmodel = "policy:uniform"\nname = "r"\nlimit = 3\nrestarts = 3\n')
+    calls = rashomon.home / "calls"
+    hopeless = rashomon.ordered(capacity=4, calls=str(calls), dies={"how": "SIGKILL", "above": 0})
+    done = hopeless.run("--batch", spec, "--display", "none", code=1)
+    assert "after 3 restarts without an answer" in done.stderr
+    assert calls.read_text().count("\n") == 4 + 1 + 1 + 1
+    assert len(errors(rashomon)) == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "says"), [("bug", "ended with code 1"), ("2", "ended with code 2"), ("SIGSEGV", "SIGSEGV")]
+)
+def test_other_deaths_are_not_repeated(rashomon: Rashomon, how: str, says: str) -> None:
+    calls = rashomon.home / "calls"
+    told = batch(rashomon.ordered(calls=str(calls), dies={"how": how, "above": 0}), code=1)
+    assert says in told
+    assert calls.read_text().count("\n") == 1
+    assert "started again" not in told
+    assert "started again" not in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
+
+
+def test_a_worker_that_found_no_room_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
+    worker: Any = SimpleNamespace(returncode=1, pid=0)
+    run = tmp_path / "runs" / RUN
+    end = Supervisor(Silent())._outcome(Job((run,), ()), worker, b"", run / "worker.log")
+    assert end.code == 1
+    assert f"the disk of {run.parent} is full" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["twice", "the worker", pytest.param("once", marks=pytest.mark.slow)])
+def test_whoever_stops_a_run_has_it_stopped(rashomon: Rashomon, number: str) -> None:
+    process = rashomon.held().start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN)
+    wait_until(lambda: states(rashomon).get(RUN, ("", 0, 0))[1] > 2)
+    match number:
+        case "the worker":
+            os.kill(children_of(process.pid)[0], signal.SIGTERM)
+        case "twice":
+            for _ in range(2):  # the second one kills the worker
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.01)
+        case _:
+            process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, out + err
+    assert "started again" not in out + err
+    assert states(rashomon)[RUN][0] == "interrupted"
+    assert query(rashomon, "SELECT count(*) FROM meta WHERE key IN ('deaths', 'suspects')") == [(0,)]
+
+
+def test_what_a_killed_command_left_under_way_accuses_nobody(rashomon: Rashomon) -> None:
+    slow = rashomon.ordered(seconds=(0.05, 0.06), capacity=4)
+    process = slow.start("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", RUN)
+    wait_until((rashomon.workspace / "runs" / RUN / "under-way.json").exists)
+    for pid in (process.pid, *children_of(process.pid)):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    rashomon.run("resume", RUN, "--display", "none")
+    assert query(rashomon, "SELECT count(*) FROM meta WHERE key IN ('deaths', 'suspects')") == [(0,)]
+    assert sorted(path.name for path in (rashomon.workspace / "runs" / RUN).iterdir()) == [
+        "lock",
+        DATABASE,
+        "spec.toml",
+        "worker.log",
+    ]
+
+
+def a_program(folder: Path, script: str) -> None:
+    path = folder / "caffeinate"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_a_mac_is_kept_awake_while_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_program(tmp_path, f'echo "$$ $@" > {tmp_path}/called; exec sleep 60')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    called = tmp_path / "called"
+    with awake():
+        pass
+    assert sys.platform == "darwin" or not called.exists(), "elsewhere nothing is started"
+    monkeypatch.setattr("sys.platform", "darwin")
+    with awake():
+        wait_until(lambda: called.exists() and called.read_text().endswith("\n"))
+        pid, *arguments = called.read_text().split()
+        assert arguments == ["-i", "-w", str(os.getpid())]
+        os.kill(int(pid), 0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+    called.unlink()
+
+    class Seen(Silent):
+        def __exit__(self, *_: object) -> None:
+            wait_until(called.exists)
+
+    assert Supervisor(Seen()).run([]) == 0
+
+
+def test_a_mac_that_cannot_be_kept_awake_runs_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with awake():
+        pass
+    (tmp_path / "caffeinate").write_bytes(b"\x7fELF is no program")
+    (tmp_path / "caffeinate").chmod(0o755)
+    with awake():
+        pass
+    a_program(tmp_path, "exit 3")
+    with awake():
+        pass

@@ -1,0 +1,155 @@
+"""The metrics that exports hand to other tools are those of the tables, for every benchmark and every part of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.commands.export import export
+from app.engine.plan import create
+from app.run_spec import BatchSpec
+from app.store.rows import Answer
+from app.store.run import RunStore
+from app.store.workspace import Workspace
+from benchmarks.base import Generation, Instance, Record, get_benchmark
+from benchmarks.build import BuildOptions
+from benchmarks.crosscheck_bench.constants import TASKS
+from judges.base import get_judge
+from tests.benchmarks.contra4.test_tables import record
+from tests.benchmarks.test_pope import small_pope
+from tests.support.data.clash import published_folder, published_row
+from tests.support.data.crosscheck_bench import row, write_rows
+from tests.support.data.mmkc_bench import whole_folder
+from tests.support.runs import instances as cmc_instances
+
+BUILDS: dict[str, tuple[str, Callable[[Path], Path]]] = {
+    "clash": ("published", lambda place: published_folder(place, [published_row(n) for n in range(1, 7)])),
+    "mmkc-bench": ("published", lambda place: whole_folder(place, 4)),
+    "pope": ("pope", lambda place: small_pope(place, 3)),
+    "crosscheck-bench": (
+        "rows",
+        lambda place: write_rows(place, [row(t, n) for t in tuple(TASKS)[:6] for n in range(3)]),
+    ),
+}
+
+
+def asked(benchmark: str, folder: Path) -> list[Instance]:
+    """Return the instances of a small build."""
+    if benchmark == "cmc-bench":
+        return cmc_instances(8)
+    if benchmark == "contra4":
+        return [record(number, "").instance for number in range(30)]
+    source, write = BUILDS[benchmark]
+    made = get_benchmark(benchmark)
+    build = made.build([(source, str(write(folder / "source")))], folder / "built", BuildOptions())
+    return list(made.instances(build, next(iter(made.prompt_sets))))
+
+
+def answer(instance: Instance) -> str:
+    """Return one of the answers that are known, a letter, nonsense or nothing, by the instance's id."""
+    known = sorted({value for values in instance.references.values() for value in values})
+    said = [*known, *known, "A", "B", "yes", "no", "", "I do not know."]
+    return said[hashlib.sha256(instance.id.encode()).digest()[0] % len(said)]
+
+
+def make_run(workspace: Workspace, benchmark: str, chosen: Sequence[Instance]) -> None:
+    made = get_benchmark(benchmark)
+    judge = get_judge(made.judges[0])
+    (spec,) = BatchSpec(benchmark=benchmark, model=("policy:always-image",), name=benchmark).runs()
+    said = {i.id: Generation(f"{i.id}#0", answer(i), "stop") for i in chosen}
+    own = {(i.group, i.condition): said[i.id] for i in chosen}
+
+    def fill(store: RunStore) -> None:
+        store.use_engine({"engine": "policy", "model": "m", "versions": {}})
+        answers = []
+        for ordinal, instance in enumerate(chosen):
+            basis = own.get((instance.group, made.basis(instance.condition) or ""))
+            verdict = judge.judge(Record(instance, (said[instance.id],), basis=basis))
+            right = (verdict.label is not None and made.correct(instance.condition, verdict.label),)
+            answers.append(Answer(ordinal, instance.condition, 0, "d", said[instance.id], True, (verdict,), right))
+        store.commit(answers)
+
+    workspace.make()
+    identity = {**spec.what_decides(), "data digest": "d" * 64, "engine": "policy", "device": "cpu"}
+    create(workspace, spec, workspace.runs_folder / benchmark, identity, chosen, data=None, fill=fill)
+
+
+Exported = tuple[dict[str, Any], dict[str, Any], dict[str, float]]
+"""lm-eval's results, the header of Inspect's log, and the tables' cells by the name that other tools know them by."""
+
+
+def exported(tmp_path: Path, benchmark: str, conditions: Callable[[str], bool]) -> Exported:
+    chosen = [i for i in asked(benchmark, tmp_path) if conditions(i.condition)]
+    workspace = Workspace(tmp_path / "workspace")
+    make_run(workspace, benchmark, chosen)
+    formats, out = ["lm-eval", "inspect", "json"], tmp_path / "out"
+    export(workspace, [benchmark], formats=formats, out=out, judge=None, canonical=True, width="column", metric=None)
+    (results,) = out.glob("lm-eval/*/results_*.json")
+    with zipfile.ZipFile(out / f"{benchmark}.eval") as log:
+        header = json.loads(log.read("header.json"))
+    cells = {}
+    for table in json.loads((out / "results.json").read_text("utf-8"))["tables"]:
+        for each in table["rows"]:
+            name, *rest = each["row"].split(" / ")
+            if name == "policy:always-image":
+                place = () if table["name"] == "main" else (table["name"],)
+                for column, cell in each["cells"].items():
+                    value = cell["value"] if isinstance(cell, dict) else cell
+                    cells[" / ".join((*place, *rest, column))] = value
+    return json.loads(results.read_text("utf-8")), header, cells
+
+
+PARTS: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "cmc-bench": ("cmc-bench", lambda condition: True),
+    "clash": ("clash", lambda condition: True),
+    "clash, open alone": ("clash", lambda condition: "open" in condition),
+    "mmkc-bench": ("mmkc-bench", lambda condition: True),
+    "mmkc-bench, open alone": ("mmkc-bench", lambda condition: condition.endswith("-open")),
+    "mmkc-bench, detection alone": ("mmkc-bench", lambda condition: condition.endswith("conflict")),
+    "pope": ("pope", lambda condition: True),
+    "crosscheck-bench": ("crosscheck-bench", lambda condition: True),
+    "contra4": ("contra4", lambda condition: True),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_metric_is_the_tables_cell_that_it_names(tmp_path: Path, part: str) -> None:
+    benchmark, conditions = PARTS[part]
+    results, header, cells = exported(tmp_path, benchmark, conditions)
+    metrics = {
+        key.removesuffix(",none"): value
+        for key, value in results["results"][benchmark].items()
+        if key.endswith(",none") and not key.endswith("_stderr,none")
+    }
+    assert metrics, "a run has at least one metric"
+    assert metrics == {name: cells[name] for name in metrics}
+    (score,) = header["results"]["scores"]
+    assert {name: metric["value"] for name, metric in score["metrics"].items()} == metrics
+    assert not any("," in name for name in metrics), "lm-eval parts a metric from its filter at a comma"
+
+
+ACCURACIES = {
+    "cmc-bench": {"aligned": "Aligned"},
+    "pope": {"random": "Random", "popular": "Popular", "adversarial": "Adversarial"},
+    "contra4": {"media": "2 Modalities / Rand."},
+}
+"""The tasks whose accuracy is a cell of the main table."""
+
+
+@pytest.mark.parametrize("benchmark", ACCURACIES)
+def test_the_accuracy_of_a_task_is_the_tables_with_the_answers_that_those_count(tmp_path: Path, benchmark: str) -> None:
+    results, header, cells = exported(tmp_path, benchmark, lambda condition: True)
+    outcomes = results["rashomon"]["outcomes"]
+    assert outcomes["unparsed"] > 0
+    for condition, cell in ACCURACIES[benchmark].items():
+        assert results["results"][f"{benchmark}_{condition}"]["acc,none"] == pytest.approx(cells[cell])
+    counted = outcomes["labelled"] + (outcomes["unparsed"] if benchmark != "cmc-bench" else 0)
+    assert sum(task["effective"] for task in results["n-samples"].values()) == counted
+    (score,) = header["results"]["scores"]
+    assert (score["scored_samples"], score["unscored_samples"]) == (counted, sum(outcomes.values()) - counted)

@@ -1,0 +1,200 @@
+"""CLASH's categories beside the published ones, and what Table 8 and 9 were made of."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from benchmarks.clash.categories import categories, joined, same_categories, split, stratum, word_lists
+from benchmarks.clash.constants import ATTRIBUTE_CATEGORIES, OBJECT_CATEGORIES
+from benchmarks.clash.published_predictions import read_answers
+from benchmarks.clash.sample import Sample
+from benchmarks.clash.sources.released import published_sample, raw_samples
+from tests.support.data.clash import MULTIPLE_CHOICE, PAPER, ROOT, TEST_FILE
+
+real = pytest.mark.skipif(not TEST_FILE.exists(), reason="the published rows are not here")
+
+FLASH_LITE = {  # Tables 8 and 9, Gemini 2.5 Flash Lite: percent and deviation
+    "object": {
+        "animals": (8.25, 2.28),
+        "transportation": (6.12, 2.90),
+        "food": (10.36, 3.38),
+        "sports": (3.37, 1.91),
+        "household": (10.58, 2.60),
+        "other": (4.84, 2.10),
+    },
+    "attribute": {
+        "colors": (9.42, 1.66),
+        "numbers": (4.42, 1.47),
+        "materials": (6.78, 3.24),
+        "physical": (20.96, 9.44),
+        "environmental": (8.63, 7.99),
+        "other": (10.15, 5.57),
+    },
+}
+
+
+def _samples() -> list[Sample]:
+    return [published_sample(row) for row in raw_samples(TEST_FILE) or ()]
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper is not here")
+def test_the_lists_are_the_printed_ones_misprints_included() -> None:
+    text = PAPER.read_text("utf-8")
+    start = text.index("Appendix D Object Categories", text.index("Appendix C Experiments"))
+    appendix = text[start : text.index("Appendix F Qualitative", start)]
+    printed = [
+        [word.strip() for word in line.split(":", 1)[1].split(",")]
+        for line in appendix.splitlines()
+        if line.lstrip().startswith("•")
+    ]
+    shipped = json.loads((ROOT / "benchmarks" / "clash" / "categories.json").read_text("utf-8"))
+    assert [words for kinds in shipped.values() for lists in kinds.values() for words in lists.values()] == printed
+
+
+def test_a_category_needs_both_words() -> None:
+    assert categories("object", "dog", "cat") == ("animals",)
+    assert categories("object", "dog", "pizza") == ("other",)
+    assert categories("object", "Knif ", "PLATE") == ("household",)
+    assert categories("object", "skateboard", "bicycle") == ("transportation", "sports")
+    assert categories("attribute", "dog", "cat") == ("other",)
+    assert categories("attribute", "wet", "dry") == ("physical", "environmental")
+    assert categories("attribute", "dry", "green") == ("environmental",)
+    assert categories("spatial", "left", "right") == ()
+    assert categories("object", "", "\ud800") == ("other",)
+
+
+def test_several_categories_are_one_word_and_their_own_stratum() -> None:
+    assert joined(["sports", "transportation"], "object") == "transportation+sports"
+    assert split("transportation+sports") == ("transportation", "sports")
+    assert [stratum(c) for c in ("animals", "transportation+sports", "")] == ["animals", "several", ""]
+
+
+def test_a_word_of_two_lists_is_in_both() -> None:
+    lists = word_lists()["object"]
+    assert {name for name, words in lists.items() if "skateboard" in words} == {"transportation", "sports"}
+
+
+@real
+def test_all_but_one_of_the_published_categories_are_reproduced() -> None:
+    samples = _samples()
+    assert all(s.published_category for s in samples)
+    (only,) = (s for s in samples if not same_categories(s.category, s.published_category or ""))
+    assert (only.image_id, only.changed_original, only.changed_conflicting) == ("482148", "base ball", "basketball")
+    assert (only.category, only.published_category) == ("sports", "other")
+    assert {only.changed_original, only.changed_conflicting} <= word_lists()["object"]["sports"]
+    assert (
+        sorted(s.category for s in samples if len(split(s.category)) > 1)
+        == ["food+household"] * 3 + ["transportation+sports"] * 15
+    )
+
+
+def test_categories_are_the_same_in_any_order() -> None:
+    assert same_categories("sports+transportation", "transportation+sports")
+    assert not same_categories("sports", "transportation+sports")
+
+
+# --- what Tables 8 and 9 were made of --------------------------------------------------------------------------
+
+
+Way = Literal["left out", "in each", "published"]
+WAYS: tuple[Way, ...] = ("left out", "in each", "published")
+"""What becomes of a sample of several categories: it is in no column, in each of its columns, or (by the published field)
+in no column."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """``hits`` of ``n`` samples of a column."""
+
+    hits: int
+    n: int
+
+    @property
+    def value(self) -> float:
+        return self.hits / self.n
+
+
+def rates(hits: Sequence[tuple[Sample, bool]], way: Way) -> dict[str, dict[str, Rate]]:
+    """The rate of hits in each column of Tables 8 and 9, by kind of change."""
+    found: dict[str, dict[str, Rate]] = {}
+    for kind, columns in (("object", OBJECT_CATEGORIES), ("attribute", ATTRIBUTE_CATEGORIES)):
+        found[kind] = {}
+        for category in columns:
+            chosen = [hit for sample, hit in hits if sample.change_type == kind and category in _counted(sample, way)]
+            found[kind][category] = Rate(sum(chosen), len(chosen))
+    return found
+
+
+def _counted(sample: Sample, way: Way) -> tuple[str, ...]:
+    names = split(sample.category if way != "published" else sample.published_category or "")
+    return names if way == "in each" or len(names) == 1 else ()
+
+
+def comes_out(rate: Rate, published: float, sd: float) -> bool:
+    """Whether a published mean of 1,000 bootstrap resamples can have come from these counts.
+
+    The mean of the resamples lies within 3 standard errors of the rate itself; figures are printed to four decimals.
+    """
+    return abs(rate.value - published) <= 3 * sd / math.sqrt(1000) + 5e-5
+
+
+def _hits() -> list[tuple[Sample, bool]]:
+    """What the published predictions score by the strict rule, with the sample each belongs to."""
+    by_id = {s.id: s for s in _samples()}
+    hits = []
+    for each in read_answers(MULTIPLE_CHOICE):
+        letters = set(re.findall(r"\(([A-D])\)", each.answer))
+        right = letters == set(each.instance.references["conflict letter"])
+        hits.append((by_id[each.instance.group], right))
+    return hits
+
+
+def _not_coming_out(hits: list[tuple[Sample, bool]], way: Way) -> set[str]:
+    found = rates(hits, way)
+    return {
+        f"{kind}/{category}"
+        for kind, columns in FLASH_LITE.items()
+        for category, (value, sd) in columns.items()
+        if not comes_out(found[kind][category], value / 100, sd / 100)
+    }
+
+
+@real
+def test_vehicles_and_sports_come_out_only_without_the_samples_of_two_categories() -> None:
+    hits = _hits()
+    assert sum(hit for _, hit in hits) == 96
+    neither = {"object/household", "attribute/colors", "attribute/environmental", "attribute/other"}
+    assert {way: _not_coming_out(hits, way) for way in WAYS} == {
+        "left out": neither,
+        "published": neither,
+        "in each": neither | {"object/transportation", "object/sports", "object/food"},
+    }
+
+
+@real
+def test_every_column_is_within_three_deviations_of_the_published_one() -> None:
+    hits = _hits()
+    for way in WAYS:
+        found = rates(hits, way)
+        for kind, columns in FLASH_LITE.items():
+            for category, (value, sd) in columns.items():
+                assert abs(100 * found[kind][category].value - value) <= 3 * sd
+
+
+@real
+def test_the_documentations_table_holds_the_measured_figures() -> None:
+    hits, page = _hits(), (ROOT / "docs" / "clash.md").read_text("utf-8")
+    left_out, in_each = rates(hits, "left out"), rates(hits, "in each")
+    for kind, columns in FLASH_LITE.items():
+        for category, (value, sd) in columns.items():
+            one, other = left_out[kind][category], in_each[kind][category]
+            cells = [f"{value:.2f} ± {sd:.2f}"]
+            cells += [f"{r.hits}/{r.n} = {100 * r.hits / r.n:.2f}" for r in (one, other)]
+            assert " | ".join(cells) in page, (kind, category)

@@ -1,0 +1,72 @@
+"""CLASH's rubric: the printed prompt, its labels, and answers that try to write their own verdict."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.base import Generation, Instance, Record
+from benchmarks.clash import Clash
+from benchmarks.clash.prompts import instruction
+from benchmarks.clash.rubric import INSTRUCTION, FourCategories
+from tests.support.data.clash import PAPER
+
+needs_paper = pytest.mark.skipif(not PAPER.exists(), reason="the paper is not here")
+
+
+def _record(answer: str, image: str = "White", text: str = "Black") -> Record:
+    instance = Instance("g/open-conflicting", "g", "open-conflicting", "?", (), {"image": (image,), "text": (text,)})
+    return Record(instance, (Generation("g#0", answer, "stop"),))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@needs_paper
+def test_the_prompt_is_the_printed_one() -> None:
+    assert _flat(INSTRUCTION) in _flat(PAPER.read_text("utf-8"))
+
+
+@needs_paper
+@pytest.mark.parametrize("task", ["mc", "open"])
+def test_the_papers_instructions_are_the_printed_ones(task: str) -> None:
+    assert instruction("paper", "mc" if task == "mc" else "open") in _flat(PAPER.read_text("utf-8"))
+
+
+def test_the_last_lines_ask_in_the_examples_form() -> None:
+    asked = FourCategories().prompt(_record("<think>hm</think>It is black."))
+    assert asked == (
+        f"{INSTRUCTION}\n\nImage-only answer: White\nText-only answer: Black\nPrediction: It is black.\nOutput:"
+    )
+
+
+@given(st.text(), st.text(), st.text())
+def test_nothing_in_an_answer_or_reference_begins_a_line(answer: str, image: str, text: str) -> None:
+    asked = FourCategories().prompt(_record(answer, image, text)).removeprefix(INSTRUCTION)
+    lines = asked.splitlines()
+    starts = ["", "", "Image-only answer:", "Text-only answer:", "Prediction:", "Output:"]
+    assert len(lines) == len(starts)
+    assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True))
+    assert lines[-1] == "Output:"
+
+
+def test_none_is_incorrect_and_nothing_but_a_label_is_read() -> None:
+    rubric = FourCategories()
+    assert [rubric.read(word) for word in ("IMAGE", "text", " Conflict.", "NONE")] == [
+        "IMAGE",
+        "TEXT",
+        "CONFLICT",
+        "INCORRECT",
+    ]
+    assert rubric.read("IMAGE or TEXT") is None
+    assert rubric.read("INCORRECT") is None
+
+
+def test_it_is_clashs_and_for_open_answers_alone() -> None:
+    rubric = Clash().rubric
+    assert isinstance(rubric, FourCategories)
+    assert rubric.conditions == ("open-conflicting", "open-original")
+    meanings = {rubric.meaning(label) for label in rubric.labels}
+    assert meanings <= set(Clash.labels)

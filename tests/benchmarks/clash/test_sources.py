@@ -1,0 +1,299 @@
+"""CLASH's sources: what is read, what is left out and why."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.clash.sources import NAMES, Found, read
+from benchmarks.clash.sources.released import published_sample, raw_samples
+from benchmarks.clash.sources.sugar_crepe import change
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.sources import resolved
+from tests.support.data.clash import (
+    CLASH_DATA,
+    TEST_FILE,
+    own_folder,
+    own_sample,
+    published_folder,
+    published_row,
+)
+from tests.support.data.small import write_picture
+
+real = pytest.mark.skipif(not CLASH_DATA.exists(), reason="the real rows are not here")
+
+
+def _read(name: str, place: Path, seed: int = 0) -> tuple[list[Found], Counter[str]]:
+    every = list(read(name, str(place), seed))
+    return [e for e in every if isinstance(e, Found)], Counter(e.reason for e in every if isinstance(e, Skipped))
+
+
+# --- published ---------------------------------------------------------------------------------------
+
+
+@real
+def test_all_published_samples_load_and_none_takes_anothers_id() -> None:
+    rows = raw_samples(TEST_FILE)
+    assert rows is not None
+    samples = [published_sample(row) for row in rows]
+    assert Counter(s.change_type for s in samples) == {"object": 655, "attribute": 634}
+    assert len({s.image_id for s in samples}) == 1281
+    assert len({s.id for s in samples}) == 1289
+
+
+@real
+def test_the_published_samples_whose_images_are_here_are_found_and_the_rest_is_skipped_by_name() -> None:
+    found, reasons = _read("published", CLASH_DATA)
+    assert reasons == {"the image is missing; put the file in its place": 1286}
+    assert {f.sample.image_id for f in found} == {"34", "384", "420862"}
+    assert all(f.row.startswith("synthetic_captions_test_filtered.json:") for f in found)
+
+
+def test_a_published_row_is_read_whole_and_its_captions_as_they_stand(tmp_path: Path) -> None:
+    (found,), reasons = _read("published", published_folder(tmp_path, [published_row(7, category=["sports", "food"])]))
+    sample = found.sample
+    assert not reasons
+    assert (sample.image_id, sample.original_caption, sample.distractor) == ("7", "A white cat on couch 7. ", "Orange")
+    assert (sample.category, sample.published_category) == ("colors", "food+sports")
+    assert found.image() == (tmp_path / "train2017" / "000000000007.jpg").read_bytes()
+
+
+def test_images_are_found_in_the_folder_its_coco_folders_and_beside_a_named_file(tmp_path: Path) -> None:
+    folder = published_folder(tmp_path / "data" / "official", [published_row(n) for n in (1, 2, 3)])
+    places = ("data/official", "data/coco/val2017", "elsewhere/train2017")
+    for number, place in enumerate(places, 1):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        name = f"{number:012d}.jpg"
+        (folder / "train2017" / name).rename(tmp_path / place / name)
+    for given_place in (tmp_path / "data", folder / TEST_FILE.name):
+        found, reasons = _read("published", given_place)
+        assert [f.sample.image_id for f in found] == ["1", "2"]
+        assert reasons.total() == 1
+
+
+BAD_ROWS: list[tuple[Any, str]] = [
+    ("not a row", "not a JSON object"),
+    (None, "not a JSON object"),
+    (published_row("449950"), "not a COCO image id"),
+    (published_row(True), "not a COCO image id"),
+    (published_row(-1), "not a COCO image id"),
+    (published_row(10**40), "not a COCO image id"),
+    (published_row(1, original_caption="x" * 1_000_000), "original caption is longer"),
+    (published_row(1, question=""), "no question"),
+    (published_row(1, question=["a"]), "no question"),
+    (published_row(1, answers="none"), "no image only"),
+    (published_row(1, answers={"image_only": "a", "text_only": "b"}), "no distractor"),
+    (published_row(1, changed_words=None), "no changed original"),
+    (published_row(1, change_type="mood"), "change type is not one of"),
+    (published_row(1, change_type=["object"]), "change type is not one of"),
+    (published_row(1, conflicting_caption="a cat.\n(A) obey"), "more than one line"),
+    (published_row(1, question="\ud800?"), "not valid Unicode"),
+    (published_row(1, conflicting_caption="A WHITE cat on couch 1."), "captions are the same"),
+    (
+        published_row(1, answers={"image_only": "White", "text_only": "a white.", "irrelevant_but_plausible": "red"}),
+        "two of the three answers are the same",
+    ),
+]
+
+
+def test_a_row_that_cannot_be_used_is_skipped_with_the_reason_and_never_fatal(tmp_path: Path) -> None:
+    folder = published_folder(tmp_path, [*(row for row, _ in BAD_ROWS), published_row(2)])
+    every = list(read("published", str(folder), 0))
+    assert isinstance(every[-1], Found)
+    for skipped, (_, reason) in zip(every, BAD_ROWS, strict=False):
+        assert isinstance(skipped, Skipped)
+        assert reason in skipped.reason
+        assert len(skipped.reason) < 200
+
+
+@pytest.mark.parametrize("content", [b"", b"[1, 2]", b'{"samples": 3}', b"{" * 100_000, b"\xff\xfe\x00", b'"x"'])
+def test_a_file_that_is_no_data_set_is_fatal_and_says_what_was_expected(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / TEST_FILE.name).write_bytes(content)
+    with pytest.raises(SourceError, match=r"expected a folder with synthetic_captions_test_filtered\.json"):
+        list(read("published", str(tmp_path), 0))
+
+
+@pytest.mark.parametrize("name", ["published", "sugar-crepe", "rows"])
+def test_a_wrong_folder_is_fatal_and_says_what_was_expected(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SourceError, match="expected"):
+        list(read(name, str(tmp_path), 0))
+    with pytest.raises(SourceError, match="there is no folder"):
+        list(read(name, str(tmp_path / "none"), 0))
+    with pytest.raises(SourceError, match="there is no folder"):
+        list(read(name, "x" * 5000, 0))
+
+
+def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: Path) -> None:
+    folder = published_folder(tmp_path, [published_row(1)])
+    test = folder / TEST_FILE.name
+    tuning = folder / "synthetic_captions_finetune_filtered.json"
+    row = published_row(1, question="What color is this one?")
+    del row["category"]
+    tuning.write_text(json.dumps({"samples": [row]}), "utf-8")
+    assert [f.sample.question for f in _read("published", folder)[0]] == ["What color is the cat?"]
+    (found,), _ = _read("published", tuning)
+    assert (found.sample.question, found.sample.published_category) == ("What color is this one?", None)
+    test.unlink()
+    assert [f.sample.question for f in _read("published", folder)[0]] == ["What color is this one?"]
+
+
+# --- names -------------------------------------------------------------------------------------------
+
+
+def test_a_nameless_folder_stands_for_its_sub_folders(tmp_path: Path) -> None:
+    for name in ("rows", "published", "other"):
+        (tmp_path / name).mkdir()
+    assert [name for name, _ in resolved("clash", NAMES, [("", str(tmp_path))])] == ["published", "rows"]
+    with pytest.raises(SourceError, match="no sub-folder named after a source"):
+        list(resolved("clash", NAMES, [("", str(tmp_path / "other"))]))
+    with pytest.raises(SpecError, match="did you mean 'published'"):
+        list(resolved("clash", NAMES, [("publishd", str(tmp_path))]))
+
+
+# --- the user's own ----------------------------------------------------------------------------------
+
+
+def test_rows_of_the_users_own_are_read_with_their_images(tmp_path: Path) -> None:
+    rows = [own_sample(1), own_sample(2, image_id=5), own_sample(3)]
+    del rows[2]["image_id"]
+    found, reasons = _read("rows", own_folder(tmp_path, rows))
+    assert not reasons
+    assert [f.sample.image_id for f in found] == ["mine 1", "5", "3.png"]
+    assert {(f.sample.relation, f.sample.category, f.sample.source) for f in found} == {("left-right", "", "rows")}
+
+
+def test_rows_that_cannot_be_used_are_skipped_with_the_reason(tmp_path: Path) -> None:
+    rows = [
+        own_sample(1, image="../1.png"),
+        own_sample(1, image="/etc/passwd"),
+        own_sample(1, image="9.png"),
+        own_sample(1, relation="inside"),
+        own_sample(1, relation=["left-right"]),
+        own_sample(1, change_type="object"),
+        own_sample(1, image=None),
+    ]
+    folder = own_folder(tmp_path, rows)
+    (folder / "rows.jsonl").open("a").write("not json\n[1]\n")
+    found, reasons = _read("rows", folder)
+    assert not found
+    assert reasons == {
+        "the image's path leaves the folder": 2,
+        "the image is missing; put the file in its place": 1,
+        "the relation is not one of left-right, above-below, front-behind, or the change is not spatial": 3,
+        "the row has no image": 1,
+        "the line is not a JSON object": 2,
+    }
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="no symbolic links")
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    write_picture(tmp_path / "secret.png", 1)
+    folder = own_folder(tmp_path / "in", [own_sample(1, image="link.png")])
+    (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    assert _read("rows", folder) == ([], Counter({"the image's path leaves the folder": 1}))
+
+
+# --- SugarCrepe --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("caption", "negative", "original", "conflicting", "made", "gapped"),
+    [
+        ("a bull, a deer.", "A bull, a snake", "deer", "snake", "a bull, a snake.", "a bull, a ____."),
+        ("An orange cat.", "A black cat.", "orange", "black", "A black cat.", "a/an ____ cat."),
+        ("In green shirt", "In a red shirt.", "green", "red", "In a red shirt", "In ____ shirt"),
+        ("Two dogs run.", "Birds run.", "two dogs", "birds", "Birds run.", "____ run."),
+        ("it has  an  umbrella", "it has a sun hat", "umbrella", "sun hat", "it has  a sun hat", "it has  a/an ____"),
+    ],
+)
+def test_one_changed_element_is_found_and_the_rest_of_the_caption_kept(
+    caption: str, negative: str, original: str, conflicting: str, made: str, gapped: str
+) -> None:
+    found = change(caption, negative)
+    assert (found.original, found.conflicting, found.caption, found.gapped) == (original, conflicting, made, gapped)
+
+
+@pytest.mark.parametrize(
+    ("caption", "negative", "reason"),
+    [
+        ("A cat.", "A cat", "no word is replaced"),
+        ("A cat.", "A big cat.", "no word is replaced"),
+        ("A cat sat here.", "A dog ran off then left.", "more than 3 words"),
+        ("A red cat sat.", "A blue cat ran.", "not beside each other"),
+        ("A cat, dog.", "A cat! bird.", "punctuation"),
+        ("", "", "no word is replaced"),
+    ],
+)
+def test_anything_but_one_changed_element_is_refused(caption: str, negative: str, reason: str) -> None:
+    with pytest.raises(RowProblem, match=reason):
+        change(caption, negative)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_two_texts_give_one_change_or_a_reason(caption: str, negative: str) -> None:
+    try:
+        found = change(caption, negative)
+    except RowProblem:
+        return
+    assert found.caption != caption
+    assert "____" in found.gapped
+    assert found.original.split()
+    assert found.conflicting.split()
+
+
+@real
+@pytest.mark.slow
+def test_sugar_crepe_gives_samples_that_obey_every_rule() -> None:
+    found, reasons = _read("sugar-crepe", CLASH_DATA / "sugar_crepe")
+    assert len(found) + reasons.total() == 1652 + 788
+    assert len(found) == SUGAR_CREPE_FOUND
+    for each in found:
+        s = each.sample
+        assert s.changed_original.lower() in s.original_caption.lower()
+        assert s.changed_conflicting.lower() in s.conflicting_caption.lower()
+        assert (s.image_only, s.text_only) == (s.changed_original, s.changed_conflicting)
+        assert f" {s.distractor.lower()} " not in f" {s.original_caption} {s.conflicting_caption} ".lower()
+        gap = s.question.removeprefix('Which word or words belong in the gap: "').removesuffix('"')
+        before, _, after = gap.replace("a/an ____", "____").partition("____")
+        for caption in (s.original_caption, s.conflicting_caption):
+            assert caption.startswith(before)
+            assert caption.endswith(after)
+
+
+SUGAR_CREPE_FOUND = 163
+
+
+@real
+@pytest.mark.slow
+def test_another_seed_changes_distractors_alone() -> None:
+    one, other = (_read("sugar-crepe", CLASH_DATA / "sugar_crepe", seed)[0] for seed in (0, 1))
+    assert [f.sample.id for f in one] == [f.sample.id for f in other]
+    same = sum(a.sample.distractor == b.sample.distractor for a, b in zip(one, other, strict=True))
+    assert same < len(one) / 3
+
+
+def test_hostile_sugar_crepe_rows_are_skipped(tmp_path: Path) -> None:
+    good = {"filename": f"{1:012d}.jpg", "caption": "A cat sat.", "negative_caption": "A dog sat."}
+    rows = {
+        "0": good,
+        "1": {**good, "caption": "A cow sat.", "negative_caption": "A pig sat."},
+        "2": {**good, "filename": "../../secret.jpg"},
+        "3": {**good, "filename": 5},
+        "4": {**good, "caption": None},
+        "5": {**good, "caption": "a " * 2_000},
+        "6": [],
+    }
+    (tmp_path / "replace_obj.json").write_text(json.dumps(rows), "utf-8")
+    write_picture(tmp_path / "val2017" / f"{1:012d}.jpg", 1, "JPEG")
+    found, reasons = _read("sugar-crepe", tmp_path)
+    assert [(f.sample.image_only, f.sample.text_only) for f in found] == [("cat", "dog"), ("cow", "pig")]
+    assert {f.sample.distractor for f in found[1:]} <= {"cat", "dog"}
+    assert reasons.total() == 5

@@ -1,0 +1,714 @@
+"""CLASH's tables: against the paper's own numbers and predictions, and by definition."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.base import (
+    Decoding,
+    Estimate,
+    FinishReason,
+    Generation,
+    Instance,
+    Record,
+    Table,
+    Verdict,
+    VerdictStatus,
+)
+from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, CORRECT, LABELS, RELATIONS
+from benchmarks.clash.instances import instances
+from benchmarks.clash.metrics import figures
+from benchmarks.clash.published_predictions import read_answers
+from benchmarks.clash.sample import Sample
+from benchmarks.clash.tables import tables
+from benchmarks.protocols import Direct
+from judges.string_match import Relaxed, Strict
+from mlx_backends.policy import Policy
+
+ROOT = Path(__file__).resolve().parents[3]
+OFFICIAL = ROOT.parent / "shared" / "data" / "clash" / "official"
+CHOICES = OFFICIAL / "multiple_choice__gemini-2.5-flash-lite_predictions.json"
+OPEN = OFFICIAL / "open_ended__llm_as_judge__internvl_chatv1.5_predictions.json"
+JUDGE = "strict@1"
+
+Cells = dict[str, dict[str, dict[str, Any]]]
+
+
+def _cells(name: str) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads((ROOT / "assets" / "published" / f"{name}.json").read_text("utf-8"))
+    return cells
+
+
+def _published(table: str, name: str = "clash") -> Cells:
+    rows: Cells = {}
+    for cell in _cells(name):
+        if cell["table"] == table:
+            rows.setdefault(cell["row"], {})[cell["column"]] = cell
+    return rows
+
+
+def _record(
+    sample: str,
+    condition: str,
+    label: str | None,
+    *,
+    flags: tuple[str, ...] = (),
+    judge: str = JUDGE,
+    status: VerdictStatus | None = "labelled",
+    finish: FinishReason | None = "stop",
+    **strata: str,
+) -> Record:
+    instance = Instance(f"{sample}/{condition}", sample, condition, "?", (), {}, {"change": "object", **strata})
+    generations = () if finish is None else (Generation(f"{instance.id}#0", "x", finish),)
+    verdict = None if status is None else Verdict(judge, status, label, flags=flags)
+    return Record(instance, generations, {} if verdict is None else {judge: verdict})
+
+
+def _also(record: Record, judge: str, label: str | None, status: VerdictStatus = "labelled") -> Record:
+    return replace(record, verdicts={**record.verdicts, judge: Verdict(judge, status, label)})
+
+
+def _tables(
+    records: Iterable[Record], judge: str = JUDGE, *, resamples: int = 100, seed: int = 0, run: str = "run"
+) -> dict[str, Table]:
+    return {table.name: table for table in tables({run: list(records)}, judge, resamples=resamples, seed=seed)}
+
+
+def _row(table: Table, label: str = "run") -> dict[str, Estimate]:
+    cells = dict(table.rows)[label]
+    return {name: cell for name, cell in zip(table.columns, cells, strict=True) if isinstance(cell, Estimate)}
+
+
+def _values(table: Table, label: str = "run") -> dict[str, float | None]:
+    return {name: None if cell.value is None else round(cell.value, 9) for name, cell in _row(table, label).items()}
+
+
+# --- the published tables ------------------------------------------------------------------------------------
+
+ROWS = {1: 16, 2: 13, 3: 6, 5: 8, 6: 14, 7: 3, 8: 12, 9: 12, 10: 8, 11: 16, 12: 8, 13: 8, 16: 3}
+COLUMNS = {1: 5, 2: 2, 3: 4, 5: 5, 6: 3, 7: 5, 8: 6, 9: 6, 10: 4, 11: 4, 12: 6, 13: 6, 16: 4}
+
+
+def test_every_row_of_every_published_table_is_there_once() -> None:
+    assert {n: len(_published(f"Table {n}")) for n in ROWS} == ROWS
+    assert Counter(cell["table"] for cell in _cells("clash")) == {
+        **{f"Table {n}": ROWS[n] * COLUMNS[n] for n in ROWS},
+        "Table 4": 16,
+        "Section 3.1": 2,
+        "Appendix C.1": 4,
+    }
+    keys = [(cell["table"], cell["row"], cell["column"]) for cell in _cells("clash")]
+    assert len(keys) == len(set(keys))
+
+
+def test_published_figures_are_fractions_with_a_deviation_unless_they_are_nought() -> None:
+    for cell in (*_cells("clash"), *_cells("pope")):
+        assert cell["paper"] == "CLASH"
+        if cell["column"] == "Samples" or cell["table"] == "Table 4":
+            continue
+        assert cell["percent"]
+        assert 0 <= cell["value"] <= 1
+        assert ("sd" in cell) == (cell["value"] > 0)
+        assert 0 < cell.get("sd", 0.01) < 0.16
+
+
+KNOWN = [
+    ("Table 1", "Gemini 2.5 Pro", "Conflict", 0.8848, 0.0089),
+    ("Table 1", "GPT 4.1 Mini", "Incorrect", 0.0, None),
+    ("Table 1", "Qwen3VL-instruct-30b", "Distractor", 0.0197, 0.0039),
+    ("Table 2", "mPLUG-Owl-1", "Incorrect", 0.6161, 0.0135),
+    ("Table 3", "LLaVa-1.5-7b-ft", "Overall", 0.8408, 0.0074),
+    ("Table 5", "LRV-MiniGPT4-7b", "Text", 0.4277, 0.0124),
+    ("Table 6", "InternVL1.5 / strict", "No conflict", 0.9251, 0.0073),
+    ("Table 6", "InternVL1.5 / relaxed", "Conflict", 0.1671, 0.0099),
+    ("Table 7", "GPT 5", "Distractor", 0.0, None),
+    ("Table 8", "Gemini 2.5 Flash Lite", "Household", 0.1058, 0.026),
+    ("Table 9", "GPT 5", "Environmental", 0.5788, 0.1419),
+    ("Table 10", "mPLUG-Owl-2", "Text", 0.9703, 0.0048),
+    ("Table 11", "LLaVa-1.5-7b / both", "Conflict", 0.0008, 0.0008),
+    ("Table 11", "mPLUG-Owl-1 / at least one", "Incorrect", 0.6595, 0.014),
+    ("Table 12", "InternVL1.5", "Vehicles", 0.3137, 0.0559),
+    ("Table 13", "mPLUG-Owl-1", "Other", 0.0387, 0.0387),
+    ("Table 16", "InstructBlip-T5xxl", "Text", 0.5898, 0.0297),
+]
+
+
+@pytest.mark.parametrize(("table", "row", "column", "value", "sd"), KNOWN)
+def test_known_cells(table: str, row: str, column: str, value: float, sd: float | None) -> None:
+    cell = _published(table)[row][column]
+    assert (cell["value"], cell.get("sd")) == (value, sd)
+
+
+def test_the_published_samples_are_the_paper_s() -> None:
+    counted = {row: cells["Samples"]["value"] for row, cells in _published("Section 3.1").items()}
+    assert sum(counted.values()) == 1289
+    spatial = {row: cells["Samples"]["value"] for row, cells in _published("Appendix C.1").items()}
+    assert spatial.pop("Spatial samples") == sum(spatial.values()) == 271
+    if (path := OFFICIAL / "synthetic_captions_test_filtered.json").is_file():
+        kinds = Counter(row["change_type"] for row in json.loads(path.read_text("utf-8"))["samples"])
+        assert counted == {"Object samples": kinds["object"], "Attribute samples": kinds["attribute"]}
+
+
+def test_published_cells_fit_our_tables() -> None:
+    everything = [
+        _also(_also(_record(f"{change}{c}", c, "TEXT", change=change), "a@1", "TEXT"), "b@1", "TEXT")
+        for change in ("object", "attribute", "spatial")
+        for c in CONDITIONS
+    ]
+    ours = _tables(everything)
+    assert list(ours) == [
+        *("main", "multiple-choice-relaxed", "open-ended", "open-ended-all", "no-conflict", "no-conflict-open"),
+        *("spatial", "spatial-open", "objects", "attributes", "objects-open", "attributes-open"),
+        *("modality-preference", "judges", "exclusive", "failures"),
+    ]
+    for cell in _cells("clash"):
+        if "ours" in cell:
+            assert cell["column"] in ours[cell["ours"]].columns
+    for n, name in ((1, "main"), (8, "objects"), (9, "attributes"), (10, "open-ended-all"), (16, "spatial-open")):
+        first = next(iter(_published(f"Table {n}").values()))
+        assert tuple(first) == ours[name].columns
+    assert [table.percent for table in ours.values()] == [True] * 15 + [False]
+
+
+def test_pope_has_three_settings_and_what_is_not_reproduced_says_so() -> None:
+    table = _published("Table 14", "pope")
+    assert {name: len(row) for name, row in table.items()} == dict.fromkeys(
+        ("LLaVa-1.5-7b", "LLaVa-1.5-7b-ft", "mPLUG-Owl-1", "mPLUG-Owl-1-ft"), 3
+    )
+    assert (table["mPLUG-Owl-1-ft"]["Popular"]["value"], table["mPLUG-Owl-1-ft"]["Popular"]["sd"]) == (0.4691, 0.0084)
+    rest = [cell for row in _published("Table 15", "pope").values() for cell in row.values()]
+    assert len(rest) == 8
+    assert not any("ours" in cell for cell in rest)
+
+
+# --- the published predictions -------------------------------------------------------------------------------
+
+
+def _predictions(path: Path) -> list[Record]:
+    """The answers of a file with their published verdicts and those of our two judges."""
+    if not path.is_file():
+        pytest.skip("needs the published predictions")
+    records = []
+    for each in read_answers(path):
+        record = Record(each.instance, (Generation(f"{each.instance.id}#0", each.answer, "stop"),))
+        verdicts = [*each.verdicts, Strict().judge(record), Relaxed().judge(record)]
+        records.append(replace(record, verdicts={verdict.judge: verdict for verdict in verdicts}))
+    return records
+
+
+def _agrees(ours: dict[str, Estimate], paper: dict[str, dict[str, Any]], sds: float = 3.0) -> None:
+    """Each cell within ``sds`` standard deviations of the paper's, which is itself a mean over resamples."""
+    assert set(paper) <= set(ours)
+    for column, cell in paper.items():
+        mine = ours[column]
+        assert mine.value is not None
+        assert mine.sd is not None
+        assert abs(mine.value - cell["value"]) <= sds * mine.sd, column
+        assert mine.sd == pytest.approx(cell.get("sd", 0), rel=0.12, abs=0.0003), column
+
+
+@pytest.mark.parametrize("judge", ["strict@1", "relaxed@1", "published@1"])
+def test_table_1_from_the_published_answers_of_gemini_flash_lite(judge: str) -> None:
+    ours = _row(_tables(_predictions(CHOICES), judge, resamples=1000)["main"])
+    assert {column: (round(1281 * (cell.value or 0), 9), cell.n) for column, cell in ours.items()} == {
+        "Conflict": (96, 1281),
+        "Image": (960, 1281),
+        "Text": (199, 1281),
+        "Distractor": (26, 1281),
+        "Incorrect": (0, 1281),
+    }
+    _agrees(ours, _published("Table 1")["Gemini 2.5 Flash Lite"], 0.2)
+
+
+def test_tables_8_and_9_from_the_published_answers_of_gemini_flash_lite() -> None:
+    ours = _tables(_predictions(CHOICES), resamples=1000)
+    for n, name in ((8, "objects"), (9, "attributes")):
+        for column, cell in _published(f"Table {n}")["Gemini 2.5 Flash Lite"].items():
+            mine = _row(ours[name])[column]
+            assert mine.value is not None
+            assert abs(mine.value - cell["value"]) <= 3 * cell["sd"], column
+    assert "In no column: answers whose changed words are of several kinds (18)." in ours["objects"].notes
+
+
+@pytest.mark.parametrize("judge", ["strict@1", "relaxed@1", "published@1"])
+def test_tables_2_and_10_from_the_published_answers_of_internvl(judge: str) -> None:
+    ours = _tables(_predictions(OPEN), judge, resamples=1000)
+    counts = {column: round(1281 * (cell.value or 0)) for column, cell in _row(ours["open-ended-all"]).items()}
+    assert counts == {"Conflict": 240, "Image": 290, "Text": 711, "Incorrect": 81}
+    _agrees(_row(ours["open-ended-all"]), _published("Table 10")["InternVL1.5"], 0.2)
+    _agrees(_row(ours["open-ended"]), _published("Table 2")["InternVL 1.5"], 0.2)
+    both = dict(ours["exclusive"].rows)
+    assert (both["run / every match"][-1], both["run / one label"][-1]) == (37, 0)
+    one = {
+        column: round(1281 * (cell.value or 0)) for column, cell in _row(ours["exclusive"], "run / one label").items()
+    }
+    assert one == {"Conflict": 240, "Image": 286, "Text": 674, "Incorrect": 81}
+
+
+def test_all_four_rows_of_table_11_from_the_published_answers_of_internvl() -> None:
+    table = _tables(_predictions(OPEN), resamples=1000)["judges"]
+    counts = {
+        label.removeprefix("run / "): [round(1281 * (cell.value or 0)) for cell in _row(table, label).values()]
+        for label, _ in table.rows
+    }
+    assert counts == {
+        "gemini-2.5-pro@published": [263, 305, 669, 44],
+        "gpt-5@published": [263, 298, 666, 54],
+        "at least one": [273, 311, 669, 57],
+        "both": [253, 292, 666, 41],
+    }
+    names = {"gemini-2.5-pro@published": "Gemini 2.5 Pro", "gpt-5@published": "GPT-5"}
+    for label in counts:
+        _agrees(_row(table, f"run / {label}"), _published("Table 11")[f"InternVL1.5 / {names.get(label, label)}"], 0.2)
+
+
+# --- policies, through the judges ------------------------------------------------------------------------------
+
+
+def _answers(policy: dict[str, str], samples: int = 12) -> list[Record]:
+    """What a model that gives one kind of answer under each condition gets, its options in every order."""
+    words = {"image": "polar bear", "text": "brown bear", "distractor": "fox", "conflict": CONFLICT_OPTION}
+    records = []
+    for i in range(samples):
+        order = random.Random(i).sample(list(words), 4)
+        for condition in CONDITIONS:
+            references = {role: (answer,) for role, answer in words.items()}
+            if condition.startswith("mc"):
+                references |= {f"{role} letter": (letter,) for role, letter in zip(order, "ABCD", strict=True)}
+                answer = f"({'ABCD'[order.index(policy[condition])]})" if policy[condition] in order else "?"
+            else:
+                answer = words.get(policy[condition], "?")
+            instance = Instance(f"{i}/{condition}", str(i), condition, "?", (), references, {"change": "object"})
+            record = Record(instance, (Generation(f"{instance.id}#0", answer, "stop"),))
+            verdicts = {judge.id: judge.judge(record) for judge in (Strict(), Relaxed())}
+            records.append(replace(record, verdicts=verdicts))
+    return records
+
+
+@pytest.mark.parametrize(
+    ("policy", "seen", "unseen"),
+    [("conflict", 1, 0), ("image", 0, 1), ("text", 0, 0), ("distractor", 0, 0), ("mumble", 0, 0)],
+)
+def test_a_policy_scores_what_its_definition_says(policy: str, seen: int, unseen: int) -> None:
+    made = _tables(_answers(dict.fromkeys(CONDITIONS, policy)))
+    column = {"mumble": "Incorrect"}.get(policy, policy.capitalize())
+    choice = {name: float(name == column) for name in ("Conflict", "Image", "Text", "Distractor", "Incorrect")}
+    assert _values(made["main"]) == _values(made["multiple-choice-relaxed"]) == choice
+    opened = {name: value for name, value in choice.items() if name != "Distractor"}
+    if policy == "distractor":  # open questions show none
+        opened["Incorrect"] = 1
+    assert _values(made["open-ended-all"]) == opened
+    expected = {"Conflict": seen, "No conflict": unseen, "Overall": (seen + unseen) / 2}
+    for judge in ("strict", "relaxed"):
+        assert _values(made["no-conflict"], f"run / {judge}") == expected
+    assert _values(made["no-conflict-open"]) == expected | {"Incorrect": opened["Incorrect"]}
+    if policy == "conflict":
+        assert set(_values(made["modality-preference"], "run / multiple choice").values()) == {None}
+
+
+def test_what_is_right_under_each_caption_is_overall_one() -> None:
+    right = {condition: label.lower() for condition, label in CORRECT.items()}
+    made = _tables(_answers(right))
+    for row in (_values(made["no-conflict"], "run / strict"), _values(made["no-conflict-open"])):
+        assert [row[name] for name in ("Conflict", "No conflict", "Overall")] == [1, 1, 1]
+
+
+def _answered_by(policy: str, samples: int = 40) -> list[Record]:
+    """What a policy of the command line answers to CLASH's own instances, by string matching."""
+    backend = Policy(policy)
+    records = []
+    for i in range(samples):
+        sample = replace(SAMPLE, image_id=str(i))
+        for each in instances(sample, "official", 0):
+            request = Direct(Decoding()).next(each, ())
+            assert request is not None
+            backend.submit(request)
+            (answer,) = backend.step()
+            record = Record(each, (answer,))
+            records.append(replace(record, verdicts={judge.id: judge.judge(record) for judge in (Strict(), Relaxed())}))
+    return records
+
+
+SAMPLE = Sample(
+    image_id="1",
+    image=None,
+    original_caption="A polar bear.",
+    conflicting_caption="A brown bear.",
+    question="Which bear is it?",
+    change_type="object",
+    image_only="polar bear",
+    text_only="brown bear",
+    distractor="fox",
+    changed_original="polar",
+    changed_conflicting="brown",
+    category="animals",
+    source="rows",
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "seen", "unseen", "overall"),
+    [("always-image", 0, 1, 0.5), ("always-text", 0, 1, 0.5), ("always-abstain", 1, 0, 0.5), ("random", 0, 1, 0.5)],
+)
+def test_the_policies_rows_of_tables_3_and_6(policy: str, seen: int, unseen: int, overall: float) -> None:
+    made = _tables(_answered_by(f"policy:{policy}"))
+    expected = {"Conflict": seen, "No conflict": unseen, "Overall": overall}
+    for judge in ("strict", "relaxed"):
+        assert _values(made["no-conflict"], f"run / {judge}") == expected
+    assert _values(made["no-conflict-open"]) == expected | {"Incorrect": 0}
+    followed = _values(made["main"])
+    assert (followed["Image"] or 0) + (followed["Text"] or 0) == 1 - seen
+    if policy == "always-text":
+        assert followed["Text"] == 1
+    if policy == "random":
+        assert 0.2 < (followed["Text"] or 0) < 0.8
+
+
+def test_uniform_takes_the_text_that_is_shown_for_the_text() -> None:
+    made = _tables(_answered_by("policy:uniform", 200))
+    for row in (_values(made["no-conflict"], "run / strict"), _values(made["no-conflict-open"])):
+        # IMAGE and TEXT both give the image's answer under an original caption, and BOTH gives it twice.
+        assert 0.5 < (row["No conflict"] or 0) < 0.7
+
+
+# --- by definition -----------------------------------------------------------------------------------------------
+
+
+def test_flags_are_counted_in_every_column_and_the_label_in_one() -> None:
+    records = [
+        _record("a", "open-conflicting", "CONFLICT", flags=("CONFLICT", "TEXT")),
+        _record("b", "open-conflicting", "IMAGE", flags=("IMAGE", "TEXT")),
+        _record("c", "open-conflicting", "TEXT"),
+        _record("d", "open-conflicting", "INCORRECT"),
+    ]
+    made = _tables(records)
+    assert _values(made["open-ended-all"]) == {"Conflict": 0.25, "Image": 0.25, "Text": 0.75, "Incorrect": 0.25}
+    assert _values(made["exclusive"], "run / every match") == _values(made["open-ended-all"])
+    assert set(_values(made["exclusive"], "run / one label").values()) == {0.25}
+    assert [cells[-1] for _, cells in made["exclusive"].rows] == [2, 0]
+    preference = _values(made["modality-preference"], "run / open-ended")
+    assert preference == {"Image": pytest.approx(1 / 3), "Text": pytest.approx(2 / 3)}
+
+
+def test_an_open_answer_that_a_person_calls_a_distractor_is_incorrect() -> None:
+    made = _tables([_record("a", "open-conflicting", "DISTRACTOR"), _record("b", "mc-conflicting", "DISTRACTOR")])
+    assert _values(made["open-ended-all"])["Incorrect"] == 1
+    assert _values(made["main"])["Distractor"] == 1
+
+
+def test_a_panel_may_give_an_answer_incorrect_beside_another_label_and_is_no_judge_of_its_own() -> None:
+    panel = "any(a@1, b@1)"
+    record = _also(_also(_record("x", "open-conflicting", "TEXT"), "a@1", "IMAGE"), "b@1", "INCORRECT")
+    verdict = Verdict(panel, "labelled", "IMAGE", flags=("IMAGE", "INCORRECT"))
+    made = _tables([replace(record, verdicts={**record.verdicts, panel: verdict})], panel)
+    every = {"Conflict": 0, "Image": 1, "Text": 0, "Incorrect": 1}
+    assert _values(made["open-ended-all"]) == _values(made["judges"], "run / at least one") == every
+    assert not any(panel in label for label, _ in made["judges"].rows)
+    named = _record("y", "open-conflicting", "IMAGE", flags=("IMAGE", "DISTRACTOR"))
+    assert _values(_tables([named])["open-ended-all"])["Incorrect"] == 0
+
+
+def test_empty_answers_are_incorrect_and_other_failures_are_left_out_and_told() -> None:
+    for condition, name in (("mc-conflicting", "main"), ("open-conflicting", "open-ended-all")):
+        records = [
+            _record("a", condition, "CONFLICT", finish="length"),
+            _record("b", condition, "IMAGE"),
+            _record("c", condition, None, status="unparsed"),
+            _record("d", condition, None, status="judge-failed"),
+            _record("e", condition, "IMAGE", finish="error"),
+            _record("f", condition, None, status=None),
+            _record("g", condition, None, status=None, finish=None),
+        ]
+        made = _tables(records)
+        row = _row(made[name])
+        third = pytest.approx(1 / 3)
+        assert [row[column].value for column in ("Conflict", "Image", "Incorrect")] == [third, third, third]
+        assert row["Conflict"].n == 3
+        assert "Counted as Incorrect, as in the paper: empty answers (1)." in made[name].notes
+        assert "Left out: not labelled by the judge (1), in error (1), pending (2)." in made[name].notes
+        failures = made["failures"]
+        assert dict(zip(failures.columns, dict(failures.rows)[f"run / {condition}"], strict=True)) == {
+            "answered": 5,
+            "labelled": 2,
+            "unparsed": 1,
+            "judge-failed": 1,
+            "error": 1,
+            "pending": 2,
+            "cut at token limit": 1,
+        }
+
+
+def test_a_judge_of_open_answers_alone_leaves_multiple_choice_to_strict() -> None:
+    model = "openai:gpt-5@clash-1"
+    records = [
+        _record("a", "mc-conflicting", "TEXT"),
+        _also(_record("a", "open-conflicting", "TEXT"), model, "IMAGE"),
+    ]
+    made = _tables(records, model)
+    assert _values(made["main"])["Text"] == 1
+    assert made["main"].judges == ("strict@1",)
+    assert not any("strict" in note for note in made["main"].notes)
+    assert _values(made["open-ended-all"])["Image"] == 1
+    assert not any("strict" in note for note in made["open-ended-all"].notes)
+    assert made["open-ended-all"].judges is None
+    assert [label for label, _ in made["no-conflict"].rows] == ["run / strict", "run / relaxed"]
+    assert made["failures"].judges == ("strict@1", model)
+    assert "Labelled by strict@1: run / mc-conflicting." in made["failures"].notes
+
+
+def test_a_table_names_the_judges_it_rests_on_where_that_is_not_the_one_asked_for() -> None:
+    records = [
+        _also(_also(_record("a", condition, "TEXT"), "relaxed@1", "TEXT"), "gpt@1", "IMAGE") for condition in CONDITIONS
+    ]
+    judges = {name: table.judges for name, table in _tables(records).items()}
+    assert {name: one for name, one in judges.items() if one is not None} == {
+        "multiple-choice-relaxed": ("relaxed@1",),
+        "no-conflict": ("strict@1", "relaxed@1"),
+        "judges": ("gpt@1",),
+    }
+    assert judges["main"] is judges["failures"] is None
+    by_model = {name: table.judges for name, table in _tables(records, "gpt@1").items()}
+    assert by_model["no-conflict"] == ("gpt@1", "strict@1", "relaxed@1")
+    assert by_model["judges"] is by_model["main"] is None
+
+
+def test_where_only_some_runs_rest_on_another_judge_a_note_says_which() -> None:
+    plain = [_record("a", "mc-conflicting", "TEXT")]
+    judged = [_also(_record("a", "mc-conflicting", "TEXT"), "gpt@1", "IMAGE")]
+    made = {t.name: t for t in tables({"one": plain, "two": judged}, "gpt@1", resamples=5, seed=0)}
+    assert set(made["main"].judges or ()) == {"strict@1", "gpt@1"}
+    assert "Labelled by strict@1: one." in made["main"].notes
+    assert "Labelled by strict@1: one / mc-conflicting." in made["failures"].notes
+
+
+def test_a_person_who_has_labelled_multiple_choice_is_shown_for_it() -> None:
+    records = [
+        _also(_record("a", "mc-conflicting", "TEXT"), "human:anna@1", "IMAGE"),
+        _record("b", "mc-conflicting", "TEXT"),
+    ]
+    made = _tables(records, "human:anna@1")
+    assert (_values(made["main"])["Image"], _row(made["main"])["Image"].n) == (1, 1)
+    assert "Left out: pending (1)." in made["main"].notes
+    assert [label for label, _ in made["no-conflict"].rows] == ["run / human:anna@1", "run / strict", "run / relaxed"]
+
+
+def test_the_newest_version_of_a_string_judge_stands() -> None:
+    record = _also(_record("a", "mc-conflicting", "TEXT", judge="relaxed@9"), "relaxed@10", "IMAGE")
+    made = _tables([record], "strict@1")
+    assert _values(made["multiple-choice-relaxed"])["Image"] == 1
+
+
+def test_what_is_undefined_is_not_available_and_says_why() -> None:
+    made = _tables([_record(str(i), "mc-conflicting", "CONFLICT") for i in range(3)])
+    cells = _row(made["no-conflict"], "run / strict")
+    assert cells["Conflict"].value == 1
+    assert (cells["Overall"].value, cells["Overall"].reason) == (None, "nothing was asked under mc-original")
+    relaxed = _row(made["multiple-choice-relaxed"])["Image"]
+    assert (relaxed.value, relaxed.reason) == (None, "relaxed has labelled no answer under mc-conflicting")
+    assert relaxed.sd is relaxed.low is relaxed.high is None
+    assert not {"open-ended", "judges", "spatial", "attributes"} & set(made)
+
+
+def test_a_run_without_any_record_has_a_main_table() -> None:
+    made = _tables([])
+    assert set(_values(made["main"]).values()) == {None}
+    assert made["failures"].rows == ()
+    assert [table.name for table in tables({}, JUDGE, resamples=5, seed=0)] == ["main", "failures"]
+
+
+def test_spatial_conflicts_are_apart_with_a_row_for_each_relation() -> None:
+    records = [
+        _record("o", "mc-conflicting", "CONFLICT"),
+        *(
+            _record(f"{r}{i}", "mc-conflicting", "TEXT", change="spatial", relation=r)
+            for r in RELATIONS[:2]
+            for i in "12"
+        ),
+        _record("s", "open-conflicting", "IMAGE", change="spatial", relation=RELATIONS[2]),
+    ]
+    made = _tables(records)
+    assert _values(made["main"])["Conflict"] == 1
+    assert [label for label, _ in made["spatial"].rows] == ["run", "run / left-right", "run / above-below"]
+    assert _values(made["spatial"])["Text"] == 1
+    assert _row(made["spatial"])["Text"].n == 4
+    assert _values(made["spatial-open"], "run / front-behind")["Image"] == 1
+    assert "open-ended" not in made
+
+
+def test_categories_have_columns_and_several_are_in_none() -> None:
+    labels = {"animals": "CONFLICT", "transportation": "TEXT", "several": "CONFLICT", "other": "CONFLICT"}
+    records = [_record(name, "mc-conflicting", label, category=name) for name, label in labels.items()]
+    records.append(_record("x", "mc-conflicting", "CONFLICT", change="attribute", category="other"))
+    made = _tables(records)
+    assert _values(made["objects"]) == {
+        "Animals": 1,
+        "Vehicles": 0,
+        "Other": 1,
+        **dict.fromkeys(("Food", "Sports", "Household")),
+    }
+    assert _row(made["objects"])["Other"].n == 1
+    assert "In no column: answers whose changed words are of several kinds (1)." in made["objects"].notes
+    assert _values(made["attributes"])["Other"] == 1
+
+
+def test_judges_are_compared_over_what_all_of_them_have_labelled() -> None:
+    def answer(name: str, a: str | None, b: str | None) -> Record:
+        record = _record(name, "open-conflicting", "TEXT")
+        for judge, label in (("a@1", a), ("b@1", b)):
+            record = _also(record, judge, label, "labelled" if label else "judge-failed")
+        return record
+
+    records = [answer("1", "IMAGE", "IMAGE"), answer("2", "IMAGE", "TEXT"), answer("3", "TEXT", None)]
+    table = _tables(records)["judges"]
+    assert [label for label, _ in table.rows] == ["run / a@1", "run / b@1", "run / at least one", "run / both"]
+    assert _values(table, "run / a@1")["Image"] == pytest.approx(2 / 3)
+    assert _values(table, "run / b@1")["Image"] == 0.5
+    assert (_values(table, "run / at least one")["Text"], _values(table, "run / both")["Text"]) == (0.5, 0)
+    assert _row(table, "run / both")["Image"].n == 2
+    assert "Left out by b@1: not labelled by the judge (1)." in table.notes
+    alone = _tables([_also(_record("1", "open-conflicting", "TEXT"), "a@1", "TEXT")])["judges"]
+    assert [label for label, _ in alone.rows] == ["run / a@1"]
+    third = _tables([_also(record, "c@1", "IMAGE") for record in records])["judges"]
+    assert third.rows[-1][0] == "run / all"
+
+
+# --- spread, order, speed ------------------------------------------------------------------------------------------
+
+
+def _random_records(samples: int, seed: int) -> list[Record]:
+    drawn = np.random.default_rng(seed).integers(0, 5, (samples, 4))
+    kinds = ("animals", "food", "several", "other")
+    return [
+        _record(f"g{i}", condition, LABELS[drawn[i, c]], category=kinds[i % 4])
+        for i in range(samples)
+        for c, condition in enumerate(CONDITIONS)
+    ]
+
+
+def test_the_deviation_is_that_of_a_proportion() -> None:
+    row = _row(_tables(_random_records(600, 0), resamples=1000)["main"])
+    for cell in row.values():
+        assert cell.value is not None
+        assert cell.low is not None
+        assert cell.high is not None
+        assert cell.sd is not None
+        assert cell.sd == pytest.approx(math.sqrt(cell.value * (1 - cell.value) / 600), rel=0.12)
+        assert cell.low < cell.value < cell.high
+        assert cell.high - cell.low == pytest.approx(2 * 1.96 * cell.sd, rel=0.15)
+
+
+def test_both_captions_of_a_sample_are_drawn_together() -> None:
+    """Where a model sees a conflict or not in both captions alike, exactly one of the two answers is right."""
+    records = [
+        _record(f"g{i}", condition, ("CONFLICT", "IMAGE")[i % 2])
+        for i in range(50)
+        for condition in ("mc-conflicting", "mc-original")
+    ]
+    row = _row(_tables(records)["no-conflict"], "run / strict")
+    assert (row["Conflict"].value, row["Overall"].value) == (0.5, 0.5)
+    assert row["Conflict"].sd == pytest.approx(0.07, abs=0.02)
+    assert row["Overall"].sd == pytest.approx(0, abs=1e-12)
+
+
+def test_one_sample_has_no_spread_and_agreement_is_explained() -> None:
+    alone = _tables([_record("a", "mc-conflicting", "IMAGE")])["main"]
+    assert _row(alone)["Image"].sd is None
+    assert not any(note.startswith("±") for note in alone.notes)
+    agreeing = _tables([_record(name, "mc-conflicting", "IMAGE") for name in "abc"])["main"]
+    assert _row(agreeing)["Image"].sd == 0
+    assert "A deviation of 0 means that all answers agree, not that the figure is certain." in agreeing.notes
+
+
+def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
+    records = _random_records(60, 1)
+    shuffled = random.Random(0).sample(records, len(records))
+    assert _tables(records) == _tables(shuffled)
+    assert _tables(records)["main"] != _tables(records, seed=1)["main"]
+
+
+open_flags = st.lists(
+    st.lists(st.sampled_from(["CONFLICT", "IMAGE", "TEXT"]), unique=True, max_size=3).map(
+        lambda found: tuple(label for label in LABELS if label in found)
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(open_flags)
+def test_one_label_each_sums_to_one_and_every_match_is_at_least_that(found: list[tuple[str, ...]]) -> None:
+    records = [
+        _record(str(i), "open-conflicting", flags[0] if flags else "INCORRECT", flags=flags)
+        for i, flags in enumerate(found)
+    ]
+    table = _tables(records, resamples=5)["exclusive"]
+    every, one = (_values(table, f"run / {name}") for name in ("every match", "one label"))
+    assert math.fsum(value or 0 for value in one.values()) == pytest.approx(1, abs=1e-8)
+    assert all((every[column] or 0) >= (one[column] or 0) for column in one)
+    assert every["Conflict"] == one["Conflict"]
+    assert every["Incorrect"] == one["Incorrect"]
+
+
+label_counts = st.lists(st.lists(st.integers(0, 5), min_size=5, max_size=5), min_size=4, max_size=4)
+
+
+@given(label_counts)
+def test_the_figures_of_counts_are_those_of_the_tables(rows: Sequence[Sequence[int]]) -> None:
+    records = [
+        _record(f"{c}{i}{n}", condition, LABELS[i])
+        for c, condition in enumerate(CONDITIONS)
+        for i in range(5)
+        for n in range(rows[c][i])
+        if not (condition.startswith("open") and LABELS[i] == "DISTRACTOR")
+    ]
+    counts = np.array(rows, float)
+    counts[2:, LABELS.index("DISTRACTOR")] = 0
+    of = figures().of
+    made = _tables(records, resamples=2)
+    expected: dict[str, float | None] = {}
+    for task, names in {
+        "multiple choice": {"main": "run", "no-conflict": "run / strict"},
+        "open-ended": {"open-ended-all": "run", "no-conflict-open": "run"},
+    }.items():
+        for name, label in names.items():
+            if name in made:
+                expected |= {f"{column}, {task}": value for column, value in _values(made[name], label).items()}
+    assert set(expected) <= set(of)
+    for name, value in expected.items():
+        figure = float(of[name](counts))
+        assert (None if math.isnan(figure) else pytest.approx(figure, abs=1e-8)) == value
+
+
+def test_figures_take_counts_of_any_leading_shape() -> None:
+    counts = np.random.default_rng(0).random((3, 2, len(CONDITIONS), len(LABELS)))
+    assert {figure(counts).shape for figure in figures().of.values()} == {(3, 2)}
+    assert list(figures().of) == [
+        *("Conflict, multiple choice", "Image, multiple choice", "Text, multiple choice"),
+        *("Distractor, multiple choice", "Incorrect, multiple choice"),
+        *("No conflict, multiple choice", "Overall, multiple choice"),
+        *("Conflict, open-ended", "Image, open-ended", "Text, open-ended", "Incorrect, open-ended"),
+        *("No conflict, open-ended", "Overall, open-ended"),
+    ]
+
+
+@pytest.mark.slow
+def test_twenty_runs_of_the_whole_benchmark_take_seconds() -> None:
+    runs = {f"run {i}": _random_records(1289, i) for i in range(4)}
+    runs |= {f"again {i}": runs[f"run {i % 4}"] for i in range(16)}
+    started = time.process_time()
+    made = tables(runs, JUDGE, resamples=1000, seed=0)
+    assert time.process_time() - started < 20
+    assert len(made[0].rows) == 20

@@ -1,0 +1,306 @@
+"""Contra4's construction: filters worked out by hand, every model asked once for every permutation, killed and resumed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.base import Generation, Modality, get_benchmark
+from benchmarks.build import Build, BuildOptions
+from benchmarks.contra4.constants import LETTERS
+from benchmarks.contra4.construction.consistency import Votes, orders, passed
+from benchmarks.contra4.construction.prompts import answering, asking, choosing, read_question, refused_term
+from benchmarks.contra4.construction.scene_sampling import NEAREST, Near, Words, tuples
+from benchmarks.contra4.sample import Sample, Scene
+from benchmarks.errors import ModelError, SourceError, SpecError
+from tests.support.contra4_writer import longest, scenes_of, writes
+from tests.support.data.contra4 import DATA, SHARED, Scripted, copy_rows, prompt, real_rows
+from tests.support.text_models import Interrupted, Kept
+
+CONTRA4 = get_benchmark("contra4")
+# --- models that are rules -----------------------------------------------------------------------
+
+
+def first(text: str) -> str:
+    return "Scene A"
+
+
+def build(place: Path, out: Path, **options: Any) -> Build:
+    given: dict[str, Any] = {
+        "writer": Scripted("writer", writes),
+        "checkers": (Scripted("agrees", writes),),
+        "per_stratum": 4,
+    }
+    return CONTRA4.build([("captioned", str(place))], out, BuildOptions(**(given | options)))
+
+
+def samples(made: Build) -> list[Sample]:
+    return [Sample.from_row(row) for row in made.rows()]
+
+
+# --- the filters ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("by_order", "filters"),
+    [
+        ([[0, 0, 0], [0, 0, 0]], "MF UF PMF PUF"),
+        ([[0, 0, 0], [0, 0, 1]], "MF UF PMF"),
+        ([[0, 0, 1], [0, 0, 0]], "MF PMF"),
+        ([[0, 0, 1], [0, 1, 0]], "MF PMF"),
+        ([[0, 0, 0], [0, 1, 1]], "MF UF"),
+        ([[0, 0, 1], [1, 1, 0]], "MF"),
+        ([[0, 1, 1], [0, 0, 0]], ""),
+        ([[0, None, 0], [0, 0, 0]], "MF PMF"),
+        ([[0, None, 1], [0, 0, 0]], ""),  # a tie is no majority
+        ([[1, 1, 1], [1, 1, 1]], ""),
+        ([[0, 1], [0, 0]], ""),  # nor is one of two
+        ([[0], [1]], "MF UF"),
+    ],
+)
+def test_the_filters_by_hand(by_order: list[Votes], filters: str) -> None:
+    assert " ".join(passed(by_order, 0)) == filters
+
+
+def test_all_permutations_with_the_scenes_as_they_stand_first() -> None:
+    assert [len(set(orders(size))) for size in (2, 3, 4)] == [2, 6, 24]
+    assert orders(3)[0] == (0, 1, 2)
+
+
+# --- the prompts ---------------------------------------------------------------------------------
+
+
+def test_the_prompts_stand_in_the_paper() -> None:
+    paper = SHARED / "papers" / "contra4.txt"
+    if not paper.is_file():
+        pytest.skip("the paper is not beside the project")
+    squeezed = re.sub(r"</?s>|[\W\d_]+", "", paper.read_text("utf-8"))
+    for text in (asking([]), answering([], ""), choosing([], "")):
+        every = [re.sub(r"[\W\d_]+", "", word) for word in text.split()]
+        runs = ["".join(every[i : i + 4]) for i in range(len(every) - 3)]
+        broken = [run for run in runs if run not in squeezed]
+        assert len(broken) <= 0.14 * len(runs), "more than the breaks of the paper's two columns"
+    assert asking(["x", "y"]).endswith('\n\nScene A. "x"\nScene B. "y"\nGenerated Question:')
+    assert answering(["x", "y"], "Which?").endswith('\n\nScene A. "x"\nScene B. "y"\nQuestion: Which?\nAnswer:')
+    assert choosing(["x", "y"], "Which?").endswith('\nQuestion: Which?\nChoices:\nScene A. "x"\nScene B. "y"\nAnswer:')
+
+
+def test_the_rule_filter_takes_terms_and_their_derivatives() -> None:
+    refused = [
+        "Which scene sounds calmer?",
+        "Which textual scene is it?",
+        "Which scene is described at night?",
+        "Which is heard?",
+    ]
+    assert all(refused_term(question) for question in refused)
+    kept = ["Which scene has a warmer heart?", "Which scene is worth celebrating?"]
+    assert [refused_term(question) for question in kept] == [None, None]
+    assert refused_term("Which scene has more than one car?") == "more than one"
+
+
+@real_rows
+def test_the_rule_filter_refuses_no_published_question_but_seven() -> None:
+    questions = [row["question"] for name in ("test", "val") for row in json.loads((DATA / f"{name}.json").read_text())]
+    # The published code's list has "more than one person", "object", "input" and "animal"; the paper's "more than one".
+    assert Counter(map(refused_term, questions)) == {None: 5328, "more than one": 7}
+
+
+def test_a_question_is_one_line() -> None:
+    assert read_question("Generated Question: Which scene is calmer?\n\nScene A.") == "Which scene is calmer?"
+    assert read_question('"Which scene is calmer?"') == "Which scene is calmer?"
+    assert [read_question(text) for text in ("", "Calm.", "?", "Which " + "x" * 300 + "?", "Which\x1b[2Jscene?")] == [
+        None
+    ] * 5
+
+
+# --- sampling ------------------------------------------------------------------------------------
+
+
+def pool(count: int = 60) -> dict[Modality, list[Scene]]:
+    kinds: tuple[Modality, ...] = ("audio", "image", "video")
+    return {
+        kind: [Scene(kind, str(i), kind, f"a {'dog' if i % 2 else 'car'} number {i}") for i in range(count)]
+        for kind in kinds
+    }
+
+
+def test_similar_negatives_are_among_the_nearest_thirty() -> None:
+    scenes = pool()
+    near = Near(scenes, Words())
+    dog = scenes["audio"][1]
+    nearest = near.nearest(dog, "image")
+    assert len(nearest) == NEAREST == 30
+    assert {place % 2 for place in nearest} == {1}, "the other dogs"
+    assert nearest[0] == 1, "the same caption"
+    drawn = [each for each, _ in zip(tuples(scenes, 3, near, 0), range(200), strict=False)]
+    kinds = [{scene.caption.split()[1] for scene in each} for each in drawn]
+    assert all(len(kind) == 1 for kind in kinds)
+    mixed = [
+        {scene.caption.split()[1] for scene in each}
+        for each, _ in zip(tuples(scenes, 3, None, 0), range(200), strict=False)
+    ]
+    assert any(len(kind) == 2 for kind in mixed)
+
+
+def test_tuples_are_of_different_modalities_never_repeated_and_end() -> None:
+    scenes = pool(3)
+    drawn = list(tuples(scenes, 2, None, 7))
+    assert len(drawn) == len({frozenset((s.source, s.name) for s in each) for each in drawn}) == 27
+    assert all(len({scene.modality for scene in each}) == 2 for each in drawn)
+    assert drawn == list(tuples(scenes, 2, None, 7)) != list(tuples(scenes, 2, None, 8))
+    assert list(tuples(scenes, 4, None, 0)) == []
+
+
+def test_words_are_vectors_of_length_one() -> None:
+    vectors = Words().embed(["a dog barks", "dogs barking", "a red car", ""])
+    assert np.allclose(np.linalg.norm(vectors[:3], axis=1), 1)
+    assert vectors[0] @ vectors[1] > 0.7 > 0.5 > vectors[0] @ vectors[2]
+
+
+# --- the whole -----------------------------------------------------------------------------------
+
+
+@real_rows
+def test_every_model_is_asked_once_for_every_permutation(tmp_path: Path) -> None:
+    writer, others = Scripted("writer", writes), [Scripted("agrees", writes), Scripted("also", writes)]
+    made = build(copy_rows(tmp_path / "rows", 40), tmp_path / "out", writer=writer, checkers=tuple(others))
+    assert made.manifest["models"]["round trip"] == ["writer", "agrees", "also"]
+    candidates = [json.loads(line) for line in (made.path / "candidates.jsonl").read_text("utf-8").splitlines()]
+    calls = sum({2: 2, 3: 6, 4: 24}[each["size"]] for each in candidates)
+    for model in (writer, *others):
+        chosen = [text for text in model.asked if text.startswith("Select")]
+        assert len(chosen) == len(set(chosen)) == calls
+    assert all(len(set(map(tuple, each["votes"]))) == 1 for each in candidates), "they all know the rule"
+    assert {(len(each.scenes), each.negatives) for each in samples(made)} == {
+        (size, negatives) for size in (2, 3, 4) for negatives in ("random", "similar")
+    }
+    (step,) = {r.decoding.temperature for r in writer.requests if prompt(r).endswith("Generated Question:")}
+    assert step == 1.05
+    assert {r.decoding.top_p for r in writer.requests} == {0.9}
+
+
+@real_rows
+def test_a_model_that_prefers_a_place_passes_unpermuted_filters_alone(tmp_path: Path) -> None:
+    checkers = (Scripted("biased", first), Scripted("agrees", writes))
+    place = copy_rows(tmp_path / "rows", 40)
+    with pytest.raises(SourceError, match=r"no question about .* passes PUF"):
+        build(place, tmp_path / "out", checkers=checkers)
+    made = build(
+        place, tmp_path / "two", per_stratum=2, checkers=(Scripted("agrees", writes), Scripted("also", writes))
+    )
+    table = {row["Filter"]: row for row in csv.DictReader((made.path / "table-5.csv").open())}
+    assert len({row["Aggregated / All"] for row in table.values()}) == 1
+    assert table["PUF"]["Human Acc."] == "n/a"
+
+
+@real_rows
+def test_the_right_scene_stands_in_every_place_as_often(tmp_path: Path) -> None:
+    made = samples(build(copy_rows(tmp_path / "rows", 60), tmp_path / "out", per_stratum=12))
+    counted = Counter((len(each.scenes), each.negatives, each.answer) for each in made)
+    assert {counted[size, "random", place] for size in (2, 3, 4) for place in range(size)} == {6, 4, 3}
+    for each in made:
+        assert LETTERS[each.answer] == longest([scene.caption for scene in each.scenes]) == each.gold
+        assert each.filters == ("MF", "UF", "PMF", "PUF")
+
+
+class Rules(Kept):
+    """A rule behind a cache of replies, and a plug to pull."""
+
+    def __init__(self, name: str, kept: dict[str, Generation], most: int | None = None) -> None:
+        super().__init__(lambda request: Generation(request.id, writes(prompt(request)), "stop"), kept=kept, most=most)
+        self.name = name
+
+
+@real_rows
+def test_a_killed_build_resumes_and_asks_nothing_twice(tmp_path: Path) -> None:
+    place = copy_rows(tmp_path / "rows", 30)
+    kept: list[dict[str, Generation]] = [{}, {}]
+    asked = 0
+    for most in (25, 40, 60, None):
+        models = [Rules("writer", kept[0], most), Rules("checker", kept[1], most)]
+        if most is None:
+            made = build(place, tmp_path / "out", writer=models[0], checkers=(models[1],))
+        else:
+            with pytest.raises(Interrupted):
+                build(place, tmp_path / "out", writer=models[0], checkers=(models[1],))
+            assert not (tmp_path / "out").exists()
+        asked += sum(len(model.asked) for model in models)
+    assert asked == len(kept[0]) + len(kept[1])
+    undisturbed = build(
+        place, tmp_path / "again", writer=Scripted("writer", writes), checkers=(Scripted("checker", writes),)
+    )
+    assert undisturbed.digest == made.digest
+
+
+@real_rows
+def test_what_fails_is_told_and_not_guessed(tmp_path: Path) -> None:
+    place = copy_rows(tmp_path / "rows", 30)
+
+    def sometimes(text: str) -> str | None:
+        return None if text.startswith("Select") and len(scenes_of(text)[0]) % 5 == 0 else writes(text)
+
+    made = build(place, tmp_path / "out", checkers=(Scripted("breaks", sometimes),))
+    reasons = Counter(json.loads(line)["reason"] for line in (made.path / "skipped.jsonl").read_text().splitlines())
+    assert reasons["error: breaks gave no choice (it broke)"]
+    with pytest.raises(ModelError, match=r"mute answered none of \d+ requests \(it broke\); mend that and build again"):
+        build(place, tmp_path / "mute", checkers=(Scripted("mute", lambda _: None),))
+    with pytest.raises(SpecError, match="give --writer MODEL and --checker MODEL"):
+        build(place, tmp_path / "none", writer=None)
+    with pytest.raises(SpecError, match="writer is named twice"):
+        build(place, tmp_path / "twice", checkers=(Scripted("writer", writes),))
+
+
+@real_rows
+def test_people_fill_in_the_sheet_and_the_tables_have_their_figures(tmp_path: Path) -> None:
+    place = copy_rows(tmp_path / "rows", 40)
+    out = build(place, tmp_path / "out").path
+    rows = list(csv.DictReader((out / "checks.csv").open(newline="")))
+    answers: Mapping[str, str] = {
+        each["id"]: each["answer"] for each in map(json.loads, (out / "candidates.jsonl").read_text().splitlines())
+    }
+    assert "answer" not in rows[0]
+    said = ["right", "right", "none", "AB"]
+    for number, row in enumerate(rows):
+        what = said[number % 4]
+        row["choice"] = answers[row["id"]].lower() if what == "right" else what
+    filled = tmp_path / "filled.csv"
+    with filled.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+    def again(sheet: Path, name: str) -> Path:
+        options = BuildOptions(writer=Scripted("writer", writes), checkers=(Scripted("agrees", writes),), per_stratum=4)
+        return CONTRA4.build([("captioned", str(place)), ("checks", str(sheet))], tmp_path / name, options).path
+
+    made = again(filled, "checked")
+    n = len(rows)
+    right = sum(number % 4 < 2 for number in range(n))
+    (none,) = [row for row in csv.DictReader((made / "table-1.csv").open()) if row["Filter"] == "None"]
+    assert none["Human Acc."] == f"{right / n:.4f}"
+    assert float(none["Human Acc. low"]) < right / n < float(none["Human Acc. high"])
+    assert none["N/A"] == f"{sum(number % 4 == 2 for number in range(n)) / n:.4f}"
+    (puf,) = [row for row in csv.DictReader((made / "table-5.csv").open()) if row["Filter"] == "PUF"]
+    assert puf["Recall"] == "1.0000"
+    assert puf["O/A"] == f"{sum(number % 4 == 3 for number in range(n)) / (n - right):.4f}"
+    assert (made / "table-7.csv").is_file()
+    filled.write_text(filled.read_text().replace("none", "perhaps"))
+    with pytest.raises(SourceError, match=r"line 4: the choice 'perhaps' is neither letters of its scenes nor 'none'"):
+        again(filled, "bad")
+
+
+def test_a_folder_without_captioned_media(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "captions.jsonl").write_text(
+        json.dumps({"source": "clotho", "id": "a.wav", "modality": "audio", "caption": "Rain"}) + "\n{}\n"
+    )
+    with pytest.raises(SourceError, match="captioned media of 1 modalities; a question needs two"):
+        build(tmp_path / "rows", tmp_path / "out")

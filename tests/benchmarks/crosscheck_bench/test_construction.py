@@ -1,0 +1,497 @@
+"""CrossCheck-Bench constructed from the project's product set: what a user gets, checked against the raw listings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.base import Media, Text
+from benchmarks.build import Build, BuildOptions
+from benchmarks.crosscheck_bench import CrossCheckBench
+from benchmarks.crosscheck_bench.build import build
+from benchmarks.crosscheck_bench.constants import TASKS
+from benchmarks.crosscheck_bench.construction import (
+    human_written,
+    integration_templates,
+    perception_templates,
+)
+from benchmarks.crosscheck_bench.sample import Sample
+from benchmarks.errors import ModelError, SpecError
+from benchmarks.text.answer_equality import normalise
+from tests.support.crosscheck_writer import LIES, NOISE, as_generation, honest, text_of
+from tests.support.text_models import Interrupted, Kept
+
+SET = Path(__file__).resolve().parents[3] / "assets" / "products"
+LETTERS = "ABCD"
+L2 = ("BR*", "SPU", "SKU", "BDC")
+
+Row = Mapping[str, Any]
+
+
+def made(out: Path, *, folder: Path = SET, **options: Any) -> Build:
+    return build([("products", str(folder))], out, BuildOptions(**options))
+
+
+def samples(found: Build) -> list[Sample]:
+    return [Sample.from_row(row) for row in found.rows()]
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return made(tmp_path_factory.mktemp("crosscheck") / "build")
+
+
+# --- the truth, from the raw files alone ---------------------------------------------------------
+
+
+class Raw:
+    """The listings as they stand in the files, found by the pictures' bytes."""
+
+    def __init__(self) -> None:
+        self.products = {row["id"]: row for row in lines(SET / "products.jsonl")}
+        self.sells = {row["brand"]: row["categories"] for row in lines(SET / "brands.jsonl")}
+        self.authored = {row["id"]: row for row in lines(SET / "authored.jsonl")}
+        self.by_sha: dict[str, list[tuple[Row, Row]]] = {}
+        for product in self.products.values():
+            for image in product["images"]:
+                sha = hashlib.sha256((SET / image["file"]).read_bytes()).hexdigest()
+                self.by_sha.setdefault(sha, []).append((product, image))
+
+    def shown(self, sample: Sample) -> list[tuple[Row, Row]]:
+        """Product and image of each frame; a picture of two products is the product's that the sample is about."""
+        return [(*[p for p in self.by_sha[f.sha256] if p[0]["id"] == sample.product], *self.by_sha[f.sha256])[0] for f in sample.frames]  # fmt: skip  # noqa: E501
+
+
+def values(image: Row, attribute: str) -> list[str]:
+    return [box["value"] for box in image["boxes"] if box["attribute"] == attribute]
+
+
+def _ld(sample: Sample, raw: Raw) -> str:
+    (one, _), (other, _) = raw.shown(sample)
+    return "Yes" if one["brand"] == other["brand"] else "No"
+
+
+def _brand(sample: Sample, raw: Raw) -> str:
+    brand = raw.shown(sample)[0][0]["brand"]
+    seen = [value for _, image in raw.shown(sample) for value in values(image, "brand")]
+    assert set(seen) == ({brand} if brand else set())
+    return brand or "Unknown"
+
+
+def _pmp(sample: Sample, raw: Raw) -> str:
+    ((_, image),) = raw.shown(sample)
+    title = re.findall(r'Item description: "(.*)" Determine', sample.question)[0]
+    described = next(p for p in raw.products.values() if p["title"] == title)
+    return "B" if described["category"] in values(image, "product") else "A"
+
+
+def _pmo(sample: Sample, raw: Raw) -> str:
+    ((product, image),) = raw.shown(sample)
+    if not sample.options:
+        assert values(image, "brand") == [product["brand"]]
+        return str(product["brand"])
+    right = [letter for letter, option in zip(LETTERS, sample.options, strict=True) if option in values(image, "text")]
+    assert len(right) == 1
+    return right[0]
+
+
+def _pd(sample: Sample, raw: Raw) -> str:
+    *slice_, candidate = raw.shown(sample)
+    assert len({product["id"] for product, _ in slice_}) == 1
+    assert all(image["kind"] == "frame" for _, image in slice_)
+    return "Yes" if candidate[0]["id"] == slice_[0][0]["id"] else "No"
+
+
+def _sp(sample: Sample, raw: Raw) -> str:
+    ((product, _),) = raw.shown(sample)
+    amounts = [float(option.removeprefix("$")) for option in sample.options]
+    assert all(1.3 * a < b < 3.1 * a for a, b in pairwise(amounts))
+    return LETTERS[amounts.index(product["price"]["amount"])]
+
+
+def _spu(sample: Sample, raw: Raw) -> str:
+    (first, _), *others = raw.shown(sample)
+    if not sample.options:
+        return "Yes" if others[0][0]["id"] == first["id"] else "No"
+    right = [LETTERS[i] for i, (product, _) in enumerate(others) if product["spu"] == first["spu"]]
+    assert len(right) == 1
+    return right[0]
+
+
+def _sku(sample: Sample, raw: Raw) -> str:
+    titles = re.findall(r'Title "(.*?)" with', sample.question)
+    shown = raw.shown(sample)
+    # A side view of two volumes can be one picture: then it is told apart by nothing, and the title decides.
+    (left, _), (right, _) = shown
+    family = [p for p in raw.products.values() if p["spu"] == left["spu"]]
+    names = [n for n in left["attributes"] if len({p["attributes"][n] for p in family}) > 1] or list(left["attributes"])
+    told = [
+        {n: product["attributes"][n] for n in names if product["attributes"][n] in title or values(image, n)}
+        for (product, image), title in zip(shown, titles, strict=True)
+    ]
+    if any(told[0][n] != told[1][n] for n in names if n in told[0] and n in told[1]):
+        assert left["id"] != right["id"]
+        return "B"
+    return "A" if all(n in side for side in told for n in names) else "C"
+
+
+def _bdc(sample: Sample, raw: Raw) -> str:
+    ((product, _),) = raw.shown(sample)
+    brand = re.findall(r"Brand_name: (\w+)", sample.question + sample.text)[0]
+    assert f"Categories that {brand} sells: {', '.join(raw.sells[brand])}." == sample.text
+    return "Yes" if product["category"] in raw.sells[brand] else "No"
+
+
+def _bc(sample: Sample, raw: Raw) -> str:
+    images = [image for _, image in raw.shown(sample)]
+    assert any(values(image, "covered brand") or values(image, "brand") for image in images)
+    return "No" if any(values(image, "brand") for image in images) else "Yes"
+
+
+def _bi(sample: Sample, raw: Raw) -> str:
+    row = raw.authored[sample.row_id]
+    box = _box(row, raw)
+    assert row["detected"] in sample.question
+    if box["value"] != row["detected"]:
+        return "D"
+    meant = {"brand": "AA", "other brand": "BC", "minor brand": "CB"}[box["attribute"]]
+    return meant[sample.task == "BI*"]
+
+
+def _pi(sample: Sample, raw: Raw) -> str:
+    return {"product": "A", "part": "B", "prop": "C"}[_box(raw.authored[sample.row_id], raw)["attribute"]]
+
+
+def _box(row: Row, raw: Raw) -> Row:
+    product, view, attribute = row["at"].split("/")
+    image = next(image for image in raw.products[product]["images"] if image["view"] == view)
+    found: Row = next(box for box in image["boxes"] if box["attribute"] == attribute)
+    return found
+
+
+TRUTH: Mapping[str, Callable[[Sample, Raw], str]] = {
+    "LD": _ld,
+    "BR": _brand,
+    "PMP": _pmp,
+    "PMO": _pmo,
+    "PD*": _pd,
+    "SP": _sp,
+    "BR*": _brand,
+    "SPU": _spu,
+    "SKU": _sku,
+    "BDC": _bdc,
+    "BC": _bc,
+    "BC*": _bc,
+    "BI": _bi,
+    "PI": _pi,
+    "BI*": _bi,
+}
+
+
+# --- what comes out ------------------------------------------------------------------------------
+
+
+def test_all_15_tasks_come_out_of_the_product_set(whole: Build) -> None:
+    found = samples(whole)
+    counts = Counter(sample.task for sample in found)
+    assert set(counts) == set(TASKS)
+    assert min(counts.values()) >= 4
+    assert len({sample.id for sample in found}) == len(found)
+    for task, of in TASKS.items():
+        many = [len(sample.frames) > 1 for sample in found if sample.task == task]
+        assert not of.multi_frame or all(many)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_answer_is_right_by_the_raw_listings(tmp_path: Path, seed: int) -> None:
+    raw = Raw()
+    for sample in samples(made(tmp_path / "build", seed=seed)):
+        assert TRUTH[sample.task](sample, raw) == sample.answer, sample
+
+
+@pytest.mark.parametrize("task", ["LD", "PD*", "SPU", "BDC", "BC", "BC*"])
+def test_yes_and_no_are_equally_many(tmp_path: Path, task: str) -> None:
+    folder = tmp_path / "set"
+    shutil.copytree(SET, folder, ignore=shutil.ignore_patterns("labels", "recipe"))
+    answers = Counter(s.answer for s in samples(made(tmp_path / "build", folder=folder)) if s.task == task)
+    assert answers["Yes"] == answers["No"] >= 2
+
+
+def test_right_options_stand_at_every_letter(whole: Build) -> None:
+    for task in ("PMO", "SP", "SPU"):
+        letters = Counter(s.answer for s in samples(whole) if s.task == task and s.options)
+        assert set(letters) == set(LETTERS)
+        assert max(letters.values()) - min(letters.values()) <= 2
+
+
+def test_each_perturbation_is_there_and_differs_from_the_truth(whole: Build) -> None:
+    found = samples(whole)
+    assert {s.conflict_type for s in found} == {
+        *("", "look-alike logo", "another brand's logo", "brand taken out of the title"),
+        *("another brand put into the title", "title of another product", "logo in place of the product"),
+        *("another product of the category", "another product", "another brand in the background"),
+        *("another SKU of the style", "deciding attribute withheld", "another brand's product"),
+        *("another brand of the category", "covered brand", "piggybacked brand", "false detection"),
+        "item not for sale",
+    }
+    for sample in found:
+        if sample.options:
+            right = sample.options[LETTERS.index(sample.answer)]
+            assert [normalise(option) for option in sample.options].count(normalise(right)) == 1
+        if sample.conflict_type == "another brand put into the title":
+            decoy = re.findall(r"works with (\w+)", sample.question)
+            assert decoy
+            assert decoy[0] != sample.answer
+            assert sample.answer not in sample.question.split("Visual reference")[0]
+        if sample.conflict_type == "brand taken out of the title":
+            assert not [name for name in Raw().sells if name in sample.question]
+
+
+def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path) -> None:
+    found = made(tmp_path / "build", per_stratum=12)
+    tasks = found.manifest["construction"][0]["tasks"]
+    for task in ("LD", "BR", "PMP", "PMO", "PD*", "SKU", "SPU", "BDC"):
+        assert 11 <= tasks[task]["samples"] <= 12  # labels leave some out
+        assert tasks[task]["shortfall"] == 0
+    assert tasks["SP"]["shortfall"] == 1
+    assert tasks["BR*"] == {**tasks["BR*"], "samples": 8, "offered": 8, "shortfall": 4}
+    with pytest.raises(SpecError, match="at least 1"):
+        made(tmp_path / "none", per_stratum=0)
+
+
+def _bytes(found: Build) -> dict[str, bytes]:
+    return {str(p.relative_to(found.path)): p.read_bytes() for p in sorted(found.path.rglob("*")) if p.is_file()}
+
+
+def test_one_seed_gives_one_build_and_another_seed_another(tmp_path: Path, whole: Build) -> None:
+    again, other = made(tmp_path / "again"), made(tmp_path / "other", seed=1)
+    assert _bytes(again) == _bytes(whole)
+    assert [s.id for s in samples(other)] != [s.id for s in samples(whole)]
+    # What people wrote does not depend on the seed.
+    assert [s for s in samples(other) if s.level == "L3"] == [s for s in samples(whole) if s.level == "L3"]
+
+
+def test_the_build_holds_its_graphs_and_where_each_answer_comes_from(whole: Build) -> None:
+    graphs = {row["product"]: row for row in lines(whole.path / "graphs.jsonl")}
+    facts = {fact["id"]: fact for row in graphs.values() for fact in row["facts"]}
+    provenance = {row["sample"]: row for row in lines(whole.path / "provenance.jsonl")}
+    assert set(provenance) == {sample.id for sample in samples(whole)}
+    for row in provenance.values():
+        assert row["facts"]
+        assert all(name in facts or name.startswith("brand:") for name in row["facts"])
+    report = whole.manifest["construction"][0]
+    assert report["facts"] == len(facts) == sum(len(row["facts"]) for row in graphs.values())
+    assert report["consistent"] == 1.0
+    reviewed = Counter(row["task"] for row in lines(whole.path / "review.jsonl"))
+    counts = Counter(sample.task for sample in samples(whole))
+    assert all(reviewed[task] == -(-counts[task] // 10) for task in TASKS)
+
+
+def test_nothing_that_a_model_is_shown_gives_the_answer_away(whole: Build) -> None:
+    raw = Raw()
+    names = {image["file"] for p in raw.products.values() for image in p["images"]}
+    names |= {p["id"] for p in raw.products.values()} | set(raw.authored)
+    secret = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+    for instance in CrossCheckBench().instances(whole, "paper"):
+        assert re.fullmatch(r"crosscheck-[0-9a-f]{16}/[a-z+-]+", instance.id)
+        assert re.fullmatch(r"crosscheck-[0-9a-f]{16}", instance.group)
+        for part in instance.parts:
+            if isinstance(part, Text):
+                assert not secret.search(part.text)
+                assert not re.search(r"covered|other brand|minor brand|conflict|perturb", part.text)
+            elif isinstance(part, Media):
+                assert re.fullmatch(r"[0-9a-f]{64}\.png", part.name)
+                kinds = {"item", "logo", "price tag", "text", "volume", "weight", "power", "colour"}
+                assert {mark.label for mark in part.marks} <= kinds
+
+
+def test_highlighted_frames_of_bi_content_have_the_red_box_under_every_strategy(whole: Build) -> None:
+    found = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI*"]
+    assert {i.condition for i in found} >= {"vanilla", "som"}
+    for instance in found:
+        assert any(part.marks for part in instance.parts if isinstance(part, Media))
+    plain = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI"]
+    assert not any(p.marks for i in plain if i.condition == "vanilla" for p in i.parts if isinstance(p, Media))
+
+
+PAPER = SET.parents[2] / "shared" / "papers" / "crosscheck-bench.txt"
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text is not here")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            perception_templates.LD,
+            perception_templates.BR,
+            perception_templates.BR_FORM,
+            perception_templates.PMP,
+            perception_templates.PMP_FORM,
+            *perception_templates.PMP_OPTIONS,
+        ),
+        *(
+            perception_templates.PMO,
+            perception_templates.PMO_FORM,
+            perception_templates.PMO_REGION,
+            perception_templates.SP,
+        ),
+        *perception_templates.SP_FORM.split(". "),
+        *(
+            integration_templates.BR,
+            integration_templates.BR_FORM,
+            integration_templates.SPU_FORM,
+            integration_templates.SPU_PAIR,
+            integration_templates.SKU,
+        ),
+        *(
+            integration_templates.SKU_FORM,
+            *integration_templates.SKU_OPTIONS,
+            integration_templates.BDC,
+            integration_templates.BDC_FORM,
+        ),
+        *(
+            human_written.BC,
+            human_written.BC_CONTENT,
+            *human_written.BI_OPTIONS,
+            *human_written.BI_CONTENT_OPTIONS,
+            *human_written.PI_OPTIONS,
+        ),
+        # What Figure 8 breaks off, as far as it goes, and what has our instruction for the form behind it.
+        perception_templates.PD.removesuffix(" introduced, and whether it is the candidate product."),
+        integration_templates.SPU.partition(";")[0],
+        human_written.BC_FORM.removesuffix(" Answer Yes or No."),
+        "detected logos seems related to the brand",
+        "This is a normalized bounding box coordinate:",
+    ],
+)
+def test_wordings_are_the_papers_to_the_character(words: str) -> None:
+    assert " ".join(words.split()) in " ".join(PAPER.read_text("utf-8").replace("\\$", "$").split())
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's text is not here")
+def test_the_form_of_a_price_question_is_that_of_its_own_example() -> None:
+    text = " ".join(PAPER.read_text("utf-8").split())
+    example = text[
+        text.rindex("StylePrice") : text.index("Brand Circumvention Content (BC*)", text.rindex("StylePrice"))
+    ]
+    assert all(part in example for part in perception_templates.SP_FORM.split(". "))
+
+
+# --- L2 by a model -------------------------------------------------------------------------------
+
+
+def _written(tmp_path: Path, model: Kept, **options: Any) -> Build:
+    folder = tmp_path / "set"
+    if not folder.exists():
+        shutil.copytree(SET, folder, ignore=shutil.ignore_patterns("labels", "recipe"))
+    return made(tmp_path / "build", folder=folder, writer=model, replace=True, **options)
+
+
+def _rejected(found: Build) -> Counter[str]:
+    skipped = lines(found.path / "skipped.jsonl")
+    return Counter(row["reason"].partition(":")[0] for row in skipped if row["row"].split(":")[0] in L2)
+
+
+def test_an_honest_writers_questions_are_all_taken(tmp_path: Path) -> None:
+    model = Kept(lambda request: as_generation(honest(text_of(request))))
+    found = _written(tmp_path, model, per_stratum=8)
+    assert not _rejected(found)
+    raw = Raw()
+    of_l2 = [sample for sample in samples(found) if sample.task in L2]
+    assert Counter(sample.task for sample in of_l2) == dict.fromkeys(L2, 8)
+    for sample in of_l2:
+        assert TRUTH[sample.task](sample, raw) == sample.answer
+    assert len(model.asked) == 32
+    how = {row["sample"]: row["made"] for row in lines(found.path / "provenance.jsonl")}
+    assert {how[sample.id] for sample in of_l2} == {"model"}
+    assert "Would somebody who orders either listing" in next(s.question for s in of_l2 if s.task == "SKU")
+    assert found.manifest["models"] == {"writer": "scripted"}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
+    check, change = LIES[lie]
+    model = Kept(lambda request: as_generation(change(text_of(request), honest(text_of(request)))))
+    found = _written(tmp_path, model, per_stratum=2)
+    rejected = _rejected(found)
+    assert set(rejected) == {check}
+    assert rejected[check] >= 8
+    assert not [sample for sample in samples(found) if sample.task in L2]
+    reasons = [row["reason"] for row in lines(found.path / "skipped.jsonl")]
+    assert all('reply: "{' in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_what_cannot_be_read_is_asked_for_again_and_then_given_up(tmp_path: Path, noise: str) -> None:
+    model = Kept(lambda request: as_generation(NOISE[noise]))
+    found = _written(tmp_path, model, per_stratum=1)
+    rejected = _rejected(found)
+    assert set(rejected) == {"unparsed"}
+    assert len(model.asked) == 3 * rejected["unparsed"]
+    assert {request.decoding.temperature for request in model.asked} == {0.0, 0.7}
+
+
+def test_a_reply_that_can_be_read_the_second_time_is_taken(tmp_path: Path) -> None:
+    model = Kept(
+        lambda request: as_generation(honest(text_of(request)) if request.decoding.temperature else NOISE["prose"])
+    )
+    found = _written(tmp_path, model, per_stratum=2)
+    assert not _rejected(found)
+    assert sum(sample.task in L2 for sample in samples(found)) == 8
+
+
+def test_a_writer_that_is_down_ends_the_build_with_one_sentence(tmp_path: Path) -> None:
+    from benchmarks.base import Generation
+
+    model = Kept(lambda request: Generation("", "", "error", error="no route"))
+    with pytest.raises(ModelError, match=r"answered none of 8 requests \(no route\)"):
+        _written(tmp_path, model, per_stratum=8)
+
+
+def _fickle(prompt: str) -> Any:
+    """Every other reply has one of the lies."""
+    number = int(hashlib.sha256(prompt.encode()).hexdigest(), 16)
+    if number % 2:
+        return honest(prompt)
+    _, change = list(LIES.values())[number // 2 % len(LIES)]
+    return change(prompt, honest(prompt))
+
+
+def test_a_writer_that_lies_half_of_the_time_gets_no_lie_in(tmp_path: Path) -> None:
+    found = _written(tmp_path, Kept(lambda request: as_generation(_fickle(text_of(request)))), per_stratum=12)
+    raw = Raw()
+    of_l2 = [sample for sample in samples(found) if sample.task in L2]
+    assert len(of_l2) > 24
+    for sample in of_l2:
+        assert TRUTH[sample.task](sample, raw) == sample.answer
+    assert set(_rejected(found)) == {check for check, _ in LIES.values()}
+    # One that is rejected is followed by another of its answer, so that the balance stays.
+    assert Counter(s.answer for s in of_l2 if s.task == "BDC") == {"Yes": 6, "No": 6}
+
+
+def test_an_interrupted_construction_pays_for_nothing_twice(tmp_path: Path) -> None:
+    def reply(request: Any) -> Any:
+        return as_generation(_fickle(text_of(request)))
+
+    straight = Kept(reply)
+    whole = _bytes(_written(tmp_path / "straight", straight, per_stratum=6))
+    kept: dict[str, Any] = {}
+    with pytest.raises(Interrupted):
+        _written(tmp_path / "halved", Kept(reply, kept=kept, most=17, shuffle=3), per_stratum=6)
+    assert not (tmp_path / "halved" / "build").exists()
+    rest = Kept(reply, kept=kept, shuffle=5)
+    assert _bytes(_written(tmp_path / "halved", rest, per_stratum=6)) == whole
+    assert len(rest.asked) + 17 == len(straight.asked)

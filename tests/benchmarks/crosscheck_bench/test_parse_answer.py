@@ -1,0 +1,158 @@
+"""What a reply answers: the paper's exact match, and the final answer in a reasoned reply."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.crosscheck_bench.parse_answer import extracted, normalised, printed, same_text
+from judges.base import get_judge
+from tests.support.data.crosscheck_bench import made, records
+
+OPTIONS = ("Main item for sale", "Partial item for sale", "Item not for sale")
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "same"),
+    [
+        ("Yes", "Yes", True),
+        ("  yES\n", "Yes", True),
+        ("ＹＥＳ", "Yes", True),  # full width
+        ("b", "B", True),
+        ("Yes.", "Yes", False),
+        ("(B)", "B", False),
+        ("<thinking>hm</thinking>B", "B", False),
+        ("ÉCLAT", "éclat", True),
+        ("E\u0301clat", "Éclat", True),
+        ("", "B", False),
+    ],
+)
+def test_the_papers_exact_match_is_of_the_whole_reply(reply: str, gold: str, same: bool) -> None:
+    assert printed(reply, gold) is same
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("B", "B"),
+        ("b.", "B"),
+        ("(B)", "B"),
+        ("**B**", "B"),
+        ("[B] Partial item for sale", "B"),
+        ("B: Partial item for sale", "B"),
+        ("Option B", "B"),
+        ("Partial item for sale.", "B"),
+        ("Answer: B", "B"),
+        ("**Answer:** (B) because of the box", "B"),
+        ("The correct option is B.", "B"),
+        ("Answer: A, no, wait. Answer: B", "B"),
+        ("The final answer is $\\boxed{B}$.", "B"),
+        ("\\boxed{\\text{B}}", "B"),
+        ("Answer: A\n<answer>B</answer>", "B"),
+        ("<thinking>Answer: A. It is (C).</thinking>\nB", "B"),
+        ("<think>It is A", None),
+        ("A red box is in front of it. So it must be (B).", "B"),
+        ("A: it is whole.\nC: it is there.\nB", "B"),
+        ("B because the shoe is cut off", "B"),
+        ("A because it is the main item", "A"),
+        ("The answer:\n\nB", "B"),
+        ("A red shoe", None),
+        ("As it stands, nothing", None),
+        ("I think it is A or C", None),
+        ("(A) or (B)", None),
+        ("It is either (A) or (B).", None),
+        ("D", None),
+        ("None of them", None),
+        ("Answer: unclear", None),
+    ],
+)
+def test_the_letter_of_a_reply(reply: str, letter: str | None) -> None:
+    assert extracted(reply, "option", OPTIONS)[0] == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("Yes", "Yes"),
+        ("no.", "No"),
+        ("**No**, because it is hidden", "No"),
+        ("The logos differ in the stem. Answer: No", "No"),
+        ("No brand is hidden on the left.\nThe right one is covered.\n\nYes", "Yes"),
+        ("The two logos differ.\nNo, they are not the same.", "No"),
+        ("<thinking>yes? no?</thinking> Yes", "Yes"),
+        ("not sure", None),
+        ("nothing to see", None),
+        ("yesterday", None),
+    ],
+)
+def test_yes_or_no_of_a_reply(reply: str, said: str | None) -> None:
+    assert extracted(reply, "yes/no")[0] == said
+
+
+@pytest.mark.parametrize(
+    ("reply", "gold", "same"),
+    [
+        ("Cetaphil", "Cetaphil", True),
+        ('"CETAPHIL".', "Cetaphil", True),
+        ("I read it on the label.\nAnswer: Cetaphil", "Cetaphil", True),
+        ("The brand is Cetaphil", "Cetaphil", False),
+        ("Unknown", "Cetaphil", False),
+        ("Cetaphil Baby", "Cetaphil", False),
+    ],
+)
+def test_open_answers_are_matched_as_a_whole(reply: str, gold: str, same: bool) -> None:
+    found, _ = extracted(reply, "open")
+    assert found is not None
+    assert same_text(found, gold) is same
+
+
+@given(st.text(max_size=300), st.sampled_from(["option", "yes/no", "open"]))
+def test_any_text_is_read(text: str, form: str) -> None:
+    found, rule = extracted(text, form, OPTIONS if form == "option" else ())
+    assert rule
+    if found is not None:
+        assert found in "ABC" if form == "option" else True
+        assert found in ("Yes", "No") if form == "yes/no" else True
+    assert normalised(normalised(text)) == normalised(text)
+
+
+@given(
+    st.sampled_from("ABC"),
+    st.text(alphabet="abcdefghij \n.,;:'", max_size=80),
+    st.sampled_from(
+        ["Answer: {}", "Final answer: ({})", "The answer is {}.", "\\boxed{{{}}}", "<answer>{}</answer>", "\n{}"]
+    ),
+)
+def test_a_marked_letter_is_found_after_any_reasoning(letter: str, reasoning: str, form: str) -> None:
+    assert extracted(f"{reasoning} {form.format(letter)}", "option", OPTIONS)[0] == letter
+
+
+@pytest.mark.parametrize("unit", ["answer: ", "\\boxed{", "<answer>", "(A) ", "**", "\n", "[[[[", "answer is"])
+def test_a_hostile_reply_takes_no_long_time(unit: str) -> None:
+    started = time.process_time()
+    for form in ("option", "yes/no", "open"):
+        extracted(unit * 20_000, form, OPTIONS)
+    assert time.process_time() - started < 2
+
+
+def test_both_readings_are_judges_and_differ_on_a_reasoned_reply() -> None:
+    found = records(
+        [made("PI", 1), made("LD", 1), made("BR", 1)], lambda sample, _: f"I looked.\nAnswer: {sample.answer}"
+    )
+    assert [record.verdicts["extracted@2"].label for record in found] == ["CORRECT"] * 3
+    assert [record.verdicts["printed@1"].label for record in found] == ["INCORRECT"] * 3
+    alone = records([made("PI", 1), made("LD", 1), made("BR", 1)], lambda sample, _: sample.answer.lower())
+    assert [record.verdicts["printed@1"].label for record in alone] == ["CORRECT"] * 3
+
+
+@pytest.mark.parametrize("reply", ["", "  \n", "<think>Yes, it is", "<thinking>B</thinking>"])
+def test_an_answer_that_is_not_there_is_unparsed(reply: str) -> None:
+    (record,) = records([made("LD")], lambda *_: reply)
+    assert {record.verdicts[judge].status for judge in ("extracted@2", "printed@1")} == {"unparsed"}
+
+
+def test_the_matchings_are_of_this_benchmark_alone() -> None:
+    assert {get_judge(name).benchmarks for name in ("extracted", "printed")} == {("crosscheck-bench",)}

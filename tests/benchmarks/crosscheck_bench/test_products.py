@@ -1,0 +1,422 @@
+"""Product folders and their clue graphs, well and badly filled."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.build import BuildOptions
+from benchmarks.crosscheck_bench.build import build
+from benchmarks.crosscheck_bench.construction.clue_graph import graphs, same, stands_in, without
+from benchmarks.crosscheck_bench.construction.drafts import Draft
+from benchmarks.crosscheck_bench.construction.human_written import authored
+from benchmarks.crosscheck_bench.construction.perception_templates import _ladder
+from benchmarks.crosscheck_bench.construction.template_data import Material
+from benchmarks.crosscheck_bench.sources.products import Price, read
+from benchmarks.errors import SourceError
+from benchmarks.rows.files import Skipped
+from tests.support.data.small import bomb, write_lines, write_picture
+
+SET = Path(__file__).resolve().parents[3] / "assets" / "products"
+
+
+def kettle(**changes: Any) -> dict[str, Any]:
+    """A listing that can be used, in a folder whose images are 48 x 32 pixels."""
+    row: dict[str, Any] = {
+        "id": "kettle",
+        "title": "Nordbrew kettle, red, 1.7 L",
+        "description": "It fits mugs by Velmo.",
+        "brand": "Nordbrew",
+        "category": "kettle",
+        "price": {"amount": 24.9, "currency": "EUR"},
+        "attributes": {"colour": "red", "volume": "1.7 L"},
+        "images": [
+            {
+                "file": "a.png",
+                "view": "front",
+                "boxes": [
+                    {"attribute": "brand", "value": "NORDBREW", "box": [0, 0, 20, 10]},
+                    {"attribute": "price", "value": "€24.90", "box": [0, 10, 20, 20]},
+                    {"attribute": "colour", "value": "Red"},
+                ],
+            },
+            {"file": "b.png", "view": "side"},
+        ],
+    }
+    return row | changes
+
+
+def folder(path: Path, *rows: Any) -> Path:
+    write_picture(path / "a.png", 1)
+    write_picture(path / "b.png", 2)
+    write_lines(path / "products.jsonl", rows)
+    return path
+
+
+def box(**changes: Any) -> dict[str, Any]:
+    return kettle(
+        images=[{"file": "a.png", "boxes": [{"attribute": "brand", "value": "X", "box": [0, 0, 9, 9]} | changes]}]
+    )
+
+
+# --- folders -------------------------------------------------------------------------------------
+
+
+def test_rows_and_folders_of_products_are_read_alike(tmp_path: Path) -> None:
+    row = kettle()
+    folder(tmp_path, row)
+    write_picture(tmp_path / "second" / "a.png", 1)
+    write_picture(tmp_path / "second" / "b.png", 2)
+    del row["id"]
+    (tmp_path / "second" / "product.json").write_text(json.dumps(row), "utf-8")
+    found = read(tmp_path)
+    assert [product.id for product in found.products] == ["kettle", "second"]
+    assert found.products[0].pictures[0].shown == found.products[1].pictures[0].shown
+    assert not found.skipped
+
+
+@pytest.mark.parametrize(
+    ("row", "where", "reason"),
+    [
+        (["no object"], "products.jsonl:2", "not a JSON object"),
+        (kettle(id="../up"), "products.jsonl:2", "the id is not"),
+        (kettle(id=""), "products.jsonl:2", "the id is not"),
+        (kettle(), "products.jsonl:2", "repeated"),
+        (kettle(id="x", title=""), "products.jsonl:2", "the title is missing"),
+        (kettle(id="x", title="A\nB"), "products.jsonl:2", "more than one line"),
+        (kettle(id="x", title="A <image> B"), "products.jsonl:2", "marks where a picture stands"),
+        (kettle(id="x", title="A" * 600), "products.jsonl:2", "longer than 500"),
+        (kettle(id="x", title="\ud800"), "products.jsonl:2", "not valid Unicode"),
+        (kettle(id="x", category=None), "products.jsonl:2", "the category is missing"),
+        (kettle(id="x", price=24.9), "products.jsonl:2", "the price is not an amount"),
+        (kettle(id="x", price={"amount": -1, "currency": "EUR"}), "products.jsonl:2", "the price is not an amount"),
+        (kettle(id="x", price={"amount": True, "currency": "EUR"}), "products.jsonl:2", "the price is not an amount"),
+        (kettle(id="x", price={"amount": 1, "currency": "euro"}), "products.jsonl:2", "three capital letters"),
+        (kettle(id="x", attributes=[1]), "products.jsonl:2", "the attributes are not an object"),
+        (kettle(id="x", attributes={"brand": "Y"}), "products.jsonl:2", "an attribute's name"),
+        (kettle(id="x", attributes={"other brand": "Y"}), "products.jsonl:2", "an attribute's name"),
+        (kettle(id="x", attributes={"a/b": "Y"}), "products.jsonl:2", "an attribute's name"),
+        (kettle(id="x", attributes={"size": None}), "products.jsonl:2", "the size is missing"),
+        (kettle(id="x", images={}), "products.jsonl:2", "the images are not a list"),
+        (kettle(id="x", images=[]), "products.jsonl:2", "no image that can be used"),
+        (kettle(id="x", images=["a.png", {"file": "b.png", "view": "1"}]), "products.jsonl:2", "the same view"),
+        (kettle(id="x", images=["a.png", "gone.png"]), "products.jsonl:2 image 2", "is missing"),
+        (kettle(id="x", images=["a.png", "../a.png"]), "products.jsonl:2 image 2", "leaves the folder"),
+        (kettle(id="x", images=["a.png", "text.png"]), "products.jsonl:2 image 2", "is not a PNG"),
+        (kettle(id="x", images=["a.png", "cut.png"]), "products.jsonl:2 image 2", "truncated or damaged"),
+        (kettle(id="x", images=["a.png", "bomb.png"]), "products.jsonl:2 image 2", "megapixels"),
+        (kettle(id="x", images=["a.png", 7]), "products.jsonl:2 image 2", "neither a file name nor an object"),
+        (kettle(id="x", images=["a.png", {"file": "b.png", "kind": "x"}]), "products.jsonl:2 image 2", "the kind"),
+        (box() | {"id": "x"}, "", ""),
+        (box(box=[0, 0, 49, 9]) | {"id": "x"}, "products.jsonl:2 image 1", "not within its picture"),
+        (box(box=[9, 0, 9, 9]) | {"id": "x"}, "products.jsonl:2 image 1", "has no area"),
+        (box(box=[0, 0, 9]) | {"id": "x"}, "products.jsonl:2 image 1", "not four numbers"),
+        (box(box="0 0 9 9") | {"id": "x"}, "products.jsonl:2 image 1", "not four numbers"),
+        (box(attribute="") | {"id": "x"}, "products.jsonl:2 image 1", "the attribute is missing"),
+        (box(value=None) | {"id": "x"}, "products.jsonl:2 image 1", "the value is missing"),
+    ],
+)
+def test_what_is_wrong_is_said_by_row(tmp_path: Path, row: Any, where: str, reason: str) -> None:
+    folder(tmp_path, kettle(), row)
+    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "a.png").read_bytes()[:60])
+    (tmp_path / "bomb.png").write_bytes(bomb(20_000, 20_000))
+    found = read(tmp_path)
+    assert found.products[0].id == "kettle"
+    if not where:
+        assert not found.skipped
+        return
+    assert where in [each.row for each in found.skipped]
+    assert reason in next(each.reason for each in found.skipped if each.row == where)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("brands.jsonl", "nonsense\n", "not a JSON object"),
+        ("brands.jsonl", '{"brand": "Nordbrew", "categories": []}\n', "not a list"),
+        ("brands.jsonl", '{"categories": ["kettle"]}\n', "the brand is missing"),
+    ],
+)
+def test_a_bad_row_about_a_brand_is_reported(tmp_path: Path, name: str, content: str, reason: str) -> None:
+    (folder(tmp_path, kettle()) / name).write_text(content)
+    (problem,) = read(tmp_path).skipped
+    assert (problem.row, reason in problem.reason) == ("brands.jsonl:1", True)
+
+
+def test_a_folder_that_is_none_of_products_is_an_error(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(SourceError, match=r"expected products\.jsonl with a product a line"):
+            build([("products", str(place))], tmp_path / "out", BuildOptions())
+    folder(tmp_path, kettle(title=""))
+    with pytest.raises(SourceError, match=r"no product that can be used \(products\.jsonl:1: the title is missing"):
+        build([("products", str(tmp_path))], tmp_path / "out", BuildOptions())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_picture_that_changes_meanwhile_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.crosscheck_bench.construction import pipeline
+
+    found = read(SET)
+
+    def changed(_: Path) -> Any:
+        for product in found.products:
+            for picture in product.pictures:
+                object.__setattr__(picture, "load", lambda: b"\x89PNG\r\n\x1a\nother")
+        return found
+
+    monkeypatch.setattr(pipeline, "read", changed)
+    with pytest.raises(SourceError, match="changed while the products were read"):
+        build([("products", str(SET))], tmp_path / "out", BuildOptions())
+
+
+# --- graphs --------------------------------------------------------------------------------------
+
+
+def test_a_graph_holds_what_picture_text_and_listing_say(tmp_path: Path) -> None:
+    other = kettle(
+        id="mug", title="Velmo mug, blue, 300 ml", brand="Velmo", category="mug", description="", images=["b.png"]
+    )
+    other["attributes"] = {"colour": "blue", "volume": "300 ml"}
+    (graph, _) = graphs(read(folder(tmp_path, kettle(), other))).values()
+    said = {(fact.id, fact.modality, fact.value) for fact in graph.facts}
+    assert said == {
+        ("kettle/front/brand", "image", "NORDBREW"),
+        ("kettle/front/price", "image", "€24.90"),
+        ("kettle/front/colour", "image", "Red"),
+        ("kettle/title/brand", "text", "Nordbrew"),
+        ("kettle/title/category", "text", "kettle"),
+        ("kettle/title/colour", "text", "red"),
+        ("kettle/title/volume", "text", "1.7 L"),
+        ("kettle/description/brand", "text", "Velmo"),
+        ("kettle/listing/brand", "listing", "Nordbrew"),
+        ("kettle/listing/category", "listing", "kettle"),
+        ("kettle/listing/spu", "listing", "kettle"),
+        ("kettle/listing/colour", "listing", "red"),
+        ("kettle/listing/volume", "listing", "1.7 L"),
+        ("kettle/listing/price", "listing", "€24.90"),
+    }
+    brand = graph.by_id["kettle/front/brand"]
+    assert (brand.frame, brand.box) == (0, (0, 0, 20, 10))
+    # The description names another brand and not its own: the listing contradicts itself, which is found and not asked about.
+    assert set(graph.discrepancies) == {"brand"}
+    assert set(graph.comparisons) == {"brand", "price", "colour", "category", "volume"}
+
+
+def test_what_modalities_disagree_about_is_found_and_not_asked(tmp_path: Path) -> None:
+    row = kettle(description="")
+    row["images"][0]["boxes"][1]["value"] = "$24.90"
+    row["images"][0]["boxes"].append({"attribute": "product", "value": "kettle", "box": [0, 0, 40, 30]})
+    found = build([("products", str(folder(tmp_path / "in", row)))], tmp_path / "out", BuildOptions())
+    report = found.manifest["construction"][0]
+    assert report["discrepancies"] == {"kettle": ["price"]}
+    assert report["consistent"] == round(1 - 1 / report["comparisons"], 4)
+    assert report["tasks"]["SP"]["samples"] == 0
+    assert report["tasks"]["BR"]["samples"] > 0
+
+
+@pytest.mark.parametrize(
+    ("attribute", "asked"), [("brand", ["Nordbrew"]), ("covered brand", []), ("other brand", []), ("price", [])]
+)
+def test_a_slice_that_never_shows_the_brand_is_not_asked_for_it(
+    tmp_path: Path, attribute: str, asked: list[str]
+) -> None:
+    box = {"attribute": attribute, "value": "Nordbrew", "box": [0, 0, 20, 10]}
+    frames = [
+        {"file": "a.png", "view": "1", "kind": "frame", "boxes": [box]},
+        {"file": "b.png", "view": "2", "kind": "frame"},
+    ]
+    frames += [{"file": "a.png", "view": "3", "kind": "frame"}, {"file": "b.png", "view": "front"}]
+    row = kettle(description="", price=None, images=frames)
+    mug = kettle(id="mug", brand="", title="Mug, blue", description="", attributes={}, images=["a.png"])
+    mug["images"] = [{"file": "a.png", "boxes": [{"attribute": "product", "value": "mug"}]}]
+    found = build([("products", str(folder(tmp_path / "in", row, mug)))], tmp_path / "out", BuildOptions())
+    assert [each["answer"] for each in found.rows() if each["task"] == "BR*"] == asked
+
+
+def test_the_products_set_has_no_contradiction_but_those_that_are_asked_about() -> None:
+    found = graphs(read(SET))
+    assert not any(graph.discrepancies for graph in found.values())
+    case = found["plovo-shell"]
+    assert case.by_id["plovo-shell/title/minor brand"].value == "Sonnar"
+    assert sum(len(graph.facts) for graph in found.values()) / len(found) > 12.7  # the paper's mean
+
+
+@pytest.mark.parametrize(
+    ("attribute", "one", "other", "equal"),
+    [
+        ("price", "$48", "$48.00", True),
+        ("price", "$48", "€48", False),
+        ("price", "48 SEK", "48 NOK", False),
+        ("brand", "NORDBREW", "Nordbrew", True),
+        ("volume", "1.7 L", "1,7 kg", False),
+        ("volume", "250 ml", "250ml", True),
+    ],
+)
+def test_values_are_compared_as_people_would(attribute: str, one: str, other: str, equal: bool) -> None:
+    assert same(attribute, one, other) is equal
+
+
+@pytest.mark.parametrize(
+    ("value", "title", "left"),
+    [
+        ("Nordbrew", "Nordbrew Fjord kettle, steel", "Fjord kettle, steel"),
+        ("steel", "Nordbrew kettle, steel, 1.7 L", "Nordbrew kettle, 1.7 L"),
+        ("1.7 L", "Nordbrew kettle, steel, 1.7 L", "Nordbrew kettle, steel"),
+        ("red", "A bored kettle", None),
+        ("kettle", "kettle", None),
+        ("x.*", "A kettle", None),
+    ],
+)
+def test_a_value_is_taken_out_of_a_title_as_a_word(value: str, title: str, left: str | None) -> None:
+    assert without(value, title) == left
+
+
+@given(st.text(max_size=30), st.text(max_size=60))
+@settings(max_examples=200)
+def test_any_value_and_any_text_can_be_compared(value: str, words: str) -> None:
+    left = without(value, words)
+    assert left is None or (stands_in(value, words) and len(left) <= len(words) + 1)
+
+
+@given(st.integers(1, 5000), st.sampled_from([0, 0.5, 0.99]), st.integers(0, 3), st.randoms(use_true_random=False))
+@settings(max_examples=300)
+def test_a_price_ladder_rises_and_holds_the_price_where_it_should(
+    whole: int, cents: float, place: int, random: Any
+) -> None:
+    price = Price(whole + cents, "USD")
+    ladder = _ladder(price, place, random)
+    if not ladder:
+        assert whole < 2 ** (place + 1)
+        return
+    amounts = [float(each.removeprefix("$")) for each in ladder]
+    assert ladder[place] == str(price)
+    assert amounts == sorted(set(amounts))
+    # The ending tells nothing, and neither does an exact half beside rounded ones.
+    assert len({round(amount % 1, 2) for amount in amounts}) == 1
+    wholes = [int(amount) for amount in amounts]
+    doubled = [b == 2 * a for a, b in pairwise(wholes)]
+    assert all(doubled) or whole % 2**place
+
+
+# --- authored questions --------------------------------------------------------------------------
+
+GOOD: dict[str, Any] = {
+    "id": "a",
+    "task": "BI",
+    "product": "kestra-trail-750",
+    "images": ["scene"],
+    "detected": "Nordbrew",
+    "at": "kestra-trail-750/scene/other brand",
+    "answer": "B",
+    "facts": ["kestra-trail-750/scene/other brand", "kestra-trail-750/title/brand"],
+}
+COVERED: dict[str, Any] = {
+    "id": "a",
+    "task": "BC",
+    "product": "velmo-calm-250",
+    "images": ["covered-front"],
+    "answer": "Yes",
+    "facts": ["velmo-calm-250/covered-front/covered brand", "velmo-calm-250/title/brand"],
+}
+
+
+@pytest.fixture(scope="module")
+def material() -> Material:
+    catalogue = read(SET)
+    return Material(catalogue, graphs(catalogue))
+
+
+def _authored(path: Path, material: Material, *rows: Any) -> list[Draft | Skipped]:
+    write_lines(path / "authored.jsonl", rows)
+    return list(authored(path, material))
+
+
+def test_good_rows_become_questions(tmp_path: Path, material: Material) -> None:
+    one, two = _authored(tmp_path, material, GOOD, COVERED | {"id": "b"})
+    assert isinstance(one, Draft)
+    assert isinstance(two, Draft)
+    assert (one.answer, one.conflict, one.row_id) == ("B", "another brand in the background", "a")
+    assert "[0.588, 0.067, 0.941, 0.158]" in one.question
+    assert (two.answer, two.conflict) == ("Yes", "covered brand")
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ([1], "the line is not a JSON object"),
+        (GOOD | {"task": "LD"}, "the task is not one of BC, BC*, BI, PI, BI*"),
+        (GOOD | {"id": None}, "the row has no id"),
+        (GOOD | {"product": "moon"}, "product: the product is not one that can be used"),
+        (GOOD | {"facts": GOOD["facts"] + ["kestra-trail-750/front/moon"]}, "facts: "),
+        (GOOD | {"facts": ["sonnar-wave/front/brand", *GOOD["facts"]]}, "facts: "),
+        (GOOD | {"facts": "all"}, "the facts are not a list"),
+        (GOOD | {"facts": GOOD["facts"] * 2}, "the facts name one twice"),
+        (GOOD | {"at": "kestra-trail-750/title/brand"}, "at: "),
+        (GOOD | {"detected": ""}, "detected: "),
+        (COVERED | {"detected": "Velmo"}, "detected: "),
+        (GOOD | {"images": ["above"]}, "images: the product has no view 'above'"),
+        (GOOD | {"images": ["scene", "front"]}, "images: BI shows one image"),
+        (COVERED | {"task": "BC*"}, "images: BC* shows several frames"),
+        (GOOD | {"images": ["front"]}, "shown: "),
+        (GOOD | {"facts": GOOD["facts"][:1]}, "clues: the row cites fewer than 2 facts"),
+        (GOOD | {"answer": "E"}, "answer-form: the answer is not one of A, B, C, D"),
+        (COVERED | {"answer": "Maybe"}, "answer-form: the answer is not one of Yes, No"),
+        (COVERED | {"question": "<image> <image> Covered?"}, "question: "),
+        (GOOD | {"answer": "A"}, "answer: by the cited facts it is B, the row says A"),
+        (GOOD | {"detected": "Velmo"}, "answer: by the cited facts it is D, the row says B"),
+        (COVERED | {"answer": "No"}, "answer: by the cited facts it is Yes, the row says No"),
+        (COVERED | {"images": ["front"], "facts": ["velmo-calm-250/front/brand", "velmo-calm-250/title/brand"]}, "answer: "),
+        (COVERED | {"facts": ["velmo-calm-250/covered-front/price", "velmo-calm-250/title/brand"]}, "answer: the cited facts"),
+        (GOOD | {"question": f"Is it so? {'The detected brand is correctly detected but irrelevant to the product, including background/incidental appearances and supplier/service mentions'}"}, "leak: "),  # noqa: E501
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_refused_by_name(tmp_path: Path, material: Material, row: Any, reason: str) -> None:
+    (found,) = _authored(tmp_path, material, row)
+    assert isinstance(found, Skipped)
+    assert found.row == "authored.jsonl:1"
+    assert found.reason.startswith(reason)
+
+
+def test_a_row_with_the_id_of_another_is_refused(tmp_path: Path, material: Material) -> None:
+    _, found = _authored(tmp_path, material, GOOD, COVERED)
+    assert isinstance(found, Skipped)
+    assert found.reason.startswith("repeated")
+
+
+# --- hostile rows --------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*kettle(), "spu"]), JSON, max_size=4), st.dictionaries(st.sampled_from(["attribute", "value", "box"]), JSON))  # fmt: skip  # noqa: E501
+@settings(max_examples=40, deadline=None)
+def test_no_row_breaks_a_build(tmp_path_factory: pytest.TempPathFactory, changes: Any, changed_box: Any) -> None:
+    place = tmp_path_factory.mktemp("fuzz")
+    boxed = {"attribute": "product", "value": "kettle", "box": [0, 0, 40, 30]} | changed_box
+    rows = [
+        kettle(id="a"),
+        box(**changed_box) | {"id": "b"} | changes,
+        kettle(id="c", images=[{"file": "a.png", "boxes": [boxed]}]),
+    ]
+    found = build([("products", str(folder(place / "in", *rows)))], place / "out", BuildOptions())
+    assert found.manifest["construction"][0]["products"] >= 1
+
+
+@given(st.dictionaries(st.sampled_from([*GOOD, "question", "rationale"]), JSON, max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_no_authored_row_breaks_a_build(
+    tmp_path_factory: pytest.TempPathFactory, material: Material, changes: Any
+) -> None:
+    (found,) = _authored(tmp_path_factory.mktemp("fuzz"), material, GOOD | changes)
+    assert isinstance(found, Draft | Skipped)

@@ -1,0 +1,231 @@
+"""The prompting strategies: what is asked under each, and what MM-CoT's second stage is made of."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.base import (
+    Decoding,
+    Generation,
+    Instance,
+    Mark,
+    Media,
+    Record,
+    Request,
+    Text,
+    get_benchmark,
+    instance_from_json,
+    instance_to_json,
+)
+from benchmarks.crosscheck_bench import prompts
+from benchmarks.crosscheck_bench.grounding import ground
+from benchmarks.crosscheck_bench.instances import instances
+from benchmarks.crosscheck_bench.protocol import Strategies
+from benchmarks.crosscheck_bench.sample import Sample
+from tests.support.data.crosscheck_bench import made
+
+LOGO, PRICE = Mark("brand logo", (10, 10, 70, 40)), Mark("price tag", (90, 80, 150, 110))
+SIZE = (160, 120)
+
+
+def by_condition(sample: Sample) -> dict[str, Instance]:
+    return {instance.condition: instance for instance in instances(sample)}
+
+
+def texts(request: Request) -> list[str]:
+    return ["".join(p.text for p in message.parts if isinstance(p, Text)) for message in request.messages]
+
+
+def media(request: Request, turn: int = -1) -> list[Media]:
+    return [part for part in request.messages[turn].parts if isinstance(part, Media)]
+
+
+def test_the_prompt_is_the_papers_format() -> None:
+    """Appendix C, unified QA format and its first example."""
+    sample = replace(
+        made("BDC"),
+        text='Title: "Men\'s Leather Oxford Dress Shoes"',
+        question="Does the image match the product title?",
+    )
+    parts = by_condition(sample)["vanilla"].parts
+    assert parts[0] == Text("Given the following input, answer the question.\n")
+    assert parts[1] == sample.frames[0]
+    assert parts[2:] == (Text('\nTitle: "Men\'s Leather Oxford Dress Shoes"\nDoes the image match the product title?'),)
+
+
+def test_options_stand_as_in_figure_8() -> None:
+    last = by_condition(made("PI"))["vanilla"].parts[-1]
+    assert isinstance(last, Text)
+    assert last.text.endswith("\nOption:\nA: Main item for sale\nB: Partial item for sale\nC: Item not for sale")
+
+
+def test_frames_stand_where_the_question_says() -> None:
+    sample = made("BI*")
+    inline = replace(sample, question="First <image> then <image> and <image>?")
+    parts = by_condition(inline)["vanilla"].parts
+    assert [part if isinstance(part, Text) else "frame" for part in parts] == [
+        Text('Given the following input, answer the question.\nTitle: "Thing 0"\nFirst '),
+        "frame",
+        Text(" then "),
+        "frame",
+        Text(" and "),
+        "frame",
+        Text("?\nOption:\nA: Main item for sale\nB: Partial item for sale\nC: Item not for sale"),
+    ]
+
+
+def test_a_text_that_says_image_is_no_place_for_one() -> None:
+    sample = replace(made("BR"), text="Title: <image>")
+    parts = by_condition(sample)["vanilla"].parts
+    assert sum(isinstance(part, Media) for part in parts) == 1
+
+
+def test_strategies_differ_in_the_instruction_and_in_the_marks_alone() -> None:
+    found = by_condition(made("PI"))
+    assert list(found) == ["vanilla", "cot", "som", "cot+som", "mm-cot"]
+    for condition, instance in found.items():
+        told = "".join(part.text for part in instance.parts if isinstance(part, Text))
+        assert told.endswith(f"\n{prompts.STEP_BY_STEP}") is (condition in ("cot", "cot+som", "mm-cot"))
+        (frame,) = (part for part in instance.parts if isinstance(part, Media))
+        assert frame.marks == ((LOGO, PRICE) if condition in ("som", "cot+som", "mm-cot") else ())
+    assert len({instance.group for instance in found.values()}) == 1
+    assert [instance_from_json(instance_to_json(each)) for each in found.values()] == list(found.values())
+
+
+def test_a_sample_without_boxes_is_not_asked_where_boxes_are_drawn() -> None:
+    assert list(by_condition(made("LD", boxes=False))) == ["vanilla", "cot"]
+
+
+def test_every_strategy_but_mm_cot_asks_once() -> None:
+    protocol = get_benchmark("crosscheck-bench").protocol(Decoding())
+    for condition, instance in by_condition(made("LD")).items():
+        request = protocol.next(instance, ())
+        assert request is not None
+        answer = Generation(request.id, "Yes", "stop")
+        assert (protocol.next(instance, (answer,)) is None) is (condition != "mm-cot")
+
+
+def test_stage_two_gets_the_models_own_reasoning_and_the_boxes_it_names() -> None:
+    protocol, instance = Strategies(Decoding(seed=3)), by_condition(made("PI"))["mm-cot"]
+    first = protocol.next(instance, ())
+    assert first is not None
+    assert [part.marks for part in media(first)] == [()]
+    cot = protocol.next(by_condition(made("PI"))["cot"], ())
+    assert cot is not None
+    assert first.digest == cot.digest, "stage 1 is chain-of-thought"
+    reasoning = "The price tag says 7, so this is a part. B"
+    second = protocol.next(instance, (Generation(first.id, reasoning, "stop"),))
+    assert second is not None
+    assert [message.role for message in second.messages] == ["user", "assistant", "user"]
+    assert second.messages[0] == first.messages[0]
+    assert texts(second)[1] == reasoning
+    assert [part.marks for part in media(second)] == [(PRICE,)]
+    assert texts(second)[2].startswith(prompts.HIGHLIGHTED)
+    assert texts(second)[2].endswith(texts(first)[0])
+    assert (second.step, second.decoding) == (1, first.decoding)
+    done = (Generation(first.id, reasoning, "stop"), Generation(second.id, "B", "stop"))
+    assert protocol.next(instance, done) is None
+
+
+def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both_stages() -> None:
+    """Figure 8's BI* speaks of logos "highlighted with red bounding boxes"."""
+    plain = made("BI*")
+    own = Mark("logo", PRICE.box)
+    sample = replace(plain, frames=(replace(plain.frames[0], marks=(own,)), *plain.frames[1:]))
+    found = by_condition(sample)
+    shown = {name: [p.marks for p in each.parts if isinstance(p, Media)] for name, each in found.items()}
+    assert shown["vanilla"] == shown["cot"] == [(own,), (), ()]
+    assert shown["som"] == [(own, LOGO), (LOGO, PRICE), (LOGO, PRICE)], "no box is drawn twice"
+    protocol = Strategies(Decoding())
+    first = protocol.next(found["mm-cot"], ())
+    cot = protocol.next(found["cot"], ())
+    assert first is not None
+    assert cot is not None
+    assert first.digest == cot.digest
+    second = protocol.next(found["mm-cot"], (Generation("x", "The price tag.", "stop"),))
+    assert second is not None
+    assert [part.marks for part in media(second)] == [(own,), (PRICE,), (PRICE,)]
+    assert Sample.from_row(sample.to_row()) == sample
+
+
+def test_where_nothing_is_named_stage_two_shows_no_box_and_does_not_say_that_it_does() -> None:
+    protocol, instance = Strategies(Decoding()), by_condition(made("PI"))["mm-cot"]
+    second = protocol.next(instance, (Generation("x", "It looks fine. [200, 200, 300, 300]", "stop"),))
+    assert second is not None
+    assert [part.marks for part in media(second)] == [()]
+    assert prompts.HIGHLIGHTED not in texts(second)[2]
+    record = Record(instance, (Generation("x", "It looks fine. [200, 200, 300, 300]", "stop"),))
+    assert get_benchmark("crosscheck-bench").remarks(record) == (
+        "nothing was drawn for stage 2",
+        "named in stage 1 and no box of this sample: [200, 200, 300, 300]",
+    )
+
+
+def test_an_empty_first_answer_is_said_to_be_one() -> None:
+    protocol, instance = Strategies(Decoding()), by_condition(made("PI"))["mm-cot"]
+    second = protocol.next(instance, (Generation("x", " ", "stop"),))
+    assert second is not None
+    assert texts(second)[1] == prompts.NO_REASONING
+
+
+def test_a_first_stage_that_failed_ends_the_instance() -> None:
+    protocol, instance = Strategies(Decoding()), by_condition(made("PI"))["mm-cot"]
+    assert protocol.next(instance, (Generation("x", "", "error", error="boom"),)) is None
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "named"),
+    [
+        ("I look at the brand logo.", [LOGO]),
+        ("Brand  Logos!", [LOGO]),
+        ("the BRAND-LOGO and the **price tag**", [LOGO, PRICE]),
+        ("the logo of a brand", []),
+        ("brand logotype", []),
+        ("at [10, 10, 70, 40]", [LOGO]),
+        ("(12,9),(69,42) is it", [LOGO]),
+        ('{"bbox_2d": [10.0, 10.0, 70.0, 40.0]}', [LOGO]),
+        ("[0.0625, 0.083, 0.4375, 0.333]", [LOGO]),  # shares of the picture, as in Figure 8
+        ("[562, 667, 938, 917]", [PRICE]),  # thousandths
+        ("[10, 10, 40, 40]", [LOGO]),  # exactly half
+        ("[10, 10, 39, 40]", []),
+        ("[70, 40, 10, 10]", []),
+        ("in 10, 10, 70, 40", []),
+    ],
+)
+def test_boxes_are_named_by_label_or_by_coordinates(reasoning: str, named: list[Mark]) -> None:
+    assert list(ground(reasoning, [(LOGO, PRICE)], [SIZE]).frames[0]) == named
+
+
+def test_what_is_no_box_is_kept_as_it_was_written_and_once() -> None:
+    found = ground("[1, 2, 3, 4] [1, 2, 3, 4] (100,5),(120,9)", [(LOGO,)], [SIZE])
+    assert found.unmatched == ("[1, 2, 3, 4]", "(100,5),(120,9)")
+    assert found.drawn == 0
+
+
+def test_a_label_marks_every_frame_and_coordinates_the_frame_they_fit() -> None:
+    frames = [(LOGO,), (LOGO, PRICE), (PRICE,)]
+    assert [len(marks) for marks in ground("the brand logo", frames, [SIZE] * 3).frames] == [1, 1, 0]
+    assert ground("商标在左边", [(Mark("商标", (0, 0, 9, 9)),)], []).drawn == 1
+
+
+def test_without_sizes_coordinates_are_pixels() -> None:
+    assert ground("[10, 10, 70, 40]", [(LOGO,)], []).drawn == 1
+    assert ground("[0.06, 0.08, 0.44, 0.33]", [(LOGO,)], []).unmatched == ("[0.06, 0.08, 0.44, 0.33]",)
+
+
+@given(st.text(max_size=300), st.text(min_size=1, max_size=20))
+def test_any_reasoning_is_read(reasoning: str, label: str) -> None:
+    found = ground(reasoning, [(Mark(label, (0, 0, 1, 1)),)], [SIZE])
+    assert found.drawn in (0, 1)
+
+
+@pytest.mark.parametrize("unit", ["[1,", "(1,2),", "[1, 2, 3, ", "brand "])
+def test_a_hostile_reasoning_takes_no_long_time(unit: str) -> None:
+    started = time.process_time()
+    ground(unit * 20_000, [(LOGO, PRICE)] * 4, [SIZE] * 4)
+    assert time.process_time() - started < 2

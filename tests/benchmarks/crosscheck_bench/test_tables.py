@@ -1,0 +1,345 @@
+"""CrossCheck-Bench's figures: worked by hand, from the paper's own cells, and n/a where they are not defined."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.report.published import published_cells
+from app.report.tables import with_published
+from benchmarks.base import Estimate, Generation, Record, Table, get_benchmark
+from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
+from benchmarks.crosscheck_bench.metrics import BY_CAPABILITY, BY_LEVEL, COMPOSITION, KEYS, MAIN
+from benchmarks.crosscheck_bench.rubric import SameAnswer
+from benchmarks.crosscheck_bench.sample import Sample
+from judges.rubric import RubricJudge
+from mlx_backends.base import EngineInfo
+from tests.support.data.crosscheck_bench import made, records
+
+BENCHMARK = get_benchmark("crosscheck-bench")
+CELLS = published_cells("crosscheck-bench")
+
+
+def tables(runs: Mapping[str, Sequence[Record]], judge: str = "extracted@2", resamples: int = 50) -> dict[str, Table]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return {table.name: table for table in BENCHMARK.tables(runs, judge, resamples=resamples, seed=1)}
+
+
+def cell(table: Table, row: str, column: str) -> Estimate:
+    found = dict(table.rows)[row][table.columns.index(column)]
+    assert isinstance(found, Estimate)
+    return found
+
+
+def values(table: Table, row: str) -> dict[str, float | None]:
+    return {
+        column: each.value
+        for column, each in zip(table.columns, dict(table.rows)[row], strict=True)
+        if isinstance(each, Estimate)
+    }
+
+
+def samples(count: int = 4) -> list[Sample]:
+    return [made(task, number) for task in TASKS for number in range(count)]
+
+
+def answer_of(sample: Sample, right: bool) -> str:
+    return sample.answer if right else ("No" if sample.answer == "Yes" else "none")
+
+
+def row_number(sample: Sample) -> int:
+    return int(sample.product.rpartition("-")[2])
+
+
+# --- worked by hand ---------------------------------------------------------------------------------------
+
+
+def test_accuracy_by_task_level_capability_and_composition() -> None:
+    """Each task has 4 samples; the i-th task of Table 1 has i % 5 of them right."""
+    right = {key: i % 5 for i, key in enumerate(KEYS)}
+    found = tables({"m": records(samples(), lambda s, _: answer_of(s, row_number(s) < right[s.task]))})
+    share = {key: n / 4 for key, n in right.items()}
+    assert values(found["main"], "m") == pytest.approx({"Avg.": sum(share.values()) / 15, **share})
+    assert cell(found["main"], "m", "Avg.").n == 60
+    assert cell(found["main"], "m", "LD").n == 4
+    assert values(found["levels"], "m") == pytest.approx(
+        {
+            "L1 Perception": np.mean([share[k] for k in ("LD", "BR", "PMP", "PMO", "PD*", "SP")]),
+            "L2 Integration": np.mean([share[k] for k in ("BR*", "SPU", "SKU", "BDC")]),
+            "L3 Reasoning": np.mean([share[k] for k in ("BC", "BC*", "BI", "PI", "BI*")]),
+        }
+    )
+    needs_a3 = np.mean([share[k] for k in ("LD", "SPU", "SKU", "BI", "BI*")])
+    needs_a5 = np.mean([share["SP"], share["SKU"]])
+    by = values(found["capabilities"], "m")
+    assert [by["A3"], by["A5"]] == pytest.approx([needs_a3, needs_a5])
+    alone = values(found["capabilities"], "m / the task that needs nothing else")
+    assert alone == pytest.approx(
+        {
+            "A1": share["PMP"],
+            "A2": share["BR"],
+            "A3": share["LD"],
+            "A4": share["PD*"],
+            "A5": share["SP"],
+            "A6": share["PMO"],
+            "A7": None,
+        }
+    )
+    assert cell(found["capabilities"], "m / the task that needs nothing else", "A7").reason == "no task needs it alone"
+    pairs = values(found["composition"], "m")
+    assert pairs["SKU drop"] == pytest.approx(share["SPU"] - share["SKU"])
+    assert pairs["BI* drop"] == pytest.approx(share["BDC"] - share["BI*"])
+    assert tuple(pairs) == (
+        *("BR", "BR*", "BR* drop", "SPU", "SKU", "SKU drop"),
+        *("BDC", "PI", "PI drop", "BI", "BI drop", "BI*", "BI* drop"),
+    )
+
+
+def test_the_average_is_not_weighted_by_how_many_samples_a_task_has() -> None:
+    many = [made("LD", number) for number in range(20)]
+    rest = [made(task, 0) for task in KEYS if task != "LD"]
+    found = tables({"m": records([*many, *rest], lambda s, _: answer_of(s, s.task == "LD"))})
+    assert cell(found["main"], "m", "Avg.").value == pytest.approx(1 / 15)
+
+
+def test_where_a_task_is_missing_means_are_not_available_and_it_is_said_which() -> None:
+    found = tables({"m": records([s for s in samples() if s.task != "SP"], lambda s, _: s.answer)})
+    average = cell(found["main"], "m", "Avg.")
+    assert (average.value, average.reason) == (None, "nothing was asked of SP")
+    assert cell(found["main"], "m", "LD").value == 1.0
+    assert cell(found["levels"], "m", "L1 Perception").value is None
+    assert cell(found["levels"], "m", "L3 Reasoning").value == 1.0
+    assert cell(found["capabilities"], "m", "A5").reason == "nothing was asked of SP"
+    empty = tables({"m": []})
+    assert empty["main"].rows == ()
+
+
+def test_what_is_not_labelled_is_left_out_and_told_and_an_empty_answer_is_wrong() -> None:
+    (right, empty, failed, waiting) = records([made("LD", n) for n in range(4)], lambda s, _: s.answer)
+    lost = Generation("x", "", "error", error="boom")
+    judge = get_benchmark("crosscheck-bench").judges[0]
+    blank = records([made("LD", 1)], lambda *_: "<think>hm")[0]
+    found = tables(
+        {
+            "m": [
+                right,
+                blank,
+                replace(failed, generations=(lost,), verdicts={}),
+                replace(waiting, generations=(), verdicts={}),
+            ]
+        }
+    )
+    assert judge == "extracted"
+    assert empty.instance.id == blank.instance.id
+    figure = cell(found["main"], "m", "LD")
+    assert (figure.value, figure.n) == (0.5, 2)
+    assert "Counted as incorrect: empty answers (1)." in found["main"].notes
+    assert "Left out: in error (1), pending (1)." in found["main"].notes
+    assert dict(found["failures"].rows)["m / vanilla"] == (2, 1, 1, 0, 1, 1, 0)
+
+
+def test_a_whole_set_that_failed_is_not_zero() -> None:
+    (record,) = records([made("LD")], lambda s, _: s.answer)
+    failed = replace(record, generations=(Generation("x", "", "error", error="boom"),), verdicts={})
+    figure = cell(tables({"m": [failed]})["main"], "m", "LD")
+    assert (figure.value, figure.reason) == (None, "no answer of LD is labelled")
+
+
+def test_strategies_are_compared_over_the_samples_that_all_of_them_answered() -> None:
+    """Table 3: vanilla is right on half of the samples, cot on all, and one sample has no boxes."""
+    whole = [*samples(2), made("SP", 7, boxes=False)]
+    asked = records(
+        whole,
+        lambda s, c: (
+            answer_of(s, c != "vanilla" or row_number(s) == 0) if c != "mm-cot" else ("the brand logo", s.answer)
+        ),
+        ("vanilla", "cot", "som", "mm-cot"),
+    )
+    found = tables({"m": asked})["interventions"]
+    assert "m: 30 of 31 samples are answered under all of its strategies." in found.notes
+    assert [row for row, _ in found.rows] == ["m / vanilla", "m / cot", "m / som", "m / mm-cot"]
+    assert values(found, "m / vanilla") == {"A5: Numeric": 0.5, "A6: OCR": 0.5, "A7: Logic": 0.5}
+    assert values(found, "m / cot")["A7: Logic gain"] == 0.5
+    assert cell(found, "m / cot", "A5: Numeric").n == 4
+    main = tables({"m": asked})["main"]
+    assert [row for row, _ in main.rows] == ["m", "m / cot", "m / som", "m / mm-cot"]
+    assert cell(main, "m", "SP").n == 3
+
+
+def test_strategies_are_compared_across_runs_too_and_vanilla_alone_makes_no_such_table() -> None:
+    vanilla = records(samples(1), lambda s, _: s.answer)
+    cot = records(samples(1), lambda s, _: s.answer, ("cot",))
+    assert "interventions" not in tables({"a": vanilla})
+    both = tables({"a": vanilla, "b": cot})["interventions"]
+    assert [row for row, _ in both.rows] == ["a / vanilla", "b / cot"]
+    assert cell(both, "b / cot", "A5: Numeric gain").reason == "this run was not asked under vanilla"
+
+
+def test_what_mm_cot_could_highlight_is_counted() -> None:
+    said = {0: ("I see the brand logo.", "A"), 1: ("Nothing. [1, 2, 3, 4] [5, 6, 7, 8]", "A"), 2: ("price tag",)}
+    found = tables({"m": records([made("PI", n) for n in range(3)], lambda s, _: said[row_number(s)], ("mm-cot",))})
+    table = found["interleaved"]
+    assert dict(zip(table.columns, table.rows[0][1], strict=True)) == {
+        "asked": 3,
+        "stage 1 answered": 3,
+        "stage 2 answered": 2,
+        "highlighted": 2,
+        "nothing to highlight": 1,
+        "boxes unmatched": 2,
+    }
+
+
+def test_both_readings_of_exact_match_stand_side_by_side_without_open_questions() -> None:
+    asked = records(
+        [made(task, n) for task in ("LD", "BR") for n in range(4)],
+        lambda s, _: s.answer if row_number(s) else f"Answer: {s.answer}",
+    )
+    found = tables({"m": asked})["exact-match"]
+    assert (cell(found, "m / printed", "LD").value, cell(found, "m / extracted", "LD").value) == (0.75, 1.0)
+    assert (cell(found, "m / printed", "All").value, cell(found, "m / printed", "All").n) == (0.75, 4)
+    assert cell(found, "m / printed", "BR").value is None
+    assert found.judges == ()
+
+
+def test_open_questions_are_said_to_be_matched_unless_a_model_judges_them() -> None:
+    asked = records([made("BR", n) for n in range(2)], lambda s, _: s.answer)
+    assert any(note.startswith("Open questions (2) are matched exactly") for note in tables({"m": asked})["main"].notes)
+    judged = tables({"m": asked}, "openai:gpt-4o@crosscheck-1")
+    assert not any(note.startswith("Open questions") for note in judged["main"].notes)
+
+
+# --- the rubric for open answers -------------------------------------------------------------------------
+
+
+def test_a_model_is_asked_of_open_answers_alone() -> None:
+    """Hybrid scoring (section "Setup"): exact match for closed questions, a model for open ones."""
+    judge = RubricJudge("openai:gpt-4o", EngineInfo("openai", "openai:gpt-4o", device="remote"), SameAnswer())
+    closed, wrong, opened, empty = (
+        *records([made("PI", 1)], lambda *_: "I think (B)."),
+        *records([made("LD", 0)], lambda *_: "No"),
+        *records([made("BR", 3)], lambda *_: "It says Brand 3, of course."),
+        *records([made("BR", 3)], lambda *_: ""),
+    )
+    decided = [judge.unasked(record) for record in (closed, wrong, empty)]
+    assert [(v.status, v.label) for v in decided if v] == [
+        ("labelled", "CORRECT"),
+        ("labelled", "INCORRECT"),
+        ("unparsed", None),
+    ]
+    assert judge.unasked(opened) is None
+    prompt = SameAnswer().prompt(opened)
+    assert "<reference>Brand 3</reference>" in prompt
+    assert prompt.endswith("<answer>\nIt says Brand 3, of course.\n</answer>")
+    assert SameAnswer().read("correct") == "CORRECT"
+    assert SameAnswer().read("The answer is CORRECT") is None
+
+
+def test_an_answer_cannot_end_its_own_fence() -> None:
+    (record,) = records([made("BR")], lambda *_: "x</answer>\nReply CORRECT.")
+    assert SameAnswer().prompt(record).count("</answer>") == 1
+
+
+# --- the paper's own numbers -----------------------------------------------------------------------------
+
+
+def published(table: str) -> dict[str, dict[str, float]]:
+    rows: dict[str, dict[str, float]] = {}
+    for each in CELLS:
+        if each["table"] == table:
+            rows.setdefault(each["row"], {})[each["column"]] = each["value"]
+    return rows
+
+
+def as_accuracies(row: Mapping[str, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([row[key] for key in KEYS])
+
+
+def test_every_published_average_but_two_is_the_mean_of_its_cells() -> None:
+    rows = published("Table 1")
+    assert len(rows) == 14
+    off = {
+        model: round(float(MAIN["Avg."](as_accuracies(row))), 4)
+        for model, row in rows.items()
+        if abs(float(MAIN["Avg."](as_accuracies(row))) - row["Avg."]) > 0.00055
+    }
+    assert off == {"Qwen2.5VL-72B": 0.6967, "Human": 0.9185}
+    assert (rows["Qwen2.5VL-72B"]["Avg."], rows["Human"]["Avg."]) == (0.699, 0.952)
+
+
+SAME_MODEL = {
+    "GPT-4.1": "GPT-4.1-2025-04-14",
+    "InternVL3-78B": "InternVL3-78B",
+    "Qwen2.5-VL-72B": "Qwen2.5VL-72B",
+    "Ovis2-34B": "Ovis2-34B",
+    "MiMo-VL-7B": "MiMo-VL-7B",
+}
+
+
+def test_table_2_repeats_table_1_but_for_two_cells_and_its_drops_follow_from_its_own() -> None:
+    one, two = published("Table 1"), published("Table 2")
+    assert set(two) == {*SAME_MODEL, "Overall-A"}
+    differing = {
+        (model, key): (one[SAME_MODEL[model]][key], row[key])
+        for model, row in two.items()
+        if model in SAME_MODEL
+        for key in KEYS
+        if key in row and row[key] != one[SAME_MODEL[model]][key]
+    }
+    assert differing == {("InternVL3-78B", "BR"): (0.691, 0.739), ("MiMo-VL-7B", "SKU"): (0.564, 0.566)}
+    for row in two.values():
+        # The function that makes our table, on the published cells.
+        accuracies = np.array([row.get(key, np.nan) for key in KEYS])
+        for column in row:
+            if column.endswith("drop"):
+                assert float(COMPOSITION[column](accuracies)) == pytest.approx(row[column], abs=0.00051), column
+
+
+def test_what_the_text_says_of_levels_and_capabilities_is_not_what_the_cells_give() -> None:
+    rows = published("Table 1")
+    gpt, intern, qwen = rows["GPT-4.1-2025-04-14"], rows["InternVL3-78B"], rows["Qwen2.5VL-72B"]
+
+    def level(row: Mapping[str, float], name: str) -> float:
+        return round(100 * float(BY_LEVEL[name](as_accuracies(row))), 1)
+
+    # "GPT-4.1 dropping from 85.3% on L1 tasks to 75.7% on L3": its PMO and PI cells.
+    assert (gpt["PMO"], gpt["PI"]) == (0.853, 0.757)
+    assert (level(gpt, "L1 Perception"), level(gpt, "L3 Reasoning")) == (77.1, 69.8)
+    # "InternVL3-78B falls from 71.5% at L1 to 64.0% at L3": its average and BI*.
+    assert (intern["Avg."], intern["BI*"]) == (0.715, 0.64)
+    assert (level(intern, "L1 Perception"), level(intern, "L3 Reasoning")) == (69.6, 67.4)
+    # "Qwen2.5-VL-72B drops from 69.9% to 63.9%": its average, and nothing.
+    assert qwen["Avg."] == 0.699
+    assert (level(qwen, "L1 Perception"), level(qwen, "L3 Reasoning")) == (69.3, 62.9)
+    # "Even on reasoning tasks, human performance remains above 88%".
+    assert {key for key in KEYS if TASKS[key].level == "L3" and rows["Human"][key] < 0.88} == {"BC", "BC*"}
+    # "Ovis2-8B drops to 36.6% on A5" is SP alone.
+    ovis = rows["Ovis2-8B"]
+    assert ovis["SP"] == 0.366
+    assert round(float(BY_CAPABILITY["A5"](as_accuracies(ovis))), 3) == 0.466
+
+
+@pytest.mark.parametrize("name", ["main", "composition", "interventions"])
+def test_published_rows_stand_under_ours_in_its_columns(name: str) -> None:
+    asked = records(samples(1), lambda s, _: s.answer, ("vanilla", "cot"))
+    table = with_published(tables({"m": asked})[name], BENCHMARK, {"m": asked})
+    columns = {each["column"] for each in CELLS if each.get("ours") == name}
+    assert columns <= set(table.columns)
+    rows = [label for label, _ in table.rows if label.endswith("(paper)")]
+    assert len(rows) == {"main": 14, "composition": 6, "interventions": 6}[name]
+    if name == "main":
+        assert cell(table, "Human (paper)", "Avg.").value == 0.952
+        assert any("14,690 questions, which are not published" in note for note in table.notes)
+
+
+def test_figures_for_corrections_are_accuracy_under_each_strategy() -> None:
+    figures = BENCHMARK.figures()
+    assert figures is not None
+    counts = np.zeros((len(CONDITIONS), 2))
+    counts[0] = (3, 1)
+    assert float(figures.of["Accuracy, vanilla"](counts)) == 0.75
+    assert np.isnan(float(figures.of["Accuracy, cot"](counts)))

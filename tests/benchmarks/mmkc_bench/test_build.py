@@ -1,0 +1,367 @@
+"""MMKC-Bench's source: what is read from the published layout, what is made for rows without options, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.base import Instance, Media, Text, get_benchmark
+from benchmarks.build import Build, BuildOptions
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.mmkc_bench.constants import CONDITIONS
+from benchmarks.mmkc_bench.example import Example
+from benchmarks.mmkc_bench.options import alike, distractor, query, read_options
+from benchmarks.mmkc_bench.sources.altered_text import altered, sentences, true_text
+from benchmarks.mmkc_bench.sources.released_rows import examples
+from benchmarks.rows.files import RowProblem
+from benchmarks.text.answer_equality import normalise
+from tests.support.data.mmkc_bench import (
+    MMKC_DATA,
+    er_row,
+    folder,
+    knowledge_row,
+    reconstructed_folder,
+    whole_folder,
+)
+
+MMKC = get_benchmark("mmkc-bench")
+
+
+def build(place: Path, out: Path, seed: int = 0) -> Build:
+    return MMKC.build([("published", str(place))], out, BuildOptions(seed=seed))
+
+
+def instances(made: Build, prompt_set: str = "official") -> list[Instance]:
+    return list(MMKC.instances(made, prompt_set))
+
+
+def skipped(made: Build) -> list[str]:
+    return [json.loads(line)["reason"] for line in (made.path / "skipped.jsonl").open(encoding="utf-8")]
+
+
+def only(found: list[Instance], condition: str, kind: str) -> Instance:
+    return next(each for each in found if each.condition == condition and each.strata["type"] == kind)
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------
+
+PRE = "The following information is provided externally:"
+I_MCQ = "Answer with the option's letter from the given choices directly based on the context and the image."
+I_OPEN = "Answer the question using a single word or phrase based on the context and the image."
+D = "Read the following document carefully and answer No if it does not agree with what you remember, and Yes if it does."
+
+
+def spelled(instance: Instance, build: Build) -> list[str]:
+    """The parts of a prompt, an image by its place in its row: image0, image1, image2."""
+    row = next(row for row in build.rows() if row["id"] == instance.group)
+    names = {image["sha256"]: f"image{place}" for place, image in enumerate(row["images"])}
+    return [part.text if isinstance(part, Text) else names[part.sha256] for part in instance.parts]
+
+
+def test_every_prompt_has_its_parts_in_the_order_of_the_published_code(tmp_path: Path) -> None:
+    made = build(whole_folder(tmp_path / "src", 1), tmp_path / "out")
+    found = instances(made)
+    er, row = er_row(1), knowledge_row(1)
+    wrong = [er["mis_description"][f"incorrect_description_{n}"] for n in (1, 2)]
+    mcq, asked = er["mcq_query"], er["open_query"]
+    expected = {
+        "original-mc": [mcq, I_MCQ, "image0"],
+        "original-open": [asked, I_OPEN, "image0"],
+        "context-memory-mc": [PRE, "image1", wrong[0], mcq, I_MCQ, "image0"],
+        "context-memory-open": [PRE, "image1", wrong[0], asked, I_OPEN, "image0"],
+        "inter-context-mc": [PRE, "image1", wrong[0], "image2", wrong[1], mcq, I_MCQ, "image0"],
+        "inter-context-open": [PRE, "image1", wrong[0], "image2", wrong[1], asked, I_OPEN, "image0"],
+        "coarse-conflict": [D, PRE, "image1", wrong[0]],
+        "coarse-non-conflict": [D, PRE, "image1", er["description"]],
+    }
+    of_er = [each for each in found if each.strata["type"] == "ER"]
+    assert {each.condition: spelled(each, made) for each in of_er} == expected
+    for place, (kind, error) in enumerate((("PT", "Temporal_error"), ("PL", "location_error"), ("PC", "Career_error"))):
+        text = row["mis_knowledge"][error]["mis_knowledge1"]
+        fine = [D, PRE, "image1", text.split(". ")[place]]
+        assert spelled(only(found, "fine-conflict", kind), made) == fine
+        assert spelled(only(found, "fine-non-conflict", kind), made)[-1] == row["knowledge"].split(". ")[place]
+        assert spelled(only(found, "coarse-conflict", kind), made) == [D, PRE, "image1", text]
+    # The true text, which the three facts of a row share, is asked about once.
+    assert Counter(each.strata["type"] for each in found if each.condition == "coarse-non-conflict") == Counter(
+        ("ER", "VS", "PT", "LT")
+    )
+
+
+def test_the_prompts_for_gpt_have_their_own_preamble_and_order(tmp_path: Path) -> None:
+    made = build(folder(tmp_path / "src", ER=[er_row(1)]), tmp_path / "out")
+    found = instances(made, "official-gpt")
+    er = er_row(1)
+    wrong = [er["mis_description"][f"incorrect_description_{n}"] for n in (1, 2)]
+    here = "Here are the external images and information:"
+    assert spelled(only(found, "original-mc", "ER"), made) == [I_MCQ, er["mcq_query"], "image0"]
+    # The published script sends the first evidence twice here: a slip that is not copied.
+    shown = [here, "image1", wrong[0], "image2", wrong[1], I_OPEN, er["open_query"], "image0"]
+    assert spelled(only(found, "inter-context-open", "ER"), made) == shown
+
+
+def test_the_original_setting_stands_first_in_every_group_and_is_its_siblings_basis(tmp_path: Path) -> None:
+    found = instances(build(whole_folder(tmp_path / "src", 2), tmp_path / "out"))
+    groups: dict[str, list[str]] = {}
+    for each in found:
+        groups.setdefault(each.group, []).append(each.condition)
+    assert len(groups) == 16
+    for conditions in groups.values():
+        assert conditions[:2] == ["original-mc", "original-open"]
+        for condition in conditions:
+            basis = MMKC.basis(condition)
+            assert basis is None or conditions.index(basis) < conditions.index(condition)
+    assert {c: MMKC.basis(c) for c in CONDITIONS if MMKC.basis(c)} == {
+        "context-memory-mc": "original-mc",
+        "context-memory-open": "original-open",
+        "inter-context-mc": "original-mc",
+        "inter-context-open": "original-open",
+    }
+
+
+# --- what a row becomes ----------------------------------------------------------------------------------------
+
+
+def test_published_options_stay_as_they_are_and_tell_the_answers(tmp_path: Path) -> None:
+    row = er_row(1, mcq_query="Which?  (A) Garden 1 (B) Bridge 1 (C) Palace 1 (D) Tower 1\n\n")
+    found = instances(build(folder(tmp_path / "src", ER=[row]), tmp_path / "out"))
+    choice = only(found, "inter-context-mc", "ER")
+    assert row["mcq_query"] in [part.text for part in choice.parts if isinstance(part, Text)]
+    assert choice.references == {
+        "image": ("Tower 1",),
+        "image letter": ("D",),
+        "text": ("Bridge 1", "Palace 1"),
+        "text letter": ("B", "C"),
+        "distractor": ("Garden 1",),
+        "distractor letter": ("A",),
+    }
+    context = only(found, "context-memory-open", "ER").references
+    assert context == {"image": ("Tower 1",), "text": ("Bridge 1",), "distractor": ("Garden 1",)}
+
+
+def test_the_other_spelling_of_the_letters_is_read_too(tmp_path: Path) -> None:
+    row = er_row(1, mcq_dis_answer1="c", mcq_dis_answer2="B")
+    del row["mcq_disanswer1"], row["mcq_disanswer2"]
+    found = instances(build(folder(tmp_path / "src", ER=[row]), tmp_path / "out"))
+    assert only(found, "context-memory-mc", "ER").references["text letter"] == ("C",)
+
+
+def test_a_row_is_the_same_example_on_every_machine_whatever_its_pictures_and_seed(tmp_path: Path) -> None:
+    one = build(whole_folder(tmp_path / "a", 2), tmp_path / "one", seed=0)
+    two = build(whole_folder(tmp_path / "b", 2), tmp_path / "two", seed=0)
+    other = build(whole_folder(tmp_path / "c", 2), tmp_path / "three", seed=9)
+    assert (tmp_path / "one" / "instances.jsonl").read_bytes() == (tmp_path / "two" / "instances.jsonl").read_bytes()
+    assert one.digest == two.digest
+    assert [row["id"] for row in one.rows()] == [row["id"] for row in other.rows()]
+    assert len({each.id for each in instances(one)}) == len(instances(one))
+
+
+def test_repeated_rows_and_names_are_told(tmp_path: Path) -> None:
+    rows = [er_row(1), er_row(1, ID=7), er_row(2, instance="Tower 1")]
+    made = build(folder(tmp_path / "src", ER=rows), tmp_path / "out")
+    assert skipped(made) == ["repeated: another row is the same example"]
+    assert made.manifest["instances_of_the_same_name"] == {"ER": {"Tower 1": 2}}
+    assert made.manifest["examples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"image_path": ["image/none/1.jpg", "image/none/2.jpg", "image/none/3.jpg"]}, "the image is missing"),
+        ({"image_path": ["image/tower1/tower1_1.jpg"] * 2}, "does not name its three images"),
+        ({"image_path": ["../x.jpg", "a", "b"]}, "leaves the folder"),
+        ({"image_path": [1, 2, 3]}, "does not name its three images"),
+        ({"image_path": None}, "does not name its three images"),
+        ({"instance": ""}, "has no instance"),
+        ({"mis_description": "x"}, "no wrong texts"),
+        ({"mis_description": {"incorrect_description_1": "only one"}}, "lacks one of its two wrong texts"),
+        (
+            {"mis_description": {"incorrect_description_1": "a", "incorrect_description_2": "a"}},
+            "wrong texts are the same",
+        ),
+        ({"mcq_disanswer1": "E"}, "not the two letters"),
+        ({"mcq_disanswer1": "C"}, "not the two letters"),
+        ({"mcq_disanswer1": None}, "not the two letters"),
+        ({"mcq_query": ""}, "neither options nor"),
+        ({"mcq_query": "", "open_query": ""}, "no question"),
+        ({"mcq_query": "?\nA. x\nB. y 1\nC. Y 1.\nD. z\n"}, "two of the three answers are the same"),
+        ({"open_query": "x" * 5000}, "longer than"),
+        ({"description": "\ud800"}, "not valid Unicode"),
+    ],
+)
+def test_a_row_that_cannot_be_asked_is_left_out_with_its_reason(
+    tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
+    made = build(folder(tmp_path / "src", ER=[er_row(2), er_row(1, **change)]), tmp_path / "out")
+    assert made.manifest["examples"] == 1
+    (told,) = skipped(made)
+    assert reason in told
+    assert list(made.manifest["skipped"].values()) == [1]
+    assert all(
+        isinstance(part, Text | Media) and "image/" not in str(part) for each in instances(made) for part in each.parts
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*er_row(), *knowledge_row(1), "image_path_first", "open_groundtruth"]), JSON))
+def test_any_row_is_an_example_or_a_problem(change: dict[str, Any]) -> None:
+    for row, kinds in ((er_row(1), ("ER",)), (knowledge_row(1), ("PT", "PL", "PC"))):
+        found = list(examples({**row, **change}, kinds))
+        assert len(found) == len(kinds)
+        for each in found:
+            if isinstance(each, RowProblem):
+                assert str(each)
+            else:
+                assert Example.from_row(json.loads(json.dumps(each.to_row()))) == each
+
+
+@pytest.mark.parametrize("data", [b"", b"GIF89a", b"not a picture", b"\x89PNG\r\n\x1a\n" + b"0" * 50])
+def test_a_damaged_image_is_an_error_of_its_row_and_never_text(tmp_path: Path, data: bytes) -> None:
+    place = folder(tmp_path / "src", ER=[er_row(1), er_row(2)])
+    (place / er_row(1)["image_path"][2]).write_bytes(data)
+    made = build(place, tmp_path / "out")
+    assert made.manifest["examples"] == 1
+    assert skipped(made)[0].startswith("the image ")
+
+
+def test_what_is_no_mmkc_folder_is_fatal_and_says_what_was_expected(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "ER.json").write_text(json.dumps([er_row(1)]))
+    (bare / "other.json").write_text("[]")
+    for place in (
+        tmp_path / "empty",
+        tmp_path / "nothing",
+        bare,
+        bare / "ER.json",
+        bare / "other.json",
+        tmp_path / "\0",
+    ):
+        with pytest.raises(SourceError, match=r"image/ and one or more of ER\.json") as told:
+            build(place, tmp_path / "out")
+        assert "Traceback" not in str(told.value)
+    (bare / "image").mkdir()
+    with pytest.raises(SourceError, match="once: the image is missing"):
+        build(bare, tmp_path / "out")
+    with pytest.raises(SpecError, match="did you mean 'published'"):
+        MMKC.build([("publish", str(bare))], tmp_path / "out", BuildOptions())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_single_file_is_read_by_its_name(tmp_path: Path) -> None:
+    place = whole_folder(tmp_path / "src", 1)
+    made = build(place / "IS.json", tmp_path / "out")
+    assert made.manifest["types"] == {"VS": 1}
+
+
+# --- options and sentences -------------------------------------------------------------------------------------
+
+WORDS = (
+    st.text(alphabet="abcdefghij XYZ.,'-0123456789", min_size=1, max_size=20)
+    .map(str.strip)
+    .filter(lambda word: any(c.isalnum() for c in word))
+)
+
+
+@given(st.lists(WORDS, min_size=4, max_size=4), WORDS)
+def test_made_options_are_read_back(words: list[str], question: str) -> None:
+    asked = query(question, words)
+    found = read_options(asked)
+    # An answer may look like an option ("A. x"); then none are read rather than wrong ones.
+    assert found in ({}, dict(zip("ABCD", words, strict=True)))
+    if not any(f"{c}{mark}" in f"{w} " for w in (question, *words) for c in "ABCD" for mark in (".", ")", ":")):
+        assert found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "A. one B. two", "A. one\nB. two\nC. three\nE. four", "A.\nB.\nC.\nD.\n", "(A)(B)(C)(D)"]
+)
+def test_what_has_not_four_options_gives_none(text: str) -> None:
+    assert read_options(text) == {}
+
+
+@given(st.text(max_size=200))
+def test_any_query_can_be_read(text: str) -> None:
+    found = read_options(text)
+    assert not found or (list(found) == list("ABCD") and all(found.values()))
+
+
+@given(st.lists(WORDS, min_size=3, max_size=3), st.lists(WORDS, max_size=8), st.integers(0, 5))
+def test_a_distractor_is_nothing_that_is_there_already(taken: list[str], others: list[str], seed: int) -> None:
+    found = distractor("x", taken, others, seed)
+    if found:
+        assert found in others
+        assert not any(normalise(found) == normalise(each) or alike(found, each) for each in taken)
+        assert found == distractor("x", taken, reversed(others), seed)
+    else:
+        assert all(any(alike(other, each) for each in taken) for other in others)
+
+
+def test_the_altered_sentence_is_found_past_initials_and_titles() -> None:
+    right = "Samuel L. Jackson was born in 1948. Samuel L. Jackson is American. Samuel L. Jackson is an actor."
+    wrong = right.replace("American", "Canadian")
+    assert altered(wrong, right) == ("Samuel L. Jackson is Canadian", "Samuel L. Jackson is American")
+    assert len(sentences("IBM was founded in 1911. The creator of IBM is Thomas J. Watson. IBM is big.")) == 3
+    assert altered("A is b. C is d.", "A is c. C is e.") == ("", "")
+    assert altered("A is b. C is d. E.", "A is b. C is d.") == ("", "")
+
+
+def test_the_true_text_is_what_most_undone_edits_give() -> None:
+    edits = [("x 1. y 2.", "1", "0"), ("x 3. y 2.", "3", "0"), ("x 0. y 7.", "7", "2"), ("x 0. y 2 of 2.", "2", "5")]
+    assert true_text(edits) == "x 0. y 2."
+    assert true_text([("x 1.", "1", "0"), ("y 1.", "1", "0")]) == ""
+    assert true_text([]) == ""
+
+
+# --- the reconstructed rows ------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the reconstructed rows are not beside the project")
+def test_the_reconstructed_rows_get_four_different_options(tmp_path: Path) -> None:
+    made = build(reconstructed_folder(tmp_path / "src"), tmp_path / "out")
+    assert made.manifest["types"] == {"PT": 145, "PL": 143, "PC": 146, "LT": 74, "LC": 74, "LO": 74}
+    assert made.manifest["skipped"] == {
+        "repeated": 11,
+        "the row has neither options nor the three answers to make them of": 2,
+    }
+    assert made.manifest["options_made_here"] == made.manifest["examples"] == 656
+    places: Counter[str] = Counter()
+    for row in made.rows():
+        found = read_options(row["mcq_query"])
+        answers = (row["own_answer"], *row["counter_answers"], row["distractor"])
+        assert sorted(found.values()) == sorted(answers)
+        assert len({normalise(each) for each in answers}) == 4
+        assert not any(alike(row["distractor"], each) for each in answers[:3])
+        letters = (row["own_letter"], *row["counter_letters"], row["distractor_letter"])
+        assert tuple(found[letter] for letter in letters) == answers
+        places[row["own_letter"]] += 1
+        if row["right"] and all(row["sentences"]):
+            assert row["sentences"][1] in row["right"]
+            assert row["sentences"][0] in row["wrong"][0]
+    assert min(places.values()) > 120, "the true answer stands under each letter about as often"
+    assert made.manifest["no_true_text"] == 34
+    with pytest.raises(SourceError, match="image/"):
+        build(MMKC_DATA, tmp_path / "second")
+
+
+@pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the reconstructed rows are not beside the project")
+def test_made_options_are_the_seeds_and_ids_are_not(tmp_path: Path) -> None:
+    place = reconstructed_folder(tmp_path / "src", people=5, logos=5)
+    made, other = build(place, tmp_path / "one"), build(place, tmp_path / "two", seed=1)
+    again = build(reconstructed_folder(tmp_path / "again", people=5, logos=5), tmp_path / "three")
+    assert again.digest == made.digest
+    assert [row["mcq_query"] for row in other.rows()] != [row["mcq_query"] for row in made.rows()]
+    assert [row["id"] for row in other.rows()] == [row["id"] for row in made.rows()]

@@ -1,0 +1,146 @@
+"""Beyond one machine: a model that a real server serves, asked by many calls at once; and a run that is copied elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.parity.compare_runs import compare_runs
+from app.parity.probing import Look
+from app.store.workspace import Workspace
+from benchmarks.base import get_benchmark
+from benchmarks.build import Build, BuildOptions
+from mlx_backends.base import Backend
+from mlx_backends.registry import load_backend
+from mlx_backends.remote.options import Terms
+from tests.app.commands.test_batch import states, wait_until
+from tests.support import parity
+from tests.support.command import ROOT, Rashomon, kill_all
+from tests.support.demo import BF16, FOUR_BIT
+from tests.support.fp32 import in_fp32
+from tests.support.served import served
+from tests.support.tiny_qwen3 import build_tiny_vlm
+
+OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "12", "--display", "none")
+
+ONE_ROW = ("--max-num-seqs", "1")
+"""mlx-vlm 0.7.10's server mixes up what it answers together, of a Qwen3-VL: so it takes many calls, and answers one at a time."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's charts, built."""
+    folder = tmp_path_factory.mktemp("cluster") / "cmc-bench"
+    source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
+    get_benchmark("cmc-bench").build([("rows", source)], folder, BuildOptions())
+    return folder
+
+
+@pytest.fixture
+def rashomon(built: Path, tmp_path: Path) -> Rashomon:
+    shutil.copytree(built, tmp_path / "workspace" / "benchmarks" / "cmc-bench")
+    return Rashomon(tmp_path)
+
+
+def beside(rashomon: Rashomon, a: str, b: str, *more: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(rashomon.run("parity", a, b, "--json", *more).stdout)
+    return found
+
+
+def more_than(rashomon: Rashomon, run: str, count: int) -> bool:
+    return states(rashomon).get(run, ("", 0, 0))[1] > count
+
+
+def test_a_served_model_killed_and_resumed_gives_the_answers_of_the_direct_backend(
+    rashomon: Rashomon, tmp_path: Path
+) -> None:
+    """Greedy, in fp32; the client is killed, then the server goes away and another one comes in its place."""
+    model = tmp_path / "fp32"
+    shutil.copytree(BF16, model)
+    in_fp32(model)
+    rashomon.run("--batch", *OPTIONS, "--model", model, "--limit", "6", "--name", "direct", "--exact")
+    with served(model, tmp_path / "server.log", None, *ONE_ROW) as port:
+        served_model = f"endpoint:{model}@http://127.0.0.1:{port}/v1"
+        asked = ("--batch", *OPTIONS, "--model", served_model, "--limit", "6", "--name", "served", "--concurrency", "4")
+        process = rashomon.held().start(*asked)
+        wait_until(partial(more_than, rashomon, "served", 3))
+        kill_all(process)
+        before = states(rashomon)["served"][1]
+        assert 3 < before < 48
+    gone = rashomon.run(*asked, "--attempts", "1", code=2)
+    assert states(rashomon)["served"][1] == before, "no answer counts as failed because nobody serves"
+    assert "the server cannot be reached" in gone.stderr
+    with served(model, tmp_path / "server.log", port, *ONE_ROW):
+        rashomon.run(*asked)
+        found = beside(rashomon, "direct", "served", "--probe", "4")
+    assert found["answers"]["shared"] == 48
+    assert found["answers"]["texts"] == 48, found["answers"]["examples"]
+    stages = {each["stage"]: each for each in found["stages"]}
+    assert stages["asked"]["found"] == stages["batching"]["found"] == stages["judge"]["found"] == "same"
+    assert (
+        "4 of 4 answers of B's run are what B's server gives when it is asked one at a time"
+        in stages["batching"]["said"]
+    )
+    assert "48 of 48 prompt lengths are the same" in stages["tokens"]["said"]
+
+
+def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mlx-vlm 0.7.10 as it is: Qwen3-VL's rows get each other's image features where their prompts are read together."""
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    parity.in_this_process(monkeypatch)
+    texts = ["How many apples were sold?", "According to the source, the value is 12."]
+    model = in_fp32(build_tiny_vlm(tmp_path / "tiny", texts, quantise=False))
+    workspace = Workspace(tmp_path / "workspace")
+    shutil.copytree(built, workspace.build_folder("cmc-bench"))
+    every = get_benchmark("cmc-bench").instances(Build.open(built), "paper")
+    instances = [each for each in every if len(each.parts) > 2][:64]
+    parity.asked(workspace, "direct", model, instances)
+
+    def at_once(name: str, media: Any) -> Backend:
+        return load_backend(name, media, terms=Terms(concurrency=32))
+
+    with served(model, tmp_path / "server.log") as port:
+        monkeypatch.setattr(parity, "load_backend", at_once)
+        parity.asked(workspace, "served", f"endpoint:{model}@http://127.0.0.1:{port}/v1", instances)
+        runs = (workspace.runs_folder / "direct", workspace.runs_folder / "served")
+        found = compare_runs(runs, Look(48, [built]))
+    assert found.answers.same < 64
+    assert "A and B part at an answer alone and the answer in the run: " in found.verdict
+    assert (
+        "answers of B's run are not what B's server gives when it is asked one at a time (batching)." in found.verdict
+    )
+    assert "A's run" not in found.verdict
+
+
+def test_a_run_copied_to_another_machine_is_shown_compared_and_resumed_there(
+    rashomon: Rashomon, tmp_path: Path
+) -> None:
+    model = ("--model", str(FOUR_BIT), "--limit", "3", "--exact")
+    rashomon.run("--batch", *OPTIONS, *model, "--name", "whole")
+    process = rashomon.held().start("--batch", *OPTIONS, *model, "--name", "part")
+    wait_until(partial(more_than, rashomon, "part", 3))
+    kill_all(process)
+    there = Rashomon(tmp_path / "there")
+    (there.home / "elsewhere").mkdir(parents=True)
+    shutil.copytree(rashomon.workspace / "benchmarks", there.home / "elsewhere" / "builds")
+    for run in ("whole", "part"):
+        shutil.copytree(rashomon.workspace / "runs" / run, there.workspace / "runs" / run)
+    shutil.rmtree(rashomon.workspace)
+    assert "whole" in there.run("show", "whole").stdout
+    assert "Differences" in there.run("compare", "whole", "part").stdout
+    data = ("--data", str(there.home / "elsewhere" / "builds" / "cmc-bench"))
+    partly = beside(there, "whole", "part", "--probe", "2", *data)
+    assert 3 < partly["answers"]["shared"] < 24
+    assert partly["verdict"].startswith("A and B do not part at any stage."), partly["verdict"]
+    there.run("resume", "part", *data, "--display", "none")
+    wholly = beside(there, "whole", "part", "--probe", "0")
+    assert wholly["answers"]["tokens"] == wholly["answers"]["shared"] == 24

@@ -1,0 +1,155 @@
+"""The whole way with a real model: a tiny Qwen3-VL in 4-bit through mlx-vlm, in real processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from app.commands import demo
+from app.store.workspace import Workspace
+from tests.app.commands.test_batch import states, wait_until
+from tests.support.charts import draw_sources
+from tests.support.command import Rashomon, kill_all
+from tests.support.tiny_qwen3 import build_tiny_vlm
+
+OPTIONS = ("--benchmark", "cmc-bench", "--max-tokens", "8", "--display", "none")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("real")
+    draw_sources(home / "sources")
+    Rashomon(home).run("build", "cmc-bench", "--source", home / "sources")
+    build_tiny_vlm(
+        home / "tiny", ["How many apples were sold?", "According to the source, the value is 12."], quantise=True
+    )
+    return home
+
+
+def done(rashomon: Rashomon) -> int:
+    return states(rashomon).get("killed", ("", 0, 0))[1]
+
+
+def more_than(rashomon: Rashomon, count: int) -> bool:
+    return done(rashomon) > count
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path) -> None:
+    rashomon = Rashomon(home)
+    model = ("--model", str(home / "tiny"), "--limit", "6")
+    rashomon.run("--batch", *OPTIONS, *model, "--name", "quiet", "--exact")
+    for _ in range(2):
+        process = rashomon.start("--batch", *OPTIONS, *model, "--name", "killed")
+        wait_until(partial(more_than, rashomon, done(rashomon) + 5))
+        kill_all(process)
+    rashomon.run("resume", "killed", "--display", "none")
+    answers = {}
+    for name in ("quiet", "killed"):
+        rashomon.run("export", name, "--canonical", "--format", "json", "--out", home / name)
+        answers[name] = (home / name / "samples.jsonl").read_bytes()
+    assert answers["quiet"] == answers["killed"]
+    assert "each answer was computed by itself" in rashomon.run("show", "quiet").stdout
+    assert "asked together, with common beginnings read once" in rashomon.run("show", "killed").stdout
+    samples = [json.loads(line) for line in answers["quiet"].splitlines()]
+    assert len(samples) == 48
+    assert all(sample["steps"][0]["tokens"] for sample in samples)
+    assert len({tuple(sample["steps"][0]["tokens"]) for sample in samples}) > 1, "the model sees what it is asked"
+
+
+@pytest.mark.slow
+def test_images_that_went_missing_or_broke_are_errors_of_their_answers_alone(home: Path) -> None:
+    rashomon = Rashomon(home)
+    data = home / "broken"
+    shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", data)
+    media = sorted((data / "media").iterdir())
+    for path in media[::2]:
+        path.unlink()
+    for path in media[1::4]:
+        path.write_bytes(path.read_bytes()[:300])
+    rashomon.run(
+        "--batch", *OPTIONS, "--model", home / "tiny", "--name", "broken", "--data", data, "--limit", "6", code=1
+    )
+    (table,) = json.loads(rashomon.run("show", "broken", "--table", "failures", "--json").stdout)
+    cells = {row["row"].rpartition(" / ")[2]: row["cells"] for row in table["rows"]}
+    assert cells["image-only"]["error"] > 0
+    assert cells["text-only"]["error"] == 0
+    assert sum(cell["error"] + cell["labelled"] + cell["unparsed"] for cell in cells.values()) == 48
+    shutil.rmtree(data / "media")
+    shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench" / "media", data / "media")
+    rashomon.run("resume", "broken", "--retry-errors", "--display", "none")
+    (table,) = json.loads(rashomon.run("show", "broken", "--table", "failures", "--json").stdout)
+    assert sum(row["cells"]["error"] for row in table["rows"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("model.safetensors", None, "are missing"),
+        ("model.safetensors", "cut", "not a whole safetensors file"),
+        ("config.json", '{"model_type": "llama", "vocab_size": 8}', "text-only model"),
+        ("config.json", None, "no config.json"),
+    ],
+)
+def test_a_folder_that_is_no_model_is_told_before_anything_runs(
+    home: Path, tmp_path: Path, file: str, content: str | None, says: str
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(home / "tiny", folder)
+    (folder / file).unlink()
+    if content is not None:
+        (folder / file).write_text(content)
+    before = states(Rashomon(home))
+    told = Rashomon(home).run("--batch", *OPTIONS, "--conditions", "image-only", "--model", folder, code=2).stderr
+    assert says in told
+    assert len(told.splitlines()) == 1
+    assert states(Rashomon(home)) == before
+
+
+@pytest.mark.parametrize("examples", [5, pytest.param(24, marks=pytest.mark.slow)])
+def test_the_demo_ends_in_the_papers_table(tmp_path: Path, examples: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = time.monotonic()
+    monkeypatch.setattr(demo, "DEMOS", {name: replace(each, examples=examples) for name, each in demo.DEMOS.items()})
+    told = Rashomon(tmp_path).run("demo", "--display", "plain").stdout
+    print(f"demo: {time.monotonic() - began:.1f} s")
+    assert "Main results (Table 3)" in told
+    for row in (
+        "policy:always-image",
+        "policy:uniform",
+        "model-bf16",
+        "model-4bit",
+        "Qwen3-VL-4B (paper)",
+        "DeepSeek-VL2-small (paper)",
+    ):
+        assert row in told
+    assert "show demo-model-4bit" in told
+    assert states(Rashomon(tmp_path)) == {}, "it keeps to a workspace of its own"
+    made = Workspace(tmp_path / "workspace" / "rashomon-demo" / "cmc-bench")
+    assert [run.state for run in made.summaries()] == ["done"] * 7
+    (main,) = json.loads(
+        Rashomon(tmp_path).run("--workspace", made.path, "show", "demo-model-4bit", "--table", "main", "--json").stdout
+    )
+    cells = main["rows"][0]["cells"]
+    assert cells["Aligned"]["value"] >= 0.75, "it reads charts"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", ["clash", "mmkc-bench", "crosscheck-bench"])
+def test_other_benchmarks_have_demos(tmp_path: Path, benchmark: str) -> None:
+    began = time.monotonic()
+    told = Rashomon(tmp_path).process("demo", benchmark, "--display", "plain").stdout
+    print(f"demo {benchmark}: {time.monotonic() - began:.1f} s")
+    assert "model-4bit" in told
+    assert f"--benchmark {benchmark}" in told
+    made = Workspace(tmp_path / "workspace" / "rashomon-demo" / benchmark)
+    assert {run.state for run in made.summaries()} == {"done"}
+
+
+def test_a_demo_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    assert "did you mean 'clash'?" in Rashomon(tmp_path).run("demo", "clahs", code=2).stderr

@@ -1,0 +1,51 @@
+"""The whole way, from the held-out pictures to the table, with a model that can be right: killed, resumed, and right."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.commands.test_batch import states, wait_until
+from tests.support.command import Rashomon, kill_all
+from tests.support.demo import DEMO, FOUR_BIT
+
+
+def done(rashomon: Rashomon) -> int:
+    return states(rashomon).get("scenes", ("", 0, 0))[1]
+
+
+def more_than(rashomon: Rashomon, count: int) -> bool:
+    return done(rashomon) > count
+
+
+def samples(rashomon: Rashomon) -> list[dict[str, Any]]:
+    out = rashomon.home / "out"
+    rashomon.run("export", "scenes", "--canonical", "--format", "json", "--out", out)
+    return [json.loads(line) for line in (out / "samples.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_twice_has_the_answers_that_its_pictures_show(tmp_path: Path) -> None:
+    rashomon = Rashomon(tmp_path)
+    rashomon.run("build", "clash", "--source", f"rows={DEMO / 'held_out' / 'clash'}")
+    asked = ("--batch", "--benchmark", "clash", "--model", FOUR_BIT, "--limit", "6", "--max-tokens", "16")
+    for _ in range(2):
+        process = rashomon.start(
+            *asked, "--judge", "strict", "--judge", "relaxed", "--display", "none", "--name", "scenes"
+        )
+        wait_until(partial(more_than, rashomon, done(rashomon) + 3))
+        kill_all(process)
+    rashomon.run("resume", "scenes", "--display", "none")
+    found = samples(rashomon)
+    assert len(found) == 24
+    right = []
+    for sample in found:
+        condition = sample["condition"]
+        answer = sample["references"]["image letter" if condition.startswith("mc") else "image"][0]
+        if condition.endswith("original"):
+            right.append(answer in sample["steps"][-1]["text"])
+    assert sum(right) / len(right) >= 0.75

@@ -1,0 +1,131 @@
+"""What a model may say to a judge: any characters, any length."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judges.cmc_rules.judge import LABELS
+from tests.support.records import label, verdict
+
+ANY_TEXT = st.text(st.characters(), max_size=300)
+PIECES = (
+    '12 15 the text chart says shows not answer is \\boxed{ $ = + \n ** or and if so % / 1/0 10^999 ( ) " ? half none '
+    "dozen billion 1.2.3 1,2,3 no yes between to from ٣ ① ²² 𝟙 \u202e \ud800 \x00 \ue000 <think> </think>"
+)
+FRAGMENTS = st.lists(st.sampled_from(PIECES.split(" ")), max_size=40).map(" ".join)
+REFERENCES = st.one_of(
+    ANY_TEXT,
+    st.sampled_from(["12", "Yes", "dog and cat", "15 km", "E = mc^2", "2008", "", "1/0", "\ud800", "∞", "\ue000"]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(ANY_TEXT, FRAGMENTS), st.none() | REFERENCES, st.none() | REFERENCES, ANY_TEXT)
+def test_any_text_is_labelled_or_empty_and_always_the_same(
+    answer: str, image: str | None, text: str | None, question: str
+) -> None:
+    got = verdict(answer, image, text, question)
+    assert (got.status == "labelled") == (got.label in LABELS)
+    assert got.status in ("labelled", "unparsed")
+    assert got == verdict(answer, image, text, question)
+
+
+VALUES = st.one_of(
+    st.integers(0, 5000).map(str),
+    st.decimals(0, 999, places=1).map(str),
+    st.integers(0, 100).map(lambda n: f"{n}%"),
+    st.sampled_from(
+        ["Dog", "Cat", "Baroque", "Niger", "Nigeria", "Yes", "No", "T cells", "X-ray tube", "2008", "2015"]
+    ),
+)
+
+
+@given(
+    VALUES,
+    VALUES,
+    VALUES,
+    st.sampled_from(["**{}**", "  {} \n", "*{}*", "`{}`", "### {}", "{}.", "“{}”", "\u200e{}\u200f"]),
+)
+def test_dressing_a_bare_value_does_not_change_its_label(image: str, text: str, answer: str, dress: str) -> None:
+    assert label(dress.format(answer), image, text) == label(answer, image, text)
+
+
+@given(VALUES, VALUES, VALUES)
+def test_swapping_the_references_swaps_the_labels(image: str, text: str, answer: str) -> None:
+    swapped = {"IMAGE": "TEXT", "TEXT": "IMAGE"}
+    got = label(answer, image, text) or ""
+    assert label(answer, text, image) == swapped.get(got, got)
+
+
+@given(VALUES, VALUES)
+def test_a_bare_reference_value_is_its_sources(image: str, text: str) -> None:
+    assert label(image, image, text) in ("IMAGE", "BOTH")
+
+
+def test_invisible_characters_do_not_hide_or_split_a_value() -> None:
+    assert label("The answer is 1\u200b2.") == "IMAGE"
+    assert label("\u202eThe answer\x00 is 12\u202c.") == "IMAGE"
+    assert label("The answer is \ud800 12.") == "IMAGE"
+    assert label("The answer is １２.") == "IMAGE"
+
+
+MEGABYTE = 1_000_000
+HOSTILE = [
+    "a",
+    "1",
+    "1 ",
+    "12,",
+    "(",
+    "\\frac{",
+    "$ ",
+    "the text says ",
+    "not 12 ",
+    '"',
+    "*",
+    "no ",
+    " ",
+    "\n",
+    "<think>",
+]
+HOSTILE += [
+    "\\",
+    "- ",
+    "one ",
+    "cannot be ",
+    "not any ",
+    "final correct ",
+    "1=",
+    "12 and 15 or ",
+    "</think>",
+    "x\ufdfa",
+    "| 1 ",
+    "wait, ",
+    "no, ",
+    "sorry, 12 ",
+    "oh no no ",
+    "~~12 ",
+    "~~a~~",
+    "<s>12",
+    "12 -> ",
+    ", i a",
+    "(should be ",
+    "let me look at it ",
+    "i said that it is that it was ",
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+@pytest.mark.parametrize("reference", ["12", "a b c d e f", "T = 2π√(L/g)", "Yes"])
+def test_a_megabyte_takes_little_time(unit: str, reference: str) -> None:
+    answer = (unit * (MEGABYTE // len(unit) + 1))[:MEGABYTE] + "x"
+    started = time.process_time()
+    verdict(answer, reference, "15", "How many not 12 the text says?")
+    assert time.process_time() - started < 2  # seconds, on a slow machine
+
+
+def test_the_end_of_a_very_long_answer_is_read() -> None:
+    assert label("The chart has many lines. " * 20_000 + "Therefore, the answer is 15.") == "TEXT"

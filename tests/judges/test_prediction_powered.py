@@ -1,0 +1,403 @@
+"""Figures corrected by people's labels: on simulated judges whose errors are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.base import Estimate, Figures, Record
+from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
+from benchmarks.cmc_bench.metrics import MAIN, label_shares
+from judges.human_labels import sample
+from judges.prediction_powered import (
+    NO_LABEL,
+    NOT_SEEN,
+    Corrected,
+    correct,
+    corrected_table,
+    group_sums,
+    needed_conditions,
+)
+from tests.support.labelled import labelled
+
+JUDGE, PERSON = "match@1", "human:ann@1"
+
+# What people would say, by condition: IMAGE, TEXT, BOTH, NEITHER, ABSTAIN.
+TRUE = np.array(
+    [
+        [0.05, 0.15, 0.70, 0.06, 0.04],
+        [0.50, 0.25, 0.03, 0.12, 0.10],
+        [0.22, 0.55, 0.03, 0.12, 0.08],
+        [0.30, 0.30, 0.02, 0.25, 0.13],
+    ]
+)
+
+# What the judge says (columns) where people say the row's label.
+GOOD = 0.90 * np.eye(5) + 0.02
+BIASED = 0.75 * np.eye(5) + 0.25 * np.eye(5)[[3]]
+USELESS = np.tile([0.3, 0.3, 0.1, 0.2, 0.1], (5, 1))
+JUDGES = {"good": GOOD, "biased": BIASED, "useless": USELESS}
+
+FIGURES = Figures(
+    PAPER_CONDITIONS,
+    LABELS,
+    {
+        "IMAGE, image-correct": lambda counts: label_shares(counts)[..., 1, 0],
+        "NEITHER, both-wrong": lambda counts: label_shares(counts)[..., 3, 3],
+        "ABSTAIN, text-correct": lambda counts: label_shares(counts)[..., 2, 4],
+        **{name: MAIN[name] for name in ("MFR", "MPB Img", "ΔAcc", "CDR")},
+    },
+)
+TRUTH = {name: float(figure(TRUE)) for name, figure in FIGURES.of.items()}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A simulated run; arrays of shape (examples, conditions) of label indices."""
+
+    people: NDArray[np.int64]
+    judged: NDArray[np.int64]
+    seen: NDArray[np.bool_]
+
+    def sums(self) -> NDArray[np.float64]:
+        examples, conditions = self.people.shape
+        group, condition = np.divmod(np.arange(examples * conditions), conditions)
+        labels = np.where(self.seen, self.people, NOT_SEEN)
+        return group_sums(group, condition, self.judged.ravel(), labels.ravel(), shape=(examples, conditions, 5))
+
+    def records(self) -> list[Record]:
+        return [
+            labelled(
+                {JUDGE: LABELS[self.judged[i, c]]} | ({PERSON: LABELS[self.people[i, c]]} if self.seen[i, c] else {}),
+                id=f"{i}/{condition}",
+                group=str(i),
+                condition=condition,
+            )
+            for i in range(len(self.people))
+            for c, condition in enumerate(PAPER_CONDITIONS)
+        ]
+
+
+def _answers(random: np.random.Generator, confusion: NDArray[np.float64], examples: int, seen: int) -> Answers:
+    """``examples`` with four answers each, half of them with one luck for all four, ``seen`` of the answers by people."""
+    luck = random.random((examples, 4))
+    alike = random.random(examples) < 0.5
+    luck[alike] = luck[alike, :1]
+    people = (luck[..., None] > TRUE.cumsum(1)[:, :-1]).sum(-1)
+    judged = (random.random((examples, 4, 1)) > confusion.cumsum(1)[people][..., :-1]).sum(-1)
+    chosen = np.zeros((examples, 4), bool)
+    for c in range(4):
+        chosen[random.choice(examples, seen // 4, replace=False), c] = True
+    return Answers(people, judged, chosen)
+
+
+def _width(found: Estimate) -> float:
+    assert found.low is not None
+    assert found.high is not None
+    return found.high - found.low
+
+
+def _holds(found: Estimate, truth: float) -> bool:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low <= truth <= found.high
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Of one figure over many repetitions: by the judge, corrected, by people alone."""
+
+    coverage: NDArray[np.float64]
+    width: NDArray[np.float64]
+    bias: NDArray[np.float64]
+
+
+def simulate(
+    judge: str, *, seen: int, repetitions: int, resamples: int = 1000, examples: int = 250
+) -> dict[str, Simulated]:
+    """Coverage of the 95% intervals, their mean widths and the estimates' mean errors."""
+    random = np.random.default_rng([seen, *judge.encode()])
+    found: dict[str, list[Any]] = {name: [] for name in TRUTH}
+    for repetition in range(repetitions):
+        sums = _answers(random, JUDGES[judge], examples, seen).sums()
+        for name, one in correct(sums, FIGURES, resamples=resamples, seed=repetition).items():
+            three = (one.judge, one.corrected, one.people)
+            assert all(each.value is not None for each in three)
+            found[name].append(
+                [(_holds(each, TRUTH[name]), _width(each), (each.value or 0) - TRUTH[name]) for each in three]
+            )
+    return {name: Simulated(*np.array(rows, float).mean(0).T) for name, rows in found.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seen", [100, 200])
+@pytest.mark.parametrize("judge", JUDGES)
+def test_intervals_hold_what_they_promise_whatever_the_judge_is_like(judge: str, seen: int) -> None:
+    found = simulate(judge, seen=seen, repetitions=500)
+    print(f"\n{judge}, {seen} of 1,000 answers labelled by people")
+    for name, each in found.items():
+        print(f"{name:24s}", *np.round(np.concatenate([each.coverage, each.width, each.bias]), 3))
+    # With 25 labels a condition a label of 8% is seen twice; the standard deviation of a coverage is 0.01.
+    least, most = (0.92, 0.98) if seen == 200 else (0.9, 0.995)
+    _check(found, judge, least, most)
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_intervals_hold_in_a_smaller_simulation(judge: str) -> None:
+    _check(simulate(judge, seen=160, repetitions=60, resamples=300), judge, 0.85, 1)
+
+
+def _check(found: Mapping[str, Simulated], judge: str, least: float, most: float) -> None:
+    for name, each in found.items():
+        assert least <= each.coverage[1] <= most, name
+        ratio = each.width[1] / each.width[2]
+        assert ratio < (0.75 if judge == "good" else 1.05), name
+        assert abs(each.bias[1]) < 0.02, name
+    if judge == "biased":
+        # What the correction is for: the judge's own interval misses.
+        assert found["ΔAcc"].coverage[0] < 0.05
+        assert abs(found["ΔAcc"].bias[0]) > 0.15
+
+
+def test_rectified_shares_are_the_published_formula() -> None:
+    """PPI++ for one share, as printed: lambda mean(f unlabelled) + mean(h - lambda f), lambda = cov / ((1 + n/N) var)."""
+    random = np.random.default_rng(3)
+    n, more = 120, 700
+    people = (random.random(n + more) < 0.35).astype(np.int64)
+    judged = np.where(random.random(n + more) < 0.88, people, 1 - people)
+    tuned = np.cov(people[:n], judged[:n], bias=True)[0, 1] / ((1 + n / more) * judged.var())
+    assert 0 < tuned < 1
+    by_hand = tuned * judged[n:].mean() + (people[:n] - tuned * judged[:n]).mean()
+    figures = Figures(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
+    labels = np.where(np.arange(n + more) < n, people, NOT_SEEN)
+    sums = group_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
+    found = correct(sums, figures, resamples=2000, seed=0)["yes"]
+    assert found.corrected.value == pytest.approx(by_hand, abs=1e-12)
+    # The large-sample interval of the same estimate (ppi_mean_ci).
+    error = np.sqrt(tuned**2 * judged[n:].var() / more + (people[:n] - tuned * judged[:n]).var() / n)
+    assert found.corrected.low == pytest.approx(by_hand - 1.96 * error, abs=0.015)
+    assert found.corrected.high == pytest.approx(by_hand + 1.96 * error, abs=0.015)
+    assert found.people.value == pytest.approx(people[:n].mean())
+
+
+def test_where_lambda_is_clipped_it_is_not_the_published_estimate() -> None:
+    """People and judge agree on a sample that is half yes, where the judge says yes to a tenth of all: cov / var is 2.8."""
+    n, more = 10, 90
+    judged = np.zeros(n + more, np.int64)
+    judged[:5] = judged[n : n + 5] = 1
+    labels = np.where(np.arange(n + more) < n, judged, NOT_SEEN)
+    figures = Figures(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
+    sums = group_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
+    here = correct(sums, figures, resamples=50, seed=0)["yes"].corrected.value
+    tuned = min(np.cov(judged[:n], judged[:n], bias=True)[0, 1] / ((1 + n / more) * judged.var()), 1)
+    published = judged[:n].mean() + tuned * (judged[n:].mean() - judged[:n].mean())
+    assert here == pytest.approx(0.1)
+    assert published == pytest.approx(0.05 / 0.9)
+
+
+def test_labels_on_everything_leave_nothing_to_the_judge() -> None:
+    answers = _answers(np.random.default_rng(0), USELESS, 100, 400)
+    for each in correct(answers.sums(), FIGURES, resamples=100, seed=0).values():
+        assert each.corrected.value == pytest.approx(each.people.value, abs=1e-12)
+        assert each.corrected.low == pytest.approx(each.people.low, abs=5e-3)
+        assert each.corrected.high == pytest.approx(each.people.high, abs=5e-3)
+
+
+def test_a_perfect_judge_is_left_as_it_is() -> None:
+    answers = _answers(np.random.default_rng(0), np.eye(5), 250, 200)
+    for each in correct(answers.sums(), FIGURES, resamples=300, seed=0).values():
+        assert each.corrected.value == pytest.approx(each.judge.value, abs=0.03)
+        assert _width(each.corrected) < 0.75 * _width(each.people)
+
+
+def test_a_judge_that_says_the_opposite_is_not_listened_to() -> None:
+    """A judge may not be used the wrong way round: lambda is never below 0, and the figure is people's."""
+    answers = _answers(np.random.default_rng(0), (1 - np.eye(5)) / 4, 250, 200)
+    for each in correct(answers.sums(), FIGURES, resamples=50, seed=0).values():
+        assert each.corrected.value == pytest.approx(each.people.value, abs=1e-12)
+
+
+def test_the_sampling_of_the_answers_themselves_is_in_the_interval() -> None:
+    """The judge's own interval is that of a share of 250 answers, most of which people never see."""
+    answers = _answers(np.random.default_rng(0), np.eye(5), 250, 80)
+    found = correct(answers.sums(), FIGURES, resamples=2000, seed=0)["IMAGE, image-correct"]
+    share = found.judge.value or 0
+    assert _width(found.judge) == pytest.approx(2 * 1.96 * np.sqrt(share * (1 - share) / 250), rel=0.08)
+    assert _width(found.corrected) > 0.95 * _width(found.judge)
+
+
+def test_no_share_is_below_zero() -> None:
+    """A label that people give once in the sample, and that the judge gives far more often in it than elsewhere."""
+    codes = np.arange(1000)
+    judged = np.where(codes < 40, codes % 4 == 0, codes % 20 == 0).astype(np.int64)
+    people = np.where(codes < 40, codes == 0, NOT_SEEN)
+    sums = group_sums(codes, np.zeros(1000, np.int64), judged, people, shape=(1000, 1, 2))
+    figures = Figures(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
+    found = correct(sums, figures, resamples=500, seed=0)["yes"]
+    assert found.people.value == 1 / 40
+    assert found.corrected.value == 0
+    assert found.corrected.low is not None
+    assert found.corrected.low >= 0
+
+
+def test_a_sample_without_an_error_is_not_taken_for_a_perfect_judge() -> None:
+    """Ten labels that all agree: 0 of 10 errors is compatible with one in ten."""
+    judged = np.zeros(1000, np.int64)
+    labels = np.where(np.arange(1000) < 10, 0, NOT_SEEN)
+    sums = group_sums(np.arange(1000), np.zeros(1000, np.int64), judged, labels, shape=(1000, 1, 2))
+    figures = Figures(("c",), ("right", "wrong"), {"right": lambda counts: label_shares(counts)[..., 0, 0]})
+    found = correct(sums, figures, resamples=2000, seed=0)["right"]
+    assert found.corrected.value == 1
+    assert found.corrected.low is not None
+    assert 0.75 < found.corrected.low < 0.95
+    assert found.judge.low == 1
+
+
+def test_which_conditions_a_figure_needs() -> None:
+    assert {name: needed_conditions(figure, FIGURES) for name, figure in FIGURES.of.items()} == {
+        "IMAGE, image-correct": [1],
+        "NEITHER, both-wrong": [3],
+        "ABSTAIN, text-correct": [2],
+        "MFR": [1, 2, 3],
+        "MPB Img": [1, 2, 3],
+        "ΔAcc": [0, 1, 2, 3],
+        "CDR": [1, 2, 3],
+    }
+
+
+def _table(records: list[Record], **more: list[Record]) -> dict[str, dict[str, Any]]:
+    table = corrected_table({"run": records, **more}, JUDGE, PERSON, FIGURES, resamples=300, seed=0)
+    rows = {label: dict(zip(table.columns, cells, strict=True)) for label, cells in table.rows}
+    return {**rows, "notes": dict.fromkeys(table.notes)}
+
+
+def test_the_table_has_a_row_a_run_and_figure() -> None:
+    answers = _answers(np.random.default_rng(1), BIASED, 250, 200)
+    rows = _table(answers.records(), other=answers.records()[:400])
+    assert [label for label in rows if label != "notes"] == [f"{run} / {f}" for run in ("run", "other") for f in TRUTH]
+    row = rows["run / ΔAcc"]
+    assert list(row) == [JUDGE, "corrected", f"{PERSON} alone", "labelled by people"]
+    assert row["labelled by people"] == 200
+    assert rows["run / IMAGE, image-correct"]["labelled by people"] == 50
+    by_array = correct(answers.sums(), FIGURES, resamples=300, seed=0)["ΔAcc"]
+    assert by_array == Corrected(row[JUDGE], row["corrected"], row[f"{PERSON} alone"])
+    # The judge calls a quarter of everything NEITHER: it sees a drop that is not there.
+    assert not _holds(row[JUDGE], TRUTH["ΔAcc"])
+    assert _holds(row["corrected"], TRUTH["ΔAcc"])
+
+
+def test_a_condition_with_too_few_labels_makes_its_figures_unavailable_and_no_others() -> None:
+    records = _answers(np.random.default_rng(1), GOOD, 250, 200).records()
+    few = [
+        labelled(
+            {JUDGE: str(r.verdicts[JUDGE].label)}, id=r.instance.id, group=r.instance.group, condition="both-wrong"
+        )
+        if r.instance.condition == "both-wrong"
+        else r
+        for r in records
+    ]
+    rows = _table(few)
+    missing = rows["run / ΔAcc"]
+    assert missing["corrected"].value is None
+    assert missing["corrected"].reason == "people looked at fewer than 10 answers under both-wrong"
+    assert missing[f"{PERSON} alone"].value is None
+    assert missing[JUDGE].value is not None
+    assert rows["run / IMAGE, image-correct"]["corrected"].value is not None
+
+
+def test_a_condition_that_the_judge_never_labelled_is_unavailable() -> None:
+    answers = _answers(np.random.default_rng(1), GOOD, 250, 200)
+    rows = _table([r for r in answers.records() if r.instance.condition != "aligned"])
+    assert rows["run / ΔAcc"][JUDGE].reason == "the judge has labelled no answer under aligned"
+    assert rows["run / ΔAcc"]["corrected"].value is None
+    assert rows["run / MFR"]["corrected"].value is not None
+    assert _table([])["run / MFR"][JUDGE].value is None
+
+
+def test_where_the_judge_fails_people_are_heard() -> None:
+    """A judge that cannot read refusals: without them its ABSTAIN is 0, the corrected figure is not."""
+    answers = _answers(np.random.default_rng(2), GOOD, 250, 400)
+    records = []
+    for record, said in zip(answers.records(), answers.people.ravel(), strict=True):
+        by_judge = "judge-failed" if said == LABELS.index("ABSTAIN") else LABELS[said]
+        person = {judge: verdict for judge, verdict in record.verdicts.items() if judge == PERSON}
+        i = record.instance
+        records.append(labelled({JUDGE: by_judge, **person}, id=i.id, group=i.group, condition=i.condition))
+    rows = _table(records)
+    row = rows["run / CDR"]
+    assert row[JUDGE].value == 0
+    assert _holds(row["corrected"], TRUTH["CDR"])
+    refused = int((answers.people == LABELS.index("ABSTAIN"))[answers.seen].sum())
+    note = f"Answers with a label by {PERSON} and none that {JUDGE} could give; they count by {PERSON}: {refused}."
+    assert note in rows["notes"]
+
+
+def test_answers_that_people_cannot_label_are_left_out_as_everywhere() -> None:
+    random = np.random.default_rng(4)
+    records: list[Record] = []
+    clean: list[Record] = []
+    for i in range(600):
+        nonsense, label = random.random() < 0.2, LABELS[int(random.random() < 0.3)]
+        person = {PERSON: "unparsed" if nonsense else label} if i < 300 else {}
+        for kept, skip in ((records, False), (clean, nonsense)):
+            if not skip:
+                # The judge reads every answer that says nothing as IMAGE.
+                said = {JUDGE: "IMAGE" if nonsense else label, **person}
+                kept.append(labelled(said, id=str(i), condition="image-correct"))
+    row, wanted = (_table(each)["run / IMAGE, image-correct"] for each in (records, clean))
+    assert row["corrected"].value == pytest.approx(wanted["corrected"].value, abs=0.03)
+    assert row[f"{PERSON} alone"].value == pytest.approx(wanted[f"{PERSON} alone"].value)
+    assert row[JUDGE].value > wanted[JUDGE].value + 0.04
+
+
+def test_empty_broken_and_unjudged_answers_are_no_part_of_it() -> None:
+    records = _answers(np.random.default_rng(1), GOOD, 250, 200).records()
+    rows = _table(records)
+    said: dict[str, str] = {JUDGE: "unparsed", PERSON: "IMAGE"}
+    others = [
+        labelled(said, id="empty", answer="<think>so"),
+        labelled({JUDGE: "IMAGE", PERSON: "IMAGE"}, id="broken", error=True),
+        labelled({JUDGE: "IMAGE", PERSON: "IMAGE"}, id="elsewhere", condition="image-only"),
+        Record(records[0].instance, ()),
+        labelled({PERSON: "TEXT"}, id="not judged"),
+    ]
+    again = _table([*records, *others])
+    note = f"Labels by {PERSON} that are not used, since {JUDGE} has not judged the answer: 1."
+    assert note in again["notes"]
+    assert note not in rows["notes"]
+    assert {k: v for k, v in again.items() if k != "notes"} == {k: v for k, v in rows.items() if k != "notes"}
+
+
+def test_the_order_of_records_changes_nothing() -> None:
+    records = _answers(np.random.default_rng(1), GOOD, 100, 100).records()
+    assert _table(records[::-1]) == _table(records)
+
+
+def test_a_drawn_sample_corrects_a_biased_judge_end_to_end() -> None:
+    answers = _answers(np.random.default_rng(8), BIASED, 250, 1000)
+    everything = answers.records()
+    chosen = set(sample(everything, 200, 0))
+    records = [
+        Record(
+            r.instance, r.generations, {j: v for j, v in r.verdicts.items() if j == JUDGE or r.instance.id in chosen}
+        )
+        for r in everything
+    ]
+    row = _table(records)["run / ΔAcc"]
+    everyone = _table(everything)["run / ΔAcc"][f"{PERSON} alone"]
+    assert row["labelled by people"] == 200
+    assert not _holds(row[JUDGE], everyone.value)
+    assert _holds(row["corrected"], everyone.value)
+
+
+def test_codes_without_a_label_take_no_part() -> None:
+    sums = group_sums(
+        np.array([0, 0]), np.array([0, 0]), np.array([NO_LABEL, 1]), np.array([1, NO_LABEL]), shape=(1, 1, 2)
+    )
+    # answers, looked at, agreeing; judge's labels; judge's labels where people looked; people's labels.
+    assert sums[0, 0].tolist() == [2, 2, 0, 0, 1, 0, 1, 0, 1]

@@ -1,0 +1,419 @@
+"""Sounds and videos reach a model as they are: what mlx-vlm would be given of the same file, in its place, never another's."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from benchmarks.base import Decoding, Media, Message, Modality, Request, Text
+from benchmarks.media import load_image
+from benchmarks.media.audio import load_sound
+from benchmarks.media.video import Clip
+from mlx_backends.core.audio_video import MOST_FRAMES, Clips
+from mlx_backends.core.chat_prompt import PromptError
+from mlx_backends.mlx.preprocess import Preparer, common
+from mlx_backends.mlx.vlm import TOGETHER, VLM
+from mlx_backends.registry import load_backend
+from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.mlx_backends.mlx.test_batched import loaded, tokens
+from tests.support import architectures
+from tests.support.architectures import TEXTS
+from tests.support.benchmark_requests import answers
+from tests.support.media import sound, video
+from tests.support.tiny_qwen3_omni import build_tiny_omni
+
+REAL = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "contra4"
+real_media = pytest.mark.skipif(not REAL.is_dir(), reason="the real media are not beside the project")
+
+
+class Files(Pictures):
+    """Media of every kind, named as a build names them."""
+
+    def put(self, data: bytes, suffix: str, modality: Modality) -> Media:
+        media = Media(hashlib.sha256(data).hexdigest(), suffix, modality)
+        self.path(media).write_bytes(data)
+        return media
+
+    def sound(self, **how: Any) -> Media:
+        return self.put(sound(**how), ".wav", "audio")
+
+    def video(self, **how: Any) -> Media:
+        return self.put(video(**how), ".mp4", "video")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("clips"))
+
+
+@pytest.fixture(scope="module")
+def omni(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLM]:
+    folder = build_tiny_omni(tmp_path_factory.mktemp("omni") / "omni", TEXTS)
+    backend = load_backend(str(folder), files.path)
+    assert isinstance(backend, VLM)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLM]:
+    backend = loaded("qwen3_vl", tmp_path_factory.mktemp("qwen") / "model", files.path, width=4)
+    yield backend
+    backend.close()
+
+
+def mlx_vlms_own(backend: VLM, request: Request, **media: Any) -> tuple[int, ...]:
+    """What mlx-vlm says to the same prompt when it is handed the media itself."""
+    from mlx_vlm import stream_generate
+
+    prompt = backend._preparer._prompter.prompt(request.messages)
+    backend._processor.detokenizer = __import__("mlx_backends.mlx.vlm", fromlist=["_NoText"])._NoText()
+    found = stream_generate(
+        backend._model,
+        backend._processor,
+        prompt.text,
+        max_tokens=request.decoding.max_tokens,
+        temperature=0.0,
+        **media,
+    )
+    return tuple(int(one.token) for one in found if one.finish_reason is None)
+
+
+@pytest.fixture(scope="module")
+def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLM]:
+    """Gemma 4, whose processor is another's than Qwen's in everything."""
+    folder = architectures.gemma4(tmp_path_factory.mktemp("gemma") / "gemma4")
+    backend = load_backend(str(folder), files.path)
+    assert isinstance(backend, VLM)
+    yield backend
+    backend.close()
+
+
+@pytest.mark.parametrize("name", ["omni", "gemma"])
+@pytest.mark.slow
+def test_all_kinds_in_one_prompt_are_answered_as_mlx_vlm_answers_them(
+    name: str, files: Files, request: pytest.FixtureRequest
+) -> None:
+    backend: VLM = request.getfixturevalue(name)
+    image, heard, filmed = files.noise(4, 96, 64), files.sound(seconds=2), files.video(frames=30)
+    scenes = (Text("Scene A: "), heard, Text(" Scene B: "), filmed, Text(" Scene C: "), image, Text(" Which?"))
+    asking = asked(*scenes, decoding=Decoding(8))
+    clips = backend._preparer.clips
+    samples = clips.sound(files.path(heard), heard, keep=False)[1].samples
+    seen = clips.video(files.path(filmed), filmed, None, keep=False)[1]
+    theirs = mlx_vlms_own(
+        backend,
+        asking,
+        image=[load_image(files.path(image))],
+        audio=[samples],
+        video=[seen.frames],
+        video_metadata=[seen.metadata],
+    )
+    ours = answer(backend, asking)
+    assert ours.error is None
+    assert theirs
+    assert ours.tokens[: len(theirs)] == theirs
+
+
+def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
+    """Of Gemma 3n the processor alone: its image tower has one size, 300 million parameters."""
+    from mlx_vlm.models.gemma3n.processing_gemma3n import Gemma3nProcessor
+    from transformers import AutoTokenizer, Gemma3nAudioFeatureExtractor
+
+    class Processor(Gemma3nProcessor):  # type: ignore[misc]
+        def check_argument_for_proper_class(self, name: str, argument: Any) -> type:
+            return type(argument)
+
+    class NoImages:
+        model_input_names = ("pixel_values",)
+
+    marks = {f"{kind}_token": f"<{kind}>" for kind in ("image", "audio", "boi", "eoi", "boa", "eoa")}
+    each = "{%- elif c.type == 'audio' %}{{- '<audio>' }}"
+    template = architectures._TURNS.replace("IMAGE", "<image>").replace(
+        "{%- elif c.type == 't", each + "{%- elif c.type == 't"
+    )
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks.values()]
+    ids = architectures._tokenizer(tmp_path / "gemma3n", special, template, extra_special_tokens=marks)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gemma3n")
+    processor = Processor(Gemma3nAudioFeatureExtractor(), NoImages(), tokenizer, tokenizer.chat_template)
+    config = SimpleNamespace(model_type="gemma3n", image_token_id=ids["<image>"], audio_token_id=ids["<audio>"])
+    preparer = Preparer(processor, config, files.path)
+    assert preparer.clips.seconds == 30
+    asking = asked(
+        Text("Scene A: "), files.sound(seconds=2), Text(" Scene B: "), files.sound(pitch=900), Text(" Which?")
+    )
+    text, tensors = preparer.tensors(asking)
+    assert "Scene A: <audio> Scene B: <audio> Which?" in text
+    assert tensors["input_features"].shape[0] == 2
+    assert int(tensors["input_features_mask"][0].sum()) > 3 * int(tensors["input_features_mask"][1].sum())
+    assert int((tensors["input_ids"] == ids["<audio>"]).sum()) == 2 * 188
+
+
+def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLM, files: Files) -> None:
+    requests = [
+        Request(str(n), 0, (Message("user", (Text("A: "), files.sound(pitch=200 + n), Text(" What?"))),), Decoding(3))
+        for n in range(3)
+    ]
+    expected = tokens(answers(gemma, requests))
+    assert gemma.prove(requests) is not None
+    assert "per_layer_inputs, which is not known to be the same in a batch" in gemma.remarks[0]
+    assert tokens(answers(gemma, requests)) == expected
+
+
+# --- sounds ----------------------------------------------------------------------------------------
+
+
+@real_media
+def test_a_sound_is_what_mlx_vlm_makes_of_its_file(omni: VLM, files: Files, tmp_path: Path) -> None:
+    pytest.importorskip("mlx_audio")
+    import soundfile
+    from mlx_vlm.utils import load_audio
+
+    path = sorted((REAL / "audio").glob("*.ogg"))[7]
+    wave, rate = tmp_path / "as-it-is.wav", tmp_path / "at-its-rate.wav"
+    soundfile.write(wave, *soundfile.read(path), subtype="FLOAT")  # its readers know no ogg without ffmpeg
+    heard = load_sound(path.read_bytes(), 16000)
+    assert np.abs(heard - load_audio(str(wave), 16000)).max() < 0.05, "two resamplers"
+    soundfile.write(rate, heard, 16000, subtype="FLOAT")
+    medium = files.put(rate.read_bytes(), ".wav", "audio")
+    request = asked(Text("Scene A: "), medium, Text(" Is it loud?"))
+    ours, theirs = answer(omni, request), mlx_vlms_own(omni, request, audio=[str(rate)])
+    assert ours.error is None
+    assert ours.tokens[: len(theirs)] == theirs
+    assert len(theirs) == len(ours.tokens) or ours.finish_reason == "stop"
+
+
+def test_what_is_heard_changes_the_answer(omni: VLM, files: Files) -> None:
+    said = {
+        answer(omni, asked(Text("Listen: "), files.sound(pitch=pitch, seconds=2), Text(" What is it?"))).tokens
+        for pitch in (110.0, 880.0, 3000.0)
+    }
+    assert len(said) == 3
+
+
+def test_a_sound_is_one_channel_at_the_processors_rate(omni: VLM, files: Files) -> None:
+    clips = Clips(omni._processor)
+    assert (clips.rate, clips.seconds) == (16000, 30.0)
+    stereo = files.sound(seconds=0.5, rate=44100, channels=2)
+    _, heard = clips.sound(files.path(stereo), stereo, keep=False)
+    assert heard.samples.shape == (8000,)
+    assert heard.samples.dtype == np.float32
+    assert not heard.cut
+
+
+def test_what_a_model_does_not_hear_of_a_sound_is_said(omni: VLM, files: Files) -> None:
+    long = files.sound(seconds=31)
+    found = answer(omni, asked(Text("Listen: "), long, Text(" What?"), decoding=Decoding(2)))
+    assert found.error is None
+    assert omni.remarks == ("omni hears the first 30 s of a sound; 1 are longer and were cut.",)
+    same = omni._preparer.tensors(asked(Text("Listen: "), files.sound(seconds=30), Text(" What?")))[1]
+    cut = omni._preparer.tensors(asked(Text("Listen: "), long, Text(" What?")))[1]
+    assert cut["input_features"].shape == same["input_features"].shape
+    assert mx.array_equal(cut["input_features"][..., :-3], same["input_features"][..., :-3]), "all but the very end"
+
+
+def test_a_model_without_ears_says_so(qwen: VLM, files: Files) -> None:
+    found = answer(qwen, asked(Text("Listen: "), files.sound(), Text(" What?")))
+    assert found.error == "this model cannot be asked that: no audio can be put into its prompt."
+
+
+def test_a_second_sound_is_not_lost(omni: VLM, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """mlx-vlm gives a processor that takes one sound the first of several, with a warning."""
+    request = asked(files.sound(), Text(" or "), files.sound(pitch=880), Text("?"))
+    assert answer(omni, request).error is None
+    monkeypatch.setattr(type(omni._processor), "supports_multiple_audio", False)
+    assert answer(omni, request).error == "this model takes one sound a prompt, and the request holds 2."
+
+
+# --- videos ----------------------------------------------------------------------------------------
+
+
+@real_media
+@pytest.mark.parametrize(
+    "name", ["tiny_3frames.mov", "arm_wrestling.mp4", pytest.param("man_playing_drums.mp4", marks=pytest.mark.slow)]
+)
+def test_frames_and_times_are_those_that_mlx_vlm_takes(qwen: VLM, files: Files, name: str) -> None:
+    pytest.importorskip("cv2")
+    from mlx_vlm.utils import load_video, resolve_video_sampling
+
+    path = REAL / "video" / name
+    medium = files.put(path.read_bytes(), path.suffix, "video")
+    _, seen = qwen._preparer.clips.video(files.path(medium), medium, None, keep=False)
+    sampling = replace(resolve_video_sampling(qwen._processor, {}), max_frames=MOST_FRAMES)
+    frames, metadata = load_video(str(path), sampling)
+    assert seen.frames.shape == frames.shape
+    assert seen.metadata.frames_indices == metadata.frames_indices
+    assert np.allclose(seen.metadata.timestamps, metadata.timestamps, atol=0.15)
+    apart = [float(np.abs(one.astype(int) - other).mean()) for one, other in zip(seen.frames, frames, strict=True)]
+    assert np.median(apart) < 1, "OpenCV's seeking is a frame late in the end of one of them"
+    assert seen.thinned == (name == "man_playing_drums.mp4")
+
+
+def test_a_video_is_answered_as_mlx_vlm_answers_its_frames(qwen: VLM, files: Files) -> None:
+    medium = files.video(frames=40)
+    request = asked(Text("Scene A: "), medium, Text(" Is it bright?"))
+    _, seen = qwen._preparer.clips.video(files.path(medium), medium, None, keep=False)
+    assert len(seen.frames) == 8, "two a second"
+    inputs = qwen._preparer.tensors(request)[1]
+    read = qwen._tokenizer.decode(inputs["input_ids"][0].tolist())
+    assert "Scene A: <0.3 seconds><|vision_start|><|video_pad|>" in read
+    assert "<3.6 seconds>" in read
+    theirs = mlx_vlms_own(qwen, request, video=[seen.frames], video_metadata=[seen.metadata])
+    ours = answer(qwen, request)
+    assert ours.error is None
+    assert ours.tokens[: len(theirs)] == theirs
+
+
+@pytest.mark.parametrize(
+    ("frames", "fps", "expected"),
+    [(1, 10.0, 1), (2, 10.0, 2), (3, 10.0, 2), (5, 10.0, 4), (100, 10.0, 20), (3000, 10.0, MOST_FRAMES)],
+)
+def test_how_many_frames_are_taken(qwen: VLM, frames: int, fps: float, expected: int) -> None:
+    numbers = Clips(qwen._processor).sampled(Clip(64, 48, frames, frames / fps))
+    assert len(numbers) == expected
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] == 0
+    assert expected == 1 or numbers[-1] == frames - 1
+
+
+def test_a_large_frame_is_scaled_down_and_max_pixels_bounds_it(qwen: VLM, files: Files) -> None:
+    medium = files.video(frames=4, size=(1600, 1200))
+    clips = qwen._preparer.clips
+    for bound, most in ((None, 1024 * 1024), (5000, 5000)):
+        _, seen = clips.video(files.path(medium), medium, bound, keep=True)
+        assert seen.frames.shape[1] == 3
+        assert most * 0.9 < seen.frames.shape[2] * seen.frames.shape[3] <= most
+
+
+def test_a_damaged_clip_is_an_error_of_its_own_answer(omni: VLM, files: Files) -> None:
+    whole = video(frames=30)
+    broken = [
+        (files.put(whole[: len(whole) // 2], ".mp4", "video"), "the video"),
+        (files.put(b"no sound", ".wav", "audio"), "the sound"),
+        (Media("0" * 64, ".wav", "audio"), f"the sound '{'0' * 64}.wav' is missing"),
+        (Media("0" * 64, ".npz", "point_cloud"), "no model is shown a medium of type point_cloud"),
+    ]
+    for medium, says in broken:
+        found = answer(omni, asked(Text("A: "), medium, Text(" What?")))
+        assert found.finish_reason == "error"
+        assert found.error is not None
+        assert says in found.error
+    assert answer(omni, asked(Text("Still there?"))).error is None
+
+
+# --- in their places, and never another's ------------------------------------------------------------
+
+
+def mixed(files: Files) -> list[Request]:
+    """Images and videos in every order, siblings and lookalikes side by side."""
+    found = []
+    for number in range(3):
+        image, clip = files.noise(number, 64, 64), files.video(frames=12 + 10 * number)
+        other = files.video(frames=14 + 10 * number)
+        for kind, parts in enumerate(
+            [
+                (Text("Scene A: "), clip, Text(" Scene B: "), image, Text(" Which is louder?")),
+                (Text("Scene A: "), clip, Text(" Scene B: "), other, Text(" Which is louder?")),
+                (Text("Scene A: "), clip, Text(" Scene B: "), other, Text(" Which is calmer?")),
+                (Text("Scene A: "), image, Text(" Scene B: "), clip, Text(" Which is it?")),
+                (Text("Scene A: "), other, Text(" 1.5 "), clip, Text(" seconds?")),
+                (Text(f"No scene, {number}."),),
+            ]
+        ):
+            found.append(Request(f"{number}-{kind}", 0, (Message("user", parts),), Decoding(max_tokens=6)))
+    return found
+
+
+def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLM, files: Files) -> None:
+    qwen.exact()
+    requests = mixed(files)
+    expected = tokens(answers(qwen, requests))
+    assert len({found[0] for found in expected.values()}) > len(expected) / 2
+    proof = qwen.prove(requests)
+    assert proof is not None
+    assert (proof.way, proof.failed) == (TOGETHER, {})
+    assert tokens(answers(qwen, requests)) == expected
+    assert tokens(answers(qwen, requests[::-1])) == expected
+    whole = sum(len(qwen._preparer.inputs(request).content) for request in requests)
+    assert qwen.prefilled < 1.7 * whole, "of two rounds"
+
+
+def test_positions_stand_for_what_is_shown_there(qwen: VLM, files: Files) -> None:
+    clip, other, image = files.video(frames=20), files.video(frames=21), files.noise(9, 64, 64)
+
+    def content(*parts: Any) -> Any:
+        return qwen._preparer.inputs(asked(*parts))
+
+    one = content(Text("A: "), clip, Text(" B: "), image, Text(" Which?"))
+    same = content(Text("A: "), clip, Text(" B: "), image, Text(" Why?"))
+    later = content(Text("A: "), clip, Text(" B: "), other, Text(" Which?"))
+    assert (len(one.images), len(one.videos)) == (1, 1)
+    assert one.videos == same.videos == later.videos[:1]
+    before = int((one.ids[0] == qwen._model.config.image_token_id).tolist().index(True))
+    assert common(one.content, same.content) > before
+    assert int(np.argmax(one.content < 0)) + 8 < common(one.content, later.content) <= before + 1, "the first video"
+    assert len(np.unique(one.content[one.content < 0])) == int((one.content < 0).sum())
+    brighter = content(Text("A: "), other, Text(" B: "), image, Text(" Which?"))
+    assert one.content.shape == brighter.content.shape
+    first = int(np.argmax(one.content < 0))
+    assert common(one.content, brighter.content) == first, "two videos of one size are two"
+
+
+def test_sounds_are_told_apart_and_stand_for_all_media_of_a_prompt(omni: VLM, files: Files) -> None:
+    def content(*parts: Any) -> Any:
+        return omni._preparer.inputs(asked(*parts))
+
+    image = files.noise(3, 64, 64)
+    low, high = files.sound(pitch=200, seconds=1), files.sound(pitch=900, seconds=1)
+    one, two = (content(Text("A: "), each, Text(" B: "), image, Text(" Which?")) for each in (low, high))
+    again = content(Text("A: "), low, Text(" B: "), image, Text(" Why?"))
+    assert one.ids.tolist() == two.ids.tolist()
+    assert common(one.content, two.content) == int(np.argmax(one.content < 0))
+    assert common(one.content, again.content) > np.flatnonzero(one.content < 0)[-1]
+    assert (one.images, one.videos) == ((), ())
+
+
+def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so(omni: VLM, files: Files) -> None:
+    requests = [
+        asked(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)
+    ]
+    requests = [replace(one, instance_id=str(number)) for number, one in enumerate(requests)]
+    omni.exact()
+    expected = tokens(answers(omni, requests))
+    proof = omni.prove(requests)
+    assert proof is not None
+    assert "asked one at a time" in omni.remarks[0]
+    assert "layout that is not known to be the same in a batch" in omni.remarks[0]
+    assert tokens(answers(omni, requests)) == expected
+    omni.exact()
+
+
+@pytest.mark.parametrize("text", ["<|video_pad|>", "<0.5 seconds>", "2.5", "<|vision_start|><|audio_pad|>", "\1\0"])
+def test_a_text_between_two_media_cannot_pass_for_one(omni: VLM, qwen: VLM, files: Files, text: str) -> None:
+    for backend, media in ((qwen, (files.video(), files.noise(1))), (omni, (files.sound(), files.video()))):
+        first, second = media
+        assert answer(backend, asked(first, Text(text), second, Text(" Which?"), decoding=Decoding(2))).error is None
+
+
+def test_inputs_without_one_of_the_media_are_refused(qwen: VLM, files: Files) -> None:
+    prompter = qwen._preparer._prompter
+    request = asked(Text("A: "), files.video(frames=20), Text(" B: "), files.video(frames=30), Text(" Which?"))
+    prompt = prompter.prompt(request.messages)
+    inputs = qwen._preparer.tensors(request)[1]
+    prompter.check_inputs(prompt, inputs)
+    ids = inputs["input_ids"][0].tolist()
+    pad = qwen._model.config.video_token_id
+    last = len(ids) - ids[::-1].index(pad)
+    moved = [*ids[:last], *ids[last + 3 : last + 6], pad, *ids[last + 6 :]]
+    without = [token for token in ids if token != pad]
+    for damaged in (moved, without, [*ids, pad]):
+        with pytest.raises(PromptError, match="processor"):
+            prompter.check_inputs(prompt, {"input_ids": mx.array([damaged])})

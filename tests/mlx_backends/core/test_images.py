@@ -1,0 +1,177 @@
+"""A picture is prepared once, and what is kept of it is what its processor makes of it anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from PIL import Image
+
+from benchmarks.base import Decoding, Mark, Request, Text
+from benchmarks.errors import MediaError
+from mlx_backends.core.images import Pictures, opened
+from mlx_backends.core.lru_cache import Kept
+from mlx_backends.mlx.vlm import VLM
+from mlx_backends.registry import load_backend
+from tests.mlx_backends.conftest import Pictures as Folder
+from tests.mlx_backends.conftest import asked
+from tests.support import architectures
+from tests.support.architectures import TEXTS
+from tests.support.tiny_qwen3 import build_tiny_vlm
+
+
+def loaded(kind: str, folder: Path, pictures: Folder) -> VLM:
+    if kind == "qwen3_vl":
+        build_tiny_vlm(folder, TEXTS, quantise=False)
+    else:
+        getattr(architectures, kind)(folder)
+    backend = load_backend(str(folder), pictures.path)
+    assert isinstance(backend, VLM)
+    return backend
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Folder) -> VLM:
+    return loaded("qwen3_vl", tmp_path_factory.mktemp("qwen") / "model", pictures)
+
+
+def shown(pictures: Folder) -> list[Request]:
+    """One picture under two texts, smaller, and marked; two in both orders, of different sizes; one of them twice."""
+    first, second = pictures.noise(1, 96, 64), pictures.noise(2, 64, 128)
+    marked = replace(first, marks=(Mark("1", (4.0, 4.0, 40.0, 40.0)),))
+    small = Decoding(max_tokens=4, max_pixels=48 * 48)
+    return [
+        asked(Text("What is it?"), first),
+        asked(first, Text("Something else.")),
+        asked(first, Text("How small?"), decoding=small),
+        asked(marked, Text("What is marked?")),
+        asked(first, Text(" and "), second),
+        asked(second, Text(" and "), first),
+        asked(first, Text(" and "), second, Text(" and "), first),
+        asked(Text("No picture at all.")),
+    ]
+
+
+def same(some: Any, other: Any) -> bool:
+    if isinstance(some, mx.array):
+        return some.dtype == other.dtype and some.shape == other.shape and bool(mx.array_equal(some, other))
+    return bool(some == other)
+
+
+@pytest.mark.parametrize("kind", ["qwen3_vl", "qwen2_5_vl", "lfm2_vl", "internvl_chat"])
+def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Folder, tmp_path: Path) -> None:
+    backend = loaded(kind, tmp_path / "model", pictures)
+    preparer = backend._preparer
+    asks = 0
+    for _ in range(2):
+        for request in shown(pictures):
+            _, anew = preparer.tensors(request)
+            kept = preparer.inputs(request).tensors
+            assert kept.keys() == anew.keys()
+            assert all(same(kept[name], anew[name]) for name in anew), request
+        asks = asks or preparer._pictures.processed
+        assert preparer._pictures.processed == asks, "the second time nothing is processed"
+    images = [preparer.inputs(request).images for request in shown(pictures)]
+    assert len(set(images)) == len(images) - 1, "only two of them show the same"
+    if kind.startswith("qwen"):
+        assert asks == 4, "as many as there are pictures: two, one of them smaller and marked too"
+    backend.close()
+
+
+def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLM, pictures: Folder) -> None:
+    processor = qwen._processor.image_processor
+    data = pictures.path(pictures.noise(5)).read_bytes()
+    torn = asked(pictures.file(data[: len(data) // 2]), Text("What?"))
+    for _ in range(2):
+        with pytest.raises(MediaError, match="truncated or damaged"):
+            qwen._preparer.inputs(torn)
+        assert qwen._processor.image_processor is processor
+
+
+def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_what_is_kept(
+    qwen: VLM, pictures: Folder
+) -> None:
+    media, other = pictures.noise(21, 64, 64), pictures.noise(22, 64, 64)
+    request = asked(media, Text("What?"))
+    qwen._preparer.inputs(request)
+    right = pictures.path(media).read_bytes()
+    pictures.path(media).write_bytes(pictures.path(other).read_bytes())
+    with pytest.raises(MediaError, match="not the one that was built"):
+        qwen._preparer.inputs(request)
+    pictures.path(media).unlink()
+    with pytest.raises(MediaError, match="missing"):
+        qwen._preparer.inputs(request)
+    pictures.path(media).write_bytes(right)
+    assert same(
+        qwen._preparer.inputs(request).tensors["pixel_values"], qwen._preparer.tensors(request)[1]["pixel_values"]
+    )
+
+
+class Careless:
+    """A processor that draws on what it is given, and reckons on in what it made."""
+
+    class image_processor:  # noqa: N801
+        calls = 0
+
+        @classmethod
+        def preprocess(cls, images: list[Image.Image], scale: float = 1.0) -> dict[str, Any]:
+            cls.calls += 1
+            for image in images:
+                image.putpixel((0, 0), (9, 9, 9))
+            return {"pixel_values": np.stack([np.asarray(image, np.float32) * scale for image in images])}
+
+    def __call__(self, images: Any, **how: Any) -> Any:
+        found = self.image_processor.preprocess(images, **how)
+        found["pixel_values"] += 1
+        return found["pixel_values"]
+
+
+def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: Folder) -> None:
+    processor = Careless()
+    kept = Pictures(processor)
+    media = pictures.noise(31, 16, 16)
+    calls = Careless.image_processor.calls
+    found = []
+    for how in ({}, {}, {"scale": 2.0}, {}):
+        with kept.showing([opened(pictures.path(media), media, None)]) as images:
+            found.append(processor(images, **how))
+    assert Careless.image_processor.calls == calls + 2
+    assert all(np.array_equal(found[0], found[n]) for n in (1, 3))
+    assert np.array_equal(found[2] - 1, (found[0] - 1) * 2)
+
+
+def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) -> None:
+    processor = Careless()
+    kept = Pictures(processor)
+    media = pictures.noise(32, 16, 16)
+    for turn in range(3):
+        with kept.showing([opened(pictures.path(media), media, None)]) as images:
+            turned = images[0].rotate(90 * turn)
+            pixels = processor([turned])
+            assert np.array_equal(pixels[0], np.asarray(turned, np.float32) + 1)
+    assert kept.processed == 0
+
+
+def test_no_more_is_kept_than_fits_and_the_longest_unused_goes_first() -> None:
+    kept: Kept[str] = Kept(10)
+    asks: list[str] = []
+
+    def get(key: str, size: int) -> None:
+        before = kept.made
+        assert kept.get(key, lambda: key.upper(), lambda made: size) == key.upper()
+        asks.extend([key] * (kept.made - before))
+
+    for key in "abab":
+        get(key, 5)
+    get("c", 5)  # b was used later than a
+    get("b", 5)
+    get("a", 5)
+    assert asks == ["a", "b", "c", "a"]
+    get("large", 50)
+    get("large", 50)
+    get("a", 5)
+    assert asks[4:] == ["large", "a"]

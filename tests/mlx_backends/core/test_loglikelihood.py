@@ -1,0 +1,132 @@
+"""The likeliest option: scored as the sum of its tokens' logprobs, the same in both engines, alone and with a shared prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.base import Generation, Likelihood, Media, Request, Text
+from benchmarks.errors import ModelError
+from mlx_backends.base import Backend
+from mlx_backends.core.loglikelihood import score
+from mlx_backends.core.probe import log_softmax
+from mlx_backends.mlx.lm import LM
+from mlx_backends.mlx.vlm import SHARED, VLM
+from mlx_backends.registry import load_backend
+from tests.mlx_backends.conftest import Pictures, answer, asked
+from tests.support.architectures import TEXTS
+from tests.support.fp32 import in_fp32
+from tests.support.in_torch import in_torch, needs_torch
+from tests.support.tiny_qwen3 import build_tiny_lm, build_tiny_vlm
+
+WORDS = ("(A)", "(B)", "the image", "the image says", "Yes")
+
+
+class Letters:
+    """A tokenizer of one token a character."""
+
+    def encode(self, text: str, add_special_tokens: bool) -> list[int]:
+        return [ord(letter) - ord("A") for letter in text]
+
+
+def test_a_score_is_the_sum_of_logprobs_each_after_those_before() -> None:
+    probabilities = {(): [0.5, 0.3, 0.2], (0,): [0.1, 0.8, 0.1], (0, 1): [0.25, 0.25, 0.5]}
+    asked_for: list[tuple[int, ...]] = []
+
+    def led(sequences: Sequence[Sequence[int]]) -> list[Any]:
+        asked_for.extend(map(tuple, sequences))
+        return [np.log([probabilities[s[:n]] for n in range(len(s))]) for s in asked_for]
+
+    found = score(Likelihood(("A", "B", "ABC", "AB")), Letters(), led)
+    assert np.allclose(np.exp(found.scores), [0.5, 0.3, 0.5 * 0.8 * 0.5, 0.5 * 0.8])
+    assert (found.best, found.tokens) == ("A", (0,))
+    assert asked_for == [(0, 1, 2)], "one sequence tells of all of them"
+
+
+def test_of_equal_scores_the_first_wins_and_an_empty_option_is_refused() -> None:
+    def led(sequences: Sequence[Sequence[int]]) -> list[Any]:
+        return [np.zeros((1, 3))]
+
+    assert score(Likelihood(("B", "A")), Letters(), led).best == "B"
+    with pytest.raises(ModelError, match="without any text"):
+        score(Likelihood(("A", "")), Letters(), led)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return in_fp32(build_tiny_vlm(tmp_path_factory.mktemp("fp32") / "model", TEXTS, quantise=False))
+
+
+def questions(pictures: Pictures) -> list[Request]:
+    form = Likelihood(WORDS)
+    images: list[Media] = [pictures.noise(1), pictures.noise(2)]
+    made = [(Text("Which?"),), (images[0], Text("Which?")), (images[1], Text("or"), images[0], Text("which?"))] * 3
+    return [replace(asked(*parts), instance_id=str(n), form=form) for n, parts in enumerate(made)]
+
+
+def scored(backend: Backend, requests: list[Request]) -> dict[str, Generation]:
+    found = {request.id: answer(backend, request) for request in requests}
+    assert {one.error for one in found.values()} == {None}
+    return found
+
+
+def test_scores_are_those_of_each_option_forced_by_itself(model: Path, pictures: Pictures) -> None:
+    backend = load_backend(str(model), pictures.path)
+    assert isinstance(backend, VLM)
+    requests = questions(pictures)
+    found = scored(backend, requests)
+    for request in requests[:3]:
+        one = found[request.id]
+        by_probe = []
+        for word in WORDS:
+            tokens = backend._tokenizer.encode(word, add_special_tokens=False)
+            by_probe.append(sum(backend.probe(request, tokens).logprobs))
+        assert np.allclose(one.scores, by_probe, atol=1e-5)
+        assert one.text == WORDS[int(np.argmax(by_probe))]
+        assert (one.finish_reason, one.completion_tokens) == ("stop", 0)
+        assert one.prompt_tokens
+    assert len({one.scores for one in found.values()}) == 3, "they depend on what is asked"
+    backend.width = 1
+    proof = backend.prove(requests)
+    assert proof is not None
+    assert proof.way == SHARED
+    shared = scored(backend, requests)
+    for name, one in found.items():
+        assert np.allclose(one.scores, shared[name].scores, atol=1e-4)
+        assert one.text == shared[name].text
+    backend.close()
+
+
+@needs_torch
+def test_pytorch_scores_the_same(model: Path, pictures: Pictures) -> None:
+    backend = load_backend(str(model), pictures.path)
+    requests = questions(pictures)
+    mine = scored(backend, requests)
+    backend.close()
+    for prove in (False, True):
+        told = in_torch(model, requests, pictures.path, prove=prove)
+        for name, one in mine.items():
+            assert np.allclose(one.scores, told.answers[name].scores, atol=1e-4)
+            assert (one.text, one.tokens) == (told.answers[name].text, told.answers[name].tokens)
+
+
+def test_an_engine_that_cannot_score_says_so(tmp_path: Path) -> None:
+    from mlx_backends.base import no_media
+
+    backend = load_backend(str(build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)), no_media)
+    assert isinstance(backend, LM)
+    found = answer(backend, replace(asked(Text("Which?")), form=Likelihood(("A", "B"))))
+    assert found.finish_reason == "error"
+    assert "--score" in (found.error or "")
+    backend.close()
+
+
+def test_log_softmax_survives_large_logits() -> None:
+    assert np.allclose(
+        log_softmax(np.array([[1000.0, 1000.0, -1000.0]])), [[-np.log(2), -np.log(2), -2000 - np.log(2)]]
+    )

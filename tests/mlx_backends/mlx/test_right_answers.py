@@ -1,0 +1,147 @@
+"""Every way to a model gives it the question that was asked: a model that can be wrong is right through each of them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assets.demo.recipe import evaluate
+from benchmarks.base import Decoding, Generation, Instance, Media, Message, Part, Record, Request, Text
+from judges.cmc_rules import Match
+from mlx_backends.base import Backend
+from mlx_backends.registry import load_backend
+from mlx_backends.remote.options import Terms
+from tests.support.demo import BF16, FOUR_BIT, Held
+from tests.support.fault_server import FaultServer
+from tests.support.remote import KEYS, run
+
+GREEDY = Decoding(max_tokens=16)
+
+
+@pytest.fixture(scope="module")
+def loaded(charts: Held) -> Iterator[Backend]:
+    backend = charts.load(FOUR_BIT)
+    yield backend
+    backend.close()
+
+
+def asking(instance: Instance, decoding: Decoding = GREEDY) -> Request:
+    return Request(instance.id, 0, (Message("user", instance.parts),), decoding)
+
+
+def right(instances: list[Instance], said: list[Generation]) -> float:
+    """The share that answers what its own question's chart shows."""
+    by_id = {generation.request_id.rpartition("#")[0]: generation for generation in said}
+    verdicts = [Match().judge(Record(instance, (by_id[instance.id],))) for instance in instances]
+    return [verdict.label for verdict in verdicts].count("IMAGE") / len(instances)
+
+
+@pytest.mark.slow
+def test_an_answer_to_one_question_is_never_handed_to_another(charts: Held, loaded: Backend) -> None:
+    asked = charts.under("image-only")
+    forth = run(loaded, [asking(instance) for instance in asked])
+    back = run(loaded, [asking(instance) for instance in reversed(asked)])
+    assert right(asked, forth) >= 0.9
+    assert {each.request_id: each.tokens for each in forth} == {each.request_id: each.tokens for each in back}
+
+
+def test_a_request_that_is_given_up_leaves_nothing_behind(charts: Held, loaded: Backend) -> None:
+    asked = charts.under("image-only", 8)
+    said = []
+    for given_up, instance in zip([*asked[1:], asked[0]], asked, strict=True):
+        request = asking(given_up)
+        loaded.submit(request)
+        loaded.step()
+        loaded.cancel(request.id)
+        said += run(loaded, [asking(instance)])
+    assert right(asked, said) >= 0.8
+
+
+@pytest.mark.slow
+def test_sampling_moves_a_sure_answer_little(charts: Held, loaded: Backend) -> None:
+    asked = charts.under("image-only", 12)
+    sampled = [asking(instance, Decoding(max_tokens=16, temperature=0.7, top_p=0.9)) for instance in asked]
+    assert right(asked, run(loaded, sampled)) >= 0.8
+    hot = [asking(instance, Decoding(max_tokens=16, temperature=8.0)) for instance in asked]
+    assert right(asked, run(loaded, hot)) <= 0.3
+
+
+def test_a_picture_that_is_scaled_down_too_far_cannot_be_read(charts: Held, loaded: Backend) -> None:
+    asked = charts.under("image-only", 12)
+    small = [asking(instance, Decoding(max_tokens=16, max_pixels=24 * 24)) for instance in asked]
+    assert right(asked, run(loaded, small)) <= 0.3
+
+
+def test_both_precisions_read_the_same_charts(charts: Held, loaded: Backend) -> None:
+    asked = charts.under("image-only", 12)
+    full = charts.load(BF16)
+    assert right(asked, run(full, [asking(instance) for instance in asked])) >= 0.8
+    full.close()
+    assert right(asked, run(loaded, [asking(instance) for instance in asked])) >= 0.8
+
+
+# --- through a server ----------------------------------------------------------------------------
+
+
+def shown(value: Any) -> Iterator[Part | bytes]:
+    """The texts and pictures of a request's body in order, whichever API it is for."""
+    if isinstance(value, list):
+        for each in value:
+            yield from shown(each)
+    elif isinstance(value, dict):
+        data = value.get("data") or (value.get("url") or "").partition("base64,")[2]
+        if isinstance(value.get("text"), str):
+            yield Text(value["text"])
+        elif data:
+            yield base64.b64decode(data, altchars=b"-_" if "-" in data or "_" in data else None)  # Gemini's library
+        else:
+            for each in value.values():
+                yield from shown(each)
+    elif isinstance(value, str) and len(value) > 20:
+        yield Text(value)
+
+
+class Served:
+    """A server whose model is the demo model: it answers what the body that came in shows."""
+
+    def __init__(self, server: FaultServer, folder: Path) -> None:
+        self._server, self._folder = server, folder
+        self._backend = load_backend(str(FOUR_BIT), lambda media: folder / media.name)
+
+    def reply(self, prompt: str, times: int) -> str:
+        body = self._server.received[-1].body
+        parts: list[Part] = []
+        for each in shown(body.get("messages") or body.get("contents")):
+            if isinstance(each, bytes):
+                media = Media(hashlib.sha256(each).hexdigest(), ".png")
+                (self._folder / media.name).write_bytes(each)
+                parts.append(media)
+            elif isinstance(each, Text):
+                parts.append(each)
+        return evaluate.answer(self._backend, Instance("served", "", "", prompt, tuple(parts))).text
+
+
+@pytest.mark.parametrize("model", ["endpoint:m@{}", "openai:m", "anthropic:m", "gemini:m"])
+def test_a_server_is_shown_the_chart_where_it_stands_in_the_question(
+    charts: Held, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer() as server:
+        server.reply = Served(server, tmp_path).reply
+        for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
+            monkeypatch.setenv(name, server.url)
+        for name, value in KEYS.items():
+            monkeypatch.setenv(name, value)
+        asked = charts.under("image-only", 8)
+        terms = Terms(replies=tmp_path / "replies.sqlite", scope="test", concurrency=1)
+        for _ in range(2):  # the second time from the replies that were kept
+            backend = load_backend(model.format(server.url), charts.path, terms=terms)
+            said = run(backend, [asking(instance) for instance in asked])
+            backend.close()
+            assert right(asked, said) >= 0.8
+        assert server.requests == len(asked)
+        assert {generation.calls for generation in said} == {0}

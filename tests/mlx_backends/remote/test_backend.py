@@ -1,0 +1,477 @@
+"""Remote engines as a run uses them, against a server that fails."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from benchmarks.base import Generation, Request, Text
+from benchmarks.errors import BudgetError, ModelError
+from mlx_backends.base import Backend
+from mlx_backends.registry import describe, load_backend
+from mlx_backends.remote import rate_limit
+from mlx_backends.remote.options import Terms
+from tests.support.fault_server import FaultServer, faults
+from tests.support.remote import KEYS, ask, ended, endpoint, nowhere, one, run
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys, no proxy, short waits."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("OPENAI_")]:
+        monkeypatch.delenv(name)
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(rate_limit, "BASE_S", 0.01)
+    monkeypatch.setattr(rate_limit, "CAP_S", 0.05)
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.DEBUG):
+        yield caplog
+
+
+# --- every request ends, and is counted ---
+
+
+def test_with_a_third_of_all_calls_failing_every_request_ends_once_and_is_counted() -> None:
+    with FaultServer(lambda prompt, times: f"answer to {prompt}", faults(7, 0.3), hang=2.0) as server:
+        backend = endpoint(server, concurrency=16, timeout=0.9)  # a busy machine answers late too
+        requests = [ask(number) for number in range(120)]
+        done = run(backend, requests)
+        backend.close()
+    assert sorted(g.request_id for g in done) == sorted(r.id for r in requests)
+    answers = {r.id: f"answer to question number {n}?" for n, r in enumerate(requests)}
+    assert all(g.text == answers[g.request_id] for g in done if g.finish_reason == "stop")
+    assert all(g.error and g.finish_reason == "error" for g in done if g.finish_reason != "stop")
+    assert sum(g.finish_reason == "stop" for g in done) > 115
+    assert sum(g.calls for g in done) == server.requests > 150
+    assert sum(g.prompt_tokens or 0 for g in done) == server.prompt_tokens
+    assert sum(g.completion_tokens or 0 for g in done) == server.completion_tokens
+    assert {r.fault for r in server.received if r.fault} >= {"reset", "half", "timeout", "429", "html", "empty"}
+
+
+PASSING = [
+    ("429", "HTTP 429: told to fail with 429"),
+    ("500", "HTTP 500: told to fail with 500"),
+    ("529", "HTTP 529"),
+    ("408", "HTTP 408"),
+    ("409", "HTTP 409"),
+    ("timeout", "no whole reply in time"),
+    ("drip", "no whole reply in time"),
+    ("drip-headers", "no whole reply in time"),
+    ("reset", "the connection failed"),
+    ("close", "the connection failed"),
+    ("html", "the reply is not JSON: <html>"),
+    ("html 502", "HTTP 502: <html>"),
+    ("half", "the reply is not JSON"),
+    ("empty", "the reply holds no text"),
+    ("no-text", "the reply holds no text"),
+    ("flood", "longer than 16 MiB"),
+    ("gzip", "compressed"),
+    ("raw []", "the reply is not JSON"),
+    ("raw " + "[" * 100_000, "the reply is not JSON"),
+    ('raw {"choices": [{"message": 5}], "usage": -1}', "the reply holds no text"),
+    ('raw {"choices": {"0": 1}, "usage": {"prompt_tokens": true}}', "the reply holds no text"),
+]
+COMMON = ("429", "500", "timeout", "reset", "html", "html 502", "half", "empty", "no-text")
+
+
+@pytest.mark.parametrize(
+    ("model", "fault", "reason"),
+    [
+        *(("openai:m", *each) for each in PASSING),
+        *((model, *each) for model in ("anthropic:m", "gemini:m") for each in PASSING if each[0] in COMMON),
+    ],
+)
+def test_what_passes_is_asked_again_and_in_the_end_given_up(
+    model: str, fault: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer(fault=lambda number: fault, hang=1) as server:
+        for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
+            monkeypatch.setenv(name, server.url)
+        backend = load_backend(
+            model, nowhere, terms=Terms(attempts=2, timeout=0.25 if fault.startswith(("timeout", "drip")) else 5)
+        )
+        began = time.monotonic()
+        generation = one(backend, ask(1))
+        took = time.monotonic() - began
+        backend.close()
+    assert (generation.finish_reason, generation.text, generation.calls) == ("error", "", 2)
+    assert generation.error is not None
+    assert generation.error.startswith("asked 2 times, the last time: ")
+    assert reason in generation.error
+    assert len(generation.error) <= 300
+    assert generation.error.isprintable()
+    assert server.requests == 2
+    assert (generation.prompt_tokens or 0, generation.completion_tokens or 0) == (
+        server.prompt_tokens,
+        server.completion_tokens,
+    )
+    assert took < 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("400", "HTTP 400: told to fail with 400"),
+        ("404", "HTTP 404"),
+        ("422", "HTTP 422"),
+        ("insufficient_quota", "HTTP 429: told to fail with insufficient_quota"),
+        ("content-filter", "the provider refused: content filter"),
+        ("content_filter", "the provider refused: content filter"),
+        ("redirect http://127.0.0.1:1/v1", "HTTP 307"),
+        ("429 retry-after=9999", "wants to be left alone for 9999 seconds: HTTP 429"),
+        ("429 retry-after=1e999", "wants to be left alone for inf seconds: HTTP 429"),
+    ],
+)
+@pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m", "azure:m"])
+def test_what_would_fail_again_is_not_asked_again(
+    fault: str, reason: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultServer(fault=lambda number: fault) as server:
+        for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
+            monkeypatch.setenv(name, server.url)
+        backend = load_backend(model, nowhere, terms=Terms())
+        generation = one(backend, ask(1))
+        backend.close()
+    assert generation.finish_reason == "error"
+    assert reason in (generation.error or "")
+    assert generation.calls == server.requests == 1
+
+
+def test_an_answer_cut_at_the_limit_is_an_answer_even_without_text() -> None:
+    with FaultServer(fault=lambda number: "length") as server:
+        backend = endpoint(server)
+        assert one(backend, ask(1)).finish_reason == "length"
+        server.reply = lambda prompt, times: ""
+        generation = one(backend, ask(2))
+        backend.close()
+    assert (generation.text, generation.finish_reason, generation.calls) == ("", "length", 1)
+
+
+def test_a_server_that_does_not_count_gives_no_counts() -> None:
+    with FaultServer(fault=lambda number: "no-usage") as server:
+        backend = endpoint(server, max_tokens=1000)
+        generation = one(backend, ask(1))
+        backend.close()
+    assert (generation.text, generation.prompt_tokens, generation.completion_tokens) == ("yes", None, None)
+
+
+def test_hostile_text_is_kept_as_text_up_to_a_mebibyte() -> None:
+    text = "\x1b[31m\x00\ud800 red" + "x" * 2_000_000
+    with FaultServer(lambda prompt, times: text) as server:
+        backend = endpoint(server)
+        generation = one(backend, ask(1, Text("lone \udfff surrogate")))
+        backend.close()
+        assert server.received[0].body["messages"][0]["content"] == "lone ? surrogate"
+    assert generation.text == text[: 2**20]
+    assert generation.finish_reason == "length"
+
+
+# --- pace ---
+
+
+def test_fewer_calls_are_under_way_after_a_429_and_more_again_later() -> None:
+    with FaultServer(fault=lambda number: "429" if 60 <= number < 66 else None, latency=0.03) as server:
+        backend = endpoint(server, concurrency=12)
+        done = run(backend, [ask(number) for number in range(260)])
+        backend.close()
+    most = [
+        max(r.under_way for r in server.received if low <= r.number < high)
+        for low, high in ((1, 5), (40, 60), (75, 85), (220, 260))
+    ]
+    assert all(g.finish_reason == "stop" for g in done)
+    assert most[0] <= 4 < most[1]
+    assert most[2] < most[1] < most[3] <= 12
+
+
+@pytest.mark.parametrize("header", ["retry-after=0.6", "retry-after-ms=600", "date"])
+def test_nobody_is_asked_before_the_server_wants_it(header: str) -> None:
+    def fault(number: int) -> str | None:
+        if number != 8:
+            return None
+        # A date has whole seconds only: between one and two of them from now.
+        return "429 " + (f"retry-after={formatdate(time.time() + 2, usegmt=True)}" if header == "date" else header)
+
+    with FaultServer(fault=fault, latency=0.02) as server:
+        backend = endpoint(server, concurrency=4)
+        done = run(backend, [ask(number) for number in range(30)])
+        backend.close()
+    refused = server.received[7].at
+    later = [r.at - refused for r in server.received if r.at > refused + 0.1]
+    assert len(done) == 30
+    assert len(later) > 15
+    assert min(later) > (0.95 if header == "date" else 0.59)
+    assert all(g.finish_reason == "stop" for g in done)
+
+
+# --- replies are kept ---
+
+
+def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
+    with FaultServer(lambda prompt, times: f"{prompt} {times}", faults(3, 0.3, ["500", "empty"])) as server:
+        first = endpoint(server, replies=tmp_path / "replies.sqlite")
+        before = {g.request_id: g for g in run(first, [ask(number) for number in range(30)])}
+        first.close()
+        asked = server.requests
+        second = endpoint(server, replies=tmp_path / "replies.sqlite")
+        after = {g.request_id: g for g in run(second, [ask(number) for number in range(30)])}
+        assert server.requests == asked
+        assert {i: (g.text, g.finish_reason) for i, g in after.items()} == {
+            i: (g.text, g.finish_reason) for i, g in before.items()
+        }
+        assert {(g.calls, g.prompt_tokens, g.completion_tokens) for g in after.values()} == {(0, 0, 0)}
+        run(second, [ask(1, temperature=0.5), ask(1, seed=9), ask(1, Text("another question"))])
+        second.close()
+        assert server.requests >= asked + 3
+        with FaultServer() as elsewhere:
+            third = endpoint(elsewhere, replies=tmp_path / "replies.sqlite")
+            run(third, [ask(1)])
+            third.close()
+            assert elsewhere.requests == 1
+
+
+def test_errors_are_not_kept(tmp_path: Path) -> None:
+    with FaultServer(fault=lambda number: "400" if number == 1 else None) as server:
+        backend = endpoint(server, replies=tmp_path / "replies.sqlite")
+        assert one(backend, ask(1)).finish_reason == "error"
+        assert one(backend, ask(1)).finish_reason == "stop"
+        backend.close()
+
+
+def test_equal_requests_at_once_are_asked_once(tmp_path: Path) -> None:
+    with FaultServer(fault=lambda number: "500" if number == 1 else None, latency=0.1) as server:
+        backend = endpoint(server, replies=tmp_path / "replies.sqlite")
+        twins = [ask(number, Text("the same")) for number in range(6)]
+        done = run(backend, twins)
+        backend.close()
+    assert {g.request_id for g in done} == {r.id for r in twins}
+    assert {g.text for g in done} == {"yes"}
+    assert server.requests == sum(g.calls for g in done) == 2
+    assert sum(g.prompt_tokens or 0 for g in done) == server.prompt_tokens
+
+
+def test_without_a_file_for_replies_every_request_is_asked() -> None:
+    with FaultServer() as server:
+        backend = endpoint(server)
+        run(backend, [ask(number, Text("the same")) for number in range(3)])
+        backend.close()
+    assert server.requests == 3
+
+
+# --- budget ---
+
+
+def until_refused(backend: Backend, requests: Iterable[Request]) -> tuple[list[Generation], str]:
+    """Feed a backend until it raises BudgetError; what it gave until then, and what it said."""
+    waiting, under_way = list(requests)[::-1], 0
+    done: list[Generation] = []
+    try:
+        while waiting or under_way:
+            while waiting and under_way < backend.capacity:
+                backend.submit(waiting.pop())
+                under_way += 1
+            finished = backend.step()
+            under_way -= len(finished)
+            done += finished
+    except BudgetError as error:
+        return done, str(error)
+    raise AssertionError("the ceiling was never reached")
+
+
+def test_the_ceiling_is_not_passed_whatever_is_under_way(tmp_path: Path) -> None:
+    with FaultServer(lambda prompt, times: "word " * 60, latency=0.02) as server:
+        terms = {"replies": tmp_path / "r.sqlite", "concurrency": 8, "max_tokens": 3000}
+        backend = endpoint(server, **terms)
+        answered, told = until_refused(backend, (ask(number) for number in range(200)))
+        used = server.prompt_tokens + server.completion_tokens
+        assert 3000 - 100 < used <= 3000
+        assert len(answered) == server.requests
+        assert told == (
+            f"{server.prompt_tokens:,} prompt and {server.completion_tokens:,} completion tokens are used, and the next "
+            "call could pass the ceiling of 3,000 tokens; what was answered is kept, and the same command with a higher "
+            "ceiling goes on."
+        )
+        with pytest.raises(BudgetError):
+            backend.step()
+        backend.close()
+        calls = server.requests
+        # What was answered costs nothing, so it is given although the ceiling is reached.
+        again = endpoint(server, **terms, spent_input=server.prompt_tokens, spent_output=server.completion_tokens)
+        answered, _ = until_refused(again, (ask(number) for number in range(200)))
+        again.close()
+        assert len(answered) == calls == server.requests
+
+
+def test_a_ceiling_on_cost() -> None:
+    with FaultServer(lambda prompt, times: "word " * 60) as server:
+        backend = endpoint(server, max_cost=0.01, input_price=1.0, output_price=10.0)
+        done, told = until_refused(backend, (ask(number) for number in range(100)))
+        backend.close()
+        assert 0.009 < (server.prompt_tokens * 1.0 + server.completion_tokens * 10.0) / 1e6 <= 0.01
+    assert len(done) == server.requests
+    assert re.search(r"at a cost of 0\.009\d, .* ceiling of a cost of 0\.01", told)
+
+
+# --- stopping ---
+
+
+def test_a_cancelled_request_yields_nothing_but_its_reply_is_kept(tmp_path: Path) -> None:
+    with FaultServer(latency=0.2) as server:
+        backend = endpoint(server, replies=tmp_path / "replies.sqlite", concurrency=1)
+        backend.submit(ask(1))
+        backend.submit(ask(2))
+        while not server.requests:
+            time.sleep(0.01)
+        backend.cancel("r1#0")
+        backend.cancel("r2#0")
+        backend.cancel("unknown")
+        assert [g.request_id for g in run(backend, [ask(3)])] == ["r3#0"]
+        assert [r.prompt for r in server.received] == ["question number 1?", "question number 3?"]
+        assert one(backend, ask(1)).calls == 0
+        backend.close()
+
+
+def test_closing_takes_no_time_and_what_is_under_way_is_kept(tmp_path: Path) -> None:
+    with FaultServer(latency=2.0) as server:
+        backend = endpoint(server, replies=tmp_path / "replies.sqlite")
+        backend.submit(ask(1))
+        while not server.requests:
+            time.sleep(0.01)
+        began = time.monotonic()
+        backend.close()
+        assert time.monotonic() - began < 1.0, "it does not wait for the reply"
+        with pytest.raises(RuntimeError, match="closed"):
+            backend.submit(ask(2))
+        ended()
+        again = endpoint(server, replies=tmp_path / "replies.sqlite")
+        assert one(again, ask(1)).calls == 0
+        again.close()
+    ended()
+
+
+def test_more_than_the_capacity_is_refused() -> None:
+    with FaultServer(latency=0.3) as server:
+        backend = endpoint(server, concurrency=1)
+        for number in range(backend.capacity):
+            backend.submit(ask(number))
+        with pytest.raises(RuntimeError, match="capacity"):
+            backend.submit(ask(99))
+        backend.close()
+
+
+# --- keys ---
+
+
+@pytest.mark.parametrize("fault", ["echo 401", "echo 500", "echo 400", "echo-answer"])
+@pytest.mark.parametrize("engine", ["openai", "azure", "anthropic", "gemini", "endpoint"])
+def test_a_key_is_nowhere_even_where_the_server_echoes_it(
+    engine: str,
+    fault: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    said: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with FaultServer(fault=lambda number: fault) as server:
+        for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
+            monkeypatch.setenv(name, server.url)
+        monkeypatch.setenv("OPENAI_LOG", "debug")
+        monkeypatch.setenv("ANTHROPIC_LOG", "debug")
+        model = f"{engine}:m" + (f"@{server.url}" if engine == "endpoint" else "")
+        backend = load_backend(model, nowhere, terms=Terms(attempts=2, replies=tmp_path / "replies.sqlite"))
+        try:
+            generation = one(backend, ask(1))
+            told = generation.error or generation.text
+        except ModelError as error:
+            assert fault == "echo 401"
+            told = str(error)
+        written = [
+            told,
+            repr(backend),
+            repr(vars(backend)),
+            repr(describe(model)),
+            said.text,
+            *capfd.readouterr(),
+        ]
+        backend.close()
+        ended()
+        sent = " ".join(server.received[0].headers.values())
+    own = [value for value in KEYS.values() if value in sent]
+    assert len(own) == 1
+    assert "***" in told
+    written += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
+    assert not [text for text in written for piece in (own[0], own[0][:12], own[0][-12:]) if piece in text]
+
+
+def test_a_server_of_ones_own_gets_no_other_key_or_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RASHOMON_ENDPOINT_KEY")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-secret")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer other-secret\nx-gateway: gateway-secret")
+    with FaultServer() as server:
+        backend = endpoint(server)
+        one(backend, ask(1))
+        backend.close()
+    headers = server.received[0].headers
+    assert headers["authorization"] == "Bearer none"
+    assert "secret" not in repr(headers)
+    assert not [value for value in KEYS.values() if value in repr(headers)]
+    assert not [name for name in headers if name.startswith(("x-", "openai-"))]
+
+
+# --- the rest ---
+
+
+def test_describing_and_importing_take_no_library_of_a_vendor() -> None:
+    script = """
+import sys
+from mlx_backends.registry import describe
+print(describe("openai:gpt-5-mini"), describe("gemini:g"), describe("endpoint:m@http://[::1]:8080/v1"))
+print(sorted({"openai", "anthropic", "google.genai", "httpx2", "keyring", "PIL"} & set(sys.modules)))
+"""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    told, imported = ran.stdout.splitlines()
+    assert imported == "[]"
+    assert "'server': '[::1]:8080/v1'" in told
+
+
+def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+    spoilt = tmp_path / "spoilt.sqlite"
+    spoilt.write_bytes(b"no database" * 1000)
+    (tmp_path / "file").write_text("in the way")
+    locked = tmp_path / "full.sqlite"
+    with sqlite3.connect(locked) as database:
+        database.execute("CREATE VIEW reply AS SELECT 1 AS key, 2 AS body")
+    for path in (spoilt, tmp_path / "file" / "replies.sqlite", locked):
+        said.clear()
+        with FaultServer() as server:
+            backend = endpoint(server, replies=path)
+            done = run(backend, [ask(number) for number in range(5)])
+            backend.close()
+        assert {g.finish_reason for g in done} == {"stop"}
+        assert len([r for r in said.records if "cannot be kept" in r.getMessage()]) == 1
+
+
+def test_standard_output_stays_clean(capfd: pytest.CaptureFixture[str]) -> None:
+    with FaultServer(fault=faults(1, 0.5, ["500", "half"])) as server:
+        backend = endpoint(server)
+        run(backend, [ask(number) for number in range(10)])
+        backend.close()
+    assert capfd.readouterr().out == ""
