@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     sys.excepthook = _report
+    sys.unraisablehook = _repeat_lost_interrupt
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no error
@@ -69,6 +70,15 @@ def _report(kind: type[BaseException], error: BaseException, trace: TracebackTyp
 
 def _interrupt(*_: object) -> None:
     raise Interrupted
+
+
+def _repeat_lost_interrupt(lost: sys.UnraisableHookArgs) -> None:
+    """Interrupt again a moment later where an interruption was raised in a callback whose exceptions Python drops."""
+    if isinstance(lost.exc_value, Interrupted):
+        signal.signal(signal.SIGALRM, _interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def arranged(arguments: list[str], commands: Collection[str]) -> list[str]:

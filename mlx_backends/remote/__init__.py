@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["all_ready", "describe", "is_remote", "load", "ready"]
 
 _LIBRARIES = {
-    "openai": ("openai", "openai_api", "OpenAIVendor"),
-    "azure": ("openai", "openai_api", "OpenAIVendor"),
-    "endpoint": ("openai", "openai_api", "OpenAIVendor"),
-    "anthropic": ("anthropic", "anthropic_api", "AnthropicVendor"),
-    "gemini": ("google-genai", "gemini_api", "GeminiVendor"),
+    "openai": ("openai", "openai", "OpenAIVendor"),
+    "azure": ("openai", "openai", "OpenAIVendor"),
+    "endpoint": ("openai", "openai", "OpenAIVendor"),
+    "anthropic": ("anthropic", "anthropic", "AnthropicVendor"),
+    "gemini": ("google-genai", "gemini", "GeminiVendor"),
 }
 
 

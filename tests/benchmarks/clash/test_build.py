@@ -221,7 +221,7 @@ def test_a_build_of_another_benchmark_and_an_unknown_prompt_set_are_refused(tmp_
         Clash().instances(other, "official")
 
 
-@pytest.mark.parametrize(("source", "module"), [("coco", "construct"), ("spatial", "spatial")])
+@pytest.mark.parametrize(("source", "module"), [("coco", "pipeline"), ("spatial", "spatial")])
 def test_a_construction_s_samples_and_its_rejections_are_in_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, module: str
 ) -> None:
@@ -230,7 +230,7 @@ def test_a_construction_s_samples_and_its_rejections_are_in_the_build(
         writer.add_skipped("coco", "image 5, caption 1", "distractor: it is in a caption: {reply}")
         yield replace(SAMPLE, image=image, category="", source="?", published_category=None)
 
-    fake = ModuleType(f"benchmarks.clash.{module}")
+    fake = ModuleType(f"benchmarks.clash.construction.{module}")
     fake.__dict__["construct" if source == "coco" else "construct_spatial"] = construct
     monkeypatch.setitem(sys.modules, fake.__name__, fake)
     build = _build(tmp_path / "out", (source, own_folder(tmp_path / "in", [])))
