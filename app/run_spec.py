@@ -17,7 +17,7 @@ from benchmarks.base import Decoding, Protocol, did_you_mean, digest, get_benchm
 from benchmarks.errors import SpecError
 from judges.base import find_judge
 from mlx_backends.pytorch.spec import split
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -54,7 +54,8 @@ class DecodingSpec(BaseModel):
 
 
 class ApiSpec(BaseModel):
-    """On what terms remote engines are used; see :class:`mlx_backends.remote.options.Terms`. Not part of what a run is."""
+    """On what terms remote engines are used; see :class:`mlx_backends.remote.options.RemoteOptions`. Not part of what
+    a run is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,11 +67,11 @@ class ApiSpec(BaseModel):
     timeout: float = Field(default=120.0, gt=0, le=3600, allow_inf_nan=False)
     attempts: int = Field(default=6, ge=1, le=100)
 
-    def terms(self, replies: Path | None) -> Terms:
+    def terms(self, replies: Path | None) -> RemoteOptions:
         """The terms, with replies kept in the file ``replies``. Raises SpecError for a ceiling on money without prices."""
         if self.cost_ceiling is not None and (self.input_price is None or self.output_price is None):
             raise SpecError("cost_ceiling needs input_price and output_price, for a million tokens each.")
-        return Terms(
+        return RemoteOptions(
             replies=replies,
             max_tokens=self.token_ceiling,
             max_cost=self.cost_ceiling,
@@ -185,10 +186,10 @@ class RunSpec(BaseModel):
 
     def protocol(self) -> Protocol:
         """How the benchmark's instances become model calls in this run."""
-        from benchmarks.protocols import Likeliest
+        from benchmarks.protocols import LikelihoodProtocol
 
         benchmark, decoding = get_benchmark(self.benchmark), self.to_decoding()
-        return Likeliest(benchmark, decoding) if self.score == "likelihood" else benchmark.protocol(decoding)
+        return LikelihoodProtocol(benchmark, decoding) if self.score == "likelihood" else benchmark.protocol(decoding)
 
     def what_decides(self) -> dict[str, Any]:
         """What of the spec decides the answers, flat, as kept with a run and compared when it is resumed."""

@@ -45,7 +45,7 @@ from benchmarks.vocabulary import (
 
 if TYPE_CHECKING:
     from benchmarks.build import Build, BuildOptions
-    from benchmarks.rows.own_rows import RowsCheck
+    from benchmarks.rows.own_rows import TableCheck
     from benchmarks.rubric import Rubric
 
 __all__ = [
@@ -54,15 +54,16 @@ __all__ = [
     "Cell",
     "Chart",
     "Choice",
+    "DataSource",
     "Decoding",
     "Estimate",
-    "Figures",
     "FinishReason",
     "Form",
     "Generation",
-    "Imported",
+    "ImportedAnswer",
     "Instance",
     "JSONObject",
+    "LabelMetrics",
     "Likelihood",
     "Mark",
     "Media",
@@ -73,7 +74,6 @@ __all__ = [
     "Protocol",
     "Record",
     "Request",
-    "Source",
     "Table",
     "Text",
     "Verdict",
@@ -101,7 +101,7 @@ class Protocol(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DataSource:
     """A source a build can draw on: its name on the command line, what it is, and its Hub id if it has one."""
 
     name: str
@@ -119,7 +119,7 @@ class Benchmark(ABC):
     labels: tuple[str, ...]
     prompt_sets: Mapping[str, str]
     """Name to one-line description; the first is the default."""
-    sources: tuple[Source, ...]
+    sources: tuple[DataSource, ...]
     stratum: str
     """The key of ``Instance.strata`` that subsets are stratified by."""
     judges: tuple[str, ...]
@@ -151,9 +151,9 @@ class Benchmark(ABC):
 
     def protocol(self, decoding: Decoding) -> Protocol:
         """How its instances become model calls."""
-        from benchmarks.protocols import Direct
+        from benchmarks.protocols import DirectProtocol
 
-        return Direct(decoding)
+        return DirectProtocol(decoding)
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         """What an answer to ``instance`` may begin with, as its prompt asks for it; empty where it may be anything."""
@@ -182,7 +182,7 @@ class Benchmark(ABC):
     rows_source: str = ""
     """The source that is a file of a user's own rows, as ``rashomon build --from`` takes it; empty: there is none."""
 
-    def check_rows(self, file: Path, options: BuildOptions) -> RowsCheck:
+    def check_rows(self, file: Path, options: BuildOptions) -> TableCheck:
         """What a build with ``options`` makes of each row of ``file``; builds nothing.
 
         Raises SpecError where it takes no rows, SourceError where the file cannot be read.
@@ -223,7 +223,7 @@ class Benchmark(ABC):
         """
         return ""
 
-    def figures(self) -> Figures | None:
+    def figures(self) -> LabelMetrics | None:
         """The figures that are made of counts of labels, for correcting them by labels given by people."""
         return None
 
@@ -234,7 +234,7 @@ class Benchmark(ABC):
         """The files that :meth:`read_answers` reads for ``path``, in a fixed order. Raises SourceError where there are none."""
         return (path,)
 
-    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
+    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[ImportedAnswer]:
         """The answers in a file of published predictions, in the format ``form``, one of ``answer_formats``.
 
         ``left_out`` is told of every row that cannot be used, or only in part: which, and why. Raises SourceError where it is
@@ -248,7 +248,7 @@ class Benchmark(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class LabelMetrics:
     """Figures that are made of counts of labels.
 
     Each of ``of`` is a function of an array of counts of shape (..., conditions, labels) and returns shape (...); counts
@@ -263,7 +263,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedAnswer:
     """An answer that was produced elsewhere, with the verdicts that were published with it."""
 
     instance: Instance

@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.base import Benchmark, Decoding, Generation, Instance, Likelihood, Message, Protocol, Request
 
 
-class Direct(Protocol):
+class DirectProtocol(Protocol):
     """One question, one answer: the instance's parts as a single user turn."""
 
     name = "direct"
@@ -23,7 +23,7 @@ class Direct(Protocol):
         return Request(instance.id, 0, (message,), self.decoding, references=instance.references)
 
 
-class Likeliest(Protocol):
+class LikelihoodProtocol(Protocol):
     """A benchmark's own protocol, with instances of given options answered by the likeliest of them (Brown et al. 2020, 2.4)."""
 
     def __init__(self, benchmark: Benchmark, decoding: Decoding) -> None:

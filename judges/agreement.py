@@ -67,7 +67,7 @@ def fleiss(sums: Array, judges: int) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class LabelPairs:
     """What two judges say of the answers that both have judged.
 
     ``counts`` has shape (groups, labels, labels): the first judge's label, the second's. ``left_out`` are, for each of
@@ -78,7 +78,7 @@ class Pairs:
     left_out: tuple[Counter[str], Counter[str]]
 
 
-def pairs(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> Pairs:
+def pairs(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> LabelPairs:
     """What the judges ``a`` and ``b`` say of the records' answers, group by group."""
     import numpy as np
 
@@ -98,7 +98,7 @@ def pairs(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> P
     counts = np.zeros((len(groups), len(labels), len(labels)))
     if found:
         np.add.at(counts, tuple(np.array(found).T), 1)
-    return Pairs(counts, left_out)
+    return LabelPairs(counts, left_out)
 
 
 def confusion(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import cohen_kappa, diagonal, estimate, resample, wilson
-from judges.agreement import Pairs, fleiss, group_sums, label_kappa, pairs, positive_agreement, raw_agreement
+from judges.agreement import LabelPairs, fleiss, group_sums, label_kappa, pairs, positive_agreement, raw_agreement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,7 +163,7 @@ def _without_width(found: Estimate) -> Estimate:
     return replace(found, low=None, high=None) if found.low == found.high else found
 
 
-def _agreement_cells(found: Pairs, resamples: int, seed: int) -> tuple[Cell, ...]:
+def _agreement_cells(found: LabelPairs, resamples: int, seed: int) -> tuple[Cell, ...]:
     agreed, kappa = _agreement(found.counts, resamples, seed)
     return (agreed.n, agreed, kappa, *(_left_out(why) for why in found.left_out))
 

@@ -64,10 +64,10 @@ _JUDGES = {
     "relaxed": "judges.string_match:Relaxed",
     "yes-no": "judges.yes_no:YesNo",
     "own-answer": "judges.own_answer:OwnAnswer",
-    "extracted": "judges.exact_match:Extracted",
-    "printed": "judges.exact_match:Printed",
-    "choice": "judges.scene_choice:Chosen",
-    "official": "judges.scene_choice:Official",
+    "extracted": "judges.exact_match:ExtractedMatch",
+    "printed": "judges.exact_match:PrintedMatch",
+    "choice": "judges.scene_choice:SceneChoice",
+    "official": "judges.scene_choice:OfficialSceneChoice",
 }
 
 

@@ -30,7 +30,7 @@ class _Exact(FunctionJudge):
         return Verdict(self.id, "labelled", *self.label(record))
 
 
-class Extracted(_Exact):
+class ExtractedMatch(_Exact):
     """By the final answer, wherever in the reply it stands."""
 
     name = "extracted"
@@ -41,7 +41,7 @@ class Extracted(_Exact):
         return by_final_answer(record)
 
 
-class Printed(_Exact):
+class PrintedMatch(_Exact):
     """By the whole reply, as the paper's exact match reads: a reply that reasons first is INCORRECT."""
 
     name = "printed"

@@ -93,7 +93,7 @@ def _rank(seed: int, what: str, text: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Blind:
+class BlindAnswer:
     """What a person is shown of an answer.
 
     ``id`` names the instance without saying anything of it. ``references`` are what each source supports, headed by the
@@ -107,7 +107,7 @@ class Blind:
     labels: tuple[str, ...]
 
 
-def blind(record: Record, labels: Sequence[str], seed: int) -> Blind:
+def blind(record: Record, labels: Sequence[str], seed: int) -> BlindAnswer:
     """What a person is shown of ``record``, which has an answer: not the model, the condition, the strata or any label.
 
     It is what a judge that is a model gets too. What the answer itself gives away stays in it.
@@ -116,7 +116,7 @@ def blind(record: Record, labels: Sequence[str], seed: int) -> Blind:
     shown = (name for name in instance.references if not name.startswith(SHOWN_TEXT))
     names = sorted(shown, key=lambda name: _rank(seed, "reference", f"{instance.id}|{name}"))
     own = [(OWN, (visible_answer(record.basis.text),))] if record.basis else []
-    return Blind(
+    return BlindAnswer(
         id=blind_id(record),
         question=instance.question,
         references=(*own, *((name, tuple(instance.references[name])) for name in names)),

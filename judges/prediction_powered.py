@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from benchmarks.base import Cell, Estimate, Figures, Record, Table
+from benchmarks.base import Cell, Estimate, LabelMetrics, Record, Table
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.text.answer_text import visible_answer
 
@@ -42,7 +42,7 @@ NOT_SEEN = -2
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class CorrectedEstimates:
     """One figure three times: by the judge on all answers, corrected, and by people on the sample alone.
 
     The ``n`` of the last two counts the answers that people looked at in the conditions that the figure needs.
@@ -124,7 +124,9 @@ class _Totals:
         return np.where(np.isnan(tuned), 0.0, tuned).clip(0, 1)
 
 
-def correct(sums: Array, figures: Figures, *, resamples: int, seed: int, fewest: int = FEWEST) -> dict[str, Corrected]:
+def correct(
+    sums: Array, figures: LabelMetrics, *, resamples: int, seed: int, fewest: int = FEWEST
+) -> dict[str, CorrectedEstimates]:
     """Each figure by the judge, corrected, and by people alone, with 95% percentile intervals.
 
     ``sums`` are as :func:`group_sums` gives them, for the figures' conditions and labels in their order. Groups with labels by
@@ -132,7 +134,7 @@ def correct(sums: Array, figures: Figures, *, resamples: int, seed: int, fewest:
     """
     totals = _Totals.of(sums.sum(0))
     drawn = _Totals.of(_draws(sums, resamples, seed))
-    estimates: dict[str, Corrected] = {}
+    estimates: dict[str, CorrectedEstimates] = {}
     for name, figure in figures.of.items():
         needed = needed_conditions(figure, figures)
         unjudged = [figures.conditions[i] for i in needed if not totals.by_judge[i].any()]
@@ -140,7 +142,7 @@ def correct(sums: Array, figures: Figures, *, resamples: int, seed: int, fewest:
         n = int(totals.seen[needed].sum())
         no_judge = f"the judge has labelled no answer under {', '.join(unjudged)}" if unjudged else ""
         no_people = f"people looked at fewer than {fewest} answers under {', '.join(unseen)}" if unseen else ""
-        estimates[name] = Corrected(
+        estimates[name] = CorrectedEstimates(
             _estimate(figure, totals.by_judge, drawn.by_judge, int(totals.by_judge[needed].sum()), no_judge),
             _estimate(figure, totals.rectified(), drawn.rectified(), n, no_judge or no_people),
             _estimate(figure, totals.by_people, drawn.by_people, n, no_people),
@@ -148,7 +150,7 @@ def correct(sums: Array, figures: Figures, *, resamples: int, seed: int, fewest:
     return estimates
 
 
-def needed_conditions(figure: Callable[[Array], Array], figures: Figures) -> list[int]:
+def needed_conditions(figure: Callable[[Array], Array], figures: LabelMetrics) -> list[int]:
     """The indices of the conditions that a figure is made of: without whose counts it changes or is undefined."""
     import numpy as np
 
@@ -223,7 +225,7 @@ def _ratio(part: Array, whole: Array) -> Array:
 
 
 def corrected_table(
-    runs: Mapping[str, Sequence[Record]], judge: str, human: str, figures: Figures, *, resamples: int, seed: int
+    runs: Mapping[str, Sequence[Record]], judge: str, human: str, figures: LabelMetrics, *, resamples: int, seed: int
 ) -> Table:
     """Every figure by ``judge``, corrected by the labels under ``human``, and by those alone; a row a run and figure.
 
@@ -247,7 +249,7 @@ def corrected_table(
     return Table("corrected", f"Figures by {judge}, corrected by {human}", columns, tuple(rows), tuple(notes))
 
 
-def _sums(records: Sequence[Record], judge: str, human: str, figures: Figures, lost: Counter[str]) -> Array:
+def _sums(records: Sequence[Record], judge: str, human: str, figures: LabelMetrics, lost: Counter[str]) -> Array:
     import numpy as np
 
     condition = {name: i for i, name in enumerate(figures.conditions)}

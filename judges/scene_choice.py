@@ -30,7 +30,7 @@ class _Scene(FunctionJudge):
         return Verdict(self.id, "labelled", "CORRECT" if right else "INCORRECT", reason)
 
 
-class Chosen(_Scene):
+class SceneChoice(_Scene):
     """By the one scene that the reply chooses; none, or several, is no answer."""
 
     name = "choice"
@@ -45,7 +45,7 @@ class Chosen(_Scene):
         return said in references.get("answer", ()), f"Scene {said}: {rule}"
 
 
-class Official(_Scene):
+class OfficialSceneChoice(_Scene):
     """As the published evaluation: the answer as it is printed stands anywhere in the reply."""
 
     name = "official"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.base import Generation, Media, Modality, Request
 from benchmarks.errors import ModelError
-from mlx_backends.core.batch_invariance import Proof
+from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.probe import Probe
 
 MediaPath = Callable[[Media], Path]
@@ -80,7 +80,7 @@ class Backend(ABC):
     def exact(self) -> None:  # noqa: B027 - most backends know no other way
         """Answer one request at a time from now on, with nothing kept from one to the next."""
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
+    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
         """Find out, on some of the ``requests`` that are to come, how they may be answered so that answers stay the same.
 
         From then on they are answered in that way. Returns what was found; None where there is nothing to find out, or

@@ -12,7 +12,7 @@ from benchmarks.base import SHOWN_TEXT, Generation, Request, did_you_mean
 from benchmarks.errors import SpecError
 from mlx_backends.base import Backend, EngineInfo, MediaPath
 from mlx_backends.models.modalities import ALL
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 
 PREFIX = "policy:"
 ABSTAIN = "The sources disagree, so the answer cannot be determined."
@@ -43,15 +43,15 @@ def means_nothing(model: str, references: Iterable[Mapping[str, Sequence[str]]])
 
 def describe(model: str) -> EngineInfo:
     """What answers as ``model``. Raises SpecError for an unknown name."""
-    return Policy(model).info
+    return PolicyBackend(model).info
 
 
-def load(model: str, media: MediaPath, terms: Terms) -> Backend:
+def load(model: str, media: MediaPath, terms: RemoteOptions) -> Backend:
     """The policy called ``model``, which looks at no medium. Raises SpecError for an unknown name."""
-    return Policy(model)
+    return PolicyBackend(model)
 
 
-class Policy(Backend):
+class PolicyBackend(Backend):
     """Answers from a request's ``references`` alone, in text that a judge labels as the policy means it.
 
     ``always-image`` and ``always-text`` give their source's first reference, or its option's letter in a multiple choice,

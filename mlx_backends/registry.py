@@ -18,7 +18,7 @@ from mlx_backends.models.modalities import ALL, IMAGES
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.pytorch import spec
 from mlx_backends.remote.model_names import ENGINES as REMOTE
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 
 _ENGINES: Mapping[str, str] = {
     "policy": "mlx_backends.policy",
@@ -38,7 +38,7 @@ class Engine(Protocol):
     def describe(self, model: str) -> EngineInfo:
         """What would answer as ``model``, loading nothing. Raises SpecError, ModelError."""
 
-    def load(self, model: str, media: MediaPath, terms: Terms) -> Backend:
+    def load(self, model: str, media: MediaPath, terms: RemoteOptions) -> Backend:
         """The backend that answers as ``model``; ``media`` finds a medium's file. Raises as :meth:`describe`."""
 
 
@@ -85,7 +85,12 @@ def engine_name(model: str) -> str:
 
 
 def load_backend(
-    model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None, under_way: int | None = None
+    model: str,
+    media: MediaPath,
+    *,
+    force: bool = False,
+    terms: RemoteOptions | None = None,
+    under_way: int | None = None,
 ) -> Backend:
     """The backend that answers as ``model`` (see :func:`describe`), loaded; ``media`` finds a medium's file.
 
@@ -94,16 +99,16 @@ def load_backend(
     cannot be loaded, and before loading where it does not fit in this machine's memory, unless ``force``.
     """
     if engine := engine_of(model):
-        return engine.load(model, media, terms or Terms())
+        return engine.load(model, media, terms or RemoteOptions())
     if model.startswith(IMPORTED):
         raise ModelError(f"the answers of {model} were produced elsewhere; import those that are missing as well.")
     if model.startswith(spec.PREFIX):
         return spec.load(model, media, force=force, width=under_way)
     found = inspect(resolve(model))
-    from mlx_backends.mlx.lm import LM
+    from mlx_backends.mlx.lm import LMBackend
     from mlx_backends.mlx.load import load, load_text, one_line, supported, supported_text
-    from mlx_backends.mlx.memory_limits import Limits
-    from mlx_backends.mlx.vlm import AHEAD, VLM
+    from mlx_backends.mlx.memory_limits import MemoryLimits
+    from mlx_backends.mlx.vlm import AHEAD, VLMBackend
     from mlx_backends.models.memory_estimate import device_info
 
     sees = found.engine == "mlx-vlm"
@@ -114,13 +119,13 @@ def load_backend(
             f"{found.name} was not loaded: {fit.sentence}; "
             "choose a smaller quantisation, or add --force to try all the same."
         )
-    Limits.here().set()
+    MemoryLimits.here().set()
     info = _describe(found)
     loaded = (load if sees else load_text)(found.path)
     try:
         if sees:
-            return VLM(info, media, *loaded, width=under_way and max(1, under_way // AHEAD))
-        return LM(info, *loaded, width=under_way)
+            return VLMBackend(info, media, *loaded, width=under_way and max(1, under_way // AHEAD))
+        return LMBackend(info, *loaded, width=under_way)
     except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{found.name} was loaded but cannot be asked: {one_line(error)}") from error
 

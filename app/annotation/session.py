@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Record, Verdict, get_benchmark
 from benchmarks.errors import SpecError, StoreError
-from judges.human_labels import Blind, blind, sample
+from judges.human_labels import BlindAnswer, blind, sample
 from judges.prediction_powered import FEWEST
 
 SAMPLE = 100
@@ -17,7 +17,7 @@ SAMPLE = 100
 
 
 @dataclass(frozen=True)
-class Labelling:
+class LabellingTask:
     """One person's sample of one run; ``answers`` are the generation ids of what they are shown."""
 
     benchmark: Benchmark
@@ -50,7 +50,7 @@ class Labelling:
         return {instance: verdict.label for instance, verdict in verdicts if verdict is not None}
 
 
-def draw(store: RunStore, judge: str, n: int | None = None, seed: int | None = None) -> Labelling:
+def draw(store: RunStore, judge: str, n: int | None = None, seed: int | None = None) -> LabellingTask:
     """The sample of ``n`` answers that the person ``judge`` is shown, which is kept with the run; what was begun is gone on with.
 
     Raises SpecError where a sample was begun with another seed, and where the run is not answered to the end: a sample drawn
@@ -80,7 +80,7 @@ def draw(store: RunStore, judge: str, n: int | None = None, seed: int | None = N
     store.set_meta(f"labelling {judge}", {**now, "sample": chosen})
     answers = {each: answer[0] for each in chosen if (answer := store.answer_of(each))}
     enough = enough_sentence(benchmark, [by_id[each].instance.condition for each in order], len(chosen))
-    return Labelling(benchmark, judge, now["seed"], tuple(by_id[each] for each in chosen), answers, enough)
+    return LabellingTask(benchmark, judge, now["seed"], tuple(by_id[each] for each in chosen), answers, enough)
 
 
 def enough_sentence(benchmark: Benchmark, conditions: Sequence[str], n: int) -> str:
@@ -119,10 +119,10 @@ def _suffices(conditions: Sequence[str], needed: Sequence[str]) -> int:
     return len(conditions)
 
 
-class Sitting:
+class LabellingSession:
     """A person going through their sample: the answer they are at, and what can be undone, of earlier sittings too."""
 
-    def __init__(self, labelling: Labelling, store: RunStore) -> None:
+    def __init__(self, labelling: LabellingTask, store: RunStore) -> None:
         self.labelling = labelling
         known = labelling.done(store)
         self._done = {r.instance.id for r in labelling.records if r.instance.id in known}
@@ -146,7 +146,7 @@ class Sitting:
         return self._at if self._at < self.total else None
 
     @property
-    def shown(self) -> Blind | None:
+    def shown(self) -> BlindAnswer | None:
         """What they are shown of it."""
         place = self.place
         if place is None:

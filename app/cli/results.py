@@ -117,17 +117,17 @@ def parity(workspace: Any, /, sides: Sequence[str], models: Sequence[str], **how
 
     With --model: where the difference enters between PyTorch, MLX in full precision, 8-bit and 4-bit.
     """
-    from app.commands.parity import Output
+    from app.commands.parity import OutputOptions
     from app.commands.parity import parity as tell
-    from app.commands.parity_runs import Asking
+    from app.commands.parity_runs import RunOptions
 
     spec = {key: how.pop(key) for key in ("benchmark", "prompt_set", "limit", "max_tokens")}
     spec["prompt_set"] = [spec["prompt_set"]] if spec["prompt_set"] else []
     spec["conditions"] = words(how.pop("conditions"))
-    output = Output(words(how.pop("formats")), how.pop("out"), how.pop("width"), how.pop("as_json"))
+    output = OutputOptions(words(how.pop("formats")), how.pop("out"), how.pop("width"), how.pop("as_json"))
     display = how.pop("display")
     shown = "none" if output.as_json else display
-    asking = Asking(spec, how.pop("data"), how.pop("force"), shown, how.pop("allowed"))
+    asking = RunOptions(spec, how.pop("data"), how.pop("force"), shown, how.pop("allowed"))
     return tell(workspace, sides, models, asking, output, **how)
 
 

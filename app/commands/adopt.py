@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from app.engine.adopt import Received, adopt, build_at, examine
+from app.engine.adopt import ReceivedRun, adopt, build_at, examine
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.errors import SpecError
@@ -48,7 +48,7 @@ def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | 
     return 1 if adopted.left_out else 0
 
 
-def _named(received: Received) -> Path | None:
+def _named(received: ReceivedRun) -> Path | None:
     import click
 
     if received.named is None or not click.confirm(f"Take media from {clean(str(received.named))}?", default=False):

@@ -12,7 +12,7 @@ from typing import Any
 from app.commands.confirm_addresses import agree
 from app.commands.progress_display import Display, make_display
 from app.engine import stopping_rule
-from app.engine.plan import Checked, Planned, check, open_build, plan, replan
+from app.engine.plan import CheckedSpec, PlannedRun, check, open_build, plan, replan
 from app.engine.workers.recovery import deaths
 from app.engine.workers.run_control import forget_pause, is_paused, unpause, worker_of
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
@@ -150,7 +150,7 @@ def _check_until_width(width: float | None, spec: RunSpec, folder: Path | None) 
 
 def work(
     workspace: Workspace,
-    planned: Sequence[Planned],
+    planned: Sequence[PlannedRun],
     shown: Display,
     *,
     display: str | None,
@@ -213,7 +213,7 @@ def work(
     return code or (1 if any(map(_failures, after)) else 0)
 
 
-def _refuse_in_use(planned: Sequence[Planned]) -> None:
+def _refuse_in_use(planned: Sequence[PlannedRun]) -> None:
     """Raise StoreError where other processes work on all of the runs; a worker passes over one among others."""
     told = []
     for run in planned:
@@ -225,7 +225,7 @@ def _refuse_in_use(planned: Sequence[Planned]) -> None:
         raise StoreError(f"{told[0]}; `rashomon runs` shows how far it is.")
 
 
-def _to_ask(run: Checked) -> tuple[str, ...]:
+def _to_ask(run: CheckedSpec) -> tuple[str, ...]:
     """Who is asked, now or still, when a run is begun or gone on with."""
     return _asked(run.folder, run.spec) if run.found else (run.spec.model, *run.spec.judge)
 
@@ -241,7 +241,7 @@ def _asked(folder: Path, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple
         return spec.judge if some else ()
 
 
-def _conclude(planned: Sequence[Planned], after: Sequence[RunSummary], *, demo: bool) -> None:
+def _conclude(planned: Sequence[PlannedRun], after: Sequence[RunSummary], *, demo: bool) -> None:
     from app.report.headline import over_own_rows, without_paper
     from app.report.render import print_table
     from app.report.tables import tables_of

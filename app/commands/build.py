@@ -16,7 +16,7 @@ from typing import Any
 
 from app.commands.check_rows import check_rows
 from app.commands.confirm_addresses import agree
-from app.engine.text_models import Asked, LocalEmbedder, OneAtATime
+from app.engine.text_models import CachedTextModel, LocalEmbedder, LocalModelSlot
 from app.fetch import manifest
 from app.fetch.recipes import RECIPES
 from app.new_run.custom_rows import table_path
@@ -33,9 +33,9 @@ from benchmarks.rows.files import json_lines
 from benchmarks.text_model import TextModel
 from benchmarks.untrusted.safe_files import is_full
 from mlx_backends.base import Backend
-from mlx_backends.core.response_cache import ReplyCache
+from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 
 _TOLD = 20
 """So many rows that were left out are told of one by one."""
@@ -107,7 +107,7 @@ def build(
     agree([model for model in (writer, *checkers, *describers.values()) if model], allowed)
     with ExitStack() as stack:
         terms = replace_terms(terms, scope=str(folder))
-        device = OneAtATime(lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr))
+        device = LocalModelSlot(lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr))
         stack.callback(device.close)
         models = {
             name: _text_model(stack, workspace, name, terms, force, device, folder)
@@ -183,7 +183,13 @@ def _captioner(text: str) -> tuple[str, str]:
 
 
 def _text_model(
-    stack: ExitStack, workspace: Workspace, name: str, terms: Terms, force: bool, device: OneAtATime, out: Path
+    stack: ExitStack,
+    workspace: Workspace,
+    name: str,
+    terms: RemoteOptions,
+    force: bool,
+    device: LocalModelSlot,
+    out: Path,
 ) -> TextModel:
     """The model called ``name``: one that is elsewhere until ``stack`` ends, one of this machine while it is asked.
 
@@ -199,10 +205,10 @@ def _text_model(
         return load_backend(name, partial(media_path, under_way(out)), force=force, terms=terms)
 
     if info.needs_device:
-        return Asked(info, lambda: device.use(name, load), ReplyCache(workspace.replies))
+        return CachedTextModel(info, lambda: device.use(name, load), ResponseCache(workspace.replies))
     backend = load()
     stack.callback(backend.close)
-    return Asked(backend.info, lambda: backend, None)
+    return CachedTextModel(backend.info, lambda: backend, None)
 
 
 def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from app.text.escape import clean
 from benchmarks.base import Benchmark
 from benchmarks.build import BuildOptions
-from benchmarks.rows.own_rows import RowCheck, RowsCheck
+from benchmarks.rows.own_rows import RowCheck, TableCheck
 
 _LISTED = 10
 """The most usable rows that are listed unless all are asked for."""
@@ -28,7 +28,7 @@ def check_rows(benchmark: Benchmark, file: Path, options: BuildOptions, *, as_js
     return 0 if found.usable else 1
 
 
-def summary(found: RowsCheck) -> str:
+def summary(found: TableCheck) -> str:
     """How many rows can be used, and what is to be said of all of them; harmless."""
     told = [f"{found.usable} of {len(found.rows)} rows can be used", *found.remarks]
     return clean("; ".join(told))

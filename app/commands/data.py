@@ -10,7 +10,7 @@ from typing import Any
 
 from app.commands.spinner import doing
 from app.fetch import manifest
-from app.fetch.execute import INTERRUPTED, Interrupted, agreed, carry_out
+from app.fetch.execute import INTERRUPTED, FetchInterrupted, agreed, carry_out
 from app.fetch.hub import check_online
 from app.fetch.plan import make_plan, read_small
 from app.fetch.recipes import NOT_PUBLISHED, RECIPES, recipe, sources_text
@@ -75,10 +75,12 @@ def get(workspace: Workspace, benchmark: str, *, to: Path | None, yes: bool, dry
                 manifest.forget(folder)
                 _make(folder, {file.path.parent for file in plan.missing})
                 carry_out(plan, f"{again} --yes" if yes else again)
-        except Interrupted:
+        except FetchInterrupted:
             return INTERRUPTED
         total = sum(file.path.stat().st_size for file in needed.files)
-        manifest.note(folder, manifest.Fetched(benchmark, len(needed.files), total, needed.licences, needed.revisions))
+        manifest.note(
+            folder, manifest.FetchManifest(benchmark, len(needed.files), total, needed.licences, needed.revisions)
+        )
     print(f"fetched {len(needed.files):,} files, {size(total)}, to {clean(str(folder))}")
     sources = f" {sources_text(wanted.pairs(folder))}" if to else ""
     print(f"next: {workspace.command()} build {benchmark}{clean(sources)}")

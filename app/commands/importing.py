@@ -17,11 +17,11 @@ from app.commands.judge import judge as judge_run
 from app.engine.plan import chosen_instances, create, identity_of, open_build
 from app.run_spec import RunSpec, parse
 from app.store.database import DATABASE
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
-from benchmarks.base import Benchmark, Generation, Imported, Instance, did_you_mean, digest, get_benchmark
+from benchmarks.base import Benchmark, Generation, ImportedAnswer, Instance, did_you_mean, digest, get_benchmark
 from benchmarks.errors import SourceError, SpecError, StoreError
 from benchmarks.rows.files import json_lines, open_source
 from judges.base import find_judge
@@ -118,13 +118,13 @@ def import_answers(
     )
 
 
-def _fill(store: RunStore, found: Sequence[Imported], benchmark: Benchmark, spec: RunSpec) -> None:
+def _fill(store: RunStore, found: Sequence[ImportedAnswer], benchmark: Benchmark, spec: RunSpec) -> None:
     store.use_engine(asdict(describe(spec.model)))
     answers = []
     for ordinal, one in enumerate(found):
         condition = one.instance.condition
         answers.append(
-            Answer(
+            NewAnswer(
                 ordinal=ordinal,
                 condition=condition,
                 step=0,
@@ -142,7 +142,7 @@ def _fill(store: RunStore, found: Sequence[Imported], benchmark: Benchmark, spec
     store.set_meta("state", {"state": "done", "note": ""})
 
 
-def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[Imported]:
+def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[ImportedAnswer]:
     """The answers in a JSON-lines file, each an object of an instance's id and an answer. Raises SourceError by line."""
     known = {instance.id: instance for instance in instances}
     seen: set[str] = set()
@@ -156,7 +156,7 @@ def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[Imported]
         if identifier in seen:
             raise SourceError(f"{where}: instance {identifier!r} is answered a second time; keep one answer.")
         seen.add(identifier)
-        yield Imported(known[identifier], answer)
+        yield ImportedAnswer(known[identifier], answer)
 
 
 def _field(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:

@@ -18,7 +18,7 @@ from benchmarks.errors import SpecError
 from judges.base import Judge, find_judge
 from judges.rubric import RubricJudge
 from mlx_backends.remote import all_ready, lack
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 
 
 def judge(
@@ -87,7 +87,7 @@ def judge(
     return code or (1 if failed else 0)
 
 
-def _estimate(store: RunStore, judge: Judge, terms: Terms) -> str:
+def _estimate(store: RunStore, judge: Judge, terms: RemoteOptions) -> str:
     cases = [record for _, record in store.unjudged(judge.id, judge.conditions)]
     told = f"{len(cases)} answers to judge"
     if not isinstance(judge, RubricJudge) or judge.info.needs_device or not cases:

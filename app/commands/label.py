@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
-from app.annotation.session import Labelling, Sitting, draw, meant
+from app.annotation.session import LabellingSession, LabellingTask, draw, meant
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -15,7 +15,7 @@ from app.text.escape import clean, spreadsheet_cell
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import SpecError, StoreError
 from benchmarks.untrusted.safe_files import check_file, replace_file
-from judges.human_labels import Blind, annotator_id, blind, blind_id, read_labels_csv
+from judges.human_labels import BlindAnswer, annotator_id, blind, blind_id, read_labels_csv
 
 _LINE = "─" * 60
 _MEANING = "docs/labelling.md says what each label means."
@@ -55,10 +55,10 @@ def label(
         return _converse(store, labelling, ask)
 
 
-def _converse(store: RunStore, labelling: Labelling, ask: Callable[[str], str]) -> int:
+def _converse(store: RunStore, labelling: LabellingTask, ask: Callable[[str], str]) -> int:
     labels = labelling.benchmark.labels
     keys = " ".join(f"{number}={label}" for number, label in enumerate(labels, 1))
-    sitting = Sitting(labelling, store)
+    sitting = LabellingSession(labelling, store)
     print(f"{labelling.judge}: {sitting.count} of {sitting.total} labelled.")
     print("What stands in the answer is to be labelled, never obeyed. Every label is kept at once.")
     print(_enough(labelling))
@@ -85,11 +85,11 @@ def _converse(store: RunStore, labelling: Labelling, ask: Callable[[str], str]) 
     return 0
 
 
-def _enough(labelling: Labelling) -> str:
+def _enough(labelling: LabellingTask) -> str:
     return f"{labelling.enough} {_MEANING}".strip()
 
 
-def _show(shown: Blind, number: int, total: int) -> None:
+def _show(shown: BlindAnswer, number: int, total: int) -> None:
     print(f"{_LINE}\n{number} of {total}")
     print(f"Question: {clean(shown.question, newlines=True)}")
     for source, values in shown.references:
@@ -102,7 +102,7 @@ def _import(store: RunStore, benchmark: Benchmark, judge: str, path: Path, rando
     answers = {each: answer[0] for each in records if (answer := store.answer_of(each))}
     names = {blind_id(records[each]): each for each in answers} | {each: each for each in answers}
     found = read_labels_csv(path, benchmark.labels, names)
-    labelling = Labelling(benchmark, judge, 0, (), answers)
+    labelling = LabellingTask(benchmark, judge, 0, (), answers)
     for instance, said in found:
         labelling.label(store, records[instance], said)
     if random_sample:
@@ -113,7 +113,7 @@ def _import(store: RunStore, benchmark: Benchmark, judge: str, path: Path, rando
     return 0
 
 
-def _export(store: RunStore, labelling: Labelling, path: Path) -> int:
+def _export(store: RunStore, labelling: LabellingTask, path: Path) -> int:
     done = labelling.done(store)
     shown = [blind(record, labelling.benchmark.labels, labelling.seed) for record in labelling.records]
     sources = sorted({source for one in shown for source, _ in one.references})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.commands.spinner import doing
-from app.fetch.execute import INTERRUPTED, Interrupted, agreed, carry_out
+from app.fetch.execute import INTERRUPTED, FetchInterrupted, agreed, carry_out
 from app.fetch.hub import check_online
 from app.fetch.model import blobs, link, listed
 from app.fetch.plan import make_plan
@@ -51,7 +51,7 @@ def get(workspace: Workspace, model: str, *, yes: bool, dry_run: bool, force: bo
             raise StoreError(f"{lock.holder() or 'another process'} is fetching {model}; wait for it.")
         try:
             carry_out(plan, f"{again} --yes" if yes else again)
-        except Interrupted:
+        except FetchInterrupted:
             return INTERRUPTED
         folder = link(found)
     told = inspect(folder)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.commands.parity_runs import Asking, ask, builds_of, runs_of
+from app.commands.parity_runs import RunOptions, ask, builds_of, runs_of
 from app.compare.published import PUBLISHED
 from app.engine.workers.supervise import INTERRUPTED
 from app.exports.writer import check_formats, write
 from app.exports.writer import told as told_files
 from app.figures.style import inches
 from app.parity.compare_runs import compare_runs, keep
-from app.parity.probing import PROBES, Look
+from app.parity.probing import PROBES, ProbeOptions
 from app.parity.published import beside_published
 from app.parity.tables import tables, to_json
 from app.report.render import print_table
@@ -30,7 +30,7 @@ from benchmarks.errors import SpecError
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputOptions:
     """How it is told: printed, as JSON where ``as_json``; a ladder also in ``formats`` as files in the folder ``out``, figures of
     ``width``."""
 
@@ -44,8 +44,8 @@ def parity(
     workspace: Workspace,
     names: Sequence[str],
     models: Sequence[str],
-    asking: Asking,
-    output: Output,
+    asking: RunOptions,
+    output: OutputOptions,
     *,
     judge: str | None,
     probes: int,
@@ -64,7 +64,7 @@ def parity(
     folders = runs_of(workspace, sides, asking)
     if folders is None:
         return INTERRUPTED
-    look = Look(probes, builds_of(workspace, folders, asking.data), asking.force, _say)
+    look = ProbeOptions(probes, builds_of(workspace, folders, asking.data), asking.force, _say)
     if len(sides) + len(rows) == 1:
         _say(keep(folders[0], replace(look, probes=probes or PROBES)))
         return 0
@@ -87,8 +87,8 @@ def _climb(
     workspace: Workspace,
     models: Sequence[str],
     rows: Sequence[str],
-    asking: Asking,
-    output: Output,
+    asking: RunOptions,
+    output: OutputOptions,
     *,
     judge: str | None,
     probes: int,
@@ -112,7 +112,7 @@ def _climb(
     folders = ask(workspace, [rung.model for rung in there], asking)
     if folders is None:
         return INTERRUPTED
-    look = Look(probes, builds_of(workspace, folders, asking.data), asking.force, _say)
+    look = ProbeOptions(probes, builds_of(workspace, folders, asking.data), asking.force, _say)
     found = climb(there, folders, look, judge=judge, missing=missing)
     body, shown, verdicts = tables.to_json(found), tables.tables(found), [found.verdict]
     if rows:

@@ -25,7 +25,7 @@ EXAMPLES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RunOptions:
     """How a model is asked that has no run yet: ``spec`` is what its spec says besides the model and the build in ``data``."""
 
     spec: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Asking:
     """The addresses that the user agrees to."""
 
 
-def runs_of(workspace: Workspace, names: Sequence[str], asking: Asking) -> list[Path] | None:
+def runs_of(workspace: Workspace, names: Sequence[str], asking: RunOptions) -> list[Path] | None:
     """The folders of the runs that are named; a model among them is asked first, as the run beside it was or as ``asking``.
 
     None where that was interrupted.
@@ -61,7 +61,9 @@ def _run(workspace: Workspace, name: str) -> Path | None:
     return workspace.run_folder(name)
 
 
-def ask(workspace: Workspace, models: Sequence[str], asking: Asking, *, like: Path | None = None) -> list[Path] | None:
+def ask(
+    workspace: Workspace, models: Sequence[str], asking: RunOptions, *, like: Path | None = None
+) -> list[Path] | None:
     """The runs of ``models``, each made or gone on with: asked as the run ``like`` was, else as ``asking`` says.
 
     None where it was interrupted. Raises SpecError and the other errors of a spec, StoreError where a run is left unfinished.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from app.report.render import cell_text, terminal_cell
 from app.report.running_accuracy import accuracy, judging
 from app.store.rows import progress_to_json
-from app.store.throughput import Pace, duration
+from app.store.throughput import Throughput, duration
 from app.store.workspace import RunSummary
 from app.text.escape import clean
 from benchmarks.errors import SpecError
@@ -43,27 +43,27 @@ class Display(ABC):
         print(f"rashomon: {clean(message)}", file=sys.stderr)
 
 
-class Silent(Display):
+class SilentDisplay(Display):
     """Shows problems alone."""
 
     def update(self, runs: Sequence[RunSummary]) -> None:
         return None
 
 
-class Plain(Display):
+class PlainDisplay(Display):
     """A line whenever a run's state changes, and every ten seconds."""
 
     every_seconds = 10.0
 
     def __init__(self, write: Callable[[str], None] = print) -> None:
         self._write = write
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, Throughput] = {}
         self._told: dict[str, tuple[str, int]] = {}
         self._when: dict[str, float] = {}
 
     def update(self, runs: Sequence[RunSummary]) -> None:
         for run in runs:
-            pace = self._paces.setdefault(run.name, Pace())
+            pace = self._paces.setdefault(run.name, Throughput())
             pace.sample(run.done)
             now, before = time.monotonic(), self._told.get(run.name)
             news = before is None or before[0] != run.state
@@ -72,7 +72,7 @@ class Plain(Display):
                 self._told[run.name], self._when[run.name] = (run.state, run.done), now
                 self._write(self.line(run, pace))
 
-    def line(self, run: RunSummary, pace: Pace) -> str:
+    def line(self, run: RunSummary, pace: Throughput) -> str:
         """One line that says all about a run."""
         facts = [f"{run.done}/{run.total} answered"]
         shares = [(p.condition, accuracy(p, run)) for p in run.progress if p.done]
@@ -88,12 +88,12 @@ class Plain(Display):
         return clean(f"{run.name}: {run.state}{note}: {', '.join(facts)}")
 
 
-class Json(Plain):
+class JsonDisplay(PlainDisplay):
     """One JSON object a line, whenever a run's state changes and every half second."""
 
     every_seconds = 0.5
 
-    def line(self, run: RunSummary, pace: Pace) -> str:
+    def line(self, run: RunSummary, pace: Throughput) -> str:
         return json.dumps(
             {
                 "run": run.name,
@@ -108,11 +108,11 @@ class Json(Plain):
         )
 
 
-class Full(Display):
+class FullDisplay(Display):
     """A table that is kept up to date in place."""
 
     def __init__(self) -> None:
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, Throughput] = {}
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -132,12 +132,12 @@ class Full(Display):
         from rich.console import Group
 
         for run in runs:
-            self._paces.setdefault(run.name, Pace()).sample(run.done)
+            self._paces.setdefault(run.name, Throughput()).sample(run.done)
         if self._live is not None:
             self._live.update(Group(*(progress_table(run, self._paces[run.name]) for run in runs)))
 
 
-def progress_table(run: RunSummary, pace: Pace) -> Table:
+def progress_table(run: RunSummary, pace: Throughput) -> Table:
     """A run's conditions with their accuracy so far, and under them its speed, memory and what is left."""
     from rich import box
     from rich.table import Table
@@ -177,7 +177,12 @@ def make_display(kind: str | None) -> Display:
     """The display called ``kind``; None is ``full`` on a terminal and ``plain`` elsewhere. Raises SpecError."""
     if kind is None:
         kind = "full" if sys.stdout.isatty() else "plain"
-    made: dict[str, Callable[[], Display]] = {"full": Full, "plain": _plain, "json": _json, "none": Silent}
+    made: dict[str, Callable[[], Display]] = {
+        "full": FullDisplay,
+        "plain": _plain,
+        "json": _json,
+        "none": SilentDisplay,
+    }
     if kind not in made:
         raise SpecError(f"there is no display {kind!r}; known are {', '.join(KINDS)}.")
     return made[kind]()
@@ -188,8 +193,8 @@ def _flushed(line: str) -> None:
 
 
 def _plain() -> Display:
-    return Plain(_flushed)
+    return PlainDisplay(_flushed)
 
 
 def _json() -> Display:
-    return Json(_flushed)
+    return JsonDisplay(_flushed)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.spinner import doing
-from app.engine.unsupported_media import Excluded
+from app.engine.unsupported_media import ExcludedInstances
 from app.engine.workers.recovery import deaths
 from app.report.headline import headline, others, over_own_rows, without_paper
 from app.report.judge_selection import judge_of, judged_records, panel_of, present
@@ -67,7 +67,7 @@ def show(
         why = f" ({clean(run.note)})" if run.state == "stopped" else ""
         print(f"{clean(run.name)}: {run.state}{why}, {run.done} of {run.total} answered")
         with RunStore.read(folder) as store:
-            if excluded := Excluded.kept(store).sentence:
+            if excluded := ExcludedInstances.kept(store).sentence:
                 print(f"  {excluded}")
             for death in deaths(store):
                 print(clean(f"{folder.name}: {death.sentence()}"))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.pairs import Array, Pair, own_counts
-from app.compare.run_view import Side, Sides
+from app.compare.pairs import Array, RunPair, own_counts
+from app.compare.run_view import RunView, RunViews
 from app.compare.spec_diff import chip_of, stem
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.stats.intervals import estimate, resample
@@ -19,7 +19,7 @@ _GB = 1e9
 Hits = NDArray[np.bool_]
 
 
-def costs(side: Side) -> tuple[Estimate, ...]:
+def costs(side: RunView) -> tuple[Estimate, ...]:
     """The columns ``COSTS``; n/a where the engine cannot tell."""
     cost = side.cost
     peak = None if cost.peak_memory is None else cost.peak_memory / _GB
@@ -32,7 +32,7 @@ def costs(side: Side) -> tuple[Estimate, ...]:
     )
 
 
-def cost_table(sides: Sequence[Side]) -> Table:
+def cost_table(sides: Sequence[RunView]) -> Table:
     """A row for each run: what it is, and what its answers took."""
     rows: list[tuple[str, tuple[Cell, ...]]] = [
         (side.label, (side.quantisation or "", chip_of(side) or "", side.cost.answers, *costs(side))) for side in sides
@@ -44,7 +44,9 @@ def cost_table(sides: Sequence[Side]) -> Table:
     return Table("cost", "Memory and speed", ("quantisation", "chip", "answers", *COSTS), tuple(rows), notes)
 
 
-def tradeoff_table(grouped: Sequence[Sequence[Side]], pairs: Sequence[Pair], sides: Sides, resamples: int) -> Table:
+def tradeoff_table(
+    grouped: Sequence[Sequence[RunView]], pairs: Sequence[RunPair], sides: RunViews, resamples: int
+) -> Table:
     """Quality against memory and speed: a row for each quantisation of each model."""
     by_run = {id(pair.second): pair for pair in pairs}
     rows: list[tuple[str, tuple[Cell, ...]]] = []
@@ -63,19 +65,19 @@ def tradeoff_table(grouped: Sequence[Sequence[Side]], pairs: Sequence[Pair], sid
     return Table("tradeoff", "Quality against memory and speed, by quantisation", columns, tuple(rows), notes)
 
 
-def right(sides: Sides) -> Hits:
+def right(sides: RunViews) -> Hits:
     """Which labels are right under which condition; shape (conditions, labels). All conditions together are the accuracy."""
     figures, correct = sides.figures, sides.benchmark.correct
     return np.array([[correct(condition, label) for label in figures.labels] for condition in figures.conditions])
 
 
-def accuracy(side: Side, sides: Sides, resamples: int) -> Estimate:
+def accuracy(side: RunView, sides: RunViews, resamples: int) -> Estimate:
     """The share of a run's labels that are right, over all conditions together."""
     counts = own_counts(side, sides.figures)
     return _ratio((counts * right(sides)).sum((1, 2)), counts.sum((1, 2)), resamples, sides.seed)
 
 
-def accuracy_difference(pair: Pair, sides: Sides) -> Estimate:
+def accuracy_difference(pair: RunPair, sides: RunViews) -> Estimate:
     """The second run's accuracy less the first one's, over the answers that both have labelled."""
     return _ratio(*pair.of_share(right(sides)), pair.resamples, pair.seed)
 

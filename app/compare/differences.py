@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.compare.pairs import Compared, Pair
+from app.compare.pairs import PairedDifference, RunPair
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.stats.paired_tests import holm_of_hypotheses, hypotheses
 
 COLUMNS = ("baseline", "run", "difference", "n", "lost", "gained", "p", "p (Holm)")
 
 
-def differences_table(pairs: Sequence[Pair], names: Sequence[str]) -> Table:
+def differences_table(pairs: Sequence[RunPair], names: Sequence[str]) -> Table:
     """A row for each run and figure, over the instances that both runs have labelled."""
     found = [(pair, name, pair.compare(pair.figures.of[name])) for pair in pairs for name in names]
     tested = [(pair.second.name, hypothesis) for pair in pairs for hypothesis in hypotheses(names, pair.figures)]
@@ -36,7 +36,7 @@ def differences_table(pairs: Sequence[Pair], names: Sequence[str]) -> Table:
     return Table("differences", "Differences", COLUMNS, rows, tuple(notes))
 
 
-def _cells(found: Compared, corrected: float | None) -> tuple[Cell, ...]:
+def _cells(found: PairedDifference, corrected: float | None) -> tuple[Cell, ...]:
     def bare(value: Estimate) -> Estimate:
         return Estimate(value.value, n=value.n, reason=value.reason)
 

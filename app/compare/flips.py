@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from app.compare.pairs import Array, Pair
-from app.compare.run_view import Sides
+from app.compare.pairs import Array, RunPair
+from app.compare.run_view import RunViews
 from benchmarks.base import Benchmark, Cell, Estimate, Table
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.stats.intervals import cohen_kappa, estimate, resample
@@ -19,7 +19,7 @@ _NOBODY = "no answer is labelled in both runs"
 _ONE_LABEL = "both runs have one and the same label everywhere, so agreement by chance is 1 too"
 
 
-def flips_table(pairs: Sequence[Pair], sides: Sides) -> Table:
+def flips_table(pairs: Sequence[RunPair], sides: RunViews) -> Table:
     """From the baseline's labels (rows) to the run's (columns), over all shared instances; what has no label has its own."""
     found = [(pair, pair.flips()) for pair in pairs]
     known = shown([counts for _, counts in found], sides.benchmark)
@@ -41,7 +41,7 @@ def shown(flips: Sequence[Mapping[tuple[str, str], int]], benchmark: Benchmark) 
     return [each for each in order if each in used] + sorted(used - set(order))
 
 
-def flipped_table(pairs: Sequence[Pair], cells: Sequence[tuple[str, str]] = ()) -> Table:
+def flipped_table(pairs: Sequence[RunPair], cells: Sequence[tuple[str, str]] = ()) -> Table:
     """Every shared instance whose label is another in the run than in the baseline.
 
     ``cells`` are those of the flips that are wanted, from and to, either of them empty for any; all if empty.
@@ -59,7 +59,7 @@ def flipped_table(pairs: Sequence[Pair], cells: Sequence[tuple[str, str]] = ()) 
     return Table("flipped", "Instances whose label is another", columns, tuple(rows), (told,))
 
 
-def changes_table(pairs: Sequence[Pair], sides: Sides) -> Table:
+def changes_table(pairs: Sequence[RunPair], sides: RunViews) -> Table:
     """How far each run agrees with its baseline, label by label, and what became right or wrong; a row a condition."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for pair in pairs:
@@ -85,7 +85,7 @@ def changes_table(pairs: Sequence[Pair], sides: Sides) -> Table:
 
 
 def _change(
-    pair: Pair, view: str, found: Sequence[tuple[str, str, str, str]], benchmark: Benchmark
+    pair: RunPair, view: str, found: Sequence[tuple[str, str, str, str]], benchmark: Benchmark
 ) -> tuple[str, tuple[Cell, ...]]:
     code = {label: i for i, label in enumerate(benchmark.labels)}
     groups: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _change(
     return f"{pair.second.label} / {view}", (len(found), len(both), agreed, kappa, worse, better)
 
 
-def _agreement(counts: Array, pair: Pair) -> tuple[Estimate, Estimate]:
+def _agreement(counts: Array, pair: RunPair) -> tuple[Estimate, Estimate]:
     totals, draws = counts.sum(0), resample(counts, pair.resamples, pair.seed)
     n = int(totals.sum())
     agreed = estimate(float(raw_agreement(totals)), raw_agreement(draws), n, reason=_NOBODY)

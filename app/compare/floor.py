@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.compare.non_inferiority import Basis, Measure, basis, points
-from app.compare.run_view import Side, Sides
+from app.compare.non_inferiority import TargetMetric, TargetShares, basis, points
+from app.compare.run_view import RunView, RunViews
 from app.report.competence import listed
 from benchmarks.errors import SpecError
 
@@ -15,14 +15,14 @@ from benchmarks.errors import SpecError
 class Floor:
     """One model beside one policy, over the answers that both have labelled."""
 
-    basis: Basis
+    basis: TargetShares
 
     @property
-    def model(self) -> Side:
+    def model(self) -> RunView:
         return self.basis.sides.sides[0]
 
     @property
-    def policy(self) -> Side:
+    def policy(self) -> RunView:
         return self.basis.sides.sides[1]
 
     @property
@@ -50,7 +50,9 @@ class Floor:
         return f"{mine:.1%} against {theirs:.1%}{against} ({points(more, sign=True)} points; {interval})"
 
 
-def floors(models: Sequence[Side], policies: Sequence[Side], sides: Sides, measure: Measure) -> list[Floor]:
+def floors(
+    models: Sequence[RunView], policies: Sequence[RunView], sides: RunViews, measure: TargetMetric
+) -> list[Floor]:
     """Put each model beside the policy that it is furthest from beating; a model that shares no answer with one is left out."""
     lowest = []
     for model in models:

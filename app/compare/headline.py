@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.compare.cost import accuracy_difference, right
 from app.compare.non_inferiority import ERROR, points
-from app.compare.pairs import Pair
+from app.compare.pairs import RunPair
 from app.compare.tables import Comparison
 from app.report.competence import listed
 from benchmarks.base import Cell, Estimate, Table
@@ -28,7 +28,7 @@ def headlines(comparison: Comparison) -> list[str]:
     return [line for line in sentences if line]
 
 
-def _of_pair(pair: Pair, comparison: Comparison, differences: Table) -> str:
+def _of_pair(pair: RunPair, comparison: Comparison, differences: Table) -> str:
     first, second = pair.first.label, pair.second.label
     sentence = ""
     apart = accuracy_difference(pair, comparison.sides)

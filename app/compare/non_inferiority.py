@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.compare.cost import Hits, right
 from app.compare.pairs import Array, codes
-from app.compare.run_view import Sides
+from app.compare.run_view import RunViews
 from benchmarks.base import did_you_mean
 from benchmarks.errors import SpecError
 from benchmarks.stats.paired_tests import Difference, holm, share_difference, share_of
@@ -23,7 +23,7 @@ ACCURACY = "accuracy"
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class TargetMetric:
     """What decides: the share of the labels ``hits``, of shape (conditions, labels), among all answers of their conditions."""
 
     name: str
@@ -31,12 +31,12 @@ class Measure:
     lower_is_better: bool = False
 
 
-def measure_of(sides: Sides, metric: str | None, *, lower_is_better: bool = False) -> Measure:
+def measure_of(sides: RunViews, metric: str | None, *, lower_is_better: bool = False) -> TargetMetric:
     """The measure called ``metric``; None is the share of right labels. Raises SpecError where it is no share of all answers."""
     if metric is None or metric.casefold() == ACCURACY:
         if lower_is_better:
             raise SpecError("a lower accuracy is not better; name another --metric with --lower-is-better.")
-        return Measure(ACCURACY, right(sides))
+        return TargetMetric(ACCURACY, right(sides))
     known = {name.casefold(): name for name in sides.figures.of}
     if metric.casefold() not in known:
         words = (ACCURACY, *sides.figures.of)
@@ -48,19 +48,19 @@ def measure_of(sides: Sides, metric: str | None, *, lower_is_better: bool = Fals
         raise SpecError(
             f"{name} is no share of all answers, so no margin can be shown for it; use {', '.join(shares)}."
         )
-    return Measure(name, hits, lower_is_better)
+    return TargetMetric(name, hits, lower_is_better)
 
 
 @dataclass(frozen=True)
-class Basis:
+class TargetShares:
     """What runs are decided by: the answers that all of them have labelled, under the conditions of the measure.
 
     ``hit`` has shape (answers, runs): whether the measure counts the answer, for it. ``label`` of the same shape is the
     label's index; ``group`` and ``condition``, of shape (answers,), are indices too.
     """
 
-    sides: Sides
-    measure: Measure
+    sides: RunViews
+    measure: TargetMetric
     group: NDArray[np.int64]
     condition: NDArray[np.int64]
     label: NDArray[np.int64]
@@ -111,7 +111,7 @@ class Basis:
         return [1.0 if p is None else p for p in holm(each)]
 
 
-def basis(sides: Sides, measure: Measure) -> Basis:
+def basis(sides: RunViews, measure: TargetMetric) -> TargetShares:
     """The answers that all runs have labelled. Raises SpecError where there is none."""
     code, place = codes(sides.figures), {condition: i for i, condition in enumerate(sides.figures.conditions)}
     used = set(np.flatnonzero(measure.hits.any(1)).tolist())
@@ -131,7 +131,7 @@ def basis(sides: Sides, measure: Measure) -> Basis:
             "`rashomon compare` says what each lacks."
         )
     found = np.array(rows, dtype=np.int64)
-    return Basis(sides, measure, found[:, 0], found[:, 1], found[:, 2:])
+    return TargetShares(sides, measure, found[:, 0], found[:, 1], found[:, 2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Decision:
     """
 
     margin: float
-    basis: Basis
+    basis: TargetShares
     chances: tuple[float, ...]
     holds: tuple[int, ...]
     leanest: int | None = None
@@ -156,7 +156,7 @@ class Decision:
         return self.lightest if self.leanest is None else self.leanest
 
 
-def decide(found: Basis, margin: float) -> Decision:
+def decide(found: TargetShares, margin: float) -> Decision:
     """Decide which runs hold, and which of those takes the least memory, disk and time."""
     chances = found.chances(margin)
     holds = [i for i, p in enumerate(chances) if p <= ERROR]

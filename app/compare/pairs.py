@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.run_view import Side
-from benchmarks.base import Estimate, Figures
+from app.compare.run_view import RunView
+from benchmarks.base import Estimate, LabelMetrics
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.stats.paired_tests import (
     Difference,
@@ -32,7 +32,7 @@ NO_LABELS = "no instance that the figure is made of is labelled in both runs"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PairedDifference:
     """One figure in two runs, over the instances that both have labelled.
 
     ``lost`` and ``gained`` count the instances that it counts in the first run alone and in the second alone; None where it is
@@ -49,12 +49,12 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Pair:
+class RunPair:
     """Two runs. ``codes`` maps what counts as a label, an answer without one included where that counts, to its index."""
 
-    first: Side
-    second: Side
-    figures: Figures
+    first: RunView
+    second: RunView
+    figures: LabelMetrics
     resamples: int
     seed: int
 
@@ -97,7 +97,7 @@ class Pair:
         """Totals with the two runs exchanged in some groups; shape (draws, runs, conditions, labels)."""
         return swaps(self.counts, seed=self.seed)
 
-    def compare(self, figure: Figure) -> Compared:
+    def compare(self, figure: Figure) -> PairedDifference:
         """The figure in both runs, its difference (the second's less the first's) with its interval, and p.
 
         n of a run is how many of its labels the figure is made of; n of the difference, how many answers have such a label
@@ -119,13 +119,13 @@ class Pair:
             )
         )
         if difference.value is None:
-            return Compared(first, second, difference)
+            return PairedDifference(first, second, difference)
         if hits is None:
             p = swap_test(self.counts, self.swapped, figure)
-            return Compared(first, second, difference, p=p)
+            return PairedDifference(first, second, difference, p=p)
         sums, sizes = self.of_share(hits)
         was, now = hits[condition, one], hits[condition, other]
-        return Compared(
+        return PairedDifference(
             first,
             second,
             difference,
@@ -156,13 +156,13 @@ class Pair:
         ]
 
 
-def codes(figures: Figures) -> Mapping[str, int]:
+def codes(figures: LabelMetrics) -> Mapping[str, int]:
     """What counts as a label, to the label's index."""
     code = {label: i for i, label in enumerate(figures.labels)}
     return code if figures.unparsed is None else {**code, "unparsed": code[figures.unparsed]}
 
 
-def own_counts(side: Side, figures: Figures) -> Array:
+def own_counts(side: RunView, figures: LabelMetrics) -> Array:
     """A run's own label counts, of shape (groups, conditions, labels); every group that has any label is in it."""
     code, place = codes(figures), {condition: i for i, condition in enumerate(figures.conditions)}
     groups: dict[str, int] = {}
@@ -178,7 +178,9 @@ def own_counts(side: Side, figures: Figures) -> Array:
     return made
 
 
-def own_figures(side: Side, figures: Figures, names: Sequence[str], *, resamples: int, seed: int) -> list[Estimate]:
+def own_figures(
+    side: RunView, figures: LabelMetrics, names: Sequence[str], *, resamples: int, seed: int
+) -> list[Estimate]:
     """A run's own figures over all that it has labelled, as its tables show them."""
     counts = own_counts(side, figures)
     totals, drawn = counts.sum(0), resample(counts, resamples, seed)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from statistics import NormalDist
 
-from app.compare.run_view import Side, Sides
+from app.compare.run_view import RunView, RunViews
 from app.report.published import published_cells, published_rows
 from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
 from benchmarks.errors import SpecError
@@ -22,7 +22,7 @@ _COLUMNS = ("ours", "the paper's", "difference", "inside ours", "n, ours", "n, t
 _PART = " / "
 
 
-def published_table(ours: Sequence[Table], sides: Sides, rows: Sequence[str], columns: Sequence[str] = ()) -> Table:
+def published_table(ours: Sequence[Table], sides: RunViews, rows: Sequence[str], columns: Sequence[str] = ()) -> Table:
     """Each run beside each of the paper's ``rows`` (a model's name), in every table of the paper that both have.
 
     ``ours`` are the runs' own tables. A model is the same however its name is spelled (``plain``): CLASH's tables have
@@ -63,7 +63,7 @@ def paper_models(ours: Sequence[Table], benchmark: str) -> list[str]:
     return list(dict.fromkeys(_split(row)[0] for row in found))
 
 
-def paper_columns(ours: Sequence[Table], sides: Sides, rows: Sequence[str]) -> Table:
+def paper_columns(ours: Sequence[Table], sides: RunViews, rows: Sequence[str]) -> Table:
     """The same as :func:`published_table`, turned: a column for each run and for each of the paper's ``rows``.
 
     In percent where the tables are, without the differences.
@@ -91,7 +91,7 @@ def paper_columns(ours: Sequence[Table], sides: Sides, rows: Sequence[str]) -> T
     )
 
 
-def comparability(sides: Sides, rows: Sequence[str]) -> list[str]:
+def comparability(sides: RunViews, rows: Sequence[str]) -> list[str]:
     """How comparable runs and the paper's rows are: model, rows of data, prompt, judge and decoding, each named for both."""
     about = sides.benchmark
     models = ", ".join(
@@ -109,12 +109,12 @@ def comparability(sides: Sides, rows: Sequence[str]) -> list[str]:
     ]
 
 
-def _examples(side: Side) -> str:
+def _examples(side: RunView) -> str:
     groups = len({said.group for said in side.said.values()})
     return f"{groups} examples, {len(side.said)} instances"
 
 
-def _decoding(side: Side) -> str:
+def _decoding(side: RunView) -> str:
     if str(side.spec["model"]).startswith(IMPORTED):
         return "not told (imported)"
     decoding = Decoding(**side.spec["decoding"])
@@ -163,7 +163,7 @@ def _beside(
     return made
 
 
-def _is_share(column: str, sides: Sides) -> bool:
+def _is_share(column: str, sides: RunViews) -> bool:
     """Return whether a column is a share of all answers, as far as the benchmark's figures tell."""
     figure = sides.figures.of.get(column)
     return figure is None or share_of(figure, sides.figures) is not None

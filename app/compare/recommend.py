@@ -10,11 +10,21 @@ import numpy as np
 
 from app.compare.cost import COSTS, costs
 from app.compare.floor import Floor, beside_floor, floors, none_beats
-from app.compare.non_inferiority import ACCURACY, ERROR, Basis, Decision, Measure, basis, decide, measure_of, points
-from app.compare.run_view import Side, Sides, load, refuse_twice
+from app.compare.non_inferiority import (
+    ACCURACY,
+    ERROR,
+    Decision,
+    TargetMetric,
+    TargetShares,
+    basis,
+    decide,
+    measure_of,
+    points,
+)
+from app.compare.run_view import RunView, RunViews, load, refuse_twice
 from app.compare.spec_diff import warnings
 from app.compare.tables import lacking
-from app.report.competence import Reading, listed, readings, unread, unread_sentence
+from app.report.competence import SourceAccuracy, listed, readings, unread, unread_sentence
 from app.report.judge_selection import caveat
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.errors import SpecError
@@ -65,7 +75,7 @@ def recommend(
 
 
 def recommend_of(
-    sides: Sides, *, margin: float = 0.03, metric: str | None = None, lower_is_better: bool = False
+    sides: RunViews, *, margin: float = 0.03, metric: str | None = None, lower_is_better: bool = False
 ) -> Recommendation:
     """:func:`recommend` among runs that are read."""
     if not 0 < margin < 1:
@@ -94,7 +104,7 @@ def recommend_of(
     )
 
 
-def divided(sides: Sides) -> tuple[tuple[Side, ...], tuple[Side, ...]]:
+def divided(sides: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:
     """Divide the runs into models, which can be recommended, and policies, which are floors."""
     return (
         tuple(side for side in sides.sides if not side.is_policy),
@@ -108,7 +118,7 @@ class _Ground:
 
     decision: Decision
     floors: Sequence[Floor]
-    readings: Mapping[str, Mapping[str, Reading]]
+    readings: Mapping[str, Mapping[str, SourceAccuracy]]
     models: bool
 
     def floor(self, run: int) -> Floor | None:
@@ -126,7 +136,7 @@ class _Ground:
         return any(len(failing) == len(self.readings) for failing in self.unread.values())
 
 
-def _readings(side: Side, sides: Sides) -> dict[str, Reading]:
+def _readings(side: RunView, sides: RunViews) -> dict[str, SourceAccuracy]:
     labels = sides.benchmark.labels
     return readings(
         (said.alone, sides.benchmark.correct(said.condition, said.outcome))
@@ -195,11 +205,11 @@ def _choice(ground: _Ground) -> list[str]:
     return told
 
 
-def _named(of: Basis, run: int) -> str:
+def _named(of: TargetShares, run: int) -> str:
     return f"{of.sides.sides[run].label} ({of.shares[run]:.1%})"
 
 
-def _as_fast(of: Basis, run: int, fastest: int) -> bool:
+def _as_fast(of: TargetShares, run: int, fastest: int) -> bool:
     mine, least = (of.sides.sides[i].cost.seconds_per_answer or 0.0 for i in (run, fastest))
     return mine <= (1 + _SAME_TIME) * least
 
@@ -214,7 +224,7 @@ def _size(found: Decision, run: int) -> str:
     return f"{_bytes(sides[run].cost.peak_memory or 0)} at its measured peak{most}"
 
 
-def _on_disk(side: Side) -> str:
+def _on_disk(side: RunView) -> str:
     return f"{_bytes(side.weights_bytes or 0)} on disk"
 
 
@@ -222,7 +232,7 @@ def _bytes(count: int) -> str:
     return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
-def _speed(of: Basis, run: int) -> str:
+def _speed(of: TargetShares, run: int) -> str:
     return f"{of.sides.sides[run].cost.seconds_per_answer:.3g} s an answer"
 
 
@@ -234,7 +244,7 @@ def _does(found: Decision) -> list[str]:
     return [line for run in sorted(others) for line in _behaves(found.basis, run)]
 
 
-def _behaves(of: Basis, run: int) -> list[str]:
+def _behaves(of: TargetShares, run: int) -> list[str]:
     """What ``run`` does more or less often than the best: by condition what is sure, else the most."""
     figures, sides = of.sides.figures, of.sides.sides
     under = [i for i, name in enumerate(figures.conditions) if name in of.sides.benchmark.conflicts]
@@ -267,7 +277,7 @@ def _behaves(of: Basis, run: int) -> list[str]:
     return [nothing, f"The most is: {told[0][-1]}"]
 
 
-def _does_so(of: Basis, runs: tuple[int, int], condition: int, label: int) -> str:
+def _does_so(of: TargetShares, runs: tuple[int, int], condition: int, label: int) -> str:
     about, (one, other) = of.sides.benchmark, (of.sides.sides[run].label for run in runs)
     named, under = of.sides.figures.labels[label], of.sides.figures.conditions[condition]
     behaviour = about.behaviours.get(named, f"is labelled {named}")
@@ -282,16 +292,16 @@ def _corrected(lines: int) -> str:
     return " at 95%" if lines == 1 else f" at 95%, all {lines} such figures together"
 
 
-def _under(of: Basis, condition: int) -> Basis | None:
+def _under(of: TargetShares, condition: int) -> TargetShares | None:
     """The answers under one condition; None where there are none."""
     among = of.condition == condition
     if not among.any():
         return None
     group = np.unique(of.group[among], return_inverse=True)[1]
-    return Basis(of.sides, of.measure, group, of.condition[among], of.label[among])
+    return TargetShares(of.sides, of.measure, group, of.condition[among], of.label[among])
 
 
-def _unknown(ground: _Ground, sides: Sides) -> list[str]:
+def _unknown(ground: _Ground, sides: RunViews) -> list[str]:
     found = ground.decision
     of = found.basis
     told = []
@@ -355,7 +365,7 @@ def _unmeasured(found: Decision) -> list[str]:
     return told
 
 
-def _alone(by_run: Mapping[str, Mapping[str, Reading]]) -> Table | None:
+def _alone(by_run: Mapping[str, Mapping[str, SourceAccuracy]]) -> Table | None:
     """The table of what each model reads from one source alone; None where the benchmark does not ask that."""
     sources = list(dict.fromkeys(source for by_source in by_run.values() for source in by_source))
     if not sources:
@@ -369,7 +379,7 @@ def _alone(by_run: Mapping[str, Mapping[str, Reading]]) -> Table | None:
     return Table("alone", "Each source alone", tuple(f"{source} alone" for source in sources), rows, (note,))
 
 
-def _table(found: Decision, policies: Sequence[Side], all_sides: Sides, measure: Measure) -> Table:
+def _table(found: Decision, policies: Sequence[RunView], all_sides: RunViews, measure: TargetMetric) -> Table:
     of, sides = found.basis, found.basis.sides.sides
     rows: list[tuple[str, tuple[Cell, ...]]] = []
     for run, side in enumerate(sides):
@@ -404,7 +414,7 @@ def _table(found: Decision, policies: Sequence[Side], all_sides: Sides, measure:
     return Table("recommend", f"Within {points(found.margin)} points of the best", columns, tuple(rows), notes)
 
 
-def _told(of: Basis) -> str:
+def _told(of: TargetShares) -> str:
     """The measure, and what it is where its name does not say."""
     if of.measure.name != ACCURACY:
         return f"{of.measure.name}: as in the tables"

@@ -14,7 +14,7 @@ from app.report.judge_selection import judge_of, panel_of, present
 from app.report.tables import one_benchmark, run_labels
 from app.store.run import RunStore
 from app.store.workspace import summary
-from benchmarks.base import Benchmark, Figures, Record, digest, part_to_json
+from benchmarks.base import Benchmark, LabelMetrics, Record, digest, part_to_json
 from benchmarks.errors import SpecError
 from benchmarks.text.answer_text import visible_answer
 from judges.panel import with_panel
@@ -24,7 +24,7 @@ _BEGINNING = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LabelledAnswer:
     """One instance of one run: what came of it.
 
     ``outcome`` is the label, or which of the ways of having none it is. ``prompt`` is a digest of what was shown, ``begins`` the
@@ -41,7 +41,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class RunCost:
     """What a run's answers took: seconds and tokens of those that have them, the peak in bytes, and how many answers."""
 
     answers: int = 0
@@ -61,7 +61,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RunView:
     """One run. ``said`` maps an instance's id to what came of it, ``identity`` is what the run is, ``engines`` who answered."""
 
     name: str
@@ -70,8 +70,8 @@ class Side:
     spec: Mapping[str, Any]
     identity: Mapping[str, Any]
     engines: tuple[Mapping[str, Any], ...]
-    said: Mapping[str, Said]
-    cost: Cost
+    said: Mapping[str, LabelledAnswer]
+    cost: RunCost
     judged: bool
     """Whether the judge has labelled any of its answers."""
     remarks: tuple[str, ...] = ()
@@ -94,21 +94,21 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Sides:
+class RunViews:
     """The runs that are compared, of one benchmark, by the labels of one judge; the first one is the baseline."""
 
     benchmark: Benchmark
     judge: str
-    sides: tuple[Side, ...]
+    sides: tuple[RunView, ...]
     seed: int
 
     @cached_property
-    def figures(self) -> Figures:
+    def figures(self) -> LabelMetrics:
         """The figures that are compared."""
         return figures_of(self.benchmark)
 
 
-def load(folders: Sequence[Path], *, judge: str | None = None) -> Sides:
+def load(folders: Sequence[Path], *, judge: str | None = None) -> RunViews:
     """The runs in ``folders``, by ``judge`` or the first run's first judge.
 
     Raises SpecError where they are of several benchmarks or the judge is unknown, StoreError where one is no run.
@@ -126,7 +126,7 @@ def load(folders: Sequence[Path], *, judge: str | None = None) -> Sides:
             if panel is not None:
                 records = with_panel(records, panel, ids, benchmark.labels)
             made.append(_side(store, label, records, judge_id, benchmark))
-        return Sides(benchmark, judge_id, tuple(made), int(stores[0].meta("spec")["seed"]))
+        return RunViews(benchmark, judge_id, tuple(made), int(stores[0].meta("spec")["seed"]))
     finally:
         for store in stores:
             store.close()
@@ -139,7 +139,7 @@ def refuse_twice(folders: Sequence[Path]) -> None:
         raise SpecError(f"{twice[0]} is named twice; a run beside itself shows nothing, name another one.")
 
 
-def figures_of(benchmark: Benchmark) -> Figures:
+def figures_of(benchmark: Benchmark) -> LabelMetrics:
     """A benchmark's figures that are made of counts of labels; where it names none, the accuracy under each condition."""
     import numpy as np
 
@@ -159,11 +159,11 @@ def figures_of(benchmark: Benchmark) -> Figures:
         f"Accuracy, {condition}": of(i, np.array([benchmark.correct(condition, label) for label in benchmark.labels]))
         for i, condition in enumerate(benchmark.conditions)
     }
-    return Figures(benchmark.conditions, benchmark.labels, each)
+    return LabelMetrics(benchmark.conditions, benchmark.labels, each)
 
 
-def _side(store: RunStore, label: str, records: Sequence[Record], judge: str, benchmark: Benchmark) -> Side:
-    return Side(
+def _side(store: RunStore, label: str, records: Sequence[Record], judge: str, benchmark: Benchmark) -> RunView:
+    return RunView(
         name=store.folder.name,
         label=label,
         state=summary(store.folder).state,
@@ -177,10 +177,10 @@ def _side(store: RunStore, label: str, records: Sequence[Record], judge: str, be
     )
 
 
-def _said(record: Record, judge: str, benchmark: Benchmark) -> Said:
+def _said(record: Record, judge: str, benchmark: Benchmark) -> LabelledAnswer:
     instance, outcome = record.instance, record.outcome(judge)
     begins = visible_answer(record.answer.text)[:_BEGINNING] if record.answer else ""
-    return Said(
+    return LabelledAnswer(
         instance.group,
         instance.condition,
         str(record.verdicts[judge].label) if outcome == "labelled" else outcome,
@@ -190,7 +190,7 @@ def _said(record: Record, judge: str, benchmark: Benchmark) -> Said:
     )
 
 
-def cost_of(records: Iterable[Record]) -> Cost:
+def cost_of(records: Iterable[Record]) -> RunCost:
     """What the answers of ``records`` took, those that are errors left out."""
     answers = timed = decoded = 0
     seconds = decode_s = 0.0
@@ -210,9 +210,9 @@ def cost_of(records: Iterable[Record]) -> Cost:
                 decoded += step.completion_tokens - (step.prefill_s is not None)
             if step.peak_memory is not None:
                 peak = max(peak or 0, step.peak_memory)
-    return Cost(answers, timed, seconds, decode_s, decoded, peak)
+    return RunCost(answers, timed, seconds, decode_s, decoded, peak)
 
 
-def not_labelled(side: Side, labels: Sequence[str]) -> Counter[str]:
+def not_labelled(side: RunView, labels: Sequence[str]) -> Counter[str]:
     """How many of a run's instances have no label, by why."""
     return Counter(said.outcome for said in side.said.values() if said.outcome not in labels)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from app.compare.non_inferiority import ACCURACY, ERROR, Basis, Measure, basis, measure_of
+from app.compare.non_inferiority import ACCURACY, ERROR, TargetMetric, TargetShares, basis, measure_of
 from app.compare.pairs import own_counts
-from app.compare.run_view import Side, Sides, load
+from app.compare.run_view import RunView, RunViews, load
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
@@ -69,7 +69,7 @@ def plan(
     return Table("plan", "What an interval of the wanted width takes", _COLUMNS, tuple(rows), tuple(notes))
 
 
-def _own(side: Side, sides: Sides, only: Measure | None, width: float) -> list[tuple[str, tuple[Cell, ...]]]:
+def _own(side: RunView, sides: RunViews, only: TargetMetric | None, width: float) -> list[tuple[str, tuple[Cell, ...]]]:
     counts = own_counts(side, sides.figures)
     drawn = resample(counts, RESAMPLES, sides.seed)
     figures = {only.name: _figure(only, sides)} if only else dict(sides.figures.of)
@@ -85,7 +85,7 @@ def _own(side: Side, sides: Sides, only: Measure | None, width: float) -> list[t
     return rows
 
 
-def _figure(measure: Measure, sides: Sides) -> Any:
+def _figure(measure: TargetMetric, sides: RunViews) -> Any:
     if measure.name != ACCURACY:
         return sides.figures.of[measure.name]
 
@@ -98,7 +98,7 @@ def _figure(measure: Measure, sides: Sides) -> Any:
     return accuracy
 
 
-def _cells(value: float, error: float, groups: int, width: float, side: Side) -> tuple[Cell, ...]:
+def _cells(value: float, error: float, groups: int, width: float, side: RunView) -> tuple[Cell, ...]:
     if math.isnan(value) or math.isnan(error) or not error:
         nothing = Estimate(None, n=groups, reason="undefined in the pilot, or its examples do not differ")
         return (nothing, nothing, groups, nothing, nothing, nothing)
@@ -107,7 +107,7 @@ def _cells(value: float, error: float, groups: int, width: float, side: Side) ->
     return (Estimate(value, n=groups), Estimate(now, n=groups), groups, *_takes(wanted, [side]))
 
 
-def _takes(examples: int, sides: Sequence[Side]) -> tuple[Cell, ...]:
+def _takes(examples: int, sides: Sequence[RunView]) -> tuple[Cell, ...]:
     """Examples, the instances they are, and the hours that all of ``sides`` take for them."""
     each = [len(side.said) / max(1, len({said.group for said in side.said.values()})) for side in sides]
     seconds = [side.cost.seconds_per_answer for side in sides]
@@ -117,7 +117,7 @@ def _takes(examples: int, sides: Sequence[Side]) -> tuple[Cell, ...]:
     return (examples, math.ceil(examples * max(each)), hours)
 
 
-def _paired(found: Basis, width: float, margin: float) -> list[tuple[str, tuple[Cell, ...]]]:
+def _paired(found: TargetShares, width: float, margin: float) -> list[tuple[str, tuple[Cell, ...]]]:
     sides, best = found.sides.sides, found.best
     reach = _NORMAL.inv_cdf(1 - ERROR) + _NORMAL.inv_cdf(POWER)
     rows: list[tuple[str, tuple[Cell, ...]]] = []
@@ -138,7 +138,7 @@ def _paired(found: Basis, width: float, margin: float) -> list[tuple[str, tuple[
     return rows
 
 
-def _in_build(folder: Path, sides: Sides) -> list[int]:
+def _in_build(folder: Path, sides: RunViews) -> list[int]:
     """How many examples the first run's build has; nothing where it is not here."""
     from app.store.run import RunStore
 

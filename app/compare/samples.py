@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.compare.pairs import Pair
+from app.compare.pairs import RunPair
 from app.report.judge_selection import judged_records
 from app.report.media import media_path
 from app.store.run import RunStore
@@ -29,7 +29,7 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnswerSummary:
     """What a run said of an instance. ``label`` is None where it has none, which ``outcome`` tells; ``reason`` is the judge's."""
 
     answer: str
@@ -41,16 +41,16 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class BesideEachOther:
+class InstanceComparison:
     """An instance and what each run said of it; None for a run that was not asked it. ``media`` are those that are there."""
 
     instance: Instance
     prompt: str
     media: tuple[tuple[Media, Path], ...]
-    told: tuple[Told | None, ...]
+    told: tuple[AnswerSummary | None, ...]
 
 
-def flips(pair: Pair, was: str | None = None, now: str | None = None) -> list[Flip]:
+def flips(pair: RunPair, was: str | None = None, now: str | None = None) -> list[Flip]:
     """The shared instances whose label is another, in the first run's order; of one cell where ``was`` and ``now`` say which.
 
     None stands for all. A cell of the diagonal gives those that are the same in both.
@@ -66,14 +66,14 @@ def flips(pair: Pair, was: str | None = None, now: str | None = None) -> list[Fl
 
 def beside_each_other(
     workspace: Workspace, folders: Sequence[Path], instance: str, judge: str | None, judge_id: str
-) -> BesideEachOther:
+) -> InstanceComparison:
     """What the runs in ``folders`` said of one instance, by ``judge``, whose id is ``judge_id`` (``Sides.judge``).
 
     Raises SpecError where none of them was asked it.
     """
     asked: Instance | None = None
     prompt, media = "", tuple[tuple[Media, Path], ...]()
-    told: list[Told | None] = []
+    told: list[AnswerSummary | None] = []
     for folder in folders:
         with RunStore.read(folder) as store:
             records = judged_records(store, judge, only=instance)
@@ -89,10 +89,10 @@ def beside_each_other(
                 outcome = record.outcome(judge_id)
                 label = verdict.label if verdict and outcome == "labelled" else None
                 cut = answer is not None and answer.finish_reason == "length"
-                told[-1] = Told(said, outcome, label, verdict.reason if verdict else "", cut)
+                told[-1] = AnswerSummary(said, outcome, label, verdict.reason if verdict else "", cut)
     if asked is None:
         raise SpecError(f"none of these runs has an instance {instance!r}.")
-    return BesideEachOther(asked, prompt, media, tuple(told))
+    return InstanceComparison(asked, prompt, media, tuple(told))
 
 
 def _prompt(instance: Instance) -> str:

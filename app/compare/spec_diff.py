@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.compare.run_view import Side
+from app.compare.run_view import RunView
 from app.report.imported import DECODING_KEYS, is_imported
 from app.report.tables import model_label
 
@@ -26,7 +26,7 @@ _WIDTH = re.compile(r"(?i)[-_. ]+(?:(?:mx|nv)?fp\d+|bf16|f\d\d|float\d\d|int\d|q
 _SHOWN = 3
 
 
-def stem(side: Side) -> str:
+def stem(side: RunView) -> str:
     """What a run's model is called without its quantisation: the same for "X-4bit" and "X-bf16"."""
     return stem_of(model_label(str(side.spec["model"])))
 
@@ -36,12 +36,12 @@ def stem_of(name: str) -> str:
     return _WIDTH.sub("", name).strip("-_. ") or name
 
 
-def compared_in(sides: Sequence[Side]) -> str | None:
+def compared_in(sides: Sequence[RunView]) -> str | None:
     """The first thing that the runs differ in, which is taken for what is compared; None where they differ in nothing."""
     return next((facet for facet in _FACETS if any(_differing(facet, sides[0], other) for other in sides[1:])), None)
 
 
-def warnings(sides: Sequence[Side], *, quantisation: bool = False) -> list[str]:
+def warnings(sides: Sequence[RunView], *, quantisation: bool = False) -> list[str]:
     """What else the runs differ in, a sentence each: whoever reads the comparison must know. ``sides[0]`` is the baseline.
 
     With ``quantisation``, that alone is what is being compared.
@@ -61,7 +61,7 @@ def warnings(sides: Sequence[Side], *, quantisation: bool = False) -> list[str]:
     return told + _machines(sides)
 
 
-def _models(sides: Sequence[Side], quantisation: bool) -> list[str]:
+def _models(sides: Sequence[RunView], quantisation: bool) -> list[str]:
     stems = {side.label: stem(side) for side in sides if side.quantisation is not None}
     widths = {side.label: side.quantisation for side in sides if side.quantisation is not None}
     if len(set(stems.values())) > 1 and quantisation:
@@ -71,7 +71,7 @@ def _models(sides: Sequence[Side], quantisation: bool) -> list[str]:
     return []
 
 
-def _prompts(sides: Sequence[Side]) -> list[str]:
+def _prompts(sides: Sequence[RunView]) -> list[str]:
     """Shared instances that were asked in other words although the prompt set has one name."""
     first, told = sides[0], []
     for side in sides[1:]:
@@ -86,27 +86,27 @@ def _prompts(sides: Sequence[Side]) -> list[str]:
     return told
 
 
-def _machines(sides: Sequence[Side]) -> list[str]:
+def _machines(sides: Sequence[RunView]) -> list[str]:
     chips = {side.label: chip for side in sides if (chip := chip_of(side)) is not None}
     if len(set(chips.values())) < 2:
         return []
     return [f"Speeds are of different machines: {_each(chips)}."]
 
 
-def chip_of(side: Side) -> str | None:
+def chip_of(side: RunView) -> str | None:
     """The chip that answered last, where that is known and a model of this machine did."""
     local = [each for each in side.engines if each.get("needs_device")]
     return next((str(each["machine"]["chip"]) for each in reversed(local) if each.get("machine")), None)
 
 
-def _keys(facet: str, sides: Sequence[Side]) -> list[str]:
+def _keys(facet: str, sides: Sequence[RunView]) -> list[str]:
     if facet != "engine's version":
         return list(_FACETS[facet])
     versions = dict.fromkeys(key for side in sides for key in side.identity if key.startswith(_VERSION))
     return [*_FACETS[facet], *versions]
 
 
-def _differing(facet: str, first: Side, second: Side) -> list[str]:
+def _differing(facet: str, first: RunView, second: RunView) -> list[str]:
     return [
         key
         for key in _keys(facet, (first, second))
@@ -114,14 +114,14 @@ def _differing(facet: str, first: Side, second: Side) -> list[str]:
     ]
 
 
-def _has(side: Side, key: str, other: Side) -> bool:
+def _has(side: RunView, key: str, other: RunView) -> bool:
     """Whether a key says something of both: a baseline by rule has neither device nor versions, and imported answers no seed."""
     if key == "device" or key.startswith(_VERSION):
         return all(each.identity.get("weights digest") and key in each.identity for each in (side, other))
     return key in side.identity and not (key in DECODING_KEYS and is_imported(side.spec))
 
 
-def _value(side: Side, key: str) -> str:
+def _value(side: RunView, key: str) -> str:
     value: Any = side.identity.get(key)
     if key == "model":
         return model_label(str(value))

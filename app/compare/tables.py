@@ -10,9 +10,9 @@ from typing import Any
 from app.compare.cost import cost_table, tradeoff_table
 from app.compare.differences import differences_table
 from app.compare.flips import changes_table, flipped_table, flips_table
-from app.compare.pairs import Pair, own_figures
+from app.compare.pairs import RunPair, own_figures
 from app.compare.published import PUBLISHED, published_table
-from app.compare.run_view import Side, Sides, load, not_labelled, refuse_twice
+from app.compare.run_view import RunView, RunViews, load, not_labelled, refuse_twice
 from app.compare.spec_diff import stem, warnings
 from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of
@@ -28,8 +28,8 @@ _GROUPS = {"quantization": QUANTISATION, QUANTISATION: QUANTISATION}
 class Comparison:
     """Runs beside each other. ``pairs`` are each baseline with each run that is compared to it; ``warnings`` are sentences."""
 
-    sides: Sides
-    pairs: tuple[Pair, ...]
+    sides: RunViews
+    pairs: tuple[RunPair, ...]
     tables: tuple[Table, ...]
     warnings: tuple[str, ...]
     metrics: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ def compare(
 
 
 def compare_sides(
-    sides: Sides,
+    sides: RunViews,
     *,
     metrics: Sequence[str] = (),
     group_by: str | None = None,
@@ -97,7 +97,7 @@ def compare_sides(
     names = _metrics(sides, metrics)
     grouped = _grouped(sides, group_by, keep_first=keep_first)
     pairs = tuple(
-        Pair(group[0], other, sides.figures, resamples, sides.seed) for group in grouped for other in group[1:]
+        RunPair(group[0], other, sides.figures, resamples, sides.seed) for group in grouped for other in group[1:]
     )
     told = [*lacking(sides), *dict.fromkeys(w for g in grouped for w in warnings(g, quantisation=bool(group_by)))]
     tables = [_values(sides, names, resamples)]
@@ -111,7 +111,7 @@ def compare_sides(
     return Comparison(sides, pairs, tuple(tables), tuple(told), tuple(names) if metrics else ())
 
 
-def _metrics(sides: Sides, wanted: Sequence[str]) -> list[str]:
+def _metrics(sides: RunViews, wanted: Sequence[str]) -> list[str]:
     known = {name.casefold(): name for name in sides.figures.of}
     for word in wanted:
         if word.casefold() not in known:
@@ -119,7 +119,7 @@ def _metrics(sides: Sides, wanted: Sequence[str]) -> list[str]:
     return [known[word.casefold()] for word in dict.fromkeys(wanted)] or list(sides.figures.of)
 
 
-def _cell(cell: str, sides: Sides) -> tuple[str, str]:
+def _cell(cell: str, sides: RunViews) -> tuple[str, str]:
     """A cell of the flips as it is named, "IMAGE:TEXT"; an empty side is any."""
     labels = {word.casefold(): word for word in (*sides.benchmark.labels, *OUTCOMES) if word != "labelled"}
     was, colon, now = cell.partition(":")
@@ -133,20 +133,20 @@ def _cell(cell: str, sides: Sides) -> tuple[str, str]:
     return labels.get(was.casefold(), ""), labels.get(now.casefold(), "")
 
 
-def _grouped(sides: Sides, group_by: str | None, *, keep_first: bool) -> list[list[Side]]:
+def _grouped(sides: RunViews, group_by: str | None, *, keep_first: bool) -> list[list[RunView]]:
     """The runs that are compared with each other, the baseline of each group first."""
     if group_by is None:
         return [list(sides.sides)]
     if group_by not in _GROUPS:
         raise SpecError(f"runs cannot be grouped by {group_by!r}; {did_you_mean(group_by, _GROUPS)}")
-    groups: dict[tuple[str, str], list[Side]] = {}
+    groups: dict[tuple[str, str], list[RunView]] = {}
     for side in sides.sides:
         groups.setdefault((stem(side), str(side.spec["prompt_set"])), []).append(side)
     first = sides.sides[0] if keep_first else None
     return [sorted(group, key=lambda side: (side is not first, -_bits(side))) for group in groups.values()]
 
 
-def _bits(side: Side) -> float:
+def _bits(side: RunView) -> float:
     """By what runs of one model are ordered: how much room its weights take, else what its quantisation says."""
     if side.weights_bytes:
         return float(side.weights_bytes)
@@ -154,7 +154,7 @@ def _bits(side: Side) -> float:
     return float(digits[0]) if digits else 0.0
 
 
-def lacking(sides: Sides) -> list[str]:
+def lacking(sides: RunViews) -> list[str]:
     """What a run lacks that the others have."""
     told = []
     for side in sides.sides:
@@ -182,7 +182,7 @@ def lacking(sides: Sides) -> list[str]:
     return told
 
 
-def _values(sides: Sides, names: Sequence[str], resamples: int) -> Table:
+def _values(sides: RunViews, names: Sequence[str], resamples: int) -> Table:
     rows = tuple(
         (side.label, tuple(own_figures(side, sides.figures, names, resamples=resamples, seed=sides.seed)))
         for side in sides.sides
@@ -210,7 +210,7 @@ def to_json(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _flips(pair: Pair) -> Mapping[str, Any]:
+def _flips(pair: RunPair) -> Mapping[str, Any]:
     cells = [
         {"from": was, "to": now, "count": count, "instances": pair.behind(was, now)}
         for (was, now), count in sorted(pair.flips().items())

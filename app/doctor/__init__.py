@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from app.doctor.finding import Finding
+from app.doctor.finding import CheckResult
 
 if TYPE_CHECKING:
     from app.store.workspace import Workspace
 
-__all__ = ["Finding", "examine"]
+__all__ = ["CheckResult", "examine"]
 
-Check = Callable[["Workspace"], Finding]
+Check = Callable[["Workspace"], CheckResult]
 
 
-def examine(workspace: Workspace) -> Iterator[Finding]:
+def examine(workspace: Workspace) -> Iterator[CheckResult]:
     """What there is to find, one after the other; some take seconds."""
     from app.doctor import contents, libraries, machine, places
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.doctor.finding import Finding
+from app.doctor.finding import CheckResult
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
 from benchmarks.base import benchmark_names
@@ -11,7 +11,7 @@ from benchmarks.errors import RashomonError
 _FIRST = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
 
 
-def models(workspace: Workspace) -> Finding:
+def models(workspace: Workspace) -> CheckResult:
     """The models of the cache that can be run, and why others cannot."""
     from mlx_backends.models.discovery import cached_models, hub_cache
 
@@ -20,13 +20,15 @@ def models(workspace: Workspace) -> Finding:
     seeing = sum(model.engine == "mlx-vlm" for model in usable)
     told = f"{seeing} vision-language and {len(usable) - seeing} text models in {hub_cache()}"
     if not usable:
-        return Finding("models", True, told, f"`rashomon models get {_FIRST}` fetches one; `rashomon demo` needs none.")
+        return CheckResult(
+            "models", True, told, f"`rashomon models get {_FIRST}` fetches one; `rashomon demo` needs none."
+        )
     bad = [model for model in found if model.problem is not None]
     mend = f"{len(bad)} more cannot be run, {bad[0].name} because {bad[0].problem}" if bad else ""
-    return Finding("models", True, told, mend)
+    return CheckResult("models", True, told, mend)
 
 
-def data(workspace: Workspace) -> Finding:
+def data(workspace: Workspace) -> CheckResult:
     """Which benchmarks are built, and what is lacking of the others."""
     from app.fetch import manifest
     from app.fetch.recipes import RECIPES
@@ -42,7 +44,7 @@ def data(workspace: Workspace) -> Finding:
             try:
                 Build.open(folder)
             except RashomonError as error:
-                return Finding(
+                return CheckResult(
                     "data", False, str(error), f"`{workspace.command()} build {name} ...  --replace` builds it again."
                 )
             built.append(name)
@@ -53,20 +55,20 @@ def data(workspace: Workspace) -> Finding:
     told = "; ".join(f"{word}: {', '.join(names)}" for word, names in named if names)
     command = workspace.command()
     if begun:
-        return Finding("data", True, told, f"`{command} data get {begun[0]}` goes on.")
+        return CheckResult("data", True, told, f"`{command} data get {begun[0]}` goes on.")
     if ready:
-        return Finding("data", True, told, f"`{command} build {ready[0]}` builds what was fetched.")
+        return CheckResult("data", True, told, f"`{command} build {ready[0]}` builds what was fetched.")
     if not built:
-        return Finding(
+        return CheckResult(
             "data",
             True,
             told,
             f"`{command} data get cmc-bench` fetches a benchmark's data; `rashomon demo` needs none.",
         )
-    return Finding("data", True, told)
+    return CheckResult("data", True, told)
 
 
-def demo(workspace: Workspace) -> Finding:
+def demo(workspace: Workspace) -> CheckResult:
     """Whether the demo's model and charts are there, whole."""
     from mlx_backends.models.discovery import inspect
 
@@ -75,14 +77,14 @@ def demo(workspace: Workspace) -> Finding:
         for name in ("model-4bit", "model-bf16"):
             inspect(folder / name)
     except (RashomonError, OSError) as error:
-        return Finding("demo", False, str(error), "install Rashomon again; its demo's model is part of it.")
-    return Finding("demo", True, "its model is here, in 4 bits and bf16; `rashomon demo` runs it")
+        return CheckResult("demo", False, str(error), "install Rashomon again; its demo's model is part of it.")
+    return CheckResult("demo", True, "its model is here, in 4 bits and bf16; `rashomon demo` runs it")
 
 
-def device(workspace: Workspace) -> Finding:
+def device(workspace: Workspace) -> CheckResult:
     """Who has this machine's device now."""
     from app.engine.workers.device_lock import lease_path
     from app.store.locks import FileLock
 
     holder = FileLock(lease_path()).holder()
-    return Finding("device", True, f"held by {holder}; other runs wait for it" if holder else "free")
+    return CheckResult("device", True, f"held by {holder}; other runs wait for it" if holder else "free")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One thing examined: ``ok`` False means that something does not work, and ``mend`` says what to do.
 
     Where ``ok`` is True ``mend`` is advice: something that works and might not, or that could be had.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from app.doctor.finding import Finding
+from app.doctor.finding import CheckResult
 from app.store.workspace import Workspace
 
 _TOLD = ("mlx", "mlx-lm", "mlx-vlm", "transformers", "huggingface_hub")
@@ -14,17 +14,19 @@ _EXTRAS = {
 }
 
 
-def packages(workspace: Workspace) -> Finding:
+def packages(workspace: Workspace) -> CheckResult:
     """Whether everything that Rashomon requires is installed, in a version that it takes."""
     try:
         told = f"rashomon {version('rashomon')}"
         wrong = _wrong(requires("rashomon") or [])
     except PackageNotFoundError:
-        return Finding("packages", False, "Rashomon itself is not installed", "install it with pip: `pip install .`")
+        return CheckResult(
+            "packages", False, "Rashomon itself is not installed", "install it with pip: `pip install .`"
+        )
     told = ", ".join([told, *(f"{name} {found}" for name in _TOLD if (found := _version(name)))])
     if wrong:
-        return Finding("packages", False, "; ".join(wrong), "install Rashomon again with pip.")
-    return Finding("packages", True, told)
+        return CheckResult("packages", False, "; ".join(wrong), "install Rashomon again with pip.")
+    return CheckResult("packages", True, told)
 
 
 def _wrong(requirements: list[str]) -> list[str]:
@@ -43,20 +45,20 @@ def _wrong(requirements: list[str]) -> list[str]:
     return found
 
 
-def repair(workspace: Workspace) -> Finding:
+def repair(workspace: Workspace) -> CheckResult:
     """Whether the installed mlx-vlm is one whose answers of Qwen3-VL in batches are mended."""
     from mlx_backends.mlx.patches.qwen3_vl_deepstack import NEEDED_BY
 
     here = _version("mlx-vlm")
     if here is None:
-        return Finding("mlx-vlm", False, "not installed", "install Rashomon again with pip.")
+        return CheckResult("mlx-vlm", False, "not installed", "install Rashomon again with pip.")
     if here in NEEDED_BY:
-        return Finding("mlx-vlm", True, f"{here}: Qwen3-VL's answers in batches are mended when it is loaded")
+        return CheckResult("mlx-vlm", True, f"{here}: Qwen3-VL's answers in batches are mended when it is loaded")
     told = f"{here}: not known to need a repair; each run's canary tries whether batches answer rightly"
-    return Finding("mlx-vlm", True, told)
+    return CheckResult("mlx-vlm", True, told)
 
 
-def extras(workspace: Workspace) -> Finding:
+def extras(workspace: Workspace) -> CheckResult:
     """What is optional: remote engines, the keychain."""
     here = [f"{name} {found}" for names in _EXTRAS.values() for name in names if (found := _version(name))]
     lacking = [
@@ -65,7 +67,7 @@ def extras(workspace: Workspace) -> Finding:
         if not all(map(_version, names))
     ]
     told = f"installed: {', '.join(here) or 'none'}"
-    return Finding("extras", True, told + (f"; not installed: {', '.join(lacking)}" if lacking else ""))
+    return CheckResult("extras", True, told + (f"; not installed: {', '.join(lacking)}" if lacking else ""))
 
 
 def _version(name: str) -> str | None:

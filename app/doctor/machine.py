@@ -7,7 +7,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from app.doctor.finding import Finding
+from app.doctor.finding import CheckResult
 from app.store.workspace import Workspace
 from app.text.escape import size
 from mlx_backends.pytorch import spec
@@ -30,22 +30,22 @@ print(torch.__version__, torch.cuda.get_device_name() if cuda else "mps" if torc
 """
 
 
-def machine(workspace: Workspace) -> Finding:
+def machine(workspace: Workspace) -> CheckResult:
     """Processor, system and Python."""
     told = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     if sys.platform != "darwin":
-        return Finding("machine", True, told)
+        return CheckResult("machine", True, told)
     version = platform.mac_ver()[0]
     told = f"macOS {version} {platform.machine()}, Python {platform.python_version()}"
     if platform.machine() != "arm64":
         mend = "MLX needs an arm64 Python on Apple silicon; install one (this one runs under Rosetta, or this is an Intel Mac)."
-        return Finding("machine", False, told, mend)
+        return CheckResult("machine", False, told, mend)
     if version.partition(".")[0].isdigit() and int(version.partition(".")[0]) < _OLDEST_MACOS:
-        return Finding("machine", False, told, f"MLX needs macOS {_OLDEST_MACOS} or newer; update the system.")
-    return Finding("machine", True, told)
+        return CheckResult("machine", False, told, f"MLX needs macOS {_OLDEST_MACOS} or newer; update the system.")
+    return CheckResult("machine", True, told)
 
 
-def memory(workspace: Workspace) -> Finding:
+def memory(workspace: Workspace) -> CheckResult:
     """What models may take, and the largest of the papers' models that fits."""
     from mlx_backends.models.catalog import curated
     from mlx_backends.models.memory_estimate import fits, need
@@ -58,47 +58,47 @@ def memory(workspace: Workspace) -> Finding:
         mend = (
             f"the papers' smallest model needs {size(need(smallest.weights_bytes))}; `rashomon demo` runs all the same."
         )
-        return Finding("memory", True, told, mend)
+        return CheckResult("memory", True, told, mend)
     largest = max(fitting, key=lambda each: each.weights_bytes)
-    return Finding(
+    return CheckResult(
         "memory", True, f"{told}: {len(fitting)} of {len(curated())} listed models fit, {largest.id} the largest"
     )
 
 
-def mlx(workspace: Workspace) -> Finding:
+def mlx(workspace: Workspace) -> CheckResult:
     """Whether MLX starts, and on what."""
     mend = "install mlx again: on Linux `pip install 'mlx[cpu]'`, on a Mac `pip install mlx`."
     started, told = _started(_MLX)
     if not started:
-        return Finding("mlx", False, told, mend)
+        return CheckResult("mlx", False, told, mend)
     told, _, held = told.rpartition(" ")
     if held.isdigit() and int(held):
-        return Finding("mlx", True, f"{told}, working set {int(held) / 2**30:.1f} GiB")
+        return CheckResult("mlx", True, f"{told}, working set {int(held) / 2**30:.1f} GiB")
     if sys.platform == "darwin":
-        return Finding(
+        return CheckResult(
             "mlx", True, told, "models run on the processor, slowly: Metal is missing, as in a virtual machine."
         )
     if spec.gpu() and "CUDA" not in told:
-        return Finding(
+        return CheckResult(
             "mlx", True, told, "there is an NVIDIA GPU: `pip install 'mlx[cuda12]'` (or cuda13) lets MLX use it."
         )
-    return Finding("mlx", True, told)
+    return CheckResult("mlx", True, told)
 
 
-def torch(workspace: Workspace) -> Finding:
+def torch(workspace: Workspace) -> CheckResult:
     """Whether PyTorch, where it is installed, starts, and on what."""
     if find_spec("torch") is None:
-        return Finding(
+        return CheckResult(
             "torch", True, "not installed; `pip install 'rashomon[torch]'` lets PyTorch answer too (cuda:ID)"
         )
     started, told = _started(_TORCH)
     if not started:
-        return Finding("torch", False, told, "install torch again.")
+        return CheckResult("torch", False, told, "install torch again.")
     if spec.gpu() and told.endswith(" cpu"):
-        return Finding(
+        return CheckResult(
             "torch", True, told, "there is an NVIDIA GPU that this PyTorch cannot use; install one for its driver."
         )
-    return Finding("torch", True, told)
+    return CheckResult("torch", True, told)
 
 
 def _started(code: str) -> tuple[bool, str]:

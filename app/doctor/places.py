@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app.doctor.finding import Finding
+from app.doctor.finding import CheckResult
 from app.fetch.hub import is_offline
 from app.store.workspace import Workspace
 
@@ -17,25 +17,25 @@ _LOW_DISK_BYTES = 5 * 10**9
 _REMOTE = ("nfs", "cifs", "smb", "afp", "webdav", "sshfs", "9p", "ceph", "glusterfs", "fuse.rclone", "fuse.s3fs")
 
 
-def workspace(workspace: Workspace) -> Finding:
+def workspace(workspace: Workspace) -> CheckResult:
     """Whether the workspace can be written, has room, and lies where a database is safe."""
     try:
         free = _free(workspace.path)
     except OSError as error:
         told = f"{workspace.path}: {error.strerror}"
-        return Finding("workspace", False, told, "name another with --workspace or RASHOMON_WORKSPACE.")
+        return CheckResult("workspace", False, told, "name another with --workspace or RASHOMON_WORKSPACE.")
     told = f"{workspace.path}, {free / 1e9:.1f} GB free, {len(workspace.run_names())} runs"
     if warning := workspace.warning():
-        return Finding("workspace", True, told, warning)
+        return CheckResult("workspace", True, told, warning)
     if kind := remote_disk(workspace.path):
         mend = f"it is on a network disk ({kind}), where locks may not hold: name a folder of this machine with --workspace."
-        return Finding("workspace", True, told, mend)
+        return CheckResult("workspace", True, told, mend)
     if free < _LOW_DISK_BYTES:
-        return Finding("workspace", True, told, "little disk space is left; models and media need gigabytes.")
-    return Finding("workspace", True, told)
+        return CheckResult("workspace", True, told, "little disk space is left; models and media need gigabytes.")
+    return CheckResult("workspace", True, told)
 
 
-def cache(workspace: Workspace) -> Finding:
+def cache(workspace: Workspace) -> CheckResult:
     """Whether models can be fetched into the Hub's cache, and whether there is room."""
     from mlx_backends.models.discovery import hub_cache
 
@@ -44,49 +44,49 @@ def cache(workspace: Workspace) -> Finding:
         free = _free(place)
     except OSError as error:
         told = f"{place}: {error.strerror}"
-        return Finding(
+        return CheckResult(
             "cache", True, told, "no model can be fetched there; set HF_HOME to a folder that can be written."
         )
     told = f"{place}, {free / 1e9:.1f} GB free"
     if free < _LOW_DISK_BYTES:
-        return Finding(
+        return CheckResult(
             "cache", True, told, "a model in 4 bits takes 1 to 10 GB; free some, or set HF_HOME to a larger disk."
         )
-    return Finding("cache", True, told)
+    return CheckResult("cache", True, told)
 
 
-def network(workspace: Workspace) -> Finding:
+def network(workspace: Workspace) -> CheckResult:
     """Whether commands that fetch may."""
     if is_offline():
         mend = "`rashomon data get` and `rashomon models get` fetch nothing until it is unset."
-        return Finding("network", True, "HF_HUB_OFFLINE is set", mend)
+        return CheckResult("network", True, "HF_HUB_OFFLINE is set", mend)
     proxies = [
         name
         for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "HF_ENDPOINT", "RASHOMON_MIRROR")
         if os.environ.get(name)
     ]
     by = f", by way of {', '.join(proxies)}" if proxies else ""
-    return Finding("network", True, f"used only by commands that say so{by}")
+    return CheckResult("network", True, f"used only by commands that say so{by}")
 
 
-def hub(workspace: Workspace) -> Finding:
+def hub(workspace: Workspace) -> CheckResult:
     """Whether there is a token for the Hub; never the token."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface"
     file = Path(os.environ.get("HF_TOKEN_PATH") or Path(home).expanduser() / "token")
     if os.environ.get("HF_TOKEN"):
-        return Finding("hub token", True, "HF_TOKEN is set")
+        return CheckResult("hub token", True, "HF_TOKEN is set")
     if file.is_file():
-        return Finding("hub token", True, f"logged in ({file})")
-    return Finding("hub token", True, "none; only gated repositories need one (`hf auth login`)")
+        return CheckResult("hub token", True, f"logged in ({file})")
+    return CheckResult("hub token", True, "none; only gated repositories need one (`hf auth login`)")
 
 
-def keys(workspace: Workspace) -> Finding:
+def keys(workspace: Workspace) -> CheckResult:
     """Which keys of remote engines are set, by name."""
     from mlx_backends.remote.api_keys import VARIABLES
 
     found = [name for name in VARIABLES if os.environ.get(name)]
     told = f"set: {', '.join(found)}" if found else "none set; none is needed for local models and judges by rule"
-    return Finding("keys", True, told)
+    return CheckResult("keys", True, told)
 
 
 def remote_disk(place: Path) -> str | None:

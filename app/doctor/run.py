@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.doctor.finding import Finding
+from app.doctor.finding import CheckResult
 from app.store.integrity.digests import COLUMNS
 from app.store.integrity.salvage import Salvage
 from app.store.workspace import Workspace
@@ -16,15 +16,15 @@ from benchmarks.errors import StoreError
 _SHOWN = 5
 
 
-def examine_run(workspace: Workspace, folder: Path) -> Iterator[Finding]:
+def examine_run(workspace: Workspace, folder: Path) -> Iterator[CheckResult]:
     """Yield what there is to find in the database of a run, all of which is read."""
     try:
         store = Salvage.read(folder)
     except StoreError as error:
-        yield Finding("database", False, str(error), "restore the run from a copy, or remove it.")
+        yield CheckResult("database", False, str(error), "restore the run from a copy, or remove it.")
         return
     with store:
-        yield Finding("database", True, f"{folder}, with the tables of a run and nothing else")
+        yield CheckResult("database", True, f"{folder}, with the tables of a run and nothing else")
         problems = _Problems()
         yield problems.finding("pages", "whole, as SQLite examines them", store.find_broken_pages)
         counts: Counter[str] = Counter()
@@ -42,10 +42,10 @@ def examine_run(workspace: Workspace, folder: Path) -> Iterator[Finding]:
             f"{counts['instance']} instances, {counts['generation']} answers and {counts['verdict']} verdicts are valid"
         )
         if not problems.count:
-            yield Finding("to save", True, told)
+            yield CheckResult("to save", True, told)
             return
         command = f"{workspace.command()} adopt {shlex.quote(str(folder))}"
-        yield Finding(
+        yield CheckResult(
             "to save",
             False,
             f"{told}; {saved} instances have a valid answer",
@@ -59,7 +59,7 @@ class _Problems:
     def __init__(self) -> None:
         self.count = 0
 
-    def finding(self, what: str, fine: str, examine: Callable[[Callable[[StoreError], None]], None]) -> Finding:
+    def finding(self, what: str, fine: str, examine: Callable[[Callable[[StoreError], None]], None]) -> CheckResult:
         """Return what ``examine`` reports as one finding."""
         problems: list[str] = []
         count = 0
@@ -73,20 +73,20 @@ class _Problems:
         examine(report)
         self.count += count
         if not count:
-            return Finding(what, True, fine)
+            return CheckResult(what, True, fine)
         more = f"; and {count - len(problems)} more" if count > len(problems) else ""
-        return Finding(what, False, "; ".join(problems) + more)
+        return CheckResult(what, False, "; ".join(problems) + more)
 
 
-def _digests(store: Salvage) -> Finding:
+def _digests(store: Salvage) -> CheckResult:
     try:
         before = store.undigested
     except StoreError as error:
-        return Finding("digests", False, str(error))
+        return CheckResult("digests", False, str(error))
     if before is None:
-        return Finding("digests", True, "every row carries one since it was written")
+        return CheckResult("digests", True, "every row carries one since it was written")
     told = f"{before} answers were written without digests, by an earlier Rashomon"
-    return Finding("digests", True, told, "damage that they took before they had digests would not be noticed.")
+    return CheckResult("digests", True, told, "damage that they took before they had digests would not be noticed.")
 
 
 def _short(error: StoreError) -> str:

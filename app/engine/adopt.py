@@ -18,10 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.engine.plan import create
 from app.engine.unsupported_media import META as EXCLUDED
-from app.engine.unsupported_media import NONE_EXCLUDED, Excluded
+from app.engine.unsupported_media import NONE_EXCLUDED, ExcludedInstances
 from app.run_spec import RunName, RunSpec, parse
-from app.store.integrity.salvage import Report, Salvage, Saved
-from app.store.rows import Answer
+from app.store.integrity.salvage import Report, Salvage, SavedInstance
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -40,7 +40,7 @@ _PAGE = 256
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedRun:
     """A run that this machine has not made, or that is damaged.
 
     ``models`` are who would be asked, the model first, each with the address it is asked at; ``named`` is the build that the
@@ -72,7 +72,7 @@ class Received:
 
 
 @dataclass(frozen=True)
-class Adopted:
+class AdoptedRun:
     """A run that was taken over: its folder, what it holds, and a sentence for everything that was left out."""
 
     folder: Path
@@ -81,7 +81,7 @@ class Adopted:
     left_out: list[str]
 
 
-def examine(workspace: Workspace, folder: Path) -> Received:
+def examine(workspace: Workspace, folder: Path) -> ReceivedRun:
     """Read what the run in ``folder`` would use. Raises StoreError, SpecError for what cannot be read."""
     with Salvage.read(folder) as store:
         values = store.saved_meta(_ignored)
@@ -94,7 +94,7 @@ def examine(workspace: Workspace, folder: Path) -> Received:
             counts["total"] += 1
             counts["done"] += saved.done
             verdicts.update(verdict.judge for answer in saved.answers for verdict in answer.verdicts)
-        return Received(
+        return ReceivedRun(
             folder,
             store.own,
             spec,
@@ -108,7 +108,7 @@ def examine(workspace: Workspace, folder: Path) -> Received:
         )
 
 
-def build_at(received: Received, place: Path) -> Path:
+def build_at(received: ReceivedRun, place: Path) -> Path:
     """Return the folder of the build in ``place``. Raises SpecError unless the run was asked from it."""
     build = Build.open(typed_path(place))
     if build.benchmark != received.spec.benchmark or (received.digest and build.digest != received.digest):
@@ -119,7 +119,9 @@ def build_at(received: Received, place: Path) -> Path:
     return build.path
 
 
-def adopt(workspace: Workspace, received: Received, *, name: str | None = None, data: Path | None = None) -> Adopted:
+def adopt(
+    workspace: Workspace, received: ReceivedRun, *, name: str | None = None, data: Path | None = None
+) -> AdoptedRun:
     """Make a run of this machine of what is valid in a received one, with the build in ``data``.
 
     The received folder stays as it is. Raises StoreError where the new run's folder is taken or cannot be written, SpecError.
@@ -156,13 +158,13 @@ def adopt(workspace: Workspace, received: Received, *, name: str | None = None, 
             values["identity"],
             instances,
             data=data,
-            excluded=Excluded(**values[EXCLUDED]) if EXCLUDED in values else NONE_EXCLUDED,
+            excluded=ExcludedInstances(**values[EXCLUDED]) if EXCLUDED in values else NONE_EXCLUDED,
             fill=fill,
         )
-    return Adopted(folder, counts["answers"], counts["verdicts"], damage)
+    return AdoptedRun(folder, counts["answers"], counts["verdicts"], damage)
 
 
-def _fitting(store: Salvage, benchmark: Benchmark, report: Report) -> Iterator[Saved]:
+def _fitting(store: Salvage, benchmark: Benchmark, report: Report) -> Iterator[SavedInstance]:
     """The valid instances of conditions that the benchmark has."""
     for saved in store.saved(report):
         if saved.instance.condition in benchmark.conditions:
@@ -174,8 +176,8 @@ def _fitting(store: Salvage, benchmark: Benchmark, report: Report) -> Iterator[S
 
 
 def _answers(
-    every: Iterable[Saved], benchmark: Benchmark, damage: list[str]
-) -> Iterator[tuple[dict[str, Any], Answer]]:
+    every: Iterable[SavedInstance], benchmark: Benchmark, damage: list[str]
+) -> Iterator[tuple[dict[str, Any], NewAnswer]]:
     """The answers with their verdicts, each with the engine that gave it."""
     for ordinal, saved in enumerate(every):
         condition = saved.instance.condition
@@ -185,7 +187,7 @@ def _answers(
                 damage.append(f"a verdict on {saved.instance.id} has a label that {benchmark.name} does not have")
             yield (
                 answer.engine,
-                Answer(
+                NewAnswer(
                     ordinal,
                     condition,
                     step,

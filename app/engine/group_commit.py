@@ -12,7 +12,7 @@ GROUP_SIZE = 64
 T = TypeVar("T")
 
 
-class Group(Generic[T]):
+class GroupCommit(Generic[T]):
     """What waits for a commit.
 
     It is due at once, unless the last commit is more recent than a commit takes; then what comes meanwhile shares the

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from app.engine.group_commit import Group
+from app.engine.group_commit import GroupCommit
 from app.engine.workers.run_control import is_paused
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Record, Request, Verdict
@@ -52,7 +52,7 @@ def judge_answers(
     waiting = _cases(store, judge, more)
     capacity = min(backend.capacity, width or backend.capacity)
     asked: dict[str, _Case] = {}
-    verdicts = Group(store.add_verdicts)
+    verdicts = GroupCommit(store.add_verdicts)
     exhausted = False
 
     def ask(case: _Case) -> None:
@@ -142,7 +142,7 @@ def remark(store: RunStore, backend: Backend) -> None:
         store.change_meta("remarks", lambda known: list(dict.fromkeys([*(known or []), *backend.remarks])))
 
 
-class Beside:
+class ConcurrentJudging:
     """Judges that work in threads of their own while answers are still being made: those whose engine is elsewhere.
 
     Use it as a context manager around the answering. Leaving the block waits until every answer is judged, or, where the
@@ -170,7 +170,7 @@ class Beside:
             for judge, load in judges
         ]
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> ConcurrentJudging:
         for thread in self._threads:
             thread.start()
         return self

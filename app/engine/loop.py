@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from app.engine.group_commit import Group
+from app.engine.group_commit import GroupCommit
 from app.engine.request_order import Asked, adjacent
-from app.engine.workers.in_flight import UnderWay
-from app.store.rows import Answer, Pending
+from app.engine.workers.in_flight import InFlight
+from app.store.rows import NewAnswer, PendingInstance
 from app.store.run import RunStore
 from benchmarks.base import Benchmark, Generation, Protocol, Record, Request, Verdict
 from benchmarks.errors import BudgetError, ModelError
@@ -31,7 +31,7 @@ def answer_pending(
     conditions: Sequence[str] = (),
     only: Sequence[int] | None = None,
     width: int | None = None,
-    under_way: UnderWay | None = None,
+    under_way: InFlight | None = None,
     stop: Stop = lambda: False,
     paused: Stop = lambda: False,
 ) -> None:
@@ -44,8 +44,8 @@ def answer_pending(
     """
     waiting = adjacent(_requests(store.pending(conditions, only=only), protocol))
     again: deque[Asked] = deque()  # instances whose protocol has another step
-    asked: dict[str, tuple[Pending, Request]] = {}
-    finished = Group(store.commit)
+    asked: dict[str, tuple[PendingInstance, Request]] = {}
+    finished = GroupCommit(store.commit)
     exhausted = False
     try:
         while not stop():
@@ -77,7 +77,7 @@ def answer_pending(
                 more = None if generation.finish_reason == "error" else protocol.next(pending.instance, so_far)
                 finished.add(_answer(store, pending, request, generation, more is None, judges, benchmark))
                 if more is not None:
-                    again.append((Pending(pending.ordinal, pending.instance, so_far), more))
+                    again.append((PendingInstance(pending.ordinal, pending.instance, so_far), more))
                     exhausted = False
             if only is not None and width == 1:
                 finished.commit()  # the next one may be what this process dies of
@@ -102,7 +102,7 @@ def first_requests(
     return list(islice(adjacent(_requests(store.pending(conditions, only=only), protocol)), count))
 
 
-def _requests(waiting: Iterable[Pending], protocol: Protocol) -> Iterator[Asked]:
+def _requests(waiting: Iterable[PendingInstance], protocol: Protocol) -> Iterator[Asked]:
     for pending in waiting:
         request = protocol.next(pending.instance, pending.generations)
         if request is None:
@@ -112,7 +112,7 @@ def _requests(waiting: Iterable[Pending], protocol: Protocol) -> Iterator[Asked]
 
 def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *, stop: Stop = lambda: False) -> int:
     """Judge every answer that ``judge`` has not judged; returns how many it did."""
-    verdicts = Group(store.add_verdicts)
+    verdicts = GroupCommit(store.add_verdicts)
     count = 0
     for generation, record in store.unjudged(judge.id):
         if stop():
@@ -139,20 +139,20 @@ def verdict_of(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Ve
 
 def _answer(
     store: RunStore,
-    pending: Pending,
+    pending: PendingInstance,
     request: Request,
     generation: Generation,
     last: bool,
     judges: Sequence[FunctionJudge],
     benchmark: Benchmark,
-) -> Answer:
+) -> NewAnswer:
     verdicts: tuple[Verdict, ...] = ()
     condition = pending.instance.condition
     if last and generation.finish_reason != "error":
         ready, basis = store.basis_of(pending.ordinal) if benchmark.basis(condition) else (True, None)
         record = Record(pending.instance, (*pending.generations, generation), basis=basis)
         verdicts = tuple(verdict_of(judge, record, benchmark) for judge in judges) if ready else ()
-    return Answer(
+    return NewAnswer(
         ordinal=pending.ordinal,
         condition=condition,
         step=request.step,

@@ -16,7 +16,7 @@ from typing import Any
 import tomli_w
 
 from app.engine.unsupported_media import META as EXCLUDED
-from app.engine.unsupported_media import NONE_EXCLUDED, Excluded, refuse_nothing_left, split
+from app.engine.unsupported_media import NONE_EXCLUDED, ExcludedInstances, refuse_nothing_left, split
 from app.fetch.recipes import to_build
 from app.run_spec import RunSpec, parse
 from app.store.database import DATABASE
@@ -43,7 +43,7 @@ SCORING = ("mlx-vlm", "transformers")
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedRun:
     """A run that is ready to be worked on."""
 
     folder: Path
@@ -57,7 +57,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedSpec:
     """A spec that was found right: what it is about, and what it would ask.
 
     ``instances`` are those of a run that is still to be made; one that was found holds its own. ``excluded`` are not asked.
@@ -69,10 +69,10 @@ class Checked:
     identity: Mapping[str, Any]
     instances: Sequence[Instance]
     found: bool
-    excluded: Excluded
+    excluded: ExcludedInstances
 
 
-def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> Checked:
+def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> CheckedSpec:
     """Check all that can be wrong with a spec, and make nothing.
 
     Raises SpecError with the differences where a run of that name is another one, and SpecError, StoreError,
@@ -86,7 +86,7 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
         # Equal data and an equal spec choose equal instances: making 100,000 of them again would only take seconds.
         with RunStore.read(folder) as store:
             check_identity(store, identity, accept_engine=accept_engine, folder=folder)
-            return Checked(spec, folder, build, identity, (), True, Excluded.kept(store))
+            return CheckedSpec(spec, folder, build, identity, (), True, ExcludedInstances.kept(store))
     benchmark = get_benchmark(spec.benchmark)
     chosen, excluded = split(chosen_instances(spec, benchmark, build), info.takes)
     refuse_nothing_left(info.model, info.takes, chosen, excluded, benchmark)
@@ -100,7 +100,7 @@ def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -
         return check(workspace, spec, accept_engine=accept_engine)
     if folder.exists():
         raise StoreError(f"{folder} is in the way and is not a run; move it, or give the run another --name.")
-    return Checked(spec, folder, build, identity, chosen, False, excluded)
+    return CheckedSpec(spec, folder, build, identity, chosen, False, excluded)
 
 
 def check_options(spec: RunSpec, engine: str, chosen: Sequence[Instance]) -> None:
@@ -119,7 +119,7 @@ def check_options(spec: RunSpec, engine: str, chosen: Sequence[Instance]) -> Non
         )
 
 
-def plan(workspace: Workspace, checked: Checked) -> Planned:
+def plan(workspace: Workspace, checked: CheckedSpec) -> PlannedRun:
     """The run of a checked spec: the one that is there, else a new one. Raises StoreError."""
     if not checked.found:
         workspace.make()
@@ -132,10 +132,10 @@ def plan(workspace: Workspace, checked: Checked) -> Planned:
             data=checked.build.path,
             excluded=checked.excluded,
         )
-    return Planned(checked.folder, checked.spec, checked.found)
+    return PlannedRun(checked.folder, checked.spec, checked.found)
 
 
-def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False) -> Planned:
+def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False) -> PlannedRun:
     """The run in ``folder``, checked to be resumable: the spec, the data and the model are still what they were.
 
     ``data`` is where the build lies now, if it moved. Raises SpecError with the difference where something changed.
@@ -150,12 +150,12 @@ def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, acce
                 "put it back, or start a new run with `rashomon --batch`."
             )
         if spec.model.startswith(IMPORTED):  # nothing of it will be asked
-            return Planned(folder, spec, found=True)
+            return PlannedRun(folder, spec, found=True)
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
         check_identity(store, identity, accept_engine=accept_engine, folder=folder, resuming=True)
-    return Planned(folder, spec, found=True)
+    return PlannedRun(folder, spec, found=True)
 
 
 def open_build(workspace: Workspace, spec: RunSpec) -> Build:
@@ -253,7 +253,7 @@ def create(
     instances: Sequence[Instance],
     *,
     data: Path | None,
-    excluded: Excluded = NONE_EXCLUDED,
+    excluded: ExcludedInstances = NONE_EXCLUDED,
     fill: Callable[[RunStore], None] = lambda store: None,
 ) -> None:
     """Make the run ``folder``, whole or not at all; ``fill`` puts in what it is to hold from the beginning.

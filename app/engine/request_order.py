@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from app.store.rows import Pending
+from app.store.rows import PendingInstance
 from benchmarks.base import Media, Request, canonical_json, part_to_json
 
 WINDOW = 256
 """So many requests are looked at ahead and put into order; no more are held in memory."""
 
-Asked = tuple[Pending, Request]
+Asked = tuple[PendingInstance, Request]
 
 
 def adjacent(asked: Iterable[Asked]) -> Iterator[Asked]:

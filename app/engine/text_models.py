@@ -11,7 +11,7 @@ from app.store.locks import FileLock
 from benchmarks.base import Generation, Request, digest
 from benchmarks.text_model import Embedder, TextModel
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.core.response_cache import ReplyCache
+from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.models.discovery import inspect, resolve
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Asked(TextModel):
+class CachedTextModel(TextModel):
     """A model as a construction asks it. ``backend`` gives it, loaded, once something is asked that is not kept.
 
     Replies are kept in ``replies`` under what answered; errors are not kept. None where the backend keeps them itself, as
     remote ones do.
     """
 
-    def __init__(self, info: EngineInfo, backend: Callable[[], Backend], replies: ReplyCache | None) -> None:
+    def __init__(self, info: EngineInfo, backend: Callable[[], Backend], replies: ResponseCache | None) -> None:
         server = info.versions.get("server")
         self.name = f"{info.model} at {server}" if server else info.model
         self._backend = backend
@@ -65,7 +65,7 @@ class Asked(TextModel):
                     backend.cancel(request_id)
 
 
-class OneAtATime:
+class LocalModelSlot:
     """This machine's models as a build asks them: the one that is asked is loaded, and no other.
 
     The device is waited for when the first of them is needed, and held until :meth:`close`; ``waiting`` is told who has it.
@@ -105,7 +105,7 @@ class OneAtATime:
 class LocalEmbedder(Embedder):
     """An embedding model of this machine, loaded while it is asked. Raises ModelError where there is none of that name."""
 
-    def __init__(self, name: str, force: bool, device: OneAtATime) -> None:
+    def __init__(self, name: str, force: bool, device: LocalModelSlot) -> None:
         self.name = inspect(resolve(name)).name
         self._asked, self._force, self._device = name, force, device
 

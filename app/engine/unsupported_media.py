@@ -17,7 +17,7 @@ META = "excluded"
 
 
 @dataclass(frozen=True, slots=True)
-class Excluded:
+class ExcludedInstances:
     """How many of ``of`` chosen instances are not asked.
 
     ``by`` counts them by each modality that the model does not take; one that shows two such counts twice. ``conditions``
@@ -45,7 +45,7 @@ class Excluded:
         return f"{self.total:,} of {self.of:,} not asked: the model takes {lacking(self.by)}"
 
 
-NONE_EXCLUDED = Excluded()
+NONE_EXCLUDED = ExcludedInstances()
 """Every chosen instance is asked."""
 
 
@@ -54,7 +54,7 @@ def lacking(by: Mapping[str, int]) -> str:
     return ", ".join(f"no {NAMES[modality]} ({by[modality]:,})" for modality in ALL if by.get(modality))
 
 
-def split(chosen: Iterable[Instance], takes: Sequence[Modality]) -> tuple[list[Instance], Excluded]:
+def split(chosen: Iterable[Instance], takes: Sequence[Modality]) -> tuple[list[Instance], ExcludedInstances]:
     """The instances that a model which takes ``takes`` can be asked, in their order, and a count of the others."""
     asked: list[Instance] = []
     by: Counter[str] = Counter()
@@ -67,11 +67,11 @@ def split(chosen: Iterable[Instance], takes: Sequence[Modality]) -> tuple[list[I
         else:
             asked.append(instance)
     total = conditions.total()
-    return asked, Excluded(total, total + len(asked), dict(by), dict(conditions))
+    return asked, ExcludedInstances(total, total + len(asked), dict(by), dict(conditions))
 
 
 def refuse_nothing_left(
-    model: str, takes: Sequence[Modality], asked: Sequence[Instance], excluded: Excluded, benchmark: Benchmark
+    model: str, takes: Sequence[Modality], asked: Sequence[Instance], excluded: ExcludedInstances, benchmark: Benchmark
 ) -> None:
     """Raise SpecError, with the ways out, where the model takes none of what it would be asked."""
     if not asked and excluded.total:

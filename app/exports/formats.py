@@ -49,7 +49,7 @@ USUAL = ("csv", "md", "latex", "json")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenExport:
     """What an export wrote: its folder, and its files below it with their sizes in bytes."""
 
     folder: Path
@@ -72,7 +72,7 @@ def write(
     metric: str | None = None,
     captions: Mapping[str, str] = MappingProxyType({}),
     step: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Written:
+) -> WrittenExport:
     """Write the tables of the runs in ``folders`` together, and each one's samples, in every one of ``formats``.
 
     ``width`` and ``metric`` are for figures: how wide they are, and which column of the main table is shown against memory.
@@ -103,7 +103,7 @@ def write(
     folder = typed_path(out)
     sizes = write_files(folder, files)
     step("done", total, total)
-    return Written(folder, sizes)
+    return WrittenExport(folder, sizes)
 
 
 def usual_folder(folders: Sequence[Path]) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.exports.plain import run_to_json
 from app.exports.source import Export, ExportedRun, Files, headline, media_of, right
-from app.exports.thumbnails import Shown
+from app.exports.thumbnails import Thumbnail
 from app.report.samples import sample
 from benchmarks.base import Benchmark, Generation, Media, Record, Verdict, digest
 
@@ -161,7 +161,7 @@ def _sample(given: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
     return made
 
 
-def _content(record: Record, shown: Mapping[str, Shown]) -> list[dict[str, Any]]:
+def _content(record: Record, shown: Mapping[str, Thumbnail]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for part in record.instance.parts:
         if not isinstance(part, Media):

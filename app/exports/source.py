@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.tables import Comparison
-from app.engine.unsupported_media import NONE_EXCLUDED, Excluded
-from app.exports.thumbnails import Shown, shown
+from app.engine.unsupported_media import NONE_EXCLUDED, ExcludedInstances
+from app.exports.thumbnails import Thumbnail, shown
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.report.judge_selection import caveat, judge_of, judged_records
 from app.report.tables import distinct, run_labels
@@ -44,7 +44,7 @@ class ExportedRun:
     judge: str
     records: Sequence[Record]
     build: Path
-    excluded: Excluded = NONE_EXCLUDED
+    excluded: ExcludedInstances = NONE_EXCLUDED
 
     @cached_property
     def outcomes(self) -> Counter[str]:
@@ -117,7 +117,7 @@ class Export:
         return self.tables[0]
 
     @cached_property
-    def shown(self) -> Mapping[str, Shown]:
+    def shown(self) -> Mapping[str, Thumbnail]:
         """Every medium that the runs show, as exports show it, by sha256."""
         return shown((run.build, media) for run in self.runs for record in run.records for media in media_of(record))
 
@@ -159,7 +159,7 @@ def load(workspace: Workspace, folders: Sequence[Path], judge: str | None) -> li
                 judge_id,
                 judged_records(store, judge),
                 workspace.build_of(store),
-                Excluded.kept(store),
+                ExcludedInstances.kept(store),
             )
             for name, label, store in zip(names, labels, stores, strict=True)
         ]

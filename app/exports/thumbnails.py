@@ -17,16 +17,16 @@ LONGEST_SIDE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Thumbnail:
     """A medium: a line of ``facts``, and ``picture``, a ``data:`` URI of a small WebP; None where it has none."""
 
     facts: str
     picture: str | None
 
 
-def shown(wanted: Iterable[tuple[Path, Media]]) -> Mapping[str, Shown]:
+def shown(wanted: Iterable[tuple[Path, Media]]) -> Mapping[str, Thumbnail]:
     """Every medium among (build, medium) by its sha256, as the first of the builds that has it shows it."""
-    found: dict[str, Shown] = {}
+    found: dict[str, Thumbnail] = {}
     for build, media in wanted:
         if media.sha256 in found and found[media.sha256].picture:
             continue
@@ -36,5 +36,5 @@ def shown(wanted: Iterable[tuple[Path, Media]]) -> Mapping[str, Shown]:
             out = io.BytesIO()
             look.picture.save(out, "WEBP", quality=60, method=2)
             uri = f"data:image/webp;base64,{b64encode(out.getvalue()).decode()}"
-        found[media.sha256] = Shown(clean(look.facts), uri)
+        found[media.sha256] = Thumbnail(clean(look.facts), uri)
     return found

@@ -23,7 +23,7 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """``silence`` is how many seconds nothing may come, ``wait`` the first of the pauses between attempts, which double."""
 
     silence: float = 30.0
@@ -32,7 +32,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DownloadProgress:
     """Files that are whole, and bytes that came, in this process."""
 
     files: int
@@ -57,8 +57,8 @@ class _Stopped(Exception):
 
 def download(
     files: Sequence[RemoteFile],
-    told: Callable[[Progress], None] = lambda progress: None,
-    patience: Patience | None = None,
+    told: Callable[[DownloadProgress], None] = lambda progress: None,
+    patience: Timeouts | None = None,
     at_once: int = AT_ONCE,
 ) -> dict[RemoteFile, str]:
     """Fetch ``files``; those that could not be had, with the reason. ``told`` hears of the progress some times a second.
@@ -67,11 +67,11 @@ def download(
     bytes are checked before it is renamed. Raises FetchError where going on makes no sense: access is refused, the server
     cannot be reached, or the disk is full. Any exception, also one that a signal raises, leaves only whole files and beginnings.
     """
-    return _Downloads(files, patience or Patience()).run(told, max(1, min(at_once, len(files))))
+    return _Downloads(files, patience or Timeouts()).run(told, max(1, min(at_once, len(files))))
 
 
 class _Downloads:
-    def __init__(self, files: Sequence[RemoteFile], patience: Patience) -> None:
+    def __init__(self, files: Sequence[RemoteFile], patience: Timeouts) -> None:
         self._waiting: queue.SimpleQueue[RemoteFile] = queue.SimpleQueue()
         for file in files:
             self._waiting.put(file)
@@ -84,7 +84,7 @@ class _Downloads:
         self._end: BaseException | None = None
         self._token: Mapping[str, str] = hub_headers() if any(file.hub for file in files) else {}
 
-    def run(self, told: Callable[[Progress], None], at_once: int) -> dict[RemoteFile, str]:
+    def run(self, told: Callable[[DownloadProgress], None], at_once: int) -> dict[RemoteFile, str]:
         # Threads of our own: a pool would wait at exit for a server that is silent.
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(at_once)]
         with client(self._patience.silence) as self._client:
@@ -104,9 +104,9 @@ class _Downloads:
             raise self._end
         return self._lost
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> DownloadProgress:
         with self._lock:
-            return Progress(self._files, self._bytes)
+            return DownloadProgress(self._files, self._bytes)
 
     def _work(self) -> None:
         while not self._stop.is_set():

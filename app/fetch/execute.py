@@ -6,8 +6,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from app.fetch.download import Progress, download
-from app.fetch.plan import Plan
+from app.fetch.download import DownloadProgress, download
+from app.fetch.plan import FetchPlan
 from app.fetch.remote_file import FetchError, RemoteFile
 from app.text.escape import clean, size
 from benchmarks.errors import SpecError
@@ -17,7 +17,7 @@ INTERRUPTED = 130
 _EVERY = 10.0
 
 
-class Interrupted(Exception):
+class FetchInterrupted(Exception):
     """Somebody stopped it; the line that goes on was printed."""
 
 
@@ -32,7 +32,7 @@ def agreed(yes: bool) -> bool:
     return click.confirm("Fetch it?", default=True)
 
 
-def carry_out(plan: Plan, again: str) -> None:
+def carry_out(plan: FetchPlan, again: str) -> None:
     """Fetch what is missing. ``again`` is the command that goes on.
 
     Raises FetchError with what could not be had, and Interrupted where somebody stopped it.
@@ -50,7 +50,7 @@ def carry_out(plan: Plan, again: str) -> None:
         if isinstance(error, Exception):
             raise
         print(f"\nstopped; what is whole is kept, and `{again}` goes on.", file=sys.stderr)
-        raise Interrupted from error
+        raise FetchInterrupted from error
     if lost:
         raise FetchError(_told(lost, len(plan.missing), again))
 
@@ -61,14 +61,14 @@ def _told(lost: dict[RemoteFile, str], wanted: int, again: str) -> str:
     return f"{len(lost):,} of {wanted:,} files could not be fetched ({some}{more}); the others are kept, `{again}` tries again."
 
 
-def _shown(plan: Plan) -> Callable[[Progress], None]:
+def _shown(plan: FetchPlan) -> Callable[[DownloadProgress], None]:
     """Writes how far it is to standard error: one line that changes on a terminal, else a line every ten seconds."""
     terminal = sys.stderr.isatty()
     start = last = time.monotonic()
     wanted = len(plan.missing)
     ended = False
 
-    def show(progress: Progress) -> None:
+    def show(progress: DownloadProgress) -> None:
         nonlocal last, ended
         now = time.monotonic()
         if ended or (not terminal and now - last < _EVERY and progress.files < wanted):

@@ -18,7 +18,7 @@ State = Literal["fetched", "begun", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchManifest:
     """So many files and bytes, their licences, and the commits of the Hub's repositories they are of."""
 
     benchmark: str
@@ -28,7 +28,7 @@ class Fetched:
     revisions: tuple[str, ...]
 
 
-def note(folder: Path, fetched: Fetched) -> None:
+def note(folder: Path, fetched: FetchManifest) -> None:
     """Write down that ``folder`` is complete."""
     replace_file(folder, _NOTE, (json.dumps(asdict(fetched), indent=2) + "\n").encode("utf-8"))
 
@@ -39,11 +39,11 @@ def forget(folder: Path) -> None:
         remove_file(folder, _NOTE)
 
 
-def fetched(folder: Path) -> Fetched | None:
+def fetched(folder: Path) -> FetchManifest | None:
     """The note in ``folder``; None where there is none that can be read."""
     try:
         found = parse_json(read_bytes(folder, _NOTE, limit=_LARGEST))
-        return Fetched(
+        return FetchManifest(
             str(found["benchmark"]),
             int(found["files"]),
             int(found["bytes"]),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.fetch.download import AT_ONCE, Patience, client, hub_headers, refused, unreachable
+from app.fetch.download import AT_ONCE, Timeouts, client, hub_headers, refused, unreachable
 from app.fetch.remote_file import FetchError, RemoteFile
 from app.system.paths import free_space
 from app.text.escape import clean, size
@@ -24,7 +24,7 @@ _ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FetchPlan:
     """What is to be fetched to ``folder``: ``missing`` of ``files``, some ``bytes``; exactly that many unless ``estimated``."""
 
     name: str
@@ -66,8 +66,8 @@ def make_plan(
     files: Sequence[RemoteFile],
     licences: Sequence[str],
     notes: Sequence[str] = (),
-    patience: Patience | None = None,
-) -> Plan:
+    patience: Timeouts | None = None,
+) -> FetchPlan:
     """The plan for ``files``. Sizes that are not known are asked for. Raises FetchError where access is refused."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         here = list(pool.map(RemoteFile.is_here, files))
@@ -78,9 +78,9 @@ def make_plan(
     doors = {
         file.owner: file for file in reversed(missing) if file.hub
     }  # one of each repository: whether it lets us in
-    told = [count for count in _sizes([*asked, *doors.values()], patience or Patience())[: len(asked)] if count]
+    told = [count for count in _sizes([*asked, *doors.values()], patience or Timeouts())[: len(asked)] if count]
     average = sum(told) / len(told) if told else 0
-    return Plan(
+    return FetchPlan(
         name,
         folder,
         len(files),
@@ -112,7 +112,7 @@ def read_small(file: RemoteFile) -> bytes:
         return there.path.read_bytes()
 
 
-def _sizes(files: Sequence[RemoteFile], patience: Patience) -> list[int]:
+def _sizes(files: Sequence[RemoteFile], patience: Timeouts) -> list[int]:
     """What the server says of their sizes, 0 where it says none. Raises FetchError where it refuses or is not there."""
     if not files:
         return []
@@ -121,7 +121,7 @@ def _sizes(files: Sequence[RemoteFile], patience: Patience) -> list[int]:
         return list(pool.map(lambda file: _size(session, file, token if file.hub else {}, patience), files))
 
 
-def _size(session: Any, file: RemoteFile, headers: dict[str, str], patience: Patience) -> int:
+def _size(session: Any, file: RemoteFile, headers: dict[str, str], patience: Timeouts) -> int:
     import httpx2
 
     for attempt in range(1, _ATTEMPTS + 1):

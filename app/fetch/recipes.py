@@ -22,7 +22,7 @@ COCO_LICENCE = "COCO's images: Flickr's, each under a licence of its own (COCO's
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class RequiredFiles:
     """The files a benchmark needs, and ``licences``: a line for each part of them, as far as anybody states one."""
 
     files: tuple[RemoteFile, ...]
@@ -36,7 +36,7 @@ class Recipe:
 
     benchmark: str
     what: str
-    needed: Callable[[Path, Read], Needed]
+    needed: Callable[[Path, Read], RequiredFiles]
     sources: tuple[tuple[str, str], ...]
     by_hand: str = ""
 
@@ -54,7 +54,7 @@ def recipe(benchmark: str) -> Recipe:
     return RECIPES[benchmark]
 
 
-def _cmc_bench(folder: Path, read: Read) -> Needed:
+def _cmc_bench(folder: Path, read: Read) -> RequiredFiles:
     chartqa = repository(HUB_IDS["chartqa"], "dataset", lambda name: name.startswith(("data/val-", "data/test-")))
     validation = tuple(f"{subject}/validation-" for subject in SUBJECTS)
     mmmu = repository(HUB_IDS["mmmu"], "dataset", lambda name: name.startswith(validation))
@@ -66,12 +66,12 @@ def _cmc_bench(folder: Path, read: Read) -> Needed:
     )
 
 
-def _mmkc_bench(folder: Path, read: Read) -> Needed:
+def _mmkc_bench(folder: Path, read: Read) -> RequiredFiles:
     found = repository("starjyf/MLLMKC-datasets", "dataset", lambda name: not name.startswith("."))
     return _of_hub(((found, folder, "not stated elsewhere"),))
 
 
-def _clash(folder: Path, read: Read) -> Needed:
+def _clash(folder: Path, read: Read) -> RequiredFiles:
     questions = RemoteFile(
         hosts.github(
             "tpopordanoska/clash",
@@ -85,7 +85,7 @@ def _clash(folder: Path, read: Read) -> Needed:
     )
     ids = dict.fromkeys(_integer(sample["image_id"]) for sample in json.loads(read(questions))["samples"])
     images = [_image(folder, "train2017", f"{each:012d}.jpg") for each in ids]
-    return Needed(
+    return RequiredFiles(
         (questions, *images),
         (
             "CLASH's questions: not stated (its repository has no licence); its captions derive from COCO's, CC BY 4.0",
@@ -94,7 +94,7 @@ def _clash(folder: Path, read: Read) -> Needed:
     )
 
 
-def _pope(folder: Path, read: Read) -> Needed:
+def _pope(folder: Path, read: Read) -> RequiredFiles:
     def questions(setting: str, size: int, sha256: str) -> RemoteFile:
         name = f"coco_pope_{setting}.json"
         return RemoteFile(
@@ -112,10 +112,10 @@ def _pope(folder: Path, read: Read) -> Needed:
     )
     names = dict.fromkeys(json.loads(line)["image"] for line in read(files[0]).splitlines() if line.strip())
     images = [_image(folder, "val2014", name) for name in names]
-    return Needed((*files, *images), ("POPE's questions: MIT (its repository)", COCO_LICENCE))
+    return RequiredFiles((*files, *images), ("POPE's questions: MIT (its repository)", COCO_LICENCE))
 
 
-def _contra4(folder: Path, read: Read) -> Needed:
+def _contra4(folder: Path, read: Read) -> RequiredFiles:
     questions = RemoteFile(
         hosts.github("artemisp/contra4-fork", "8492529137ad096d39022175cfe4c1d550b69fad", "data/final_data/test.json"),
         folder / "test.json",
@@ -126,12 +126,12 @@ def _contra4(folder: Path, read: Read) -> Needed:
     scenes = [scene for row in json.loads(read(questions)) for scene in row["examples"]]
     ids = dict.fromkeys(_integer(scene["id"]) for scene in scenes if scene["source"] == "coco_val")
     images = [_image(folder, "val2017", f"{each:012d}.jpg", "coco_val") for each in ids]
-    return Needed(
+    return RequiredFiles(
         (questions, *images), ("Contra4's questions: Apache-2.0 (its repository), for research", COCO_LICENCE)
     )
 
 
-def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> Needed:
+def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:
     files: list[RemoteFile] = []
     licences, revisions = [], []
     for found, folder, known in parts:
@@ -140,7 +140,7 @@ def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> Needed:
         files += [found.remote(file, inside(folder, file.name)) for file in found.files]
         licences.append(f"{found.id}: {known}; the Hub says {found.licence or 'none'}")
         revisions.append(f"{found.id}@{found.revision}")
-    return Needed(tuple(files), tuple(licences), tuple(revisions))
+    return RequiredFiles(tuple(files), tuple(licences), tuple(revisions))
 
 
 def _image(folder: Path, part: str, name: str, below: str = "") -> RemoteFile:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from app.compare.cost import accuracy
 from app.compare.flips import shown
-from app.compare.pairs import Pair, own_figures
-from app.compare.run_view import Side
+from app.compare.pairs import RunPair, own_figures
+from app.compare.run_view import RunView
 from app.compare.tables import Comparison
 from app.figures.drawing import Point, flips, scatter
 from app.report.tables import RESAMPLES
@@ -28,7 +28,7 @@ def figures(found: Comparison, *, width: str) -> Iterator[tuple[str, str, Figure
     yield from _costs(found, width)
 
 
-def _flips(pair: Pair, found: Comparison, width: str) -> Figure:
+def _flips(pair: RunPair, found: Comparison, width: str) -> Figure:
     counts = pair.flips()
     known = shown([counts], found.sides.benchmark)
     matrix = [[counts[was, now] for now in known] for was in known]
@@ -41,7 +41,7 @@ def _costs(found: Comparison, width: str) -> Iterator[tuple[str, str, Figure]]:
     sides = found.sides
     quality = found.metrics[0] if found.metrics else "accuracy"
 
-    def good(side: Side) -> Point:
+    def good(side: RunView) -> Point:
         if found.metrics:
             (value,) = own_figures(side, sides.figures, [quality], resamples=RESAMPLES, seed=sides.seed)
         else:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from app.engine.plan import Checked, check, plan, without_none
+from app.engine.plan import CheckedSpec, check, plan, without_none
 from app.run_spec import SECTIONS, BatchSpec, problems, with_said
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
@@ -59,7 +59,7 @@ def _field(key: str) -> str:
     return rest.partition(".")[0] if section in SECTIONS and rest else section
 
 
-def examine(workspace: Workspace, spec: BatchSpec) -> list[Checked]:
+def examine(workspace: Workspace, spec: BatchSpec) -> list[CheckedSpec]:
     """The runs of a spec, each checked as ``rashomon --batch --dry-run`` checks them. Raises a RashomonError as that does.
 
     It reads the build and, the first time, the model's weights: for a thread of its own.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.engine.plan import check_options, open_build
 from app.new_run.choices import model_choice
-from app.new_run.run_estimate import Contents, Outlook, judge_use, outlook, remote_use
+from app.new_run.run_estimate import BuildContents, RunEstimate, judge_use, outlook, remote_use
 from app.run_spec import BatchSpec, RunSpec
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
@@ -22,77 +22,77 @@ from mlx_backends.remote import is_remote, ready
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class RunPreflight:
     """One run of a spec: what it will be called, whether it is there already, what it asks."""
 
     run: RunSpec
     name: str
     found: bool
-    contents: Contents
-    outlook: Outlook
+    contents: BuildContents
+    outlook: RunEstimate
 
 
 @dataclass(frozen=True, slots=True)
-class Prospects:
+class Preflight:
     """The runs of a spec, what they may cost, what would end them; ``wrong`` says by field why there are none."""
 
-    runs: tuple[Prospect, ...] = ()
+    runs: tuple[RunPreflight, ...] = ()
     costs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     wrong: Mapping[str, str] | None = None
 
 
-class Looker:
+class PreflightChecker:
     """Looks at specs of one workspace, and keeps what builds hold while they stay the same. May be used in any thread."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._known: dict[tuple[Path, str], tuple[object, Contents]] = {}
+        self._known: dict[tuple[Path, str], tuple[object, BuildContents]] = {}
         self._lock = threading.Lock()
 
-    def contents(self, run: RunSpec) -> Contents:
+    def contents(self, run: RunSpec) -> BuildContents:
         """What the build of a run holds. Raises SourceError, SpecError."""
         folder = Path(run.data) if run.data else self._workspace.build_folder(run.benchmark)
         with self._lock:
             stamp = _stamp(folder)
             known = self._known.get((folder, run.prompt_set))
             if known is None or known[0] != stamp or stamp is None:
-                known = (stamp, Contents.read(open_build(self._workspace, run), run.prompt_set).counted())
+                known = (stamp, BuildContents.read(open_build(self._workspace, run), run.prompt_set).counted())
                 self._known[folder, run.prompt_set] = known
             return known[1]
 
-    def look(self, spec: BatchSpec) -> Prospects:
+    def look(self, spec: BatchSpec) -> Preflight:
         """What the runs of ``spec`` will be. It reads the build the first time, and of remote requests all images' headers."""
         for word in spec.model:
             if problem := model_choice(word).problem:
-                return Prospects(wrong={"model": f"{word}: {problem}"})
+                return Preflight(wrong={"model": f"{word}: {problem}"})
         benchmark = get_benchmark(spec.benchmark)
         for word in spec.judge:
             try:
                 find_judge(word, benchmark)
             except RashomonError as error:
-                return Prospects(wrong={"judge": str(error)})
+                return Preflight(wrong={"judge": str(error)})
         found = []
         for run in spec.runs():
             try:
                 contents = self.contents(run)
             except RashomonError as error:
-                return Prospects(wrong={"data": str(error)})
+                return Preflight(wrong={"data": str(error)})
             try:
                 ahead = outlook(self._workspace, run, contents).counted()
             except RashomonError as error:
-                return Prospects(wrong={"strata": str(error)})
+                return Preflight(wrong={"strata": str(error)})
             if run.score == "likelihood":
                 try:
                     check_options(run, engine_name(run.model), ahead.instances)
                 except RashomonError as error:
-                    return Prospects(wrong={"score": str(error)})
+                    return Preflight(wrong={"score": str(error)})
             name = run.run_name(contents.build.digest)
             there = (self._workspace.runs_folder / name / DATABASE).is_file()
-            found.append(Prospect(run, name, there, contents, ahead))
-        return Prospects(tuple(found), tuple(self._costs(found)), (*self._excluded(found), *self._warnings(spec)))
+            found.append(RunPreflight(run, name, there, contents, ahead))
+        return Preflight(tuple(found), tuple(self._costs(found)), (*self._excluded(found), *self._warnings(spec)))
 
-    def _costs(self, found: list[Prospect]) -> list[str]:
+    def _costs(self, found: list[RunPreflight]) -> list[str]:
         told = []
         for one in found:
             if one.found:
@@ -105,7 +105,7 @@ class Looker:
                     told.append(f"judge {word}: {judge_use(judge, one.run, one.outlook.instances)}")
         return told
 
-    def _excluded(self, found: list[Prospect]) -> list[str]:
+    def _excluded(self, found: list[RunPreflight]) -> list[str]:
         new = [one for one in found if not one.found and one.outlook.excluded.total]
         return [f"{one.run.model}: {one.outlook.excluded.sentence}" for one in new]
 

@@ -36,14 +36,14 @@ def media_of(request: Request) -> list[Media]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedPrompt:
     """A prompt as the model gets it, its images as the template marks them; else why that is not known."""
 
     text: str | None
     why: str = ""
 
 
-class Renderer:
+class PromptRenderer:
     """A model's chat template, in a process of its own that loads no weights. Waits for its replies: for a thread.
 
     It is a context manager; :meth:`close` ends the process, from any thread.
@@ -63,21 +63,21 @@ class Renderer:
     ) -> None:
         self.close()
 
-    def rendered(self, request: Request) -> Rendered:
+    def rendered(self, request: Request) -> RenderedPrompt:
         """The prompt of ``request``."""
         if self.model.startswith((PREFIX, IMPORTED)):
-            return Rendered(None, "a policy reads no prompt: it answers from the references")
+            return RenderedPrompt(None, "a policy reads no prompt: it answers from the references")
         if engine_of(self.model):
-            return Rendered(None, "the engine puts the messages into its own template")
+            return RenderedPrompt(None, "the engine puts the messages into its own template")
         messages = [[message.role, [part_to_json(part) for part in message.parts]] for message in request.messages]
         with self._lock:
             try:
                 told = self._ask(json.dumps(messages))
             except (OSError, ValueError, ModelError) as error:
-                return Rendered(
+                return RenderedPrompt(
                     None, str(error) if isinstance(error, ModelError) else "its tokenizer could not be asked"
                 )
-        return Rendered(told["text"]) if "text" in told else Rendered(None, told.get("error", ""))
+        return RenderedPrompt(told["text"]) if "text" in told else RenderedPrompt(None, told.get("error", ""))
 
     def _ask(self, line: str) -> dict[str, str]:
         if self._closed:

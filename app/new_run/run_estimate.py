@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from app.engine.plan import chosen_of
-from app.engine.unsupported_media import NONE_EXCLUDED, Excluded, refuse_nothing_left, split
+from app.engine.unsupported_media import NONE_EXCLUDED, ExcludedInstances, refuse_nothing_left, split
 from app.run_spec import RunSpec
 from app.store.run import RunStore
 from app.store.throughput import duration
@@ -23,13 +23,13 @@ from judges.rubric import RubricJudge
 from mlx_backends.registry import takes_of
 
 if TYPE_CHECKING:
-    from mlx_backends.remote.budget import Estimated
+    from mlx_backends.remote.budget import UsageEstimate
 
 _TWO_SIDED = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
-class Contents:
+class BuildContents:
     """Everything that a build asks under one prompt set, in its order."""
 
     build: Build
@@ -37,7 +37,7 @@ class Contents:
     instances: tuple[Instance, ...]
 
     @classmethod
-    def read(cls, build: Build, prompt_set: str) -> Contents:
+    def read(cls, build: Build, prompt_set: str) -> BuildContents:
         """What ``build`` asks under ``prompt_set``. Raises SourceError, and SpecError for no such prompt set."""
         benchmark = get_benchmark(build.benchmark)
         benchmark.check(build, prompt_set)
@@ -68,14 +68,14 @@ class Contents:
         without = {each.condition for each in self.instances if not self.benchmark.options(each)}
         return {condition: count for condition, count in self.conditions.items() if condition not in without}
 
-    def counted(self) -> Contents:
+    def counted(self) -> BuildContents:
         """The same, with everything counted already: for a thread that hands it to another."""
         _ = self.conditions, self.strata, self.examples, self.scored
         return self
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
+class MeasuredSpeed:
     """How fast answers came in an earlier run: seconds for each, over so many of them."""
 
     run: str
@@ -84,15 +84,15 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class RunEstimate:
     """What a run will ask: the instances, and how fast they may be answered, None where nobody knows yet.
 
     ``excluded`` are the others that were chosen, which its model cannot take.
     """
 
     instances: Sequence[Instance]
-    speed: Speed | None
-    excluded: Excluded = NONE_EXCLUDED
+    speed: MeasuredSpeed | None
+    excluded: ExcludedInstances = NONE_EXCLUDED
 
     @cached_property
     def examples(self) -> int:
@@ -103,7 +103,7 @@ class Outlook:
         """How many instances under each condition."""
         return Counter(instance.condition for instance in self.instances)
 
-    def counted(self) -> Outlook:
+    def counted(self) -> RunEstimate:
         """The same, with everything counted already."""
         _ = self.conditions, self.examples
         return self
@@ -130,7 +130,7 @@ def half_width(n: int) -> float:
     return _TWO_SIDED / 2 / math.sqrt(n + _TWO_SIDED**2) if n else math.nan
 
 
-def outlook(workspace: Workspace, spec: RunSpec, contents: Contents) -> Outlook:
+def outlook(workspace: Workspace, spec: RunSpec, contents: BuildContents) -> RunEstimate:
     """What ``spec`` asks of a build, and how long that takes.
 
     Raises SpecError where it names what is not there, or nothing that its model takes.
@@ -139,10 +139,10 @@ def outlook(workspace: Workspace, spec: RunSpec, contents: Contents) -> Outlook:
     takes = takes_of(spec.model)
     asked, excluded = split(chosen, takes)
     refuse_nothing_left(spec.model, takes, asked, excluded, contents.benchmark)
-    return Outlook(asked, speed_of(workspace, spec), excluded)
+    return RunEstimate(asked, speed_of(workspace, spec), excluded)
 
 
-def speed_of(workspace: Workspace, spec: RunSpec) -> Speed | None:
+def speed_of(workspace: Workspace, spec: RunSpec) -> MeasuredSpeed | None:
     """How fast the model has answered the benchmark in this workspace: in the newest such run, of equal prompts if any is.
 
     Seconds are those that the engine tells, where it does; of others the times at which answers came, without pauses of over
@@ -166,14 +166,14 @@ def speed_of(workspace: Workspace, spec: RunSpec) -> Speed | None:
             except RashomonError:
                 continue
         if seconds > 0 and answered > 0:
-            return Speed(run.name, seconds / answered, answered)
+            return MeasuredSpeed(run.name, seconds / answered, answered)
     return None
 
 
 # --- what remote engines will be asked ----------------------------------------------------------------
 
 
-def remote_use(spec: RunSpec, instances: Iterable[Instance], build: Build) -> Estimated:
+def remote_use(spec: RunSpec, instances: Iterable[Instance], build: Build) -> UsageEstimate:
     """What asking a remote engine the instances of a run will take."""
     from mlx_backends.remote.budget import estimate
 
@@ -182,7 +182,7 @@ def remote_use(spec: RunSpec, instances: Iterable[Instance], build: Build) -> Es
     return estimate(asked, spec.api.terms(None), build.media_path)
 
 
-def judge_use(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]) -> Estimated:
+def judge_use(judge: RubricJudge, spec: RunSpec, instances: Iterable[Instance]) -> UsageEstimate:
     """What a remote judge will take for a run's answers, each as long as it may become."""
     from mlx_backends.remote.budget import estimate
 

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.parity.numerics import NOISE, noise_of, replay
-from app.parity.outputs import Told
-from app.parity.probe_store import Kept
+from app.parity.outputs import RunOutputs
+from app.parity.probe_store import StoredProbes
 from app.parity.probing import FORCED
-from app.parity.stages import Finding
+from app.parity.stages import StageFinding
 
 _MULTIPLE = 4
 """As in the canary: two logprobs move, and either may move twice as far as was seen."""
 
 
 def batching_finding(
-    a: tuple[Told, Kept | None], b: tuple[Told, Kept | None], instances: Sequence[str]
-) -> list[Finding]:
+    a: tuple[RunOutputs, StoredProbes | None], b: tuple[RunOutputs, StoredProbes | None], instances: Sequence[str]
+) -> list[StageFinding]:
     """The stage's finding over both runs, with whoever answers otherwise alone named."""
     told, causes, looked = [], [], False
     for name, (run, kept) in (("A", a), ("B", b)):
@@ -40,11 +40,11 @@ def batching_finding(
             told[-1] += f" (first another one: {first})"
             causes.append(f"{other} of {count} answers of {name}'s run are not what {who} (batching)")
     if not looked:
-        return [Finding("batching", "unknown", "no run's answers were looked at alone")]
-    return [Finding("batching", "differs" if causes else "same", "; ".join(told), "; ".join(causes))]
+        return [StageFinding("batching", "unknown", "no run's answers were looked at alone")]
+    return [StageFinding("batching", "differs" if causes else "same", "; ".join(told), "; ".join(causes))]
 
 
-def _own(run: Told, kept: Kept, instances: Sequence[str]) -> list[Any]:
+def _own(run: RunOutputs, kept: StoredProbes, instances: Sequence[str]) -> list[Any]:
     found = []
     for instance in instances:
         step = run.records[instance].generations[0]
@@ -54,13 +54,13 @@ def _own(run: Told, kept: Kept, instances: Sequence[str]) -> list[Any]:
     return found
 
 
-def _noise(run: Told) -> float:
+def _noise(run: RunOutputs) -> float:
     """How far ahead another token may be for rounding to decide: by the noise that the run's canaries saw, where they did."""
     measured = max((float(canary.get("noise", 0)) for canary in run.canaries), default=0.0)
     return max(_MULTIPLE * measured, NOISE["fp32"]) if measured else _MULTIPLE * noise_of(run.quantisation)
 
 
-def _asked_again(run: Told, kept: Kept, instances: Sequence[str]) -> tuple[int, int, str]:
+def _asked_again(run: RunOutputs, kept: StoredProbes, instances: Sequence[str]) -> tuple[int, int, str]:
     """How many answers are others when they are asked for alone, of how many, and the first of them."""
     pairs = [
         (instance, run.records[instance].generations[0].text, kept.alone[request])

@@ -12,29 +12,29 @@ from app.parity.diagnosis import verdict, weights_cause
 from app.parity.inputs import Word, compare_inputs
 from app.parity.numerics import Numerics, compare_numerics, noise_of, numerics_finding
 from app.parity.outputs import (
-    Answers,
-    Told,
+    AnswerAgreement,
+    RunOutputs,
     asked_finding,
     compare_answers,
     counts_finding,
     decoding_finding,
     judge_finding,
 )
-from app.parity.probe_store import FOLDER, Refused, place_of
-from app.parity.probing import FORCED, Look, Probed, choose, known_runs, probe
-from app.parity.stages import Finding
+from app.parity.probe_store import FOLDER, RefusedRequest, place_of
+from app.parity.probing import FORCED, ProbeOptions, ProbeResult, choose, known_runs, probe
+from app.parity.stages import StageFinding
 from benchmarks.base import Estimate
 from benchmarks.errors import ModelError
 
 if TYPE_CHECKING:
-    from app.compare.pairs import Pair
-    from app.compare.run_view import Sides
-    from app.parity.probe_store import Kept
+    from app.compare.pairs import RunPair
+    from app.compare.run_view import RunViews
+    from app.parity.probe_store import StoredProbes
     from mlx_backends.core.probe import Probe
 
 
 @dataclass(frozen=True)
-class Effect:
+class LabelEffect:
     """What it comes to: how many answers ``labelled`` in both have the same label, kappa, and both accuracies with their
     paired difference."""
 
@@ -60,26 +60,26 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Parity:
+class ParityReport:
     """Two runs compared: the findings in the order of the stages, the answers, what it comes to, and the verdict."""
 
-    a: Told
-    b: Told
+    a: RunOutputs
+    b: RunOutputs
     labels: tuple[str, str]
-    findings: tuple[Finding, ...]
-    answers: Answers
+    findings: tuple[StageFinding, ...]
+    answers: AnswerAgreement
     numerics: Numerics | None
     probed: tuple[str, ...]
     """The instances that were looked at."""
     unseen: tuple[str, ...]
     """Why a model was not looked at, a sentence each, and how many requests were left out."""
-    sides: Sides
-    pair: Pair
-    effect: Effect
+    sides: RunViews
+    pair: RunPair
+    effect: LabelEffect
     verdict: str
 
 
-def compare_runs(folders: tuple[Path, Path], look: Look, *, judge: str | None = None) -> Parity:
+def compare_runs(folders: tuple[Path, Path], look: ProbeOptions, *, judge: str | None = None) -> ParityReport:
     """Compare the runs in two folders, whose models are looked at as ``look`` says.
 
     Raises SpecError and StoreError for what cannot be compared.
@@ -93,11 +93,11 @@ def compare_runs(folders: tuple[Path, Path], look: Look, *, judge: str | None = 
     answers = compare_answers(a, b)
     instances = choose(one, other, look.probes, answers.differing)
     asked = forced(a, b, instances)
-    seen = [probe(each, asked, look) if asked else Probed(None) for each in (one, other)]
+    seen = [probe(each, asked, look) if asked else ProbeResult(None) for each in (one, other)]
     return assemble(a, b, seen[0], seen[1], instances, sides, answers)
 
 
-def forced(a: Told, b: Told, instances: Sequence[str]) -> dict[str, list[list[int]]]:
+def forced(a: RunOutputs, b: RunOutputs, instances: Sequence[str]) -> dict[str, list[list[int]]]:
     """The answers that both models are led through: A's and B's, each once."""
     found: dict[str, list[list[int]]] = {}
     for instance in instances:
@@ -106,7 +106,7 @@ def forced(a: Told, b: Told, instances: Sequence[str]) -> dict[str, list[list[in
     return found
 
 
-def keep(folder: Path, look: Look) -> str:
+def keep(folder: Path, look: ProbeOptions) -> str:
     """Look at what the model of one run makes of some of its requests, and keep it in its folder, to be compared elsewhere.
 
     What was done, in a sentence. Raises ModelError where it cannot be looked at.
@@ -126,19 +126,25 @@ def keep(folder: Path, look: Look) -> str:
 
 
 def assemble(
-    a: Told, b: Told, seen_a: Probed, seen_b: Probed, instances: Sequence[str], sides: Sides, answers: Answers
-) -> Parity:
+    a: RunOutputs,
+    b: RunOutputs,
+    seen_a: ProbeResult,
+    seen_b: ProbeResult,
+    instances: Sequence[str],
+    sides: RunViews,
+    answers: AnswerAgreement,
+) -> ParityReport:
     """The comparison of two runs whose models were looked at."""
-    from app.compare.pairs import Pair
+    from app.compare.pairs import RunPair
     from app.report.tables import RESAMPLES
 
-    pair = Pair(sides.sides[0], sides.sides[1], sides.figures, RESAMPLES, sides.seed)
+    pair = RunPair(sides.sides[0], sides.sides[1], sides.figures, RESAMPLES, sides.seed)
     effect = effect_of(pair, sides)
     numerics, middle = _seen(a, b, seen_a, seen_b, instances)
     without = {i: why for i in instances if (why := _refused(i, (a, seen_a), (b, seen_b)))}
     findings = (asked_finding(a, b), *middle, decoding_finding(a, b), judge_finding(a, b))
     consequence = f"{answers.sentence()}; {effect.sentence()}."
-    return Parity(
+    return ParityReport(
         a,
         b,
         (sides.sides[0].label, sides.sides[1].label),
@@ -157,25 +163,25 @@ def assemble(
     )
 
 
-def _refused(instance: str, *sides: tuple[Told, Probed]) -> Refused | None:
+def _refused(instance: str, *sides: tuple[RunOutputs, ProbeResult]) -> RefusedRequest | None:
     """Why a model was not shown the request of an instance; None where both were."""
     for run, seen in sides:
         request = run.request(instance).id
         if seen.kept is not None and request in seen.kept.refused:
             return seen.kept.refused[request]
         if seen.kept is not None and request not in seen.kept.alone and seen.kept.any(request) is None:
-            return Refused("its model was not shown them")
+            return RefusedRequest("its model was not shown them")
     return None
 
 
-def left_out(reasons: Sequence[Refused], count: int) -> str:
+def left_out(reasons: Sequence[RefusedRequest], count: int) -> str:
     """How many of ``count`` requests were left out, and why: what is said of each that could not be shown to a model."""
     lost = all(reason.lost for reason in reasons)
     why = "their pictures are not in the build any more" if lost else reasons[0].why.removesuffix(".")
     return f"{len(reasons)} of {count} left out: {why}"
 
 
-def effect_of(pair: Pair, sides: Sides) -> Effect:
+def effect_of(pair: RunPair, sides: RunViews) -> LabelEffect:
     """What the difference between two runs comes to."""
     from app.compare.cost import accuracy, accuracy_difference
     from app.compare.flips import changes_table
@@ -185,12 +191,12 @@ def effect_of(pair: Pair, sides: Sides) -> Effect:
     assert isinstance(same, Estimate)
     assert isinstance(kappa, Estimate)
     both = tuple(accuracy(side, sides, pair.resamples) for side in (pair.first, pair.second))
-    return Effect(int(str(row[1])), same, kappa, (both[0], both[1]), accuracy_difference(pair, sides))
+    return LabelEffect(int(str(row[1])), same, kappa, (both[0], both[1]), accuracy_difference(pair, sides))
 
 
 def _seen(
-    a: Told, b: Told, seen_a: Probed, seen_b: Probed, instances: Sequence[str]
-) -> tuple[Numerics | None, list[Finding]]:
+    a: RunOutputs, b: RunOutputs, seen_a: ProbeResult, seen_b: ProbeResult, instances: Sequence[str]
+) -> tuple[Numerics | None, list[StageFinding]]:
     """What the models were seen to do: the stages between what is asked and how it is decoded."""
     batching = batching_finding((a, seen_a.kept), (b, seen_b.kept), instances)
     if seen_a.kept is None or seen_b.kept is None:
@@ -211,7 +217,9 @@ def _seen(
     ]
 
 
-def _led(a: Told, b: Told, one: Kept, other: Kept, instances: Sequence[str]) -> list[tuple[Probe, Probe]]:
+def _led(
+    a: RunOutputs, b: RunOutputs, one: StoredProbes, other: StoredProbes, instances: Sequence[str]
+) -> list[tuple[Probe, Probe]]:
     """The probes that were led through the same answer: of each request the first that both were led through."""
     found = []
     for instance in instances:
@@ -224,7 +232,7 @@ def _led(a: Told, b: Told, one: Kept, other: Kept, instances: Sequence[str]) -> 
     return found
 
 
-def words(run: Told) -> Word:
+def words(run: RunOutputs) -> Word:
     """The text of a token of the run's model, where its tokenizer lies here."""
     from mlx_backends.models.discovery import resolve
     from mlx_backends.pytorch import spec

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.compare.spec_diff import stem_of
-from app.parity.outputs import Told
-from app.parity.stages import STAGES, Finding, Stage
+from app.parity.outputs import RunOutputs
+from app.parity.stages import STAGES, Stage, StageFinding
 
 _INPUTS: tuple[Stage, ...] = ("asked", "prompt", "tokens", "images", "pixels")
 _FOLLOWS: Mapping[Stage, tuple[Stage, ...]] = {
@@ -22,14 +22,14 @@ _FOLLOWS: Mapping[Stage, tuple[Stage, ...]] = {
 _VERSION = "version of "
 
 
-def causes(findings: Sequence[Finding]) -> list[Finding]:
+def causes(findings: Sequence[StageFinding]) -> list[StageFinding]:
     """The findings that differ and do not follow from another one, in the order of the stages; the first is the verdict."""
     differs = [finding for finding in findings if finding.found == "differs"]
     there = {finding.stage for finding in differs}
     return [each for each in differs if not there & set(_FOLLOWS.get(each.stage, ()))]
 
 
-def verdict(findings: Sequence[Finding], consequence: str) -> str:
+def verdict(findings: Sequence[StageFinding], consequence: str) -> str:
     """Where A and B part, why, and how much it changes."""
     found = causes(findings)
     by_stage = {finding.stage: finding for finding in findings}
@@ -47,7 +47,7 @@ def verdict(findings: Sequence[Finding], consequence: str) -> str:
     return " ".join([*told, consequence])
 
 
-def weights_cause(a: Told, b: Told) -> str:
+def weights_cause(a: RunOutputs, b: RunOutputs) -> str:
     """What sets two models apart that are given the same: quantisation, framework, both, or other weights."""
     one, other = a.quantisation, b.quantisation
     frameworks = _frameworks(a, b)
@@ -62,7 +62,7 @@ def weights_cause(a: Told, b: Told) -> str:
     return widths or framework or "the same weights in the same engine give other numbers"
 
 
-def _frameworks(a: Told, b: Told) -> tuple[str, str]:
+def _frameworks(a: RunOutputs, b: RunOutputs) -> tuple[str, str]:
     """The engines and their devices; of one engine on one device, the libraries whose versions differ."""
     named = [f"{run.identity.get('engine')} on {run.identity.get('device')}" for run in (a, b)]
     if named[0] != named[1]:

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from app.parity.pixels import relation, same_stats
-from app.parity.stages import Finding, counted
+from app.parity.stages import StageFinding, counted
 
 if TYPE_CHECKING:
     from mlx_backends.core.probe import Probe
@@ -28,7 +28,7 @@ _RUN = 4
 """So many equal tokens in a row are an image's."""
 
 
-def compare_inputs(pairs: Sequence[tuple[Probe, Probe]], word: Word = lambda token: None) -> list[Finding]:
+def compare_inputs(pairs: Sequence[tuple[Probe, Probe]], word: Word = lambda token: None) -> list[StageFinding]:
     """The findings of prompt, tokens, images and pixels over two engines' probes of the same requests."""
     return [
         counted("prompt", (prompt_difference(a.prompt, b.prompt) for a, b in pairs), "prompts"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING
 
-from app.parity.stages import Finding
+from app.parity.stages import StageFinding
 
 if TYPE_CHECKING:
     from mlx_backends.core.probe import Probe
@@ -71,10 +71,10 @@ def compare_numerics(pairs: Iterable[tuple[Probe, Probe]]) -> Numerics | None:
     return Numerics(positions, same, sum(moves) / len(moves), max(moves), logprob, divergence, margin)
 
 
-def numerics_finding(found: Numerics | None, cause: str, noise: float) -> Finding:
+def numerics_finding(found: Numerics | None, cause: str, noise: float) -> StageFinding:
     """The stage's finding: within ``noise`` the difference is rounding, beyond it is ``cause``."""
     if found is None:
-        return Finding("numerics", "unknown", "no answer was led through both")
+        return StageFinding("numerics", "unknown", "no answer was led through both")
     said = (
         f"the likeliest token is the same in {found.top_same} of {found.positions} places; a logit moves by "
         f"{_small(found.moved)} on average, {_small(found.most)} at most, the logprob of an answer's token by "
@@ -83,10 +83,10 @@ def numerics_finding(found: Numerics | None, cause: str, noise: float) -> Findin
     if found.top_same < found.positions:
         said += f"; where it is another, it was ahead by {_small(found.margin)} at most"
     if not found.most and not found.logprob:
-        return Finding("numerics", "same", said)
+        return StageFinding("numerics", "same", said)
     if found.moved <= noise:
-        return Finding("numerics", "noise", f"{said}; within rounding ({noise:g} on average)")
-    return Finding("numerics", "differs", said, cause)
+        return StageFinding("numerics", "noise", f"{said}; within rounding ({noise:g} on average)")
+    return StageFinding("numerics", "differs", said, cause)
 
 
 def noise_of(*quantisations: str | None) -> float:

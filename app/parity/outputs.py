@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from app.parity.inputs import prompt_difference
-from app.parity.stages import Finding, counted
+from app.parity.stages import StageFinding, counted
 from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
 from benchmarks.base import Generation, Media, Record, Request, Text, get_benchmark
@@ -18,7 +18,7 @@ from mlx_backends.registry import IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RunOutputs:
     """A run as parity needs it: its records by instance, its spec, what it is, the judge that its spec names first, and what its
     canaries found (``Proof``s)."""
 
@@ -42,18 +42,18 @@ class Told:
         return None if told is None else str(told)
 
 
-def told(folder: Path) -> Told:
+def told(folder: Path) -> RunOutputs:
     """Read the run in ``folder``. Raises StoreError, SpecError."""
     with RunStore.read(folder) as store:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
         judged = {judge for p in store.progress() for judge in p.judged}
         records = {record.instance.id: record for record in store.records()}
         judge = newest(spec.judge[0], sorted(judged))
-        return Told(folder, spec, store.meta("identity", {}), records, judge, store.meta("canary", []))
+        return RunOutputs(folder, spec, store.meta("identity", {}), records, judge, store.meta("canary", []))
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerAgreement:
     """The answers of two runs to the ``shared`` instances that both have answered.
 
     ``texts`` are equal as texts, white space at their edges aside, ``tokens`` token for token of the ``with_tokens`` that have
@@ -94,7 +94,7 @@ class Answers:
         return f"{self.same} of {self.shared} answers are the same{exact}; the others part {where}"
 
 
-def compare_answers(a: Told, b: Told) -> Answers:
+def compare_answers(a: RunOutputs, b: RunOutputs) -> AnswerAgreement:
     """The answers to the instances that both runs have answered without an error."""
     shared = [i for i, one in a.records.items() if _answered(one) and _answered(b.records.get(i))]
     with_tokens = [i for i in shared if _tokens(a.records[i]) and _tokens(b.records[i])]
@@ -114,7 +114,7 @@ def compare_answers(a: Told, b: Told) -> Answers:
         if at is not None:
             examples.append({"instance": instance, "at": at, "a": said[0][-1], "b": said[1][-1]})
     first = tuple(int(str(each["at"])) for each in examples)
-    return Answers(len(shared), texts, len(with_tokens), tokens, first, by_tokens, tuple(examples))
+    return AnswerAgreement(len(shared), texts, len(with_tokens), tokens, first, by_tokens, tuple(examples))
 
 
 def diverging(a: Sequence[object], b: Sequence[object]) -> int | None:
@@ -125,11 +125,11 @@ def diverging(a: Sequence[object], b: Sequence[object]) -> int | None:
     return 1 + next((i for i in range(both) if a[i] != b[i]), both)
 
 
-def asked_finding(a: Told, b: Told) -> Finding:
+def asked_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
     """Whether the two runs asked the same: texts, images by content, and their order."""
     shared = [i for i in a.records if i in b.records]
     if not shared:
-        return Finding("asked", "differs", "the runs share no instance", "the runs share no instance")
+        return StageFinding("asked", "differs", "the runs share no instance", "the runs share no instance")
     return counted("asked", (asked_difference(a.request(i), b.request(i)) for i in shared), "questions")
 
 
@@ -160,7 +160,7 @@ def _script(request: Request) -> str:
     )
 
 
-def counts_finding(a: Told, b: Told) -> Finding:
+def counts_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
     """Whether both engines counted as many prompt tokens: all that two runs alone tell of what their engines read."""
     causes = []
     for instance, one in a.records.items():
@@ -172,19 +172,19 @@ def counts_finding(a: Told, b: Told) -> Finding:
                 f"B's prompts are {abs(short)} tokens {'longer' if short > 0 else 'shorter'}" if short else ""
             )
     if not causes:
-        return Finding("tokens", "unknown", "an engine does not tell how long its prompts were")
+        return StageFinding("tokens", "unknown", "an engine does not tell how long its prompts were")
     found = counted("tokens", causes, "prompt lengths")
     return (
         found
         if found.found == "differs"
-        else Finding("tokens", "unknown", f"{found.said}; the tokens were not looked at")
+        else StageFinding("tokens", "unknown", f"{found.said}; the tokens were not looked at")
     )
 
 
-def decoding_finding(a: Told, b: Told) -> Finding:
+def decoding_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
     """Whether both runs decode in the same way; a difference is named. How imported answers were decoded is unknown."""
     if any(side.spec.model.startswith(IMPORTED) for side in (a, b)):
-        return Finding("decoding", "unknown", "nobody knows how the imported answers were decoded")
+        return StageFinding("decoding", "unknown", "nobody knows how the imported answers were decoded")
     one, other = a.spec.to_decoding(), b.spec.to_decoding()
     told = [
         f"{name.replace('_', ' ')} {getattr(one, name)} in A, {getattr(other, name)} in B"
@@ -192,20 +192,20 @@ def decoding_finding(a: Told, b: Told) -> Finding:
         if getattr(one, name) != getattr(other, name) and (name != "seed" or one.temperature or other.temperature)
     ]
     if told:
-        return Finding("decoding", "differs", "; ".join(told), "; ".join(told))
+        return StageFinding("decoding", "differs", "; ".join(told), "; ".join(told))
     if one.temperature:
-        return Finding(
+        return StageFinding(
             "decoding",
             "same",
             f"temperature {one.temperature:g}: two engines draw other tokens even if nothing else differs",
         )
-    return Finding("decoding", "same", f"greedy, {one.max_tokens} tokens")
+    return StageFinding("decoding", "same", f"greedy, {one.max_tokens} tokens")
 
 
-def judge_finding(a: Told, b: Told) -> Finding:
+def judge_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
     """Whether equal answers got equal labels, each run by its own judge."""
     if a.judge is None or b.judge is None:
-        return Finding("judge", "unknown", f"{'A' if a.judge is None else 'B'} has no labels of its judge")
+        return StageFinding("judge", "unknown", f"{'A' if a.judge is None else 'B'} has no labels of its judge")
     equal = other = 0
     for instance, one in a.records.items():
         two = b.records.get(instance)
@@ -215,8 +215,8 @@ def judge_finding(a: Told, b: Told) -> Finding:
     who = a.judge if a.judge == b.judge else f"{a.judge} in A, {b.judge} in B"
     said = f"{who}: {other} of {equal} equal answers have another label"
     if other:
-        return Finding("judge", "differs", said, f"equal answers are labelled otherwise ({who})")
-    return Finding("judge", "same" if equal else "unknown", said)
+        return StageFinding("judge", "differs", said, f"equal answers are labelled otherwise ({who})")
+    return StageFinding("judge", "same" if equal else "unknown", said)
 
 
 def _answered(record: Record | None) -> bool:

@@ -25,7 +25,7 @@ _LARGEST = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRequest:
     """Why a request could not be shown to a model, a sentence; ``lost``: because the file of one of its media is not there."""
 
     why: str
@@ -33,7 +33,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredProbes:
     """What was kept of an engine. ``probes`` are its probes, one for each request and each answer that it was led through.
 
     ``digests`` maps a request's id to the request's digest; ``engine`` is what answered; ``alone`` the answers of a server that
@@ -44,7 +44,7 @@ class Kept:
     probes: Sequence[Probe] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
     alone: Mapping[str, str] = field(default_factory=dict)
-    refused: Mapping[str, Refused] = field(default_factory=dict)
+    refused: Mapping[str, RefusedRequest] = field(default_factory=dict)
 
     def of(self, request: str, forced: Sequence[int]) -> Probe | None:
         """The probe of a request that was led through ``forced``."""
@@ -66,7 +66,7 @@ def place_of(run: Path) -> Path:
     return user_cache_path("rashomon") / "foreign-runs" / digest(str(run.absolute()))
 
 
-def save(run: Path, kept: Kept) -> None:
+def save(run: Path, kept: StoredProbes) -> None:
     """Keep probes of a run, in the place of what was kept. Raises StoreError where they cannot be written."""
     import numpy as np
 
@@ -91,21 +91,21 @@ def save(run: Path, kept: Kept) -> None:
         raise StoreError(f"cannot write {place}: {error.strerror}; make the folder writable.") from error
 
 
-def load(run: Path) -> Kept | None:
+def load(run: Path) -> StoredProbes | None:
     """What is kept of a run, here or in its folder; None where that is nothing, or cannot be read. Raises UnsafeFileError."""
     folder = place_of(run)
     return _load(folder) or (_load(run) if folder != run else None)
 
 
-def _load(folder: Path) -> Kept | None:
+def _load(folder: Path) -> StoredProbes | None:
     import numpy as np
 
     try:
         body = parse_json(read_bytes(folder, f"{FOLDER}/{_TEXTS}", limit=_LARGEST))
         with open_read(folder, f"{FOLDER}/{_PIXELS}") as stream, np.load(stream, allow_pickle=False) as arrays:
             probes = tuple(_probe(number, row, arrays) for number, row in enumerate(body.pop("probes")))
-        refused = {request: Refused(**why) for request, why in body.pop("refused").items()}
-        return Kept(**body, probes=probes, refused=refused)
+        refused = {request: RefusedRequest(**why) for request, why in body.pop("refused").items()}
+        return StoredProbes(**body, probes=probes, refused=refused)
     except UnsafeFileError:
         raise
     except Exception:  # a decoder that is given hostile bytes can raise anything

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.parity import probe_store
-from app.parity.outputs import Told, told
-from app.parity.probe_store import Kept
-from app.parity.worker import ENDPOINT, Order
+from app.parity.outputs import RunOutputs, told
+from app.parity.probe_store import StoredProbes
+from app.parity.worker import ENDPOINT, ProbeOrder
 from app.system.logs import Log
 from benchmarks.errors import RashomonError, StoreError
 from mlx_backends import remote
@@ -37,7 +37,7 @@ def _quiet(line: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ProbeOptions:
     """How models are looked at: ``probes`` requests, 0 none, whose media lie in ``builds``.
 
     ``force`` loads a model even if it does not seem to fit; ``say`` is told what is under way.
@@ -50,18 +50,18 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """What was seen of one side; ``why`` is a sentence where that is nothing."""
 
-    kept: Kept | None
+    kept: StoredProbes | None
     why: str = ""
 
 
-Known = tuple[Told, Kept | None]
+Known = tuple[RunOutputs, StoredProbes | None]
 """A run, and what was kept in its folder by then."""
 
 
-def known_runs(folders: Sequence[Path], look: Look) -> list[Known]:
+def known_runs(folders: Sequence[Path], look: ProbeOptions) -> list[Known]:
     """The runs in ``folders``, each with what was kept of its model, which is read only where models are looked at."""
     return [(told(folder), probe_store.load(folder) if look.probes else None) for folder in folders]
 
@@ -84,24 +84,24 @@ def choose(a: Known, b: Known, count: int, differing: Sequence[str]) -> list[str
     return first + _spread(rest, min(len(rest), count - len(first)))
 
 
-def probe(before: Known, asked: Mapping[str, Sequence[Sequence[int]]], look: Look) -> Probed:
+def probe(before: Known, asked: Mapping[str, Sequence[Sequence[int]]], look: ProbeOptions) -> ProbeResult:
     """What the model of a run makes of the instances ``asked``, each led through those answers."""
     run, known = before
     model = run.spec.model
     why = elsewhere(run)
     if known is not None and (why or _has(known, run, asked)):
-        return Probed(known)
+        return ProbeResult(known)
     if why:
-        return Probed(None, why)
+        return ProbeResult(None, why)
     look.say(f"looking at what {Path(model).name or model} makes of {len(asked)} requests of {run.folder.name}")
-    order = Order(run.folder, model, tuple(look.builds), asked, KEPT_PIXELS, look.force)
+    order = ProbeOrder(run.folder, model, tuple(look.builds), asked, KEPT_PIXELS, look.force)
     message = _run(order)
     if message:
-        return Probed(known, "" if known else message)
-    return Probed(probe_store.load(run.folder))
+        return ProbeResult(known, "" if known else message)
+    return ProbeResult(probe_store.load(run.folder))
 
 
-def elsewhere(run: Told) -> str:
+def elsewhere(run: RunOutputs) -> str:
     """Why the model of a run cannot be probed here, in a sentence; empty where it can."""
     model = run.spec.model
     if model.startswith((PREFIX, IMPORTED)):
@@ -122,7 +122,7 @@ def elsewhere(run: Told) -> str:
     return ""
 
 
-def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -> bool:
+def _has(known: StoredProbes, run: RunOutputs, asked: Mapping[str, Sequence[Sequence[int]]]) -> bool:
     """Whether what was kept answers what is asked, by the same engine."""
     if known.engine != probe_store.plain(describe(run.spec.model)):
         return False
@@ -139,7 +139,7 @@ def _has(known: Kept, run: Told, asked: Mapping[str, Sequence[Sequence[int]]]) -
     return True
 
 
-def _run(order: Order) -> str:
+def _run(order: ProbeOrder) -> str:
     """Run the worker; why it failed, empty where it did not."""
     try:
         folder = probe_store.place_of(order.run)

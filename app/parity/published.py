@@ -13,7 +13,7 @@ from benchmarks.base import Estimate, Table
 
 
 @dataclass(frozen=True)
-class Beside:
+class PaperComparison:
     """The table of both, what it comes to, and how comparable the two are, a sentence each."""
 
     table: Table
@@ -21,7 +21,7 @@ class Beside:
     comparability: tuple[str, ...]
 
 
-def beside_published(folders: Sequence[Path], rows: Sequence[str], judge: str | None) -> Beside:
+def beside_published(folders: Sequence[Path], rows: Sequence[str], judge: str | None) -> PaperComparison:
     """The runs in ``folders`` beside the paper's ``rows``. Raises SpecError where the paper has no such row."""
     sides = load(folders, judge=judge)
     table = published_table(tables_of(folders, judge=judge, published=False), sides, rows)
@@ -32,7 +32,7 @@ def beside_published(folders: Sequence[Path], rows: Sequence[str], judge: str | 
     ]
     who = ", ".join(rows)
     if not apart:
-        return Beside(table, f"The paper has no figure of {who} beside which these runs stand.", ())
+        return PaperComparison(table, f"The paper has no figure of {who} beside which these runs stand.", ())
     outside = sum(cells[3] == "no" for _, cells in table.rows)
     most, where = max(apart)
     quantised = dict.fromkeys(f"{side.label} ({side.quantisation})" for side in sides.sides if side.quantisation)
@@ -47,4 +47,4 @@ def beside_published(folders: Sequence[Path], rows: Sequence[str], judge: str | 
         f"{sum(each for each, _ in apart) / len(apart):.3f} on average and by {most:.3f} at most ({where}). What was asked "
         f"there, token for token, is not known; rows, prompt, judge and decoding of both stand under the table.{weights}"
     )
-    return Beside(table, verdict, tuple(comparability(sides, rows)))
+    return PaperComparison(table, verdict, tuple(comparability(sides, rows)))

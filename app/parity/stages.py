@@ -28,7 +28,7 @@ Found = Literal["same", "noise", "differs", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StageFinding:
     """One stage. ``said`` is what was seen; ``cause`` what is the matter where it ``differs``, to stand behind a colon."""
 
     stage: Stage
@@ -37,14 +37,14 @@ class Finding:
     cause: str = ""
 
 
-def counted(stage: Stage, causes: Iterable[str], what: str) -> Finding:
+def counted(stage: Stage, causes: Iterable[str], what: str) -> StageFinding:
     """The finding of a stage that was looked at case by case: ``causes`` is empty for each case that is the same."""
     every = list(causes)
     differing = Counter(cause for cause in every if cause)
     same = len(every) - differing.total()
     said = f"{same} of {len(every)} {what} are the same"
     if not differing:
-        return Finding(stage, "same" if every else "unknown", said if every else f"no {what} to look at")
+        return StageFinding(stage, "same" if every else "unknown", said if every else f"no {what} to look at")
     (cause, often), *others = differing.most_common()
     more = f"; {len(others)} other difference{'s'[: len(others) > 1]}" if others else ""
-    return Finding(stage, "differs", f"{said}; {times(often)}: {cause}{more}", cause)
+    return StageFinding(stage, "differs", f"{said}; {times(often)}: {cause}{more}", cause)

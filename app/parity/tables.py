@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.compare.pairs import Compared
-from app.parity.compare_runs import Parity
-from app.parity.stages import STAGES, Finding
+from app.compare.pairs import PairedDifference
+from app.parity.compare_runs import ParityReport
+from app.parity.stages import STAGES, StageFinding
 from benchmarks.base import Cell, Estimate, Table
 from benchmarks.stats.paired_tests import holm_of_hypotheses, hypotheses
 
 
-def tables(found: Parity, metrics: Sequence[str] = ()) -> list[Table]:
+def tables(found: ParityReport, metrics: Sequence[str] = ()) -> list[Table]:
     """The stages, the agreement by condition, and the figures with their paired differences."""
     return [stages_table(found), agreement_table(found), figures_table(found, metrics)]
 
 
-def stages_table(found: Parity) -> Table:
+def stages_table(found: ParityReport) -> Table:
     """A row for each stage: whether A and B are the same there, and what was seen."""
     rows = tuple((each.stage, (each.found, each.said)) for each in found.findings)
     looked = "The models' inputs were not looked at."
@@ -34,7 +34,7 @@ def stages_table(found: Parity) -> Table:
     return Table("stages", "Where A and B part", ("found", "what was seen"), rows, notes)
 
 
-def agreement_table(found: Parity) -> Table:
+def agreement_table(found: ParityReport) -> Table:
     """By condition: how many answers are the same, and how far the labels agree."""
     from app.compare.flips import changes_table
 
@@ -58,7 +58,7 @@ def agreement_table(found: Parity) -> Table:
     return Table("agreement", "Agreement of answers and labels", columns, tuple(rows), (note,))
 
 
-def figures_table(found: Parity, metrics: Sequence[str] = ()) -> Table:
+def figures_table(found: ParityReport, metrics: Sequence[str] = ()) -> Table:
     """Every figure of the benchmark in both runs, and B's less A's with its paired interval."""
     pair = found.pair
     compared = {name: pair.compare(pair.figures.of[name]) for name in metrics or pair.figures.of}
@@ -74,7 +74,7 @@ def figures_table(found: Parity, metrics: Sequence[str] = ()) -> Table:
     return Table("figures", "Figures", ("A", "B", "B - A", "n", "p (Holm)"), tuple(rows), (note,))
 
 
-def _cells(found: Compared, p: float | None) -> tuple[Cell, ...]:
+def _cells(found: PairedDifference, p: float | None) -> tuple[Cell, ...]:
     chance = Estimate(p, n=found.difference.n, reason=found.difference.reason)
     return (_bare(found.first), _bare(found.second), found.difference, found.difference.n, chance)
 
@@ -83,7 +83,7 @@ def _bare(value: Estimate) -> Estimate:
     return Estimate(value.value, n=value.n, reason=value.reason)
 
 
-def to_json(found: Parity) -> dict[str, Any]:
+def to_json(found: ParityReport) -> dict[str, Any]:
     """What is no table of a comparison: the verdict, the findings, the answers that differ, and the numbers behind them."""
     return {
         "verdict": found.verdict,
@@ -98,12 +98,12 @@ def to_json(found: Parity) -> dict[str, Any]:
     }
 
 
-def finding_json(each: Finding) -> dict[str, str]:
+def finding_json(each: StageFinding) -> dict[str, str]:
     """A finding as a JSON object."""
     return {"stage": each.stage, "is": STAGES[each.stage], "found": each.found, "said": each.said, "cause": each.cause}
 
 
-def _side(found: Parity, number: int) -> dict[str, Any]:
+def _side(found: ParityReport, number: int) -> dict[str, Any]:
     run = (found.a, found.b)[number]
     return {
         "run": run.folder.name,

@@ -17,7 +17,7 @@ from pathlib import Path
 from app.engine.workers.device_lock import acquire_device
 from app.parity import probe_store
 from app.parity.outputs import told
-from app.parity.probe_store import Kept, Refused
+from app.parity.probe_store import RefusedRequest, StoredProbes
 from app.system.logs import write_single_lines
 from benchmarks.base import Media, Request
 from benchmarks.build import media_path
@@ -32,7 +32,7 @@ ENDPOINT = "endpoint"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ProbeOrder:
     """What is to be probed: of the ``run``, the first requests of the instances in ``wanted``, each led through those answers.
 
     ``builds`` are the folders in which its media may lie; of the first ``keep`` requests with images the pixels are kept.
@@ -49,14 +49,14 @@ class Order:
         return json.dumps(asdict(self), default=str)
 
     @classmethod
-    def from_json(cls, text: str) -> Order:
+    def from_json(cls, text: str) -> ProbeOrder:
         """The inverse of :meth:`to_json`."""
         given = json.loads(text)
         run, builds = Path(given.pop("run")), tuple(map(Path, given.pop("builds")))
         return cls(run=run, builds=builds, **given)
 
 
-def work(order: Order) -> None:
+def work(order: ProbeOrder) -> None:
     """Probe, and keep it. Raises RashomonError."""
     run = told(order.run)
     requests = [run.request(instance) for instance in order.wanted]
@@ -81,10 +81,10 @@ def work(order: Order) -> None:
             digests = {request.id: request.digest for request in requests}
             engine = probe_store.plain(backend.info)
             if info.engine == ENDPOINT:
-                probe_store.save(order.run, Kept(engine, digests=digests, alone=alone(backend, requests)))
+                probe_store.save(order.run, StoredProbes(engine, digests=digests, alone=alone(backend, requests)))
                 return
             probes, refused = _probes(backend, requests, order)
-            probe_store.save(order.run, Kept(engine, probes, digests, refused=refused))
+            probe_store.save(order.run, StoredProbes(engine, probes, digests, refused=refused))
         finally:
             backend.close()
     finally:
@@ -103,9 +103,11 @@ def alone(backend: Backend, requests: Sequence[Request]) -> dict[str, str]:
     return found
 
 
-def _probes(backend: Backend, requests: Sequence[Request], order: Order) -> tuple[list[Probe], dict[str, Refused]]:
+def _probes(
+    backend: Backend, requests: Sequence[Request], order: ProbeOrder
+) -> tuple[list[Probe], dict[str, RefusedRequest]]:
     probes: list[Probe] = []
-    refused: dict[str, Refused] = {}
+    refused: dict[str, RefusedRequest] = {}
     pictured = 0
     for number, request in enumerate(requests):
         _say(f"{number + 1} of {len(requests)}")
@@ -118,7 +120,7 @@ def _probes(backend: Backend, requests: Sequence[Request], order: Order) -> tupl
                 keep = False
         except (MediaError, ModelError) as error:
             lost = isinstance(error, MediaError) and error.reason == MISSING
-            refused[request.id] = Refused(str(error), lost)
+            refused[request.id] = RefusedRequest(str(error), lost)
     if refused and not probes:
         raise ModelError(next(iter(refused.values())).why)
     return probes, refused
@@ -130,7 +132,7 @@ def _say(what: str) -> None:
 
 def main() -> None:
     """The process's entry."""
-    order = Order.from_json(sys.stdin.readline())
+    order = ProbeOrder.from_json(sys.stdin.readline())
     report = os.fdopen(os.dup(1), "w")  # libraries print
     os.dup2(2, 1)
     write_single_lines()

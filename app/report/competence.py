@@ -13,7 +13,7 @@ READS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceAccuracy:
     """The right answers of a run among the ``n`` labelled ones in which one source was shown alone."""
 
     right: int
@@ -36,7 +36,7 @@ class Reading:
         return f"right on {self.right} of {self.n} ({share.value or 0:.1%}{interval})"
 
 
-def readings(answers: Iterable[tuple[str, bool]]) -> dict[str, Reading]:
+def readings(answers: Iterable[tuple[str, bool]]) -> dict[str, SourceAccuracy]:
     """Count labelled answers, each as the source that was shown alone (a modality) and whether it is right.
 
     Answers to which no source was shown alone (an empty modality) are left out.
@@ -47,10 +47,10 @@ def readings(answers: Iterable[tuple[str, bool]]) -> dict[str, Reading]:
             count = counts.setdefault(source, [0, 0])
             count[0] += right
             count[1] += 1
-    return {source: Reading(right, n) for source, (right, n) in counts.items()}
+    return {source: SourceAccuracy(right, n) for source, (right, n) in counts.items()}
 
 
-def unread(runs: Mapping[str, Mapping[str, Reading]]) -> dict[str, list[str]]:
+def unread(runs: Mapping[str, Mapping[str, SourceAccuracy]]) -> dict[str, list[str]]:
     """Map each source that a run of ``runs`` does not read to the runs that do not."""
     failing: dict[str, list[str]] = {}
     for run, by_source in runs.items():
@@ -60,7 +60,7 @@ def unread(runs: Mapping[str, Mapping[str, Reading]]) -> dict[str, list[str]]:
     return failing
 
 
-def unread_sentence(source: str, failing: Mapping[str, Reading], of: int) -> str:
+def unread_sentence(source: str, failing: Mapping[str, SourceAccuracy], of: int) -> str:
     """Say that the runs ``failing``, of ``of`` in all, do not read a source, and that more rows do not change that."""
     names = list(failing)
     shares = "; ".join(

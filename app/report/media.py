@@ -20,7 +20,7 @@ _KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MediaPreview:
     """``facts`` is a line: kind, size, length, counts, or why it cannot be seen; hostile as the file is. ``picture`` is small
     and RGB; None where there is none."""
 
@@ -36,7 +36,7 @@ def media_path(build: Path, media: Media) -> Path | None:
         return None
 
 
-def seen(media: Media, path: Path | None, side: int) -> Seen:
+def seen(media: Media, path: Path | None, side: int) -> MediaPreview:
     """The medium in the file ``path`` as people are shown it, its picture of at most ``side`` pixels a side. Never raises.
 
     A sound's picture is its waveform, a video's three frames, a 3D model's a view. What was seen is kept by its content. It
@@ -58,7 +58,7 @@ def seen(media: Media, path: Path | None, side: int) -> Seen:
             told.append(f"cannot be read ({type(error).__name__})")
     if media.marks:
         told.append(f"with {len(media.marks)} marks drawn: {', '.join(mark.label for mark in media.marks[:12])}")
-    return Seen(", ".join(told), picture)
+    return MediaPreview(", ".join(told), picture)
 
 
 @lru_cache(_KEPT)

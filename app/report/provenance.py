@@ -9,7 +9,7 @@ from typing import Any
 import tomli_w
 
 from app.engine.plan import without_none
-from app.engine.unsupported_media import META, Excluded
+from app.engine.unsupported_media import META, ExcludedInstances
 from app.report.imported import DECODING_KEYS, UNKNOWN, is_imported, known_identity, known_spec
 from app.store.run import RunStore
 from app.text.escape import clean
@@ -34,7 +34,7 @@ def provenance(folder: Path) -> dict[str, Any]:
             "prompts": {condition: digest(sorted(found, key=lambda one: one[0])) for condition, found in shown.items()},
             "engines": store.engines(),
             "judges": store.meta("judges", {}),
-            META: Excluded.kept(store).to_json(),
+            META: ExcludedInstances.kept(store).to_json(),
             "answers without digests": store.undigested or 0,
         }
 
@@ -77,7 +77,7 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
     )
     lines = [f"{key}: {identity[key]}" for key in kept if identity.get(key) is not None]
     if told[META]["total"]:
-        lines.append(Excluded(**told[META]).sentence)
+        lines.append(ExcludedInstances(**told[META]).sentence)
     lines += [f"prompts, {condition}: {shown}" for condition, shown in told["prompts"].items()]
     for engine in told["engines"]:
         machine = engine.get("machine") or {}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.store.rows import Judged, Progress
+from app.store.rows import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary
 from app.text.escape import clean
 from benchmarks.base import Estimate
 from judges.base import HUMAN, OVERRIDE, newest
 
 
-def accuracy(progress: Progress, run: RunSummary) -> Estimate:
+def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
     """The share of right labels of a condition so far by the run's first judge, with its 95% Wilson interval; n/a while nothing
     is labelled."""
     return _share([progress], run)
@@ -22,13 +22,13 @@ def overall(run: RunSummary) -> Estimate:
     return _share(run.progress, run)
 
 
-def _share(progress: Sequence[Progress], run: RunSummary) -> Estimate:
+def _share(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimate:
     from benchmarks.stats.intervals import wilson
 
     found = []
     for p in progress:
         judge = newest(run.spec["judge"][0], p.judged)
-        found.append(Judged() if judge is None else p.judged[judge])
+        found.append(JudgedCounts() if judge is None else p.judged[judge])
     return wilson(sum(judged.correct for judged in found), sum(judged.labelled for judged in found))
 
 

@@ -16,7 +16,7 @@ from benchmarks.base import Benchmark, Media, Message, Record, get_benchmark
 
 
 @dataclass(frozen=True)
-class Detail:
+class SampleDetail:
     """One sample. ``steps`` are the conversations that were sent, one a step; ``media`` is every medium in them once."""
 
     row: SampleRow
@@ -28,7 +28,9 @@ class Detail:
     remarks: tuple[str, ...]
 
 
-def detail(workspace: Workspace, folder: Path, ordinal: int, judges: Sequence[str] | None = None) -> Detail | None:
+def detail(
+    workspace: Workspace, folder: Path, ordinal: int, judges: Sequence[str] | None = None
+) -> SampleDetail | None:
     """What there is to see of a sample, with the labels of the first of ``judges`` that has judged; None where it is gone."""
     with RunStore.read(folder) as store:
         whose = effective(store) if judges is None else tuple(judges)
@@ -44,7 +46,7 @@ def detail(workspace: Workspace, folder: Path, ordinal: int, judges: Sequence[st
     shown = dict.fromkeys(
         part for messages in steps for message in messages for part in message.parts if isinstance(part, Media)
     )
-    return Detail(
+    return SampleDetail(
         rows[0],
         record,
         benchmark,

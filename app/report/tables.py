@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.annotation.human_sample import on_the_sample, samples
 from app.engine.stopping_rule import reached
-from app.engine.unsupported_media import Excluded
+from app.engine.unsupported_media import ExcludedInstances
 from app.report.judge_selection import caveat, judge_of, overridden, panel_of, present, references
 from app.report.published import published_rows
 from app.store.run import RunStore
@@ -50,7 +50,7 @@ def tables_of(
             for label, store in zip(labels, stores, strict=True)
             if (why := reached(store))
         ]
-        excluded = {label: Excluded.kept(store) for label, store in zip(labels, stores, strict=True)}
+        excluded = {label: ExcludedInstances.kept(store) for label, store in zip(labels, stores, strict=True)}
         remarks += [f"{label}: {one.sentence}." for label, one in excluded.items() if one.total]
     finally:
         for store in stores:
@@ -95,7 +95,7 @@ def tables_of(
     return [with_published(table, benchmark, found) for table in tables] if published else tables
 
 
-def with_excluded(table: Table, excluded: Mapping[str, Excluded], benchmark: Benchmark) -> Table:
+def with_excluded(table: Table, excluded: Mapping[str, ExcludedInstances], benchmark: Benchmark) -> Table:
     """The table of failures with a column for what was not asked, and a row for each condition of which nothing was."""
     cells = dict(table.rows)
     rows = []

@@ -24,7 +24,7 @@ _SECONDS, _BYTES_A_SECOND = 5.0, 10_000_000
 """What one statement may take: seconds of this thread's processor, and one more for so many bytes of the database."""
 
 
-class Watch:
+class StatementTimeLimit:
     """The time that a statement may take. A statement that reads everything once stays far below it."""
 
     def __init__(self, connection: sqlite3.Connection, size: int) -> None:

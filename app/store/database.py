@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from app.store import connection as connections
-from app.store.connection import DATABASE, Watch
+from app.store.connection import DATABASE, StatementTimeLimit
 from app.store.integrity import ownership, stored_values
 from app.store.integrity.digests import (
     COLUMNS,
@@ -67,7 +67,7 @@ class Database:
         self._changes: dict[str, Tally] = {}
         teach(connection)
         with explained(folder / DATABASE):
-            self._watch = Watch(connection, connections.size(connection))
+            self._watch = StatementTimeLimit(connection, connections.size(connection))
             self._has_digests = schema_version(connection) > NO_DIGESTS
 
     @classmethod

@@ -10,7 +10,7 @@ from benchmarks.base import Generation, Instance, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NewAnswer:
     """A finished generation on its way into the store."""
 
     ordinal: int
@@ -28,7 +28,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCounts:
     """How many answers of one condition one judge has labelled, found right, found unparsed, or failed on."""
 
     labelled: int = 0
@@ -38,7 +38,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ConditionProgress:
     """How far one condition of a run is. ``seconds`` is the time spent answering, ``peak_memory`` in bytes."""
 
     condition: str
@@ -49,11 +49,11 @@ class Progress:
     tokens: int
     seconds: float
     peak_memory: int
-    judged: Mapping[str, Judged]
+    judged: Mapping[str, JudgedCounts]
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingInstance:
     """An instance that is not done, with the accepted generations of its earlier steps."""
 
     ordinal: int
@@ -62,7 +62,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InstancePosition:
     """Where an instance stands in a run: its ordinal, its example, its condition, and whether it is done."""
 
     ordinal: int
@@ -71,6 +71,6 @@ class Place:
     done: bool
 
 
-def progress_to_json(progress: Progress) -> dict[str, Any]:
+def progress_to_json(progress: ConditionProgress) -> dict[str, Any]:
     """A condition's progress as a JSON object."""
     return asdict(progress)

@@ -18,7 +18,7 @@ from app.store.database import PAGE, Row, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import COLUMNS, NONE
 from app.store.integrity.ownership import new_id
-from app.store.rows import Answer, Judged, Pending, Place, Progress
+from app.store.rows import ConditionProgress, InstancePosition, JudgedCounts, NewAnswer, PendingInstance
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
 from app.store.verdicts import Counters
@@ -68,19 +68,19 @@ class RunStore(Samples):
                     store._change("instance", [ordinal], basis=places[group, needed])
         return store
 
-    def progress(self) -> list[Progress]:
+    def progress(self) -> list[ConditionProgress]:
         """Return how far each condition is, in the order the build first shows them. Raises DamagedError."""
-        judged: dict[str, dict[str, Judged]] = defaultdict(dict)
+        judged: dict[str, dict[str, JudgedCounts]] = defaultdict(dict)
         with self._snapshot():
             for row in sorted(self._whole("judged"), key=lambda row: str(row["judge"])):
                 counts = self._parsed("judged", row, stored_values.counts)
                 condition, judge = counts.pop("condition"), counts.pop("judge")
                 if any(counts.values()):  # everything that this judge said was taken back
-                    judged[condition][judge] = Judged(**counts)
+                    judged[condition][judge] = JudgedCounts(**counts)
             rows = [self._parsed("progress", row, stored_values.counts) for row in self._whole("progress")]
             order = self.meta("conditions", [])
         rows.sort(key=lambda row: order.index(row["condition"]) if row["condition"] in order else len(order))
-        return [Progress(**row, judged=judged[row["condition"]]) for row in rows]
+        return [ConditionProgress(**row, judged=judged[row["condition"]]) for row in rows]
 
     def version(self) -> tuple[int, ...]:
         """Numbers that are others whenever an answer or a verdict was added or set aside since."""
@@ -92,7 +92,9 @@ class RunStore(Samples):
 
     # --- answering -------------------------------------------------------------------------------
 
-    def pending(self, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None) -> Iterator[Pending]:
+    def pending(
+        self, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None
+    ) -> Iterator[PendingInstance]:
         """The instances that are not done, in order, a page in memory at a time; ``only`` those of these ordinals."""
         last, wanted, values = -1, "", list[Any](conditions)
         if conditions:
@@ -109,15 +111,18 @@ class RunStore(Samples):
                 return
             last = self._last(rows, last)
             for row in rows:
-                yield Pending(row[0], self._instance(row), tuple(earlier.get(row[0], ())))
+                yield PendingInstance(row[0], self._instance(row), tuple(earlier.get(row[0], ())))
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[InstancePosition]:
         """Where each instance stands, in order."""
         rows = self._rows(
             'SELECT s.ordinal, s."group", s.condition, i.done FROM sample s JOIN instance i ON i.ordinal = s.ordinal'
             " ORDER BY s.ordinal"
         )
-        return [Place(ordinal, str(group), str(condition), bool(done)) for ordinal, group, condition, done in rows]
+        return [
+            InstancePosition(ordinal, str(group), str(condition), bool(done))
+            for ordinal, group, condition, done in rows
+        ]
 
     def use_engine(self, info: Mapping[str, Any]) -> None:
         """Name the engine whose answers are committed from now on."""
@@ -129,7 +134,7 @@ class RunStore(Samples):
             if known is None:
                 self._write("engine", {"id": self._engine_id, "info": text})
 
-    def commit(self, answers: Sequence[Answer]) -> None:
+    def commit(self, answers: Sequence[NewAnswer]) -> None:
         """Make answers and their verdicts durable, in one transaction with the counters.
 
         Raises StoreFullError when there is no room; then none of ``answers`` is kept.
@@ -156,7 +161,7 @@ class RunStore(Samples):
             self._change("instance", [answer.ordinal for answer in answers if answer.last], done=1)
             self._write_counters(counters)
 
-    def _generation_row(self, number: int, answer: Answer, now: float) -> Row:
+    def _generation_row(self, number: int, answer: NewAnswer, now: float) -> Row:
         generation = answer.generation
         return {
             "id": number,

@@ -15,7 +15,7 @@ from judges.base import newest
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryNow:
+class MemoryUse:
     """Memory in bytes as the newest answer that says anything recorded it; None where it does not."""
 
     active: int | None = None
@@ -23,7 +23,7 @@ class MemoryNow:
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class RunUpdate:
     """What is newest in a run.
 
     ``judge`` is the id of the run's first judge, None before it has judged anything; ``labels`` has for each condition how
@@ -34,7 +34,7 @@ class Newest:
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     record: Record | None = None
     """The instance that was answered last."""
-    memory: MemoryNow = MemoryNow()
+    memory: MemoryUse = MemoryUse()
     remarks: tuple[str, ...] = ()
     canary: Mapping[str, Any] | None = None
     """What the canary found when the run was last begun."""
@@ -61,9 +61,9 @@ class _Store(RunStore):
         )
         return rows[0][0] if rows else None
 
-    def newest_memory(self) -> MemoryNow:
+    def newest_memory(self) -> MemoryUse:
         rows = self._rows("SELECT active_memory, cache_memory FROM generation ORDER BY id DESC LIMIT 1")
-        return MemoryNow(*(size if isinstance(size, int) else None for size in rows[0])) if rows else MemoryNow()
+        return MemoryUse(*(size if isinstance(size, int) else None for size in rows[0])) if rows else MemoryUse()
 
     def snapshot(self) -> None:
         """See the database from now on as it is now."""
@@ -79,7 +79,7 @@ class Tail:
         self._last = 0
         self._labels: dict[str, Counter[str]] = defaultdict(Counter)
 
-    def look(self) -> Newest:
+    def look(self) -> RunUpdate:
         """What is newest now. Raises StoreError."""
         with _Store.read(self.folder) as store:
             store.snapshot()
@@ -87,7 +87,7 @@ class Tail:
             name = store.newest_instance()
             record = next(store.records(only=name), None) if name is not None else None
             canary = store.meta("canary", [])
-            return Newest(
+            return RunUpdate(
                 self._judge,
                 {condition: dict(counts) for condition, counts in self._labels.items()},
                 record,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 WINDOW_SECONDS = 60.0
 
 
-class Pace:
+class Throughput:
     """Speed over the last minute. What was done before the first sample, as after a resume, never counts as speed."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

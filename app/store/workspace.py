@@ -14,7 +14,7 @@ from typing import Any
 
 from app.store.database import DATABASE
 from app.store.locks import FileLock
-from app.store.rows import Progress
+from app.store.rows import ConditionProgress
 from app.store.run import RunStore
 from app.system.paths import exists, typed_path
 from benchmarks.base import did_you_mean, digest
@@ -41,7 +41,7 @@ class RunSummary:
     name: str
     state: str
     spec: dict[str, Any]
-    progress: tuple[Progress, ...]
+    progress: tuple[ConditionProgress, ...]
     note: str = ""
     created: float | None = None
     problem: str | None = None
@@ -307,7 +307,7 @@ def _unreadable(folder: Path, error: Exception) -> RunSummary:
     return RunSummary(folder.name, "unreadable", {}, (), problem=problem)
 
 
-def run_state(folder: Path, noted: str, progress: tuple[Progress, ...]) -> str:
+def run_state(folder: Path, noted: str, progress: tuple[ConditionProgress, ...]) -> str:
     """A run's state now: what its worker noted, unless that worker is gone."""
     alive = FileLock(folder / "lock").holder() is not None
     complete = all(p.done == p.total for p in progress)

@@ -26,21 +26,21 @@ from app.tui.confirmations import with_agreement
 from app.tui.hostile_text import harmless
 from app.tui.key_queue import KeyQueue
 from app.tui.keymap import keymap, shown_keys
-from app.tui.processes import Jobs
+from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.settings import Settings, load_settings
 from app.tui.theme import THEME
-from app.tui.widgets.choose import Choose
+from app.tui.widgets.choose import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
 from app.tui.widgets.palette import Palette
 from app.tui.widgets.picture import best_mode
-from app.tui.workspace_watcher import RunNow, Snapshot, Watch
+from app.tui.workspace_watcher import Snapshot, WatchedRun, WorkspaceWatcher
 from benchmarks.base import did_you_mean
 from benchmarks.errors import RashomonError
 
 if TYPE_CHECKING:
-    from app.tui.result_cache import Results
+    from app.tui.result_cache import ResultCache
 
 
 class RashomonApp(App[int]):
@@ -80,7 +80,7 @@ class RashomonApp(App[int]):
         self.images = images
         self.image_widget = image_widget
         self._watches = watch
-        self.jobs = Jobs(workspace)
+        self.jobs = RunProcesses(workspace)
         self._use_workspace(workspace)
         self.register_theme(THEME)
         self._choose_theme()
@@ -91,7 +91,7 @@ class RashomonApp(App[int]):
         self.snapshot = Snapshot()
         self.under_cursor: tuple[Path, ...] = ()
         self.marked: tuple[Path, ...] = ()
-        self._watch = Watch(workspace)
+        self._watch = WorkspaceWatcher(workspace)
 
     def _choose_theme(self) -> None:
         """Before anything is on the screen: a theme that changes has all styles read anew."""
@@ -157,11 +157,11 @@ class RashomonApp(App[int]):
             self.failed(f"rashomon {job.command} ended with code {job.code}: {job.said}")
 
     @cached_property
-    def results(self) -> Results:
+    def results(self) -> ResultCache:
         """The tables and comparisons that were computed, for all screens."""
-        from app.tui.result_cache import Results
+        from app.tui.result_cache import ResultCache
 
-        return Results()
+        return ResultCache()
 
     # --- what screens use ------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class RashomonApp(App[int]):
                 if run is not None:
                     self.go(name, [by_name[run]], over=over)
 
-            self.push_screen(Choose(f"{entry.title}: of which run?", list(by_name)), chosen)
+            self.push_screen(ChoiceDialog(f"{entry.title}: of which run?", list(by_name)), chosen)
         else:
             self.unless_unsaved(partial(self._show, name, runs, over))
 
@@ -246,7 +246,7 @@ class RashomonApp(App[int]):
         else:
             self.push_screen(LeaveDialog(_leaving([run.name for run in active])), partial(self._leave, active))
 
-    def _leave(self, active: Sequence[RunNow], how: str | None) -> None:
+    def _leave(self, active: Sequence[WatchedRun], how: str | None) -> None:
         if not how:
             return
         if how == "stop":
@@ -259,7 +259,7 @@ class RashomonApp(App[int]):
 
     # --- what can be done to a run ---------------------------------------------------------------
 
-    def resume(self, run: RunNow) -> None:
+    def resume(self, run: WatchedRun) -> None:
         """Resume a run that is paused, or after a question one that is unfinished."""
         if run.summary.state == "paused":
             self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
@@ -280,7 +280,7 @@ class RashomonApp(App[int]):
         else:
             self.tell(f"{run.name} is {run.summary.state}; there is nothing to go on with")
 
-    def pause_or_go_on(self, run: RunNow) -> None:
+    def pause_or_go_on(self, run: WatchedRun) -> None:
         """Pause a run that goes on; let one that is paused go on."""
         if run.summary.state == "paused":
             self._resume(run)
@@ -289,14 +289,14 @@ class RashomonApp(App[int]):
         else:
             self.tell(f"{run.name} is {run.summary.state}; there is nothing to pause")
 
-    def _resume(self, run: RunNow) -> None:
+    def _resume(self, run: WatchedRun) -> None:
         spec = run.summary.spec
         models = (spec.get("model"), *spec.get("judge", ()))
         with_agreement(
             self, models, lambda new: self._do(lambda: self.jobs.resume(run.folder, new), f"{run.name} goes on")
         )
 
-    def stop_run(self, run: RunNow) -> None:
+    def stop_run(self, run: WatchedRun) -> None:
         """Stop a run at the next answer; where a batch would begin another after it, ask which of the two is meant."""
         if not run.active:
             self.tell(f"{run.name} is {run.summary.state}; there is nothing to stop")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.commands.confirm_addresses import FACTS
-from app.engine.adopt import Adopted, Received, adopt, examine
+from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, examine
 from app.tui.widgets.dialogs import Confirm
 from benchmarks.errors import SpecError
 from mlx_backends.remote import addresses
@@ -39,7 +39,7 @@ def adopt_received(screen: RashomonScreen, folder: Path) -> None:
     """Show what a received run would use, and make a run of this machine of it once that is confirmed."""
     app = screen.rashomon
 
-    def show(received: Received) -> None:
+    def show(received: ReceivedRun) -> None:
         if received.own:
             app.tell(f"{folder.name} was made on this machine; there is nothing to adopt")
             return
@@ -48,11 +48,11 @@ def adopt_received(screen: RashomonScreen, folder: Path) -> None:
             lines.append("The media folder that it names is not taken over; `rashomon adopt --data` names one.")
         app.push_screen(Confirm("Adopt it?", "\n".join(lines), yes="Adopt"), partial(answered, received))
 
-    def answered(received: Received, yes: bool | None) -> None:
+    def answered(received: ReceivedRun, yes: bool | None) -> None:
         if yes:
             screen.in_thread(lambda: adopt(app.workspace, received, data=received.here), tell, group="adopt")
 
-    def tell(adopted: Adopted) -> None:
+    def tell(adopted: AdoptedRun) -> None:
         lost = f"; {len(adopted.left_out)} damaged things were left out" if adopted.left_out else ""
         app.tell(f"{adopted.folder.name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted{lost}")
 

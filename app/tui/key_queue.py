@@ -36,7 +36,7 @@ class _NoAnswer(events.CursorPosition, bubble=False):
 
 
 @runtime_checkable
-class Guarded(Protocol):
+class GuardedScreen(Protocol):
     """A screen that takes a key only if it was pressed after the screen had been displayed."""
 
     @property
@@ -71,7 +71,7 @@ class KeyQueue:
     def accepts(self, event: events.Event) -> bool:
         """Return whether the screen that would get ``event`` was on the terminal before it."""
         stack = self._app.screen_stack
-        if not (stack and isinstance(stack[-1], Guarded)) or stack[-1].displayed:
+        if not (stack and isinstance(stack[-1], GuardedScreen)) or stack[-1].displayed:
             return True
         self._ask_again()
         return False

@@ -12,7 +12,7 @@ Work = Callable[[], Any]
 Then = Callable[[Any], None]
 
 
-class Latest:
+class LatestOnly:
     """For what is asked for at every key: threads do not pile up behind a slow piece of work."""
 
     def __init__(self, screen: RashomonScreen, group: str) -> None:

@@ -24,7 +24,7 @@ _TAIL = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedProcess:
     """A job that ended otherwise than well: its exit code and the last line it said."""
 
     command: str
@@ -39,7 +39,7 @@ class _Started:
     command: str
 
 
-class Jobs:
+class RunProcesses:
     """The jobs that this interface started, and what can be done to any run of the workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -99,7 +99,7 @@ class Jobs:
         for folder in folders:
             stop_batch(folder, but=[job.process.pid for job in self._started])
 
-    def ended(self) -> list[Ended]:
+    def ended(self) -> list[EndedProcess]:
         """The jobs that have ended with a failure since the last call."""
         found = []
         for job in list(self._started):
@@ -107,7 +107,7 @@ class Jobs:
             if code is not None:
                 self._started.remove(job)
                 if code not in (0, 130):
-                    found.append(Ended(job.command, code, _last_line(job.log)))
+                    found.append(EndedProcess(job.command, code, _last_line(job.log)))
         return found
 
     def going_on(self) -> int:

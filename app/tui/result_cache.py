@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from app.compare.published import paper_columns, paper_models
 from app.compare.recommend import Recommendation, recommend_of
-from app.compare.run_view import Sides, load
+from app.compare.run_view import RunViews, load
 from app.compare.tables import Comparison, compare_sides
 from app.report.judge_selection import present
 from app.report.tables import own_rows, tables_of
@@ -21,7 +21,7 @@ Made = TypeVar("Made")
 _KEPT = 24
 
 
-class Results:
+class ResultCache:
     """Tables and comparisons of runs. Whoever asks twice for the same of unchanged runs gets the same object.
 
     For threads: one computes at a time, so that two who ask for the same compute it once.
@@ -68,7 +68,7 @@ class Results:
         benchmark = self._sides(folders, judge).benchmark.name
         return [own_rows(table, benchmark) for table in self.tables(folders, judge)]
 
-    def _sides(self, folders: Sequence[Path], judge: str | None) -> Sides:
+    def _sides(self, folders: Sequence[Path], judge: str | None) -> RunViews:
         return self._once("sides", folders, (judge,), lambda: load(folders, judge=judge))
 
     def _once(self, what: str, folders: Sequence[Path], more: tuple[Any, ...], make: Callable[[], Made]) -> Made:

@@ -22,7 +22,7 @@ KEYS = ("is", "label", "condition", "judge", "disagree", "order")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class QueryVocabulary:
     """What there is in a run to choose by. ``judges`` are the ids that have judged; ``default`` whose labels count."""
 
     conditions: Sequence[str] = ()
@@ -32,7 +32,7 @@ class Known:
     default: tuple[str, ...] = ()
 
 
-def parse_query(text: str, known: Known) -> SampleFilter:
+def parse_query(text: str, known: QueryVocabulary) -> SampleFilter:
     """The filter that ``text`` says. Raises SpecError for a key or value that is not there, with the nearest that is."""
     words: list[str] = []
     said: dict[str, list[str]] = {}
@@ -66,7 +66,7 @@ def parse_query(text: str, known: Known) -> SampleFilter:
     )
 
 
-def hint(known: Known) -> str:
+def hint(known: QueryVocabulary) -> str:
     """What can be typed here, in a line."""
     values = {
         "is": [*FATES, *FLAGS],
@@ -86,7 +86,7 @@ def _of(key: str, words: Sequence[str], there: Sequence[str]) -> tuple[str, ...]
     return tuple(words)
 
 
-def _judge(name: str, known: Known) -> str:
+def _judge(name: str, known: QueryVocabulary) -> str:
     if name in known.judges:
         return name
     found = newest(name, known.judges)

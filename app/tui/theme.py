@@ -31,7 +31,7 @@ THEME = Theme(
 )
 
 
-class Look(NamedTuple):
+class Appearance(NamedTuple):
     """How something is shown: one cell, a word, a colour as Rich and Textual take it."""
 
     glyph: str
@@ -43,27 +43,27 @@ class Look(NamedTuple):
 
 
 STATES = {
-    "planned": Look("○", "planned", UNJUDGED),
-    "queued": Look("◌", "queued", PARTIAL),
-    "loading": Look("◐", "loading", PARTIAL),
-    "running": Look("●", "running", RIGHT),
-    "judging": Look("◑", "judging", RIGHT),
-    "paused": Look("‖", "paused", PARTIAL),
-    "interrupted": Look("¦", "interrupted", WRONG),
-    "partial": Look("◒", "partial", PARTIAL),
-    "done": Look("✓", "done", RIGHT),
-    "failed": Look("✗", "failed", WRONG),
-    "unreadable": Look("?", "unreadable", WRONG),
+    "planned": Appearance("○", "planned", UNJUDGED),
+    "queued": Appearance("◌", "queued", PARTIAL),
+    "loading": Appearance("◐", "loading", PARTIAL),
+    "running": Appearance("●", "running", RIGHT),
+    "judging": Appearance("◑", "judging", RIGHT),
+    "paused": Appearance("‖", "paused", PARTIAL),
+    "interrupted": Appearance("¦", "interrupted", WRONG),
+    "partial": Appearance("◒", "partial", PARTIAL),
+    "done": Appearance("✓", "done", RIGHT),
+    "failed": Appearance("✗", "failed", WRONG),
+    "unreadable": Appearance("?", "unreadable", WRONG),
 }
 """The states of a run (``app.store.workspace.RunSummary.state``)."""
 
 OUTCOMES = {
-    "right": Look("✓", "right", RIGHT),
-    "wrong": Look("✗", "wrong", WRONG),
-    "unparsed": Look("∅", "unparsed", INVALID),
-    "judge-failed": Look("‽", "judge failed", ABSTAINED),
-    "error": Look("!", "error", PARTIAL),
-    "pending": Look("·", "pending", UNJUDGED),
+    "right": Appearance("✓", "right", RIGHT),
+    "wrong": Appearance("✗", "wrong", WRONG),
+    "unparsed": Appearance("∅", "unparsed", INVALID),
+    "judge-failed": Appearance("‽", "judge failed", ABSTAINED),
+    "error": Appearance("!", "error", PARTIAL),
+    "pending": Appearance("·", "pending", UNJUDGED),
 }
 """What became of an answer; a labelled one is right or wrong."""
 
@@ -71,20 +71,20 @@ _LABELS = (RIGHT, WRONG, PARTIAL, ABSTAINED, UNJUDGED, INVALID)
 _FILLS = ("█", "▓", "▒", "░", "▚", "·")
 
 
-def state_look(state: str) -> Look:
+def state_look(state: str) -> Appearance:
     """How a run's state is shown."""
-    return STATES.get(state, Look("?", state, UNJUDGED))
+    return STATES.get(state, Appearance("?", state, UNJUDGED))
 
 
-def outcome_look(benchmark: Benchmark, condition: str, outcome: str, label: str | None) -> Look:
+def outcome_look(benchmark: Benchmark, condition: str, outcome: str, label: str | None) -> Appearance:
     """How an answer is shown: ``outcome`` is ``Record.outcome``; a labelled one carries its label as the word."""
     if outcome == "labelled" and label is not None:
         kind = OUTCOMES["right" if benchmark.correct(condition, label) else "wrong"]
-        return Look(kind.glyph, label, kind.colour)
+        return Appearance(kind.glyph, label, kind.colour)
     return OUTCOMES.get(outcome, OUTCOMES["pending"])
 
 
-def label_look(labels: Sequence[str], label: str) -> Look:
+def label_look(labels: Sequence[str], label: str) -> Appearance:
     """How a label's part of a bar is shown: a fill and a colour by the label's place among the benchmark's ``labels``."""
     place = labels.index(label) if label in labels else len(_LABELS) - 1
-    return Look(_FILLS[place % len(_FILLS)], label, _LABELS[place % len(_LABELS)])
+    return Appearance(_FILLS[place % len(_FILLS)], label, _LABELS[place % len(_LABELS)])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.engine.workers.device_lock import lease_path
 from app.store.locks import FileLock
-from app.store.throughput import Pace
+from app.store.throughput import Throughput
 from app.store.workspace import RunSummary, Summaries, Workspace
 
 EVERY_SECONDS = 0.25
@@ -22,7 +22,7 @@ RESUMABLE = ("planned", "interrupted", "partial", "failed")
 
 
 @dataclass(frozen=True, slots=True)
-class RunNow:
+class WatchedRun:
     """A run as it is now. Speeds are of the last minute as this process saw it, None where it saw no progress."""
 
     folder: Path
@@ -50,7 +50,7 @@ class RunNow:
 class Snapshot:
     """The workspace as it was when it was last looked at: runs, oldest first, and who holds the device."""
 
-    runs: tuple[RunNow, ...] = ()
+    runs: tuple[WatchedRun, ...] = ()
     device: str | None = None
     looked: bool = False
     """False until every run of the workspace has been read once."""
@@ -58,19 +58,19 @@ class Snapshot:
     """How many runs there are, of which ``runs`` are those that are read."""
     workspace: Path | None = None
 
-    def run(self, name: str) -> RunNow | None:
+    def run(self, name: str) -> WatchedRun | None:
         """The run of that name."""
         return next((run for run in self.runs if run.name == name), None)
 
 
 @dataclass(slots=True)
 class _Paces:
-    answers: Pace
-    tokens: Pace
+    answers: Throughput
+    tokens: Throughput
 
 
 @dataclass
-class Watch:
+class WorkspaceWatcher:
     """Looks at a workspace. :meth:`look` looks once; :meth:`start` looks on in a thread until :meth:`stop`."""
 
     workspace: Workspace
@@ -94,16 +94,16 @@ class Watch:
             device = FileLock(lease_path()).holder() if queued else None
             yield Snapshot(runs, device, len(runs) == total, total, self.workspace.path)
 
-    def _now(self, summary: RunSummary) -> RunNow:
+    def _now(self, summary: RunSummary) -> WatchedRun:
         folder = self.workspace.runs_folder / summary.name
         if summary.state not in ("running", "judging"):
             self._paces.pop(summary.name, None)
-            return RunNow(folder, summary)
-        paces = self._paces.setdefault(summary.name, _Paces(Pace(self.clock), Pace(self.clock)))
+            return WatchedRun(folder, summary)
+        paces = self._paces.setdefault(summary.name, _Paces(Throughput(self.clock), Throughput(self.clock)))
         paces.answers.sample(summary.done)
         paces.tokens.sample(sum(p.tokens for p in summary.progress))
         left = paces.answers.eta(summary.total - summary.done)
-        return RunNow(folder, summary, paces.answers.per_second, paces.tokens.per_second, left)
+        return WatchedRun(folder, summary, paces.answers.per_second, paces.tokens.per_second, left)
 
     def start(self, tell: Callable[[Snapshot], object]) -> None:
         """Look on in a thread; ``tell`` is called in that thread, with each snapshot that differs from the one before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Figures, Imported, Instance, Record, Source, Table
+from benchmarks.base import Benchmark, DataSource, ImportedAnswer, Instance, LabelMetrics, Record, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.constants import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
 from benchmarks.clash.prompts import PROMPT_SETS
@@ -24,11 +24,11 @@ class Clash(Benchmark):
     labels = LABELS
     prompt_sets = PROMPT_SETS
     sources = (
-        Source("published", "the published samples, with COCO's train2017 images"),
-        Source("sugar-crepe", "SugarCrepe's replaced objects and attributes, with COCO's val2017 images"),
-        Source("coco", "COCO captions, from which a text model constructs samples as in section 3"),
-        Source("spatial", "COCO captions with a spatial relation, which is reversed"),
-        Source("rows", "your own samples"),
+        DataSource("published", "the published samples, with COCO's train2017 images"),
+        DataSource("sugar-crepe", "SugarCrepe's replaced objects and attributes, with COCO's val2017 images"),
+        DataSource("coco", "COCO captions, from which a text model constructs samples as in section 3"),
+        DataSource("spatial", "COCO captions with a spatial relation, which is reversed"),
+        DataSource("rows", "your own samples"),
     )
     stratum = "change"
     judges = ("strict", "relaxed")
@@ -55,9 +55,9 @@ class Clash(Benchmark):
 
     @property
     def rubric(self) -> Rubric:
-        from benchmarks.clash.rubric import FourCategories
+        from benchmarks.clash.rubric import ClashRubric
 
-        return FourCategories()
+        return ClashRubric()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.clash.build import build
@@ -66,11 +66,11 @@ class Clash(Benchmark):
 
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         from benchmarks.clash.instances import instances
-        from benchmarks.clash.sample import Sample
+        from benchmarks.clash.sample import ClashSample
 
         self.check(build, prompt_set)
         seed = build.manifest["seed"]
-        return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, seed))
+        return (each for row in build.rows() for each in instances(ClashSample.from_row(row), prompt_set, seed))
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         return tuple(f"({letter})" for letter in LETTERS) if instance.condition in MULTIPLE_CHOICE else ()
@@ -83,15 +83,15 @@ class Clash(Benchmark):
 
         return tables(runs, judge, resamples=resamples, seed=seed)
 
-    def figures(self) -> Figures:
+    def figures(self) -> LabelMetrics:
         from benchmarks.clash.tables import figures
 
         return figures()
 
-    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
-        from benchmarks.clash.published_predictions import Reading, read_answers
+    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[ImportedAnswer]:
+        from benchmarks.clash.published_predictions import PublishedLabels, read_answers
 
-        reading = Reading([], [])
+        reading = PublishedLabels([], [])
         yield from read_answers(path, caption="conflicting" if form == "published" else "original", reading=reading)
         for skipped in reading.skipped:
             left_out(skipped.row, skipped.reason)

@@ -12,16 +12,16 @@ from benchmarks.base import digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.clash.categories import categories, joined, same_categories
 from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
-from benchmarks.clash.sample import Sample
-from benchmarks.clash.sources import CONSTRUCTED, NAMES, Found, read
+from benchmarks.clash.sample import ClashSample
+from benchmarks.clash.sources import CONSTRUCTED, NAMES, ClashSourceRow, read
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image
-from benchmarks.rows.files import Skipped
+from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.sources import most_common, resolved
 
 _REPEATED = "repeated: another row is the same sample"
 
-Construction = Callable[[Path, BuildWriter, BuildOptions], Iterator[Sample]]
+Construction = Callable[[Path, BuildWriter, BuildOptions], Iterator[ClashSample]]
 
 
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
@@ -32,7 +32,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     sources that are not there, of no known layout, or without a sample that can be used.
     """
     named = list(dict.fromkeys(resolved("clash", NAMES, sources)))
-    samples: dict[str, Sample] = {}
+    samples: dict[str, ClashSample] = {}
     with BuildWriter(out) as writer:
         for name, place in named:
             for row, sample in _samples(name, place, writer, options):
@@ -46,7 +46,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         return writer.finish(_manifest(named, options, samples, writer.skipped), replace=options.replace)
 
 
-def _samples(name: str, place: str, writer: BuildWriter, options: BuildOptions) -> Iterator[tuple[str, Sample]]:
+def _samples(name: str, place: str, writer: BuildWriter, options: BuildOptions) -> Iterator[tuple[str, ClashSample]]:
     """The samples of one source with their images in the build, each with where its row is; the others are noted."""
     if name in CONSTRUCTED:
         for made in _construction(name)(Path(place).expanduser(), writer, options):
@@ -54,7 +54,7 @@ def _samples(name: str, place: str, writer: BuildWriter, options: BuildOptions) 
             yield "", replace(made, source=name, category=joined(found, made.change_type))
         return
     for each in read(name, place, options.seed):
-        if isinstance(each, Skipped):
+        if isinstance(each, SkippedRow):
             writer.add_skipped(each.source, each.row, each.reason)
             continue
         try:
@@ -73,7 +73,7 @@ def _construction(name: str) -> Construction:
     return construct_spatial
 
 
-def _with_image(found: Found, writer: BuildWriter) -> Sample:
+def _with_image(found: ClashSourceRow, writer: BuildWriter) -> ClashSample:
     data = found.image()
     load_image(data)
     return replace(found.sample, image=writer.add_media(data, image_suffix(data) or ""))
@@ -82,7 +82,7 @@ def _with_image(found: Found, writer: BuildWriter) -> Sample:
 def _manifest(
     named: Sequence[tuple[str, str]],
     options: BuildOptions,
-    samples: Mapping[str, Sample],
+    samples: Mapping[str, ClashSample],
     skipped: Mapping[str, Counter[str]],
 ) -> dict[str, Any]:
     every = list(samples.values())

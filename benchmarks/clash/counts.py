@@ -22,7 +22,7 @@ _EXCLUDING = 2
 
 
 @dataclass(frozen=True)
-class Asked:
+class InstanceArrays:
     """The instances of a run, an array of shape (records,) for each thing that tables are made by."""
 
     example: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Tally:
+class ClashCounts:
     """What one judge says of a run, in the order of its records.
 
     ``outcome`` of shape (records,) is an index in ``OUTCOMES``. ``flags`` of shape (records, labels) is every label that
@@ -43,7 +43,7 @@ class Tally:
     """
 
     judge: str
-    asked: Asked
+    asked: InstanceArrays
     outcome: NDArray[np.int64]
     flags: NDArray[np.bool_]
     label: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Tally:
         return only
 
 
-def asked(records: Sequence[Record]) -> Asked:
+def asked(records: Sequence[Record]) -> InstanceArrays:
     """The instances of ``records``."""
     numbers: dict[str, int] = {}
     instances = [record.instance for record in records]
@@ -68,7 +68,7 @@ def asked(records: Sequence[Record]) -> Asked:
     def stratum(key: str) -> NDArray[np.object_]:
         return np.array([each.strata.get(key, "") for each in instances], dtype=np.object_)
 
-    return Asked(
+    return InstanceArrays(
         np.array([numbers.setdefault(each.group, len(numbers)) for each in instances], dtype=np.int64),
         np.array([CONDITIONS.index(each.condition) for each in instances], dtype=np.int64),
         stratum("change"),
@@ -77,7 +77,7 @@ def asked(records: Sequence[Record]) -> Asked:
     )
 
 
-def tally(records: Sequence[Record], of: Asked, judge: str) -> Tally:
+def tally(records: Sequence[Record], of: InstanceArrays, judge: str) -> ClashCounts:
     """What ``judge`` says of ``records``, whose instances are ``of``."""
     outcomes = [record.outcome(judge) for record in records]
     read = [
@@ -88,7 +88,7 @@ def tally(records: Sequence[Record], of: Asked, judge: str) -> Tally:
     sets, label = np.array(read, dtype=np.int64).reshape(-1, 2).T
     flags = (sets[:, None] >> np.arange(len(LABELS)) & 1).astype(np.bool_)
     flags[:, _INCORRECT] |= ~flags[:, :_INCORRECT].any(1)
-    return Tally(judge, of, outcome, flags & (outcome < _EXCLUDING)[:, None], label)
+    return ClashCounts(judge, of, outcome, flags & (outcome < _EXCLUDING)[:, None], label)
 
 
 def per_example(

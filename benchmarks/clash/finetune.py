@@ -14,7 +14,7 @@ from benchmarks.base import Media, digest
 from benchmarks.build import Build
 from benchmarks.clash.constants import CONFLICT_OPTION
 from benchmarks.clash.prompts import prompt
-from benchmarks.clash.sample import Sample
+from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import MediaError, SourceError, SpecError
 
 CONFLICT_ANSWER = CONFLICT_OPTION.rstrip(".")
@@ -24,7 +24,7 @@ _DEFAULT_SET = "official"
 
 
 def training_rows(
-    samples: Iterable[Sample], seed: int, *, image: Callable[[Media], str] = lambda media: media.name
+    samples: Iterable[ClashSample], seed: int, *, image: Callable[[Media], str] = lambda media: media.name
 ) -> Iterator[dict[str, Any]]:
     """A row a sample, ``{"images": [path], "messages": [...]}``: the open-ended task on one of its captions.
 
@@ -56,11 +56,11 @@ def write_training(build: Build, out: Path, seed: int, validation_share: float =
         raise SpecError(f"the validation share is {validation_share}; it must be at least 0 and less than 1.")
     if build.benchmark != "clash":
         raise SourceError(f"{build.path} is a build of {build.benchmark}, not of clash; name another folder.")
-    samples = [Sample.from_row(row) for row in build.rows()]
+    samples = [ClashSample.from_row(row) for row in build.rows()]
     images = sorted({sample.image.sha256 for sample in samples if sample.image})
     ranked = sorted(images, key=lambda sha256: digest([seed, "validation", sha256]))
     held_out = set(ranked[: round(validation_share * len(ranked))])
-    parts: dict[str, list[Sample]] = {"train": [], "validation": []}
+    parts: dict[str, list[ClashSample]] = {"train": [], "validation": []}
     for sample in samples:
         if sample.image is not None:
             parts["validation" if sample.image.sha256 in held_out else "train"].append(sample)

@@ -20,10 +20,10 @@ from benchmarks.clash.constants import (
     Role,
     letter_key,
 )
-from benchmarks.clash.sample import Sample
+from benchmarks.clash.sample import ClashSample
 
 
-def instances(sample: Sample, prompt_set: str, seed: int) -> Iterator[Instance]:
+def instances(sample: ClashSample, prompt_set: str, seed: int) -> Iterator[Instance]:
     """The sample's four instances, in the order of the conditions.
 
     ``seed`` is the build's; with the sample's id it decides the order of the options, which is the same under both
@@ -34,7 +34,7 @@ def instances(sample: Sample, prompt_set: str, seed: int) -> Iterator[Instance]:
         yield instance(sample, condition, prompt_set, order)
 
 
-def instance(sample: Sample, condition: str, prompt_set: str, order: tuple[Role, ...]) -> Instance:
+def instance(sample: ClashSample, condition: str, prompt_set: str, order: tuple[Role, ...]) -> Instance:
     """One of them; ``order`` holds the roles of the options A to D, and is empty for an open question.
 
     References: the answer of each role and, for multiple choice, its letter. A role without an answer is left out. The
@@ -63,7 +63,7 @@ def instance(sample: Sample, condition: str, prompt_set: str, order: tuple[Role,
     )
 
 
-def role_answers(sample: Sample) -> Mapping[Role, str]:
+def role_answers(sample: ClashSample) -> Mapping[Role, str]:
     """What each role answers."""
     return {
         IMAGE: sample.image_only,
@@ -78,7 +78,7 @@ def option_order(sample_id: str, seed: int) -> tuple[Role, ...]:
     return tuple(sorted(ROLES, key=lambda role: digest([seed, "options", sample_id, role])))
 
 
-def strata(sample: Sample) -> dict[str, str]:
+def strata(sample: ClashSample) -> dict[str, str]:
     """``change`` and ``source``; ``category`` for objects and attributes, ``relation`` for spatial changes."""
     found = {"change": sample.change_type, "source": sample.source}
     if sample.category:

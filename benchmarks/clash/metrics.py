@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Figures
+from benchmarks.base import LabelMetrics
 from benchmarks.clash.constants import CONDITIONS, CORRECT, LABELS, MULTIPLE_CHOICE
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TASKS = {"multiple choice": ("mc-conflicting", "mc-original"), "open-ended": ("o
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class LabelRate:
     """How often answers have the label that is named for their condition, over all those conditions together.
 
     With one condition this is a column of Table 1; with both of a task and what is correct there, it is "Overall" (section
@@ -54,28 +54,28 @@ def labels_of(condition: str) -> tuple[str, ...]:
     return LABELS if condition in MULTIPLE_CHOICE else tuple(label for label in LABELS if label != "DISTRACTOR")
 
 
-def distribution(condition: str) -> dict[str, Rate]:
+def distribution(condition: str) -> dict[str, LabelRate]:
     """The columns of Table 1, or of Table 10 for an open condition."""
-    return {COLUMNS[label]: Rate(((condition, label),)) for label in labels_of(condition)}
+    return {COLUMNS[label]: LabelRate(((condition, label),)) for label in labels_of(condition)}
 
 
-def no_conflict(conflicting: str, original: str) -> dict[str, Rate]:
+def no_conflict(conflicting: str, original: str) -> dict[str, LabelRate]:
     """The columns of Table 6, which are the first three of Table 3."""
     seen, unseen = (conflicting, CORRECT[conflicting]), (original, CORRECT[original])
-    return {"Conflict": Rate((seen,)), "No conflict": Rate((unseen,)), "Overall": Rate((seen, unseen))}
+    return {"Conflict": LabelRate((seen,)), "No conflict": LabelRate((unseen,)), "Overall": LabelRate((seen, unseen))}
 
 
-def figures() -> Figures:
+def figures() -> LabelMetrics:
     """The figures of both tasks, each answer having one label: for correcting them by labels given by people."""
     of = {
         f"{column}, {task}": _of_labels(rate)
         for task, (conflicting, original) in TASKS.items()
         for column, rate in (distribution(conflicting) | no_conflict(conflicting, original)).items()
     }
-    return Figures(CONDITIONS, LABELS, of, unparsed="INCORRECT")
+    return LabelMetrics(CONDITIONS, LABELS, of, unparsed="INCORRECT")
 
 
-def _of_labels(rate: Rate) -> Callable[[Array], Array]:
+def _of_labels(rate: LabelRate) -> Callable[[Array], Array]:
     return lambda counts: rate(counts, counts.sum(-1))
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Imported, Instance, Verdict
+from benchmarks.base import ImportedAnswer, Instance, Verdict
 from benchmarks.clash.constants import CONFLICT, CONFLICT_OPTION, DISTRACTOR, IMAGE, LETTERS, TEXT, Caption, Role
 from benchmarks.clash.instances import instance
-from benchmarks.clash.sample import Sample
+from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources import LONGEST_ANSWER, LONGEST_SENTENCE
 from benchmarks.clash.sources.released import TEST_FILE, image_id, published_sample, raw_samples
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.files import RowProblem, SkippedRow
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 
 LAYOUT = "a JSON list of rows with image_id, original_caption, conflicting_caption, question, prediction and modality_answers"
@@ -41,10 +41,10 @@ _LONGEST_PREDICTION = 1_000_000
 
 
 @dataclass
-class Reading:
+class PublishedLabels:
     """What became of a file's rows: ``skipped`` those that cannot be used, ``unjoined`` those not in the published data."""
 
-    skipped: list[Skipped]
+    skipped: list[SkippedRow]
     unjoined: list[str]
 
     @property
@@ -53,8 +53,8 @@ class Reading:
 
 
 def read_answers(
-    path: Path, *, caption: Caption = "conflicting", data: Path | None = None, reading: Reading | None = None
-) -> Iterator[Imported]:
+    path: Path, *, caption: Caption = "conflicting", data: Path | None = None, reading: PublishedLabels | None = None
+) -> Iterator[ImportedAnswer]:
     """The answers in a file of published predictions, as instances without their images.
 
     ``caption`` says which caption the model was shown, as the files do not: "original" for those of the ``wo_contr``
@@ -64,20 +64,20 @@ def read_answers(
     """
     rows = _rows(path)
     known = _known(path.parent / TEST_FILE if data is None else data, caption, needed=data is not None)
-    told = reading if reading is not None else Reading([], [])
+    told = reading if reading is not None else PublishedLabels([], [])
     return _imported(path.name, rows, known, caption, told)
 
 
 def _imported(
-    name: str, rows: list[Any], known: Mapping[tuple[str, ...], Sample], caption: Caption, told: Reading
-) -> Iterator[Imported]:
+    name: str, rows: list[Any], known: Mapping[tuple[str, ...], ClashSample], caption: Caption, told: PublishedLabels
+) -> Iterator[ImportedAnswer]:
     seen: Counter[str] = Counter()
     for number, row in enumerate(rows, 1):
         where = f"{name}:{number}"
         try:
             made, is_known, answer = _read(row, known, caption)
         except RowProblem as problem:
-            told.skipped.append(Skipped(_SOURCE, where, str(problem)))
+            told.skipped.append(SkippedRow(_SOURCE, where, str(problem)))
             continue
         if not is_known:
             told.unjoined.append(where)
@@ -85,7 +85,7 @@ def _imported(
         if seen[made.id] > 1:  # the same question again is another answer, and must not be taken for the first
             ending = f"~{seen[made.id]}"
             made = replace(made, group=made.group + ending, id=f"{made.group}{ending}/{made.condition}")
-        yield Imported(made, answer, _verdicts(row))
+        yield ImportedAnswer(made, answer, _verdicts(row))
 
 
 def _rows(path: Path) -> list[Any]:
@@ -101,7 +101,7 @@ def _rows(path: Path) -> list[Any]:
 _NEEDED = {"image_id", "original_caption", "conflicting_caption", "question", "prediction", "modality_answers"}
 
 
-def _known(file: Path, caption: Caption, *, needed: bool) -> dict[tuple[str, ...], Sample]:
+def _known(file: Path, caption: Caption, *, needed: bool) -> dict[tuple[str, ...], ClashSample]:
     rows = raw_samples(file)
     if rows is None and needed:
         raise SourceError(f'{file} is not the published data set, a JSON object with "samples"; name {TEST_FILE}.')
@@ -115,13 +115,13 @@ def _known(file: Path, caption: Caption, *, needed: bool) -> dict[tuple[str, ...
     return known
 
 
-def _key(sample: Sample, caption: Caption) -> tuple[str, ...]:
+def _key(sample: ClashSample, caption: Caption) -> tuple[str, ...]:
     # Only what was shown: one original caption was mended after these predictions were made.
     shown = sample.conflicting_caption if caption == "conflicting" else sample.original_caption
     return sample.image_id, sample.question, shown, sample.image_only, sample.text_only
 
 
-def _read(row: Any, known: Mapping[tuple[str, ...], Sample], caption: Caption) -> tuple[Instance, bool, str]:
+def _read(row: Any, known: Mapping[tuple[str, ...], ClashSample], caption: Caption) -> tuple[Instance, bool, str]:
     """The row's instance, whether it is in the published data, and its answer."""
     if not isinstance(row, Mapping):
         raise RowProblem("the row is not a JSON object")
@@ -133,7 +133,7 @@ def _read(row: Any, known: Mapping[tuple[str, ...], Sample], caption: Caption) -
     if len(prediction) > _LONGEST_PREDICTION:
         raise RowProblem(f"the prediction is longer than {_LONGEST_PREDICTION} characters")
     answers, order = _answers(row.get("modality_answers"))
-    bare = Sample(
+    bare = ClashSample(
         image_id=image_id(row.get("image_id")),
         image=None,
         original_caption=_text(row, "original_caption"),

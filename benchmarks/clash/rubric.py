@@ -41,7 +41,7 @@ Output: NONE"""
 """As printed; where its lines break before the examples is ours, since the printed text runs on."""
 
 
-class FourCategories(Rubric):
+class ClashRubric(Rubric):
     """IMAGE, TEXT, CONFLICT or NONE for an open answer; NONE is the benchmark's INCORRECT.
 
     The four lines after the examples are ours in nothing but their place: they repeat the examples' form.

@@ -26,7 +26,7 @@ _TEXTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ClashSample:
     """One row of CLASH (section 3).
 
     ``image_id`` says which picture of its source it is and can repeat. ``image`` is None only where a sample is read
@@ -76,7 +76,7 @@ class Sample:
         return row
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Sample:
+    def from_row(cls, row: Mapping[str, Any]) -> ClashSample:
         """The sample of a row that :meth:`to_row` made."""
         image = None if row["image"] is None else Media(row["image"]["sha256"], row["image"]["suffix"])
         published = row["published_category"]

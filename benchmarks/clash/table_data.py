@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.clash.constants import CONDITIONS
-from benchmarks.clash.counts import Tally, asked, per_example, tally
-from benchmarks.clash.metrics import Rate
+from benchmarks.clash.counts import ClashCounts, asked, per_example, tally
+from benchmarks.clash.metrics import LabelRate
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.stats.intervals import estimate, resample
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = {"judge-failed": "not labelled by the judge", "error": "in error", "pending": "pending"}
 
 
-class Run:
+class TableRun:
     """The records of one run, and what each judge says of them."""
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -36,7 +36,7 @@ class Run:
         for record in records:
             for judge in record.verdicts:
                 self.judged.setdefault(judge, set()).add(record.instance.condition)
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, ClashCounts] = {}
 
     @cached_property
     def answered(self) -> Mask:
@@ -48,7 +48,7 @@ class Run:
         """Which answers ended at the token limit; shape (records,)."""
         return np.array([r.answer is not None and r.answer.finish_reason == "length" for r in self.records], np.bool_)
 
-    def by(self, judge: str) -> Tally:
+    def by(self, judge: str) -> ClashCounts:
         """What ``judge`` says."""
         if judge not in self._tallies:
             self._tallies[judge] = tally(self.records, self.asked, judge)
@@ -73,7 +73,7 @@ class Run:
         return not self.judged.get(judge, set()).isdisjoint(conditions)
 
 
-class Sheet:
+class TableData:
     """A table while it is filled; it remembers which answers its rows rest on, and whose labels, for the notes.
 
     ``judge`` is the one that is asked for.
@@ -84,11 +84,11 @@ class Sheet:
         self._judge = judge
         self._resamples = resamples
         self._seed = seed
-        self._used: dict[int, tuple[Tally, Mask]] = {}
+        self._used: dict[int, tuple[ClashCounts, Mask]] = {}
         self._others: dict[str, str] = {}
 
     def add(
-        self, label: str, found: Tally, where: Mask, columns: Iterable[Rate], flags: Mask | None = None
+        self, label: str, found: ClashCounts, where: Mask, columns: Iterable[LabelRate], flags: Mask | None = None
     ) -> tuple[Estimate, ...]:
         """A row of figures over the answers in ``where``; ``flags`` of shape (records, labels) are others than found's."""
         cells = self.cells(found, where, columns, flags)
@@ -96,7 +96,7 @@ class Sheet:
         return cells
 
     def cells(
-        self, found: Tally, where: Mask, columns: Iterable[Rate], flags: Mask | None = None
+        self, found: ClashCounts, where: Mask, columns: Iterable[LabelRate], flags: Mask | None = None
     ) -> tuple[Estimate, ...]:
         """The figures of :meth:`add`, each with its bootstrap deviation and 95% interval over samples."""
         used = self._used.setdefault(id(found), (found, np.zeros_like(where)))[1]
@@ -109,7 +109,7 @@ class Sheet:
         asked_of = {CONDITIONS[i] for i in set(of.condition[where].tolist())}
         return tuple(_estimate(rate, totals, draws, _why_undefined(rate, asked_of, found.judge)) for rate in columns)
 
-    def labelled(self, label: str, run: Run, judge: str) -> Tally:
+    def labelled(self, label: str, run: TableRun, judge: str) -> ClashCounts:
         """What ``judge`` says of the run called ``label``; the notes tell whose rows rest on another than the others."""
         if judge != self._judge:
             self._others[label] = judge
@@ -165,14 +165,14 @@ def instead(judge: str, rows: Iterable[str]) -> str:
     return f"Labelled by {judge}: {', '.join(rows)}."
 
 
-def _estimate(rate: Rate, totals: NDArray[np.float64], draws: NDArray[np.float64], reason: str) -> Estimate:
+def _estimate(rate: LabelRate, totals: NDArray[np.float64], draws: NDArray[np.float64], reason: str) -> Estimate:
     value, replicates = rate(totals[:, :-1], totals[:, -1]), rate(draws[..., :-1], draws[..., -1])
     n = sum(int(totals[CONDITIONS.index(condition), -1]) for condition in rate.conditions)
     made = estimate(float(value), replicates, n, reason=reason)
     return made if made.low is None else replace(made, sd=float(np.nanstd(replicates)))
 
 
-def _why_undefined(rate: Rate, asked_of: set[str], judge: str) -> str:
+def _why_undefined(rate: LabelRate, asked_of: set[str], judge: str) -> str:
     missing = [condition for condition in rate.conditions if condition not in asked_of]
     if missing:
         return f"nothing was asked under {', '.join(missing)}"

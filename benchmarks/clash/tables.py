@@ -16,13 +16,13 @@ from benchmarks.clash.constants import (
     RELATIONS,
     SEVERAL,
 )
-from benchmarks.clash.metrics import TASKS, Rate, distribution, figures, no_conflict
-from benchmarks.clash.table_data import Run, Sheet, instead
+from benchmarks.clash.metrics import TASKS, LabelRate, distribution, figures, no_conflict
+from benchmarks.clash.table_data import TableData, TableRun, instead
 from benchmarks.failure_table import failures_table
 
 __all__ = ["figures", "tables"]
 
-Runs = Mapping[str, Run]
+Runs = Mapping[str, TableRun]
 
 _CHOICE, _OPEN = "mc-conflicting", "open-conflicting"
 _CONFLICT = LABELS.index("CONFLICT")
@@ -59,10 +59,10 @@ def tables(runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, 
     Figures are fractions. They rest on the labels of ``judge`` where it has looked at any of the answers in question,
     else on those of ``strict``; a table's notes say how it reads them and what it leaves out.
     """
-    known = {label: Run(records) for label, records in runs.items()}
+    known = {label: TableRun(records) for label, records in runs.items()}
 
-    def new() -> Sheet:
-        return Sheet(judge, resamples, seed)
+    def new() -> TableData:
+        return TableData(judge, resamples, seed)
 
     made = [
         _main(known, judge, new()),
@@ -81,7 +81,7 @@ def tables(runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, 
     return [table for table in made if table.rows or table.name in ("main", "failures")]
 
 
-def _main(runs: Runs, judge: str, sheet: Sheet) -> Table:
+def _main(runs: Runs, judge: str, sheet: TableData) -> Table:
     columns = distribution(_CHOICE)
     for label, run in runs.items():
         found = sheet.labelled(label, run, run.whose(judge, _CHOICE))
@@ -89,7 +89,7 @@ def _main(runs: Runs, judge: str, sheet: Sheet) -> Table:
     return sheet.table("main", "Multiple choice (Table 1)", columns, _EVERY_MATCH)
 
 
-def _relaxed(runs: Runs, judge: str, sheet: Sheet) -> Table:
+def _relaxed(runs: Runs, judge: str, sheet: TableData) -> Table:
     columns = distribution(_CHOICE)
     for label, run in runs.items():
         if (where := run.under(_CHOICE)).any():
@@ -98,19 +98,19 @@ def _relaxed(runs: Runs, judge: str, sheet: Sheet) -> Table:
     return sheet.table("multiple-choice-relaxed", "Multiple choice, relaxed (Table 5)", columns, _EVERY_MATCH)
 
 
-def _open_ended(runs: Runs, judge: str, sheet: Sheet) -> Table:
+def _open_ended(runs: Runs, judge: str, sheet: TableData) -> Table:
     columns = {name: rate for name, rate in distribution(_OPEN).items() if name in ("Conflict", "Incorrect")}
     _fill(runs, judge, sheet, columns)
     return sheet.table("open-ended", "Open-ended (Table 2)", columns, _EVERY_MATCH)
 
 
-def _open_ended_all(runs: Runs, judge: str, sheet: Sheet) -> Table:
+def _open_ended_all(runs: Runs, judge: str, sheet: TableData) -> Table:
     columns = distribution(_OPEN)
     _fill(runs, judge, sheet, columns)
     return sheet.table("open-ended-all", "Open-ended, all columns (Table 10)", columns, _EVERY_MATCH)
 
 
-def _no_conflict(runs: Runs, judge: str, sheet: Sheet) -> Table:
+def _no_conflict(runs: Runs, judge: str, sheet: TableData) -> Table:
     task = TASKS["multiple choice"]
     columns = no_conflict(*task)
     for label, run in runs.items():
@@ -125,14 +125,14 @@ def _no_conflict(runs: Runs, judge: str, sheet: Sheet) -> Table:
     return sheet.table("no-conflict", title, columns, _NO_CONFLICT, _EVERY_MATCH)
 
 
-def _no_conflict_open(runs: Runs, judge: str, sheet: Sheet) -> Table:
+def _no_conflict_open(runs: Runs, judge: str, sheet: TableData) -> Table:
     columns = no_conflict(*TASKS["open-ended"]) | {"Incorrect": distribution(_OPEN)["Incorrect"]}
     _fill(runs, judge, sheet, columns)
     notes = (_NO_CONFLICT, "Incorrect: given the conflicting caption.", _EVERY_MATCH)
     return sheet.table("no-conflict-open", "Open-ended with and without a conflict (Table 3)", columns, *notes)
 
 
-def _spatial(runs: Runs, judge: str, sheet: Sheet, name: str) -> Table:
+def _spatial(runs: Runs, judge: str, sheet: TableData, name: str) -> Table:
     condition, title = _SPATIAL[name]
     columns = distribution(condition)
     for label, run in runs.items():
@@ -147,7 +147,7 @@ def _spatial(runs: Runs, judge: str, sheet: Sheet, name: str) -> Table:
     return sheet.table(name, title, columns, _EVERY_MATCH)
 
 
-def _by_category(runs: Runs, judge: str, sheet: Sheet, name: str) -> Table:
+def _by_category(runs: Runs, judge: str, sheet: TableData, name: str) -> Table:
     condition, change, title = _BY_CATEGORY[name]
     rate = (distribution(condition)["Conflict"],)
     in_several = 0
@@ -165,7 +165,7 @@ def _by_category(runs: Runs, judge: str, sheet: Sheet, name: str) -> Table:
     return replace(sheet.table(name, title, _CATEGORIES[change].values(), *notes), chart="bars")
 
 
-def _modality_preference(runs: Runs, judge: str, sheet: Sheet) -> Table:
+def _modality_preference(runs: Runs, judge: str, sheet: TableData) -> Table:
     """Figures 6 and 7."""
     for task, (condition, _) in TASKS.items():
         columns = {name: rate for name, rate in distribution(condition).items() if name in ("Image", "Text")}
@@ -178,7 +178,7 @@ def _modality_preference(runs: Runs, judge: str, sheet: Sheet) -> Table:
     return replace(sheet.table("modality-preference", title, ("Image", "Text"), *notes), chart="stacked")
 
 
-def _judges(runs: Runs, sheet: Sheet) -> Table:
+def _judges(runs: Runs, sheet: TableData) -> Table:
     columns = distribution(_OPEN)
     for label, run in runs.items():
         where = run.under(_OPEN)
@@ -203,7 +203,7 @@ def _reads(judge: str) -> bool:
     return judge.rpartition("@")[0] not in _STRING_MATCHING and not judge.endswith(")")
 
 
-def _exclusive(runs: Runs, judge: str, sheet: Sheet) -> Table:
+def _exclusive(runs: Runs, judge: str, sheet: TableData) -> Table:
     columns = distribution(_OPEN)
     for label, run in runs.items():
         where = run.under(_OPEN)
@@ -235,7 +235,7 @@ def _failures(runs: Mapping[str, Sequence[Record]], known: Runs, judge: str) -> 
     return replace(table, notes=(*table.notes, *others))
 
 
-def _fill(runs: Runs, judge: str, sheet: Sheet, columns: Mapping[str, Rate]) -> None:
+def _fill(runs: Runs, judge: str, sheet: TableData, columns: Mapping[str, LabelRate]) -> None:
     """A row for every run that was asked what the columns are about."""
     conditions = dict.fromkeys(condition for rate in columns.values() for condition in rate.conditions)
     for label, run in runs.items():

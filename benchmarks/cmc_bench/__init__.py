@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Figures, Instance, Record, Source, Table
+from benchmarks.base import Benchmark, DataSource, Instance, LabelMetrics, Record, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -16,7 +16,7 @@ from benchmarks.cmc_bench.constants import (
     PAPER_CONDITIONS,
 )
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
-from benchmarks.rows.own_rows import RowsCheck
+from benchmarks.rows.own_rows import TableCheck
 from benchmarks.rubric import Rubric
 
 __all__ = ["CMCBench"]
@@ -32,10 +32,10 @@ class CMCBench(Benchmark):
     labels = LABELS
     prompt_sets = PROMPT_SETS
     sources = (
-        Source("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
-        Source("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
-        Source("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
-        Source("released", "the instances released by the paper's author"),
+        DataSource("chartqa", "charts with questions: ChartQA, validation and test", HUB_IDS["chartqa"]),
+        DataSource("mmmu", "diagrams with expert questions: six MMMU subjects, validation and test", HUB_IDS["mmmu"]),
+        DataSource("rows", "your own images with questions, answers and texts: a CSV, or a folder"),
+        DataSource("released", "the instances released by the paper's author"),
     )
     rows_source = "rows"
     stratum = "type"
@@ -62,7 +62,7 @@ class CMCBench(Benchmark):
 
         return build(sources, out, options)
 
-    def check_rows(self, file: Path, options: BuildOptions) -> RowsCheck:
+    def check_rows(self, file: Path, options: BuildOptions) -> TableCheck:
         from benchmarks.cmc_bench.check_rows import check
 
         return check(file, options)
@@ -75,19 +75,19 @@ class CMCBench(Benchmark):
 
     @property
     def rubric(self) -> Rubric:
-        from benchmarks.cmc_bench.rubric import FiveLabels
+        from benchmarks.cmc_bench.rubric import CMCRubric
 
-        return FiveLabels()
+        return CMCRubric()
 
     def single_source(self, instance: Instance) -> str:
         # A wrong image, shown alone, answers another question.
         alone = instance.condition.endswith("-only") and instance.strata.get("correct") != "none"
         return instance.condition.removesuffix("-only") if alone else ""
 
-    def figures(self) -> Figures:
+    def figures(self) -> LabelMetrics:
         from benchmarks.cmc_bench.metrics import MAIN
 
-        return Figures(PAPER_CONDITIONS, LABELS, MAIN)
+        return LabelMetrics(PAPER_CONDITIONS, LABELS, MAIN)
 
     def correct(self, condition: str, label: str) -> bool:
         return label in ACCURATE[condition]

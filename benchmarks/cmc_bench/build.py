@@ -14,12 +14,12 @@ from benchmarks.base import Media, digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.cmc_bench.constants import CONDITIONS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidates import Candidate, candidates
-from benchmarks.cmc_bench.construction.pipeline import Construction, construct, rank
-from benchmarks.cmc_bench.instances import Draft, drafts
-from benchmarks.cmc_bench.sources import Row, read, resolved
+from benchmarks.cmc_bench.construction.pipeline import ConstructedExamples, construct, rank
+from benchmarks.cmc_bench.instances import InstanceDraft, drafts
+from benchmarks.cmc_bench.sources import SourceRow, read, resolved
 from benchmarks.cmc_bench.sources.released import released
 from benchmarks.errors import NothingUsableError, SourceError, SpecError
-from benchmarks.rows.files import Loader, Skipped
+from benchmarks.rows.files import Loader, SkippedRow
 from benchmarks.rows.sources import most_common
 
 _CHECKED = 0.2
@@ -28,9 +28,9 @@ _CHECKED = 0.2
 
 @dataclass
 class _Gathered:
-    rows: list[Row] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    drafts: list[Draft] = field(default_factory=list)
+    rows: list[SourceRow] = field(default_factory=list)
+    skipped: list[SkippedRow] = field(default_factory=list)
+    drafts: list[InstanceDraft] = field(default_factory=list)
     loaders: dict[Media, Loader] = field(default_factory=dict)
 
 
@@ -46,7 +46,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         gathered = _gather(sources)
         usable: list[Candidate] = []
         for found in candidates(gathered.rows):
-            if isinstance(found, Skipped):
+            if isinstance(found, SkippedRow):
                 gathered.skipped.append(found)
             else:
                 usable.append(found)
@@ -73,18 +73,18 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
 def _gather(sources: Sequence[tuple[str, str]]) -> _Gathered:
     gathered = _Gathered()
     for named in resolved(sources):
-        if isinstance(named, Skipped):
+        if isinstance(named, SkippedRow):
             gathered.skipped.append(named)
             continue
         if named[0] != "released":
             for found in read(*named):
-                if isinstance(found, Skipped):
+                if isinstance(found, SkippedRow):
                     gathered.skipped.append(found)
                 else:
                     gathered.rows.append(found)
             continue
         for example in released(named[1]):
-            if isinstance(example, Skipped):
+            if isinstance(example, SkippedRow):
                 gathered.skipped.append(example)
             else:
                 gathered.drafts.extend(example[0])
@@ -92,7 +92,7 @@ def _gather(sources: Sequence[tuple[str, str]]) -> _Gathered:
     return gathered
 
 
-def _flagged(every: Sequence[Draft], seed: int) -> list[Draft]:
+def _flagged(every: Sequence[InstanceDraft], seed: int) -> list[InstanceDraft]:
     by_rank = sorted((draft.id for draft in every), key=lambda name: rank(seed, "manual check", name))
     checked = set(by_rank[: round(_CHECKED * len(by_rank))])
     return [replace(d, strata={**d.strata, "manual_check": "yes" if d.id in checked else "no"}) for d in every]
@@ -108,9 +108,9 @@ def _add_media(writer: BuildWriter, media: Media, load: Loader) -> None:
 def _manifest(
     options: BuildOptions,
     usable: Sequence[Candidate],
-    made: Construction,
-    every: Sequence[Draft],
-    skipped: Sequence[Skipped],
+    made: ConstructedExamples,
+    every: Sequence[InstanceDraft],
+    skipped: Sequence[SkippedRow],
 ) -> dict[str, Any]:
     examples = Counter({d.group: d.strata["type"] for d in every}.values())
     conditions = Counter(d.condition for d in every)
@@ -135,7 +135,10 @@ def _manifest(
 
 
 def _sources(
-    usable: Sequence[Candidate], made: Construction, every: Sequence[Draft], skipped: Sequence[Skipped]
+    usable: Sequence[Candidate],
+    made: ConstructedExamples,
+    every: Sequence[InstanceDraft],
+    skipped: Sequence[SkippedRow],
 ) -> dict[str, Any]:
     used: dict[str, set[tuple[str, ...]]] = {}
     for example in made.all:
@@ -157,5 +160,5 @@ def _sources(
     }
 
 
-def _most_common(skipped: Sequence[Skipped]) -> str:
+def _most_common(skipped: Sequence[SkippedRow]) -> str:
     return most_common({"": Counter(s.reason for s in skipped)})

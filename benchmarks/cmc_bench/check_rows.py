@@ -17,14 +17,14 @@ from benchmarks.cmc_bench.construction.candidates import (
     Candidate,
     candidates,
 )
-from benchmarks.cmc_bench.construction.pipeline import NO_VALUE, NO_WRONG_IMAGE, Example, construct
+from benchmarks.cmc_bench.construction.pipeline import NO_VALUE, NO_WRONG_IMAGE, ConstructedExample, construct
 from benchmarks.cmc_bench.instances import drafts, from_row
-from benchmarks.cmc_bench.sources import Row, read
+from benchmarks.cmc_bench.sources import SourceRow, read
 from benchmarks.cmc_bench.sources.mmmu import NO_OPTION
 from benchmarks.cmc_bench.sources.own_rows import unused_columns
-from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, Loader, Skipped
+from benchmarks.rows.files import MISSING_IMAGE, NO_IMAGE, NOT_JSON, Loader, SkippedRow
 from benchmarks.rows.near_files import NearFiles
-from benchmarks.rows.own_rows import RowCheck, RowsCheck
+from benchmarks.rows.own_rows import RowCheck, TableCheck
 
 _MENDS = {
     "the row has no question": "write a question in its question column",
@@ -43,13 +43,13 @@ _MENDS = {
 """How to mend a row, by the reason why it is left out; a reason that is not here says it itself."""
 
 
-def check(file: Path, options: BuildOptions) -> RowsCheck:
+def check(file: Path, options: BuildOptions) -> TableCheck:
     """What ``file``'s rows become with these ``options``. Raises SourceError for a file that cannot be read."""
     order: list[str] = []
-    left_out: dict[str, Skipped] = {}
+    left_out: dict[str, SkippedRow] = {}
     usable: list[Candidate] = []
     for found in candidates(_noted(file, order)):
-        if isinstance(found, Skipped):
+        if isinstance(found, SkippedRow):
             left_out[found.row] = found
         else:
             usable.append(found)
@@ -63,10 +63,10 @@ def check(file: Path, options: BuildOptions) -> RowsCheck:
     remarks = [f"nothing is read from the column{'s'[: len(unused) > 1]} {', '.join(unused)}"] if unused else []
     kinds = Counter(example.right.type for example in examples.values())
     remarks += [f"{count} {kind} example{'s'[: count > 1]}" for kind, count in kinds.items()]
-    return RowsCheck(rows, remarks, media)
+    return TableCheck(rows, remarks, media)
 
 
-def _fix(fix: str, left_out: Skipped, near: NearFiles) -> str:
+def _fix(fix: str, left_out: SkippedRow, near: NearFiles) -> str:
     """Return how to fix a row, with the file it names, relative to the table's folder, and the one that it may mean."""
     if not left_out.place:
         return fix
@@ -76,7 +76,7 @@ def _fix(fix: str, left_out: Skipped, near: NearFiles) -> str:
     return f"{fix}: {place}"
 
 
-def _noted(file: Path, order: list[str]) -> Iterator[Row | Skipped]:
+def _noted(file: Path, order: list[str]) -> Iterator[SourceRow | SkippedRow]:
     for found in read("rows", str(file)):
         order.append(found.row)
         yield found
@@ -84,8 +84,8 @@ def _noted(file: Path, order: list[str]) -> Iterator[Row | Skipped]:
 
 def _row(
     where: str,
-    left_out: Skipped | None,
-    example: Example | None,
+    left_out: SkippedRow | None,
+    example: ConstructedExample | None,
     media: dict[Media, Loader],
     options: BuildOptions,
     near: NearFiles,

@@ -34,7 +34,7 @@ _SINGLE = {
 
 
 @dataclass(frozen=True)
-class Tally:
+class CMCCounts:
     """The labelled answers of a run, or of one conflict type of it.
 
     ``labels`` has shape (examples, views): the index in ``LABELS`` of the example's label in that view, or NO_LABEL
@@ -57,7 +57,7 @@ def view_of(record: Record) -> str:
     return _SINGLE[condition, record.instance.strata.get("correct") != "none"]
 
 
-def tally(records: Sequence[Record], judge: str) -> Tally:
+def tally(records: Sequence[Record], judge: str) -> CMCCounts:
     """The labels that ``judge`` gave; pending, failed, unparsed and unjudged answers have none."""
     examples: dict[str, int] = {}
     column = {view: i for i, view in enumerate(VIEWS)}
@@ -71,4 +71,4 @@ def tally(records: Sequence[Record], judge: str) -> Tally:
     if found:
         rows, columns, codes = np.array(found).T
         labels[rows, columns] = codes
-    return Tally(labels)
+    return CMCCounts(labels)

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.base import Instance, Media
 from benchmarks.cmc_bench.constants import Correct
 from benchmarks.cmc_bench.construction.passages import stating
-from benchmarks.cmc_bench.construction.pipeline import Example
+from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
 
 CORRECT: Mapping[str, Correct] = {
@@ -21,7 +21,7 @@ CORRECT: Mapping[str, Correct] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class InstanceDraft:
     """An instance before its prompt: what a build keeps of it.
 
     ``correct`` says which of the shown sources supports the gold; ``references`` what each shown source supports.
@@ -65,7 +65,7 @@ def from_row(row: Mapping[str, Any], prompt_set: str) -> Instance:
     )
 
 
-def drafts(example: Example, right: Media, wrong: Media) -> list[Draft]:
+def drafts(example: ConstructedExample, right: Media, wrong: Media) -> list[InstanceDraft]:
     """The example's four instances of the paper and the four of its single sources.
 
     References (the paper gives them for the right sources; that a wrong image's is the gold answer of the example it
@@ -87,7 +87,7 @@ def drafts(example: Example, right: Media, wrong: Media) -> list[Draft]:
         text, text_reference = texts[correct in ("both", "text")]
         references = {"image": image_reference, "text": text_reference}
         four.append(
-            Draft(
+            InstanceDraft(
                 f"{example.id}/{condition}",
                 example.id,
                 condition,
@@ -102,7 +102,7 @@ def drafts(example: Example, right: Media, wrong: Media) -> list[Draft]:
     return [*four, *single_sources(four)]
 
 
-def single_sources(four: Sequence[Draft]) -> Iterator[Draft]:
+def single_sources(four: Sequence[InstanceDraft]) -> Iterator[InstanceDraft]:
     """Each distinct image and each distinct passage of one example's drafts, alone.
 
     Their ids end in ``image-only/right``, ``image-only/wrong``, ``text-only/right`` and ``text-only/wrong``, by whether

@@ -31,7 +31,7 @@ Reply with one JSON object and nothing else: {{"label": "IMAGE"}}, with one of {
 _NOT_SHOWN = "(not shown)"
 
 
-class FiveLabels(Rubric):
+class CMCRubric(Rubric):
     """IMAGE, TEXT, BOTH, NEITHER or ABSTAIN; the judge never sees which source is right."""
 
     name = "cmc-bench"

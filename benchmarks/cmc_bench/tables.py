@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
-from benchmarks.cmc_bench.counts import NO_LABEL, VIEWS, Tally, tally
+from benchmarks.cmc_bench.counts import NO_LABEL, VIEWS, CMCCounts, tally
 from benchmarks.cmc_bench.metrics import MAIN, label_shares
 from benchmarks.failure_table import failures_table
 from benchmarks.stats.intervals import estimate, resample
@@ -65,7 +65,7 @@ class _Drawn:
         return counts.sum(0).astype(np.float64), resample(counts, self._resamples, self._seed)
 
 
-def _main(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
+def _main(tallies: Mapping[str, CMCCounts], drawn: _Drawn) -> Table:
     rows = tuple((run, _main_cells(found, drawn)) for run, found in tallies.items())
     notes = (_NOTE_INTERVALS, *_width_note(rows), _NOTE_WRONG_IMAGE)
     return Table("main", "Main results (Table 3)", tuple(MAIN), rows, notes)
@@ -82,7 +82,7 @@ def _by_type(runs: Runs, judge: str, drawn: _Drawn) -> Table:
     return Table("by-type", "Main results by conflict type", tuple(MAIN), tuple(rows), notes)
 
 
-def _main_cells(found: Tally, drawn: _Drawn) -> tuple[Cell, ...]:
+def _main_cells(found: CMCCounts, drawn: _Drawn) -> tuple[Cell, ...]:
     totals, draws = drawn(found.counts()[:, _FOUR])
     return tuple(
         estimate(float(metric(totals)), metric(draws), _rests_on(name, totals), reason=_why_undefined(name, totals))
@@ -107,7 +107,7 @@ def _why_undefined(name: str, totals: NDArray[np.float64]) -> str:
     return f"no labelled answer under {', '.join(empty)}" if empty else "no conflict answer is labelled IMAGE or TEXT"
 
 
-def _labels(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
+def _labels(tallies: Mapping[str, CMCCounts], drawn: _Drawn) -> Table:
     rows: list[_Row] = []
     for run, found in tallies.items():
         totals, draws = drawn(found.counts())
@@ -122,7 +122,7 @@ def _labels(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
     return Table("labels", "Label proportions by condition", LABELS, tuple(rows), notes, chart="stacked")
 
 
-def _arbitration(tallies: Mapping[str, Tally], drawn: _Drawn) -> Table:
+def _arbitration(tallies: Mapping[str, CMCCounts], drawn: _Drawn) -> Table:
     rows: list[_Row] = []
     for run, found in tallies.items():
         for condition in CONFLICT_CONDITIONS:

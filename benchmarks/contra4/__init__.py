@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Decoding, Figures, Instance, Record, Source, Table, Text
+from benchmarks.base import Benchmark, DataSource, Decoding, Instance, LabelMetrics, Record, Table, Text
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import CONDITIONS, LABELS, LETTERS
 from benchmarks.contra4.prompts import PROMPT_SETS
@@ -24,10 +24,10 @@ class Contra4(Benchmark):
     labels = LABELS
     prompt_sets = PROMPT_SETS
     sources = (
-        Source("published", "the published test.json and val.json, or rows of your own in their layout"),
-        Source("captioned", "captioned media, from which questions are constructed"),
-        Source("checks", "a filled-in checks.csv of a construction, for its tables 1, 5 and 7"),
-        *(Source(name, what) for name, (_, what) in MEDIA.items()),
+        DataSource("published", "the published test.json and val.json, or rows of your own in their layout"),
+        DataSource("captioned", "captioned media, from which questions are constructed"),
+        DataSource("checks", "a filled-in checks.csv of a construction, for its tables 1, 5 and 7"),
+        *(DataSource(name, what) for name, (_, what) in MEDIA.items()),
     )
     stratum = "kind"
     judges = ("choice", "official")
@@ -49,11 +49,15 @@ class Contra4(Benchmark):
 
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         from benchmarks.contra4.instances import instances
-        from benchmarks.contra4.sample import Sample
+        from benchmarks.contra4.sample import Contra4Sample
 
         self.check(build, prompt_set)
         rendered = bool(build.manifest["options"]["rendered"])
-        return (each for row in build.rows() for each in instances(Sample.from_row(row), prompt_set, rendered=rendered))
+        return (
+            each
+            for row in build.rows()
+            for each in instances(Contra4Sample.from_row(row), prompt_set, rendered=rendered)
+        )
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         last = instance.parts[-1]
@@ -68,7 +72,7 @@ class Contra4(Benchmark):
 
         return tables(runs, judge, resamples=resamples, seed=seed)
 
-    def figures(self) -> Figures:
+    def figures(self) -> LabelMetrics:
         from benchmarks.contra4.tables import figures
 
         return figures()

@@ -12,11 +12,19 @@ from benchmarks.base import Modality, digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.contra4.constants import COMBINATIONS, MODALITIES
 from benchmarks.contra4.construction.captions import Captioners, predict
-from benchmarks.contra4.media_files import Material
-from benchmarks.contra4.sample import Sample
-from benchmarks.contra4.sources.released import CAPTIONED, CHECKS, NAMES, PUBLISHED, Found, media_folders, read
+from benchmarks.contra4.media_files import BuildMedia
+from benchmarks.contra4.sample import Contra4Sample
+from benchmarks.contra4.sources.released import (
+    CAPTIONED,
+    CHECKS,
+    NAMES,
+    PUBLISHED,
+    Contra4SourceRow,
+    media_folders,
+    read,
+)
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import Skipped
+from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.sources import most_common, resolved
 
 _REPEATED = "repeated: another row is the same sample"
@@ -42,8 +50,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     captioners = _captioners(options)
     report: dict[str, Any] = {}
     with BuildWriter(out) as writer:
-        material = Material(writer, named, options.render)
-        samples: dict[str, Sample] = {}
+        material = BuildMedia(writer, named, options.render)
+        samples: dict[str, Contra4Sample] = {}
         ids: set[str] = set()
         for found in _found(known, writer, options, report):
             sample = found.sample
@@ -67,7 +75,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
 
 def _found(
     known: Sequence[tuple[str, str]], writer: BuildWriter, options: BuildOptions, report: dict[str, Any]
-) -> Iterator[Found]:
+) -> Iterator[Contra4SourceRow]:
     for name, place in known:
         if name == CAPTIONED:
             from benchmarks.contra4.construction.pipeline import construct
@@ -78,13 +86,13 @@ def _found(
             yield from made.samples
         elif name == PUBLISHED:
             for found in read(place):
-                if isinstance(found, Skipped):
+                if isinstance(found, SkippedRow):
                     writer.add_skipped(found.source, found.row, found.reason)
                 else:
                     yield found
 
 
-def _note_media(sample: Sample, row: str, writer: BuildWriter) -> None:
+def _note_media(sample: Contra4Sample, row: str, writer: BuildWriter) -> None:
     for letter, scene in zip(sample.letters, sample.scenes, strict=True):
         if scene.problem:
             what = _NO_MEDIUM if scene.media is None else "no rendered condition"
@@ -101,7 +109,7 @@ def _captioners(options: BuildOptions) -> Captioners:
 
 def _manifest(
     options: BuildOptions,
-    samples: Sequence[Sample],
+    samples: Sequence[Contra4Sample],
     skipped: Mapping[str, Counter[str]],
     captioners: Captioners,
     report: Mapping[str, Any],

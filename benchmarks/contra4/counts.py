@@ -23,7 +23,7 @@ Cell = Callable[[Record], str | None]
 
 
 @dataclass(frozen=True)
-class Tally:
+class Contra4Counts:
     """One run as it is read.
 
     ``counts`` has shape (samples, conditions, cells, 2): answers that are right, and answers. Labelled and unparsed answers
@@ -60,7 +60,7 @@ class Tally:
         )
 
 
-def tally(records: Sequence[Record], cells: tuple[str, ...], cell: Cell, read: Read) -> Tally:
+def tally(records: Sequence[Record], cells: tuple[str, ...], cell: Cell, read: Read) -> Contra4Counts:
     """``records`` counted by ``read``; those of an unknown condition are left out, as are those of no cell from ``counts``."""
     known = [record for record in records if record.instance.condition in CONDITIONS]
     groups = {group: i for i, group in enumerate(dict.fromkeys(record.instance.group for record in known))}
@@ -74,7 +74,7 @@ def tally(records: Sequence[Record], cells: tuple[str, ...], cell: Cell, read: R
         place = at.get(cell(record) or "")
         if place is not None and outcome in ("labelled", "unparsed"):
             counts[groups[record.instance.group], condition, place] += (right, 1)
-    return Tally(cells, counts, outcomes)
+    return Contra4Counts(cells, counts, outcomes)
 
 
 def officially(record: Record) -> tuple[Outcome, bool]:

@@ -20,7 +20,7 @@ _UNREADABLE = "cannot be read"
 _TOO_LARGE = f"is larger than {LARGEST_FILE // 1024**2} MiB"
 
 
-class Material:
+class BuildMedia:
     """Puts the media of scenes into a build, each file once."""
 
     def __init__(self, writer: BuildWriter, named: Folders, render: Renderer | None) -> None:

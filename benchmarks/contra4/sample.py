@@ -44,7 +44,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Contra4Sample:
     """One row. ``answer`` is the number of the right scene, from 0; ``gold`` the answer as it is printed in the row.
 
     ``negatives`` is "random" or "similar"; ``category`` one of the paper's topics; ``split`` the file it is from; ``filters``
@@ -93,14 +93,14 @@ class Sample:
         }
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Sample:
+    def from_row(cls, row: Mapping[str, Any]) -> Contra4Sample:
         """The sample of a row that :meth:`to_row` made."""
         known = {name: row[name] for name in ("row_id", "question", "answer", "gold", "negatives", "category", "split")}
         scenes = tuple(_scene(each) for each in row["scenes"])
         return cls(**known, scenes=scenes, source=row["source"], filters=tuple(row["filters"]))
 
 
-def sample(fields: Mapping[str, Any], split: str = "") -> Sample:
+def sample(fields: Mapping[str, Any], split: str = "") -> Contra4Sample:
     """The sample that a row of the published layout holds, without its media.
 
     Published rows have ``question`` and ``answer``, the paper's Appendix A ``questions`` and ``answers``: both are read.
@@ -124,7 +124,7 @@ def sample(fields: Mapping[str, Any], split: str = "") -> Sample:
     if found is None or found[1].upper() not in LETTERS[: len(scenes)]:
         raise RowProblem("the answer is not the letter of one of the examples")
     category = fields.get("category")
-    return Sample(
+    return Contra4Sample(
         row_id=str(fields.get("id", ""))[:_LONGEST_NAME],
         question=_line(fields, "question", "questions"),
         scenes=scenes,

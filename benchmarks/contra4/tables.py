@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.base import Cell as TableCell
-from benchmarks.base import Chart, Estimate, Figures, Record, Table
+from benchmarks.base import Chart, Estimate, LabelMetrics, Record, Table
 from benchmarks.contra4.constants import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
 from benchmarks.contra4.construction.meteor import LABEL, meteor
 from benchmarks.contra4.counts import Cell, officially, tally
@@ -87,7 +87,7 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
     return [made for made in made if made.rows or made.name in ("main", "failures")]
 
 
-def figures() -> Figures:
+def figures() -> LabelMetrics:
     """Accuracy over all answers under each condition: for correcting it by labels given by people."""
 
     def of(condition: int) -> Callable[[Any], Any]:
@@ -97,7 +97,7 @@ def figures() -> Figures:
 
         return rate
 
-    return Figures(
+    return LabelMetrics(
         CONDITIONS, LABELS, {f"Accuracy, {name}": of(i) for i, name in enumerate(CONDITIONS)}, unparsed="INCORRECT"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Decoding, Figures, Instance, Protocol, Record, Source, Table
+from benchmarks.base import Benchmark, DataSource, Decoding, Instance, LabelMetrics, Protocol, Record, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench.constants import CONDITIONS, LABELS, LETTERS, REASONED
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
@@ -24,8 +24,8 @@ class CrossCheckBench(Benchmark):
     labels = LABELS
     prompt_sets = PROMPT_SETS
     sources = (
-        Source("products", "folders of products, from which samples of all tasks are constructed"),
-        Source("rows", "your own samples"),
+        DataSource("products", "folders of products, from which samples of all tasks are constructed"),
+        DataSource("rows", "your own samples"),
     )
     stratum = "task"
     judges = ("extracted", "printed")
@@ -38,14 +38,14 @@ class CrossCheckBench(Benchmark):
 
     @property
     def rubric(self) -> Rubric:
-        from benchmarks.crosscheck_bench.rubric import SameAnswer
+        from benchmarks.crosscheck_bench.rubric import CrossCheckRubric
 
-        return SameAnswer()
+        return CrossCheckRubric()
 
     def protocol(self, decoding: Decoding) -> Protocol:
-        from benchmarks.crosscheck_bench.protocol import Strategies
+        from benchmarks.crosscheck_bench.protocol import StrategyProtocol
 
-        return Strategies(decoding)
+        return StrategyProtocol(decoding)
 
     def remarks(self, record: Record) -> tuple[str, ...]:
         from benchmarks.crosscheck_bench.protocol import remarks
@@ -59,10 +59,10 @@ class CrossCheckBench(Benchmark):
 
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
         from benchmarks.crosscheck_bench.instances import instances
-        from benchmarks.crosscheck_bench.sample import Sample
+        from benchmarks.crosscheck_bench.sample import CrossCheckSample
 
         self.check(build, prompt_set)
-        return (each for row in build.rows() for each in instances(Sample.from_row(row)))
+        return (each for row in build.rows() for each in instances(CrossCheckSample.from_row(row)))
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         offered = () if instance.condition in REASONED else instance.references.get("options", ())
@@ -76,7 +76,7 @@ class CrossCheckBench(Benchmark):
 
         return tables(runs, judge)
 
-    def figures(self) -> Figures:
+    def figures(self) -> LabelMetrics:
         from benchmarks.crosscheck_bench.metrics import figures
 
         return figures()

@@ -10,11 +10,11 @@ from typing import Any
 from benchmarks.base import digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import LEVELS, TASKS
-from benchmarks.crosscheck_bench.sample import Sample, check_boxes, with_frames
-from benchmarks.crosscheck_bench.sources import NAMES, PRODUCTS, Found, read
+from benchmarks.crosscheck_bench.sample import CrossCheckSample, check_boxes, with_frames
+from benchmarks.crosscheck_bench.sources import NAMES, PRODUCTS, CrossCheckSourceRow, read
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image
-from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.files import RowProblem, SkippedRow
 from benchmarks.rows.sources import most_common, resolved
 
 _REPEATED = "repeated: another row is the same sample"
@@ -28,7 +28,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     be used.
     """
     named = list(dict.fromkeys(resolved("crosscheck-bench", NAMES, sources)))
-    samples: dict[str, Sample] = {}
+    samples: dict[str, CrossCheckSample] = {}
     reports: dict[str, Mapping[str, Any]] = {}
     with BuildWriter(out) as writer:
         for name, place in named:
@@ -46,7 +46,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
 
 def _samples(
     name: str, place: str, writer: BuildWriter, options: BuildOptions, reports: dict[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, Sample]]:
+) -> Iterator[tuple[str, CrossCheckSample]]:
     """The samples of one source with their pictures in the build, each with where its row is; the others are noted."""
     if name == PRODUCTS:
         from benchmarks.crosscheck_bench.construction.pipeline import construct
@@ -56,7 +56,7 @@ def _samples(
         yield from ((sample.row_id or sample.product, sample) for sample in made.samples)
         return
     for each in read(place):
-        if isinstance(each, Skipped):
+        if isinstance(each, SkippedRow):
             writer.add_skipped(each.source, each.row, each.reason)
             continue
         try:
@@ -67,7 +67,7 @@ def _samples(
             writer.add_skipped(name, each.row, str(problem))
 
 
-def _with_pictures(found: Found, writer: BuildWriter) -> Sample:
+def _with_pictures(found: CrossCheckSourceRow, writer: BuildWriter) -> CrossCheckSample:
     data = [load() for load in found.frames]
     sizes = [load_image(each).size for each in data]
     check_boxes(found.sample, sizes)  # first: of a row that is left out nothing stays in the build
@@ -78,7 +78,7 @@ def _with_pictures(found: Found, writer: BuildWriter) -> Sample:
 def _manifest(
     named: Sequence[tuple[str, str]],
     options: BuildOptions,
-    samples: Sequence[Sample],
+    samples: Sequence[CrossCheckSample],
     skipped: Mapping[str, Counter[str]],
     reports: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:

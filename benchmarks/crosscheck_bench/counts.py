@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tally:
+class CrossCheckCounts:
     """One run as it is read.
 
     ``counts`` has shape (samples, conditions, tasks, 2): answers that are right, and answers. Labelled and unparsed answers
@@ -42,7 +42,7 @@ class Tally:
         return whole
 
 
-def tally(records: Sequence[Record], read: Read) -> Tally:
+def tally(records: Sequence[Record], read: Read) -> CrossCheckCounts:
     """``records`` counted by ``read``; those of an unknown task or condition are left out."""
     known = [r for r in records if r.instance.condition in CONDITIONS and r.instance.strata.get("task") in KEYS]
     groups = {group: i for i, group in enumerate(dict.fromkeys(record.instance.group for record in known))}
@@ -57,4 +57,4 @@ def tally(records: Sequence[Record], read: Read) -> Tally:
         outcomes[condition, OUTCOMES.index(outcome)] += 1
         if outcome in ("labelled", "unparsed"):
             counts[place] += (right, 1)
-    return Tally(counts, asked, outcomes)
+    return CrossCheckCounts(counts, asked, outcomes)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from benchmarks.base import Instance, Mark, Media
 from benchmarks.crosscheck_bench import prompts
 from benchmarks.crosscheck_bench.constants import CONDITIONS, MARKED, REASONED
-from benchmarks.crosscheck_bench.sample import Sample
+from benchmarks.crosscheck_bench.sample import CrossCheckSample
 
 
-def instances(sample: Sample) -> Iterator[Instance]:
+def instances(sample: CrossCheckSample) -> Iterator[Instance]:
     """An instance for each strategy, in the order of the conditions; a sample without boxes only where none are drawn.
 
     Under "mm-cot" the frames hold all their marks: which of them are drawn is decided by the answer to stage 1. References:
@@ -22,7 +22,7 @@ def instances(sample: Sample) -> Iterator[Instance]:
             yield instance(sample, condition)
 
 
-def instance(sample: Sample, condition: str) -> Instance:
+def instance(sample: CrossCheckSample, condition: str) -> Instance:
     """The sample under one of them."""
     frames = sample.frames
     if condition in MARKED:
@@ -49,7 +49,7 @@ def _frame(frame: Media, size: tuple[int, int]) -> str:
     return f"{size[0]}x{size[1]}:{len(frame.marks)}"
 
 
-def strata(sample: Sample) -> dict[str, str]:
+def strata(sample: CrossCheckSample) -> dict[str, str]:
     """``task``, ``level``, ``form`` (option, yes/no or open), ``source``; ``conflict`` and ``product`` where they are known.
 
     Where there are boxes, ``frames`` are the frames' sizes, for reading the coordinates that a model names, each with how

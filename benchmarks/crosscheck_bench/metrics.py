@@ -1,7 +1,7 @@
 """The paper's figures, as functions of counts of answers.
 
 Counts have shape (..., conditions, tasks, 2), in the order of ``terms.CONDITIONS`` and ``terms.TASKS``: how many answers are
-right, and how many there are. :func:`accuracy` makes (..., conditions, tasks) of them, and a :class:`Mean` of one condition's
+right, and how many there are. :func:`accuracy` makes (..., conditions, tasks) of them, and a :class:`TaskMean` of one condition's
 accuracies, (..., tasks), makes (...). What is undefined is nan: a mean over fewer tasks would be another figure.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.base import Figures
+from benchmarks.base import LabelMetrics
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, CONDITIONS, LABELS, LEVELS, TASKS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ KEYS = tuple(TASKS)
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
+class TaskMean:
     """The unweighted mean of the accuracies of ``tasks``, less that of the task ``less``, if one is named."""
 
     tasks: tuple[str, ...]
@@ -43,22 +43,22 @@ class Mean:
         return found - accuracies[..., KEYS.index(self.less)] if self.less else found
 
 
-MAIN: Mapping[str, Mean] = {"Avg.": Mean(KEYS), **{key: Mean((key,)) for key in KEYS}}
+MAIN: Mapping[str, TaskMean] = {"Avg.": TaskMean(KEYS), **{key: TaskMean((key,)) for key in KEYS}}
 """Table 1."""
 
-BY_LEVEL: Mapping[str, Mean] = {
-    f"{level} {name}": Mean(tuple(key for key, task in TASKS.items() if task.level == level))
+BY_LEVEL: Mapping[str, TaskMean] = {
+    f"{level} {name}": TaskMean(tuple(key for key, task in TASKS.items() if task.level == level))
     for level, name in LEVELS.items()
 }
 
-BY_CAPABILITY: Mapping[str, Mean] = {
-    capability: Mean(tuple(key for key, task in TASKS.items() if capability in task.capabilities))
+BY_CAPABILITY: Mapping[str, TaskMean] = {
+    capability: TaskMean(tuple(key for key, task in TASKS.items() if capability in task.capabilities))
     for capability in CAPABILITIES
 }
 """Over the tasks that need a capability (our reading of Figure 5; no task needs A7 alone)."""
 
-ALONE: Mapping[str, Mean] = {
-    capability: Mean(tuple(key for key, task in TASKS.items() if task.capabilities == (capability,)))
+ALONE: Mapping[str, TaskMean] = {
+    capability: TaskMean(tuple(key for key, task in TASKS.items() if task.capabilities == (capability,)))
     for capability in CAPABILITIES
 }
 """By the one task that needs nothing else: Ovis2-8B's 36.6% "on A5" is its SP. A7 has no such task."""
@@ -66,21 +66,21 @@ ALONE: Mapping[str, Mean] = {
 _PAIRS = {"BR": ("BR*",), "SPU": ("SKU",), "BDC": ("PI", "BI", "BI*")}
 """Table 2: atomic variants with the compositional ones that add capabilities to them."""
 
-COMPOSITION: Mapping[str, Mean] = {
+COMPOSITION: Mapping[str, TaskMean] = {
     name: mean
     for atomic, others in _PAIRS.items()
     for name, mean in (
-        (atomic, Mean((atomic,))),
+        (atomic, TaskMean((atomic,))),
         *(
             (name, mean)
             for key in others
-            for name, mean in ((key, Mean((key,))), (f"{key} drop", Mean((atomic,), key)))
+            for name, mean in ((key, TaskMean((key,))), (f"{key} drop", TaskMean((atomic,), key)))
         ),
     )
 }
 """Table 2; a drop is positive where the compositional task is the worse one."""
 
-INTERVENTIONS: Mapping[str, Mean] = {
+INTERVENTIONS: Mapping[str, TaskMean] = {
     "A5: Numeric": BY_CAPABILITY["A5"],
     "A6: OCR": BY_CAPABILITY["A6"],
     "A7: Logic": BY_CAPABILITY["A7"],
@@ -95,7 +95,7 @@ def accuracy(counts: Array) -> Array:
     return found
 
 
-def figures() -> Figures:
+def figures() -> LabelMetrics:
     """Accuracy over all answers under each condition: for correcting it by labels given by people."""
 
     def of(condition: int) -> Callable[[Any], Any]:
@@ -105,4 +105,4 @@ def figures() -> Figures:
 
         return rate
 
-    return Figures(CONDITIONS, LABELS, {f"Accuracy, {name}": of(i) for i, name in enumerate(CONDITIONS)})
+    return LabelMetrics(CONDITIONS, LABELS, {f"Accuracy, {name}": of(i) for i, name in enumerate(CONDITIONS)})

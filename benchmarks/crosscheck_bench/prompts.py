@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.base import Media, Part, Text
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.sample import PLACE, Sample
+from benchmarks.crosscheck_bench.sample import PLACE, CrossCheckSample
 
 PROMPT_SETS = {"paper": "the unified format and the strategies of Appendix C, as printed"}
 
@@ -26,7 +26,7 @@ OPTIONS = "Option:"
 """Figure 8: the line before the options, which stand as ``A: ...``."""
 
 
-def parts(sample: Sample, frames: Sequence[Media], *, reasoned: bool) -> tuple[Part, ...]:
+def parts(sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool) -> tuple[Part, ...]:
     """The introduction, the frames, the text, the question and its options, each on its own line.
 
     Where the question says with ``<image>`` where the frames stand, they stand there. ``reasoned`` appends chain-of-thought's

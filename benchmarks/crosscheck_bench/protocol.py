@@ -11,7 +11,7 @@ from benchmarks.crosscheck_bench.grounding import Grounding, ground
 from benchmarks.crosscheck_bench.prompts import HIGHLIGHTED, NO_REASONING
 
 
-class Strategies(Protocol):
+class StrategyProtocol(Protocol):
     """Every strategy is one question and one answer, except MM-CoT.
 
     MM-CoT (section "Prompting-Based Diagnostic Interventions") asks twice. Stage 1 is chain-of-thought on the frames as they

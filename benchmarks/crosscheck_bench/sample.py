@@ -32,7 +32,7 @@ _FIELDS = ("task", "question", "text", "answer", "product", "conflict_type", "re
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CrossCheckSample:
     """One row.
 
     ``task`` is a key of ``TASKS``. ``frames`` are the pictures in order: a product's image, two images to be compared, or the
@@ -84,7 +84,7 @@ class Sample:
         return row
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Sample:
+    def from_row(cls, row: Mapping[str, Any]) -> CrossCheckSample:
         """The sample of a row that :meth:`to_row` made."""
         frames = [part_from_json(frame) for frame in row["frames"]]
         return cls(
@@ -96,7 +96,7 @@ class Sample:
         )
 
 
-def sample(fields: Mapping[str, Any], frames: int, source: str = "rows") -> Sample:
+def sample(fields: Mapping[str, Any], frames: int, source: str = "rows") -> CrossCheckSample:
     """The sample that a row of the JSON layout holds, still without its pictures, of which it names ``frames``.
 
     Raises RowProblem, with one of a few sentences, for what cannot be asked.
@@ -113,7 +113,7 @@ def sample(fields: Mapping[str, Any], frames: int, source: str = "rows") -> Samp
     answer = _text(fields, "answer", LONGEST_WORDS).strip()
     if options and answer not in LETTERS[: len(options)]:
         raise RowProblem("the answer is not the letter of one of the options")
-    made = Sample(
+    made = CrossCheckSample(
         task=task,
         question=question,
         answer=answer,
@@ -131,7 +131,7 @@ def sample(fields: Mapping[str, Any], frames: int, source: str = "rows") -> Samp
     return made
 
 
-def with_frames(made: Sample, frames: Sequence[tuple[Media, tuple[int, int]]]) -> Sample:
+def with_frames(made: CrossCheckSample, frames: Sequence[tuple[Media, tuple[int, int]]]) -> CrossCheckSample:
     """The sample with its pictures, each given with its width and height as it stands upright.
 
     Raises RowProblem where a box is not within its picture.
@@ -141,14 +141,14 @@ def with_frames(made: Sample, frames: Sequence[tuple[Media, tuple[int, int]]]) -
     return replace(made, frames=tuple(frame for frame, _ in frames), sizes=sizes)
 
 
-def check_boxes(made: Sample, sizes: Sequence[tuple[int, int]]) -> None:
+def check_boxes(made: CrossCheckSample, sizes: Sequence[tuple[int, int]]) -> None:
     """Raise RowProblem where a box is not within its picture, of the width and height in ``sizes``."""
     for marks, (width, height) in zip(made.boxes, sizes, strict=False):
         if any(mark.box[2] > width or mark.box[3] > height for mark in marks):
             raise RowProblem("a box is not within its picture")
 
 
-def _told(made: Sample) -> bool:
+def _told(made: CrossCheckSample) -> bool:
     """Whether the answer to a question that is not yes or no can be read off a box."""
     if made.closed and not made.options:
         return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.base import Cell, Estimate, Outcome, Record, Table
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, CONDITIONS
-from benchmarks.crosscheck_bench.counts import Tally, tally
+from benchmarks.crosscheck_bench.counts import CrossCheckCounts, tally
 from benchmarks.crosscheck_bench.exact_match import Labelled, by_final_answer, by_whole_reply
 from benchmarks.crosscheck_bench.metrics import (
     ALONE,
@@ -20,7 +20,7 @@ from benchmarks.crosscheck_bench.metrics import (
     INTERVENTIONS,
     KEYS,
     MAIN,
-    Mean,
+    TaskMean,
     accuracy,
 )
 from benchmarks.crosscheck_bench.protocol import grounding
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Runs = Mapping[str, Sequence[Record]]
-Tallies = Mapping[str, Tally]
+Tallies = Mapping[str, CrossCheckCounts]
 _Row = tuple[str, tuple[Cell, ...]]
 
 _VANILLA = CONDITIONS.index("vanilla")
@@ -100,7 +100,7 @@ class _Sheet:
     def __init__(self, tallies: Tallies) -> None:
         self.tallies = tallies
 
-    def rows(self, columns: Mapping[str, Mean], suffix: str = "") -> Iterable[_Row]:
+    def rows(self, columns: Mapping[str, TaskMean], suffix: str = "") -> Iterable[_Row]:
         """A row for each run and strategy."""
         for run, found in self.tallies.items():
             for condition in found.conditions:
@@ -126,7 +126,7 @@ def _label(run: str, condition: str) -> str:
     return run if condition == "vanilla" else f"{run} / {condition}"
 
 
-def _cell(mean: Mean, asked: NDArray[np.bool_], totals: NDArray[np.int64], at: int) -> Estimate:
+def _cell(mean: TaskMean, asked: NDArray[np.bool_], totals: NDArray[np.int64], at: int) -> Estimate:
     right, answers = (dict(zip(KEYS, totals[at, :, i].tolist(), strict=True)) for i in range(2))
     if reason := _why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
         return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
@@ -136,7 +136,7 @@ def _cell(mean: Mean, asked: NDArray[np.bool_], totals: NDArray[np.int64], at: i
     return replace(whole, value=float(mean(accuracy(totals.astype(float))[at])))
 
 
-def _why(mean: Mean, asked: Sequence[bool], answers: NDArray[np.int64]) -> str:
+def _why(mean: TaskMean, asked: Sequence[bool], answers: NDArray[np.int64]) -> str:
     """Why a mean is undefined; empty where it is not."""
     if not mean.tasks:
         return "no task needs it alone"
@@ -179,7 +179,7 @@ def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
     )
 
 
-def _gain(mean: Mean, asked: NDArray[np.bool_], counts: NDArray[np.int64], at: int) -> Estimate:
+def _gain(mean: TaskMean, asked: NDArray[np.bool_], counts: NDArray[np.int64], at: int) -> Estimate:
     """The mean under a strategy less that under vanilla; ``counts`` are of samples that are answered under both."""
     if not asked[:, _VANILLA].any():
         return Estimate(None, reason="this run was not asked under vanilla")

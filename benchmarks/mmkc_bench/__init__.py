@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Imported, Instance, Record, Source, Table
+from benchmarks.base import Benchmark, DataSource, ImportedAnswer, Instance, Record, Table
 from benchmarks.build import Build, BuildOptions
 from benchmarks.mmkc_bench.constants import BASIS, CONDITIONS, CONFLICT, DETECTION, LABELS, form_of
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
@@ -24,10 +24,10 @@ class MMKCBench(Benchmark):
     labels = LABELS
     prompt_sets = PROMPT_SETS
     sources = (
-        Source(
+        DataSource(
             "published", "the published folder: image/, ER.json, IS.json, people_knowledge.json, logo_knowledge.json"
         ),
-        Source("knowledge", "true descriptions with images, which a text model edits into conflicting ones"),
+        DataSource("knowledge", "true descriptions with images, which a text model edits into conflicting ones"),
     )
     stratum = "type"
     judges = ("own-answer",)
@@ -53,9 +53,9 @@ class MMKCBench(Benchmark):
 
     @property
     def rubric(self) -> Rubric:
-        from benchmarks.mmkc_bench.rubric import OriginalOrCounter
+        from benchmarks.mmkc_bench.rubric import MMKCRubric
 
-        return OriginalOrCounter()
+        return MMKCRubric()
 
     def build(self, sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
         from benchmarks.mmkc_bench.build import build
@@ -92,7 +92,7 @@ class MMKCBench(Benchmark):
 
         return tuple(result.path for result in result_files(path))
 
-    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
+    def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[ImportedAnswer]:
         from benchmarks.mmkc_bench.sources.result_files import read_answers
 
         return read_answers(path, left_out)

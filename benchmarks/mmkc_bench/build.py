@@ -14,8 +14,8 @@ from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.media import image_suffix, load_image
 from benchmarks.mmkc_bench.constants import DATASETS, TYPES, WEIGHTS
 from benchmarks.mmkc_bench.example import Example
-from benchmarks.mmkc_bench.sources.released import PUBLISHED, Found, read
-from benchmarks.rows.files import Skipped
+from benchmarks.mmkc_bench.sources.released import PUBLISHED, MMKCSourceRow, read
+from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.sources import most_common
 
 KNOWLEDGE = "knowledge"
@@ -39,11 +39,11 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     with BuildWriter(out) as writer:
         for source, place in dict.fromkeys((name or PUBLISHED, place) for name, place in sources):
             for found in _found(source, place, options, models):
-                made = found if isinstance(found, Skipped) else _with_images(found, writer, source)
-                if not isinstance(made, Skipped) and made.id in examples:
-                    assert isinstance(found, Found)
-                    made = Skipped(source, found.row, _REPEATED)
-                if isinstance(made, Skipped):
+                made = found if isinstance(found, SkippedRow) else _with_images(found, writer, source)
+                if not isinstance(made, SkippedRow) and made.id in examples:
+                    assert isinstance(found, MMKCSourceRow)
+                    made = SkippedRow(source, found.row, _REPEATED)
+                if isinstance(made, SkippedRow):
                     writer.add_skipped(made.source, made.row, made.reason)
                     continue
                 examples[made.id] = made
@@ -55,7 +55,9 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         return writer.finish(manifest, replace=options.replace)
 
 
-def _found(source: str, place: str, options: BuildOptions, models: dict[str, str]) -> Iterator[Found | Skipped]:
+def _found(
+    source: str, place: str, options: BuildOptions, models: dict[str, str]
+) -> Iterator[MMKCSourceRow | SkippedRow]:
     if source == PUBLISHED:
         return read(place, options.seed)
     from benchmarks.mmkc_bench.construction.pipeline import construct
@@ -69,14 +71,14 @@ def _found(source: str, place: str, options: BuildOptions, models: dict[str, str
     return found
 
 
-def _with_images(found: Found, writer: BuildWriter, source: str) -> Example | Skipped:
+def _with_images(found: MMKCSourceRow, writer: BuildWriter, source: str) -> Example | SkippedRow:
     """The example with its images in the build, or why one of them cannot be used."""
     try:
         pictures = [loader() for loader in found.images]
         for data in pictures:
             load_image(data)
     except MediaError as error:
-        return Skipped(source, found.row, f"the image {error.reason}")
+        return SkippedRow(source, found.row, f"the image {error.reason}")
     images = tuple(writer.add_media(data, image_suffix(data) or "") for data in pictures)
     return replace(found.example, images=images)
 

@@ -16,7 +16,7 @@ WEIGHTS = {"ER": 757, "EK": 669, "VS": 147}
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class FactType:
     """One of the three facts of a person or a logo, which make the sub-types of entity knowledge (Tables 5 and 6).
 
     ``name`` is what its fields end in (``mcq_query_temporal``), ``edits`` the field of ``mis_knowledge`` with the texts in
@@ -28,14 +28,14 @@ class Fact:
 
 
 PEOPLE = {
-    "PT": Fact("temporal", "Temporal_error"),
-    "PL": Fact("location", "location_error"),
-    "PC": Fact("Career", "Career_error"),
+    "PT": FactType("temporal", "Temporal_error"),
+    "PL": FactType("location", "location_error"),
+    "PC": FactType("Career", "Career_error"),
 }
 LOGOS = {
-    "LT": Fact("time", "time_error"),
-    "LC": Fact("creator", "creator_error"),
-    "LO": Fact("content", "content_error"),
+    "LT": FactType("time", "time_error"),
+    "LC": FactType("creator", "creator_error"),
+    "LO": FactType("content", "content_error"),
 }
 FACTS = PEOPLE | LOGOS
 

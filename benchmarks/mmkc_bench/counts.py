@@ -32,7 +32,7 @@ LEFT_OUT = (ALREADY, NO_OWN, OWN_ERROR, OWN_UNPARSED, "unparsed", "judge-failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class MMKCCounts:
     """One record as a table counts it: ``outcome`` is one of ``KINDS``, of CORRECT and WRONG, or of ``LEFT_OUT``."""
 
     thing: tuple[str, str]
@@ -42,7 +42,7 @@ class Counted:
     outcome: str
 
 
-def by_judge(records: Iterable[Record], judge: str) -> Iterator[Counted]:
+def by_judge(records: Iterable[Record], judge: str) -> Iterator[MMKCCounts]:
     """The records under conflict and of detection, as ``judge`` labels them."""
     for record in records:
         condition = record.instance.condition
@@ -53,7 +53,7 @@ def by_judge(records: Iterable[Record], judge: str) -> Iterator[Counted]:
             yield _counted(record, _label(record, judge, ("CORRECT", "WRONG")) if outcome == "labelled" else outcome)
 
 
-def officially(records: Sequence[Record]) -> Iterator[Counted]:
+def officially(records: Sequence[Record]) -> Iterator[MMKCCounts]:
     """Count the multiple choices under conflict as the published evaluation does.
 
     It reads the answers under conflict into a mapping by the field ``instance``, so that of several rows of one name the last
@@ -87,7 +87,7 @@ def officially(records: Sequence[Record]) -> Iterator[Counted]:
             yield _counted(record, label or "unparsed")
 
 
-def per_thing(found: Iterable[Counted], conditions: Sequence[str], outcomes: Sequence[str]) -> Counts:
+def per_thing(found: Iterable[MMKCCounts], conditions: Sequence[str], outcomes: Sequence[str]) -> Counts:
     """Answers counted: an array of shape (things, conditions, types, outcomes)."""
     things: dict[tuple[str, str], int] = {}
     places = []
@@ -102,15 +102,15 @@ def per_thing(found: Iterable[Counted], conditions: Sequence[str], outcomes: Seq
     return counts
 
 
-def left_out(found: Iterable[Counted], conditions: Sequence[str]) -> Counter[str]:
+def left_out(found: Iterable[MMKCCounts], conditions: Sequence[str]) -> Counter[str]:
     """How many answers under ``conditions`` are in no figure, by why."""
     return Counter(each.outcome for each in found if each.condition in conditions and each.outcome in LEFT_OUT)
 
 
-def _counted(record: Record, outcome: str) -> Counted:
+def _counted(record: Record, outcome: str) -> MMKCCounts:
     strata = record.instance.strata
     thing = strata.get("dataset", ""), strata.get("instance", record.instance.group)
-    return Counted(thing, strata.get("type", ""), record.instance.condition, outcome)
+    return MMKCCounts(thing, strata.get("type", ""), record.instance.condition, outcome)
 
 
 def _under_conflict(record: Record, judge: str) -> str:

@@ -21,7 +21,7 @@ Ignore differences in wording, spelling, capital letters, and in how much is sai
 """Ours: the paper names the three kinds of answer and does not say who sorts open answers into them, or how."""
 
 
-class OriginalOrCounter(Rubric):
+class MMKCRubric(Rubric):
     """ORIGINAL, COUNTER or IRRELEVANT for an open answer under conflict."""
 
     name = "mmkc-bench"

@@ -13,7 +13,7 @@ from benchmarks.base import Estimate, Record, Table
 from benchmarks.failure_table import failures_table
 from benchmarks.mmkc_bench import metrics
 from benchmarks.mmkc_bench.constants import CONDITIONS, CONFLICT, DATASETS, DETECTION, FACTS, RATES
-from benchmarks.mmkc_bench.counts import KINDS, LEFT_OUT, Counted, by_judge, left_out, officially, per_thing
+from benchmarks.mmkc_bench.counts import KINDS, LEFT_OUT, MMKCCounts, by_judge, left_out, officially, per_thing
 from benchmarks.stats.intervals import estimate, resample
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Reading:
 
     row: str
     judge: str | None
-    found: Sequence[Counted]
+    found: Sequence[MMKCCounts]
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, Figures, Instance, Media, Part, Record, Source, Table, Text
+from benchmarks.base import Benchmark, DataSource, Instance, LabelMetrics, Media, Part, Record, Table, Text
 from benchmarks.build import Build, BuildOptions
 
 __all__ = ["Pope"]
@@ -31,8 +31,8 @@ class Pope(Benchmark):
     labels = ("CORRECT", "WRONG")
     prompt_sets = PROMPT_SETS
     sources = (
-        Source("pope", "the published questions: coco_pope_random.json, _popular and _adversarial"),
-        Source("images", "COCO's images, if they are not beside the questions"),
+        DataSource("pope", "the published questions: coco_pope_random.json, _popular and _adversarial"),
+        DataSource("images", "COCO's images, if they are not beside the questions"),
     )
     stratum = "answer"
     judges = ("yes-no",)
@@ -54,7 +54,7 @@ class Pope(Benchmark):
     def correct(self, condition: str, label: str) -> bool:
         return label == "CORRECT"
 
-    def figures(self) -> Figures:
+    def figures(self) -> LabelMetrics:
         from benchmarks.pope.tables import figures
 
         return figures(self.labels)

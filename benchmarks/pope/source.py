@@ -13,7 +13,7 @@ from benchmarks.base import did_you_mean, digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
-from benchmarks.rows.files import Skipped, json_lines
+from benchmarks.rows.files import SkippedRow, json_lines
 from benchmarks.rows.sources import times
 
 _POPE = "pope"
@@ -33,7 +33,7 @@ _LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PopeQuestion:
     """A row of POPE; ``answer`` is yes or no."""
 
     row: str
@@ -69,8 +69,8 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         seen: set[str] = set()
         for folder in folders["pope"]:
             for found in questions(folder):
-                row = found if isinstance(found, Skipped) else _row(found, seen, images)
-                if isinstance(row, Skipped):
+                row = found if isinstance(found, SkippedRow) else _row(found, seen, images)
+                if isinstance(row, SkippedRow):
                     writer.add_skipped(row.source, row.row, row.reason)
                     left[row.reason] += 1
                     continue
@@ -89,7 +89,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
         return writer.finish(manifest, replace=options.replace)
 
 
-def questions(folder: Path) -> Iterator[Question | Skipped]:
+def questions(folder: Path) -> Iterator[PopeQuestion | SkippedRow]:
     """The rows of the three files in ``folder``, setting by setting. Raises SourceError where there is none of the files."""
     found = [(setting, file) for setting in SETTINGS if (file := folder / f"coco_pope_{setting}.json").is_file()]
     if not found:
@@ -99,17 +99,17 @@ def questions(folder: Path) -> Iterator[Question | Skipped]:
             yield _question(setting, f"{file.name}:{number}", fields)
 
 
-def _question(setting: str, row: str, fields: Any) -> Question | Skipped:
+def _question(setting: str, row: str, fields: Any) -> PopeQuestion | SkippedRow:
     if not isinstance(fields, dict):
-        return Skipped(_POPE, row, NOT_A_ROW)
+        return SkippedRow(_POPE, row, NOT_A_ROW)
     name, text, answer = (fields.get(key) for key in ("image", "text", "label"))
     if not (isinstance(name, str) and isinstance(text, str) and isinstance(answer, str)):
-        return Skipped(_POPE, row, NOT_A_ROW)
+        return SkippedRow(_POPE, row, NOT_A_ROW)
     text, answer = text.strip(), answer.strip().casefold()
     if answer not in ("yes", "no") or not 0 < len(text) <= _LONGEST or not text.isprintable():
-        return Skipped(_POPE, row, NOT_A_ROW)
+        return SkippedRow(_POPE, row, NOT_A_ROW)
     known = _NAME.fullmatch(name)
-    return Question(row, setting, int(known[1]), name, text, answer) if known else Skipped(_POPE, row, NO_ID)
+    return PopeQuestion(row, setting, int(known[1]), name, text, answer) if known else SkippedRow(_POPE, row, NO_ID)
 
 
 class _Images:
@@ -120,13 +120,13 @@ class _Images:
         self._writer = writer
         self._found: dict[int, tuple[str, str] | str] = {}
 
-    def of(self, question: Question) -> tuple[str, str] | str:
+    def of(self, question: PopeQuestion) -> tuple[str, str] | str:
         """The image's sha256 and suffix, or why it cannot be used."""
         if question.image_id not in self._found:
             self._found[question.image_id] = self._look(question)
         return self._found[question.image_id]
 
-    def _look(self, question: Question) -> tuple[str, str] | str:
+    def _look(self, question: PopeQuestion) -> tuple[str, str] | str:
         # The pictures of 2014 and 2017 are the same, under other names.
         names = dict.fromkeys((question.image_name, f"{question.image_id:012d}.jpg"))
         file = next((place / name for place in self._places for name in names if (place / name).is_file()), None)
@@ -141,12 +141,12 @@ class _Images:
         return media.sha256, media.suffix
 
 
-def _row(question: Question, seen: Collection[str], images: _Images) -> dict[str, str] | Skipped:
+def _row(question: PopeQuestion, seen: Collection[str], images: _Images) -> dict[str, str] | SkippedRow:
     if question.id in seen:
-        return Skipped(_POPE, question.row, REPEATED)
+        return SkippedRow(_POPE, question.row, REPEATED)
     image = images.of(question)
     if isinstance(image, str):
-        return Skipped(_POPE, question.row, image)
+        return SkippedRow(_POPE, question.row, image)
     return {
         "id": question.id,
         "setting": question.setting,

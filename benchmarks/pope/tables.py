@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Cell, Estimate, Figures, Record, Table
+from benchmarks.base import Cell, Estimate, LabelMetrics, Record, Table
 from benchmarks.failure_table import failures_table
 from benchmarks.pope.parse_answer import official, read_yes_no
 from benchmarks.pope.source import SETTINGS
@@ -121,14 +121,14 @@ FIGURES: Mapping[str, Callable[[Counts], Counts]] = {
 }
 
 
-def figures(labels: tuple[str, ...]) -> Figures:
+def figures(labels: tuple[str, ...]) -> LabelMetrics:
     """Table 14's columns as shares of the first of ``labels``, the right one; an empty answer is the second."""
 
     def of(setting: int) -> Callable[[Counts], Counts]:
         return lambda counts: _ratio(counts[..., setting, 0], counts[..., setting, :].sum(-1))
 
     each = {title: of(i) for i, title in enumerate(_titles())}
-    return Figures(SETTINGS, labels, each, unparsed=labels[1])
+    return LabelMetrics(SETTINGS, labels, each, unparsed=labels[1])
 
 
 def _titles() -> tuple[str, ...]:

@@ -40,7 +40,7 @@ MOST_VALUES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedRow:
     """A source row that was left out: which source, which row as a person would find it, and why.
 
     ``reason`` is one of a few sentences, so that reasons can be counted; ``place`` is the file or line it is about.
@@ -93,7 +93,7 @@ def folders(folder: Path) -> list[Path]:
     return sorted(found, key=lambda p: p.name)
 
 
-def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> Iterator[RawRow | Skipped]:
+def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> Iterator[RawRow | SkippedRow]:
     """The rows of one .jsonl, .json, .parquet, .csv or .tsv file; ``places`` are where its images lie, else its own folder.
 
     A line of a .jsonl file that is not a JSON object is skipped. Raises SourceError for a file of another kind that cannot
@@ -122,7 +122,7 @@ def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> It
             yield RawRow(where, fields, found)
         else:
             problem = fields if isinstance(fields, RowProblem) else RowProblem(NOT_JSON)
-            yield Skipped(source, where, str(problem), problem.place)
+            yield SkippedRow(source, where, str(problem), problem.place)
 
 
 def text(fields: Fields, *names: str) -> str:

@@ -24,7 +24,7 @@ class RowCheck:
 
 
 @dataclass(frozen=True)
-class RowsCheck:
+class TableCheck:
     """All rows in the file's order, what is to be said of the file, and what gives the media of the instances."""
 
     rows: Sequence[RowCheck]

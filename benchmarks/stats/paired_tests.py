@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.base import Figures
+from benchmarks.base import LabelMetrics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,7 +152,7 @@ def share_difference(sums: Array, sizes: Array) -> Difference | None:
     return Difference(total / pairs, centre, error, groups)
 
 
-def share_of(figure: Callable[[Any], Any], figures: Figures) -> NDArray[np.bool_] | None:
+def share_of(figure: Callable[[Any], Any], figures: LabelMetrics) -> NDArray[np.bool_] | None:
     """The labels that a figure counts, of shape (conditions, labels), where it is a share of all answers under some conditions.
 
     Which conditions those are is seen by the labels: a condition that it does not count is all False. None for any other
@@ -175,7 +175,7 @@ def share_of(figure: Callable[[Any], Any], figures: Figures) -> NDArray[np.bool_
     return hits if np.allclose(np.asarray(figure(trials)), seems, atol=_SLACK, rtol=0) else None
 
 
-def rests_on(figure: Callable[[Any], Any], figures: Figures) -> NDArray[np.bool_]:
+def rests_on(figure: Callable[[Any], Any], figures: LabelMetrics) -> NDArray[np.bool_]:
     """The labels that a figure is made of, of shape (conditions, labels): those whose number changes it.
 
     Found by trying, as in :func:`share_of`.
@@ -189,7 +189,7 @@ def rests_on(figure: Callable[[Any], Any], figures: Figures) -> NDArray[np.bool_
     return changes.reshape(shape)
 
 
-def hypotheses(names: Sequence[str], figures: Figures) -> list[int]:
+def hypotheses(names: Sequence[str], figures: LabelMetrics) -> list[int]:
     """For each figure which hypothesis its difference tests: equal numbers where one difference follows from the other.
 
     Two figures that always add up to 1, or to any other constant, test one hypothesis, such as CMC-Bench's MPB Img and MPB

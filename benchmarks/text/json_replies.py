@@ -16,7 +16,7 @@ _SPACES = frozenset(" \t")
 _FENCE = re.compile(r"\A```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```\Z", re.DOTALL | re.IGNORECASE)
 
 
-class Unreadable(ValueError):
+class UnreadableReply(ValueError):
     """A reply that is not what was asked for; the message says what is amiss."""
 
 
@@ -24,14 +24,14 @@ def read_object(reply: str) -> dict[str, Any]:
     """The JSON object that a reply consists of. Raises Unreadable."""
     text = visible_answer(reply)
     if len(text) > LONGEST_REPLY:
-        raise Unreadable(f"it is longer than {LONGEST_REPLY} characters")
+        raise UnreadableReply(f"it is longer than {LONGEST_REPLY} characters")
     fenced = _FENCE.match(text)
     try:
         value = parse_json(fenced[1] if fenced else text)
     except OutsideJSONError as error:
-        raise Unreadable("it is not a JSON object") from error
+        raise UnreadableReply("it is not a JSON object") from error
     if not isinstance(value, dict):
-        raise Unreadable("it is not a JSON object")
+        raise UnreadableReply("it is not a JSON object")
     return value
 
 
@@ -42,7 +42,7 @@ def field(value: dict[str, Any], *path: str) -> str:
         found = found.get(name) if isinstance(found, dict) else None
     text = short_line(found)
     if text is None:
-        raise Unreadable(f"the field {'.'.join(path)} is missing or is not one short line of text")
+        raise UnreadableReply(f"the field {'.'.join(path)} is missing or is not one short line of text")
     return text
 
 

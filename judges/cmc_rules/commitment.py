@@ -14,7 +14,7 @@ from judges.cmc_rules.clauses import clauses, mark, marked
 from judges.cmc_rules.cues import compiled, either
 from judges.cmc_rules.polarity import implied
 from judges.cmc_rules.quantities import Quantity
-from judges.cmc_rules.references import Mention, Question, Reference, Words, words_of
+from judges.cmc_rules.references import ClauseWords, Mention, ParsedQuestion, Reference, words_of
 from judges.cmc_rules.retraction import taken_back
 from judges.cmc_rules.revision import EARLIER, restores, revision, said_earlier, without_cue
 from judges.cmc_rules.words import KINDS, Token, content, stem, symbolic
@@ -74,10 +74,10 @@ class Event:
     alone: bool = False
 
 
-class Reader:
+class CommitmentReader:
     """Reads one answer against the references of each source."""
 
-    def __init__(self, folded: str, question: Question, references: Mapping[str, Sequence[Reference]]) -> None:
+    def __init__(self, folded: str, question: ParsedQuestion, references: Mapping[str, Sequence[Reference]]) -> None:
         self.question = question
         self.references = references
         self.every = [r for rs in references.values() for r in rs]
@@ -147,7 +147,7 @@ class Reader:
         explicit = _EXPLICIT.search(self.clauses[index].masked)
         return explicit.end() if explicit else 0 if len(self.clauses) == 1 else None
 
-    def _quoted(self, reference: Reference, words: Words) -> list[Mention]:
+    def _quoted(self, reference: Reference, words: ClauseWords) -> list[Mention]:
         sign = mark(self.every.index(reference))
         return [Mention(m.start(), m.end()) for m in re.finditer(sign, words.clause.text)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from judges.cmc_rules.clauses import fold
-from judges.cmc_rules.commitment import ECHOED, EXPLICIT, OTHER, STRESSED, Event, Reader
+from judges.cmc_rules.commitment import ECHOED, EXPLICIT, OTHER, STRESSED, CommitmentReader, Event
 from judges.cmc_rules.references import Reference, read_question, same_reference
 from judges.cmc_rules.revision import EARLIER
 
@@ -26,7 +26,7 @@ def label_answer(answer: str, question: str, references: Mapping[str, Sequence[s
     polarities = {r.polarity for rs in known.values() for r in rs} - {None}
     if len(polarities) == 1:
         known[OTHER] = [Reference("no" if True in polarities else "yes", asked)]
-    return decide(Reader(fold(answer), asked, known).events())
+    return decide(CommitmentReader(fold(answer), asked, known).events())
 
 
 def _sources(image: tuple[str, ...], text: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

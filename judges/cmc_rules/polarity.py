@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from judges.cmc_rules.cues import EQUALITY, NEGATIONS, compiled
-from judges.cmc_rules.references import Question, Words
+from judges.cmc_rules.references import ClauseWords, ParsedQuestion
 from judges.cmc_rules.words import COMPARING, Token, content, derived, opposed, stem
 
 _NEGATION, _EQUAL = compiled(NEGATIONS), compiled(EQUALITY)
@@ -16,7 +16,7 @@ _PRONOUNS = frozenset({"it", "they", "this", "that", "he", "she", _THERE})
 _ECHO = 0.4
 
 
-def implied(words: Words, question: Question) -> bool | None:
+def implied(words: ClauseWords, question: ParsedQuestion) -> bool | None:
     """Whether the clause affirms the question or denies it; None where it does not speak to it.
 
     A clause that repeats the question affirms it, unless it is negated, uses the opposite of a word of the question
@@ -43,7 +43,7 @@ def implied(words: Words, question: Question) -> bool | None:
     return not (negated ^ opposes ^ _turned(words.tokens, question))
 
 
-def _turned(present: Sequence[Token], question: Question) -> bool:
+def _turned(present: Sequence[Token], question: ParsedQuestion) -> bool:
     """Whether what stood before the comparison in the question stands after it here, and the other way round."""
     said = {t.stem for t in present}
     for pivot in ("than", *sorted(question.content & COMPARING)):

@@ -75,7 +75,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ClauseWords:
     """A clause with its tokens and quantities, taken once for all references."""
 
     clause: Clause
@@ -84,14 +84,14 @@ class Words:
     approximate: bool
 
 
-def words_of(clause: Clause) -> Words:
+def words_of(clause: Clause) -> ClauseWords:
     """What a clause is made of."""
     approximate = _APPROXIMATE.search(clause.text) is not None
-    return Words(clause, tokens(clause.text), quantities(clause.text), approximate)
+    return ClauseWords(clause, tokens(clause.text), quantities(clause.text), approximate)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedQuestion:
     """What of a question bears on reading the answer."""
 
     folded: str
@@ -103,19 +103,19 @@ class Question:
 
 
 @lru_cache(maxsize=256)
-def read_question(question: str) -> Question:
+def read_question(question: str) -> ParsedQuestion:
     """A question, folded and taken apart."""
     folded = fold(_IMAGE_TAG.sub(" ", question))
     words = tokens(folded)
     in_percent = _PERCENT_QUESTION.search(folded) is not None and not _COUNT_QUESTION.search(folded)
     magnitude = question_magnitude(folded)
-    return Question(folded, words, frozenset(content(words)), quantities(folded), magnitude, in_percent)
+    return ParsedQuestion(folded, words, frozenset(content(words)), quantities(folded), magnitude, in_percent)
 
 
 class Reference:
     """One acceptable answer of one source, ready to be looked for."""
 
-    def __init__(self, answer: str, question: Question) -> None:
+    def __init__(self, answer: str, question: ParsedQuestion) -> None:
         self.question = question
         self.named = [w[:1].isupper() for w in answer.split()]
         self.folded = fold(answer).strip(" \n\"'").rstrip(" .,;:!?\"'")
@@ -170,7 +170,7 @@ class Reference:
 
     # --- what is said ----------------------------------------------------------------------------
 
-    def mentions(self, words: Words) -> list[Mention]:
+    def mentions(self, words: ClauseWords) -> list[Mention]:
         """Where the clause mentions this answer in so many words, or as a quantity of the same value."""
         if self.polarity is not None:
             text = words.clause.text
@@ -187,7 +187,7 @@ class Reference:
             return [Mention(*span, False) for span in found_in(self.formula, words.clause.text)]
         return self._named(words) or self._listed(words)
 
-    def agrees(self, got: Quantity, words: Words) -> int:
+    def agrees(self, got: Quantity, words: ClauseWords) -> int:
         """2 where a quantity of the answer has this value, 1 where it is a rounding of it, else 0."""
         if self.quantity is None:
             return 0
@@ -201,16 +201,16 @@ class Reference:
     def _off(self, got: Quantity) -> float:
         return apart(self.quantity, got, asked=self.question.magnitude) if self.quantity else 0.0
 
-    def _restated(self, got: Quantity, words: Words) -> bool:
+    def _restated(self, got: Quantity, words: ClauseWords) -> bool:
         """Whether the number only repeats the question: it stands there too, beside the same word."""
         asked = [q for q in self.question.quantities if (q.value, q.magnitude) == (got.value, got.magnitude)]
         beside = {side for q in asked for side in _beside(self.question.tokens, q)}
         return bool(beside & _beside(words.tokens, got)) if asked else False
 
-    def _named(self, words: Words) -> list[Mention]:
+    def _named(self, words: ClauseWords) -> list[Mention]:
         return [m for wanted in self.spellings for m in _runs(wanted, words.tokens)]
 
-    def _listed(self, words: Words) -> list[Mention]:
+    def _listed(self, words: ClauseWords) -> list[Mention]:
         each = [p.mentions(words) for p in self.parts]
         if not each or not all(each):
             return []
@@ -221,7 +221,7 @@ class Reference:
 
     # --- what is meant ---------------------------------------------------------------------------
 
-    def meant(self, words: Words, others: Sequence[Reference], stated: int | None) -> list[Mention]:
+    def meant(self, words: ClauseWords, others: Sequence[Reference], stated: int | None) -> list[Mention]:
         """Where the clause means this answer without quoting it: a name one letter off, the words that tell the answer
         from the question and from the others, or most words of a long option. From ``stated`` on, if it is not None,
         the clause is nothing but the answer."""

@@ -8,7 +8,7 @@ import re
 from judges.cmc_rules import cues
 from judges.cmc_rules.cues import compiled
 from judges.cmc_rules.quantities import Quantity, quantities
-from judges.cmc_rules.references import Words
+from judges.cmc_rules.references import ClauseWords
 
 _NEAR, _NEARER = 120, 60
 """Characters on either side of a mention in which it can be taken back."""
@@ -34,7 +34,7 @@ _AND_AFTER = re.compile(r"\s*(?:%|\w+)?\s*and\s+[$€£]?[0-9]")
 _AND_BEFORE = re.compile(r"\bbetween\s+[$€£]?[0-9][^,;]{0,20} and\s*$")
 
 
-def taken_back(words: Words, start: int, end: int, *, numeric: bool) -> bool:
+def taken_back(words: ClauseWords, start: int, end: int, *, numeric: bool) -> bool:
     """Whether the mention at ``start`` to ``end`` is no commitment for what stands around it."""
     text = words.clause.masked
     before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]

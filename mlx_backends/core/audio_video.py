@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.base import Media
 from benchmarks.media import read_media
 from benchmarks.media.video import Clip
-from mlx_backends.core.lru_cache import Kept
+from mlx_backends.core.lru_cache import LRUCache
 
 KEPT_BYTES = 2**27
 """How much memory is given to kept sounds and videos; the newest is kept whatever its size."""
@@ -26,7 +26,7 @@ _RATE = 16_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heard:
+class SampledAudio:
     """A sound: ``samples`` of shape (samples,) at the processor's rate, float32; ``cut`` where the model hears no more of it."""
 
     samples: Any
@@ -34,7 +34,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class SampledVideo:
     """A video: ``frames`` of shape (frames, 3, height, width), uint8, and mlx-vlm's ``metadata``, which has their times.
 
     ``thinned`` where the model would take more frames.
@@ -49,7 +49,7 @@ Look = tuple[Any, ...]
 """What decides what a processor is given of a sound or a video: the sha256 of its file's bytes, and how it is taken."""
 
 
-class Clips:
+class AudioVideoReader:
     """The sounds and videos of one model.
 
     ``rate`` is what its processor takes sounds at, in Hz; ``seconds`` what it hears of one at most, None where it does not
@@ -66,10 +66,10 @@ class Clips:
         """The sounds, by sha256, of which the model hears only the beginning."""
         self.thinned: set[str] = set()
         """The videos of which it is shown fewer frames than it would take."""
-        self._heard: Kept[Heard] = Kept(KEPT_BYTES // 4)
-        self._seen: Kept[Seen] = Kept(KEPT_BYTES - KEPT_BYTES // 4)
+        self._heard: LRUCache[SampledAudio] = LRUCache(KEPT_BYTES // 4)
+        self._seen: LRUCache[SampledVideo] = LRUCache(KEPT_BYTES - KEPT_BYTES // 4)
 
-    def sound(self, path: Path, media: Media, *, keep: bool) -> tuple[Look, Heard]:
+    def sound(self, path: Path, media: Media, *, keep: bool) -> tuple[Look, SampledAudio]:
         """A sound's file as it is now. Raises MediaError."""
         data = read_media(path, media)
         look = ("audio", hashlib.sha256(data).hexdigest())
@@ -82,12 +82,12 @@ class Clips:
             self.cut.add(look[1])
         return look, heard
 
-    def video(self, path: Path, media: Media, max_pixels: int | None, *, keep: bool) -> tuple[Look, Seen]:
+    def video(self, path: Path, media: Media, max_pixels: int | None, *, keep: bool) -> tuple[Look, SampledVideo]:
         """A video's file as it is now; ``max_pixels`` bounds each frame. Raises MediaError."""
         data = read_media(path, media)
         look = ("video", hashlib.sha256(data).hexdigest(), max_pixels)
 
-        def see() -> Seen:
+        def see() -> SampledVideo:
             return self._see(data, max_pixels)
 
         seen = self._seen.get(look, see, lambda one: int(one.frames.nbytes)) if keep else see()
@@ -108,14 +108,14 @@ class Clips:
             )
         return told
 
-    def _hear(self, data: bytes) -> Heard:
+    def _hear(self, data: bytes) -> SampledAudio:
         from benchmarks.media.audio import load_sound
 
         samples = load_sound(data, self.rate)
         most = len(samples) if self.seconds is None else int(self.seconds * self.rate)
-        return Heard(samples[:most], len(samples) > most)
+        return SampledAudio(samples[:most], len(samples) > most)
 
-    def _see(self, data: bytes, max_pixels: int | None) -> Seen:
+    def _see(self, data: bytes, max_pixels: int | None) -> SampledVideo:
         from mlx_vlm.utils import VideoMetadata
 
         from benchmarks.media.video import load_clip
@@ -123,7 +123,7 @@ class Clips:
         clip, numbers, frames = load_clip(data, self.sampled, min(max_pixels or LARGEST_FRAME, LARGEST_FRAME))
         height, width = frames.shape[2:]
         metadata = VideoMetadata(clip.frames, clip.fps or 1.0, numbers, width, height, clip.seconds)
-        return Seen(frames, metadata, len(self.sampled(clip, most=clip.frames)) > len(numbers))
+        return SampledVideo(frames, metadata, len(self.sampled(clip, most=clip.frames)) > len(numbers))
 
     def sampled(self, clip: Clip, most: int = MOST_FRAMES) -> list[int]:
         """The numbers of the frames that are shown of a video (mlx-vlm's ``load_video``)."""

@@ -35,7 +35,7 @@ BATCHED = "together, with nothing shared"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class ReferenceAnswer:
     """A request answered alone: its tokens, and the logits each was chosen from, of the shape (tokens, vocabulary)."""
 
     request: Request
@@ -43,12 +43,12 @@ class Case:
     logits: Any
 
 
-Way = Callable[[Sequence[Case]], Sequence[Any]]
+Way = Callable[[Sequence[ReferenceAnswer]], Sequence[Any]]
 """A way of answering: the logits of each case, led through its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class BatchInvariance:
     """What the canary found: the ``way`` in which answers may be given, and why each better one may not (``failed``).
 
     ``noise`` is by how much padding alone moved one of the ten highest logits, at most; ``cases`` requests and ``tokens``
@@ -85,12 +85,14 @@ def chosen(requests: Sequence[Request]) -> list[Request]:
     return [replace(one, decoding=_greedy(one.decoding), form=None) for one in tried]
 
 
-def answered(requests: Sequence[Request], alone: Callable[[Request], Case], stop: Callable[[], bool]) -> list[Case]:
+def answered(
+    requests: Sequence[Request], alone: Callable[[Request], ReferenceAnswer], stop: Callable[[], bool]
+) -> list[ReferenceAnswer]:
     """The :func:`chosen` of ``requests``, each answered ``alone``; none where ``stop`` said so meanwhile.
 
     One that cannot be answered is left out: it will be an error in its turn.
     """
-    cases: list[Case] = []
+    cases: list[ReferenceAnswer] = []
     for request in chosen(requests):
         if stop():
             return []
@@ -99,7 +101,7 @@ def answered(requests: Sequence[Request], alone: Callable[[Request], Case], stop
     return cases
 
 
-def prove(cases: Sequence[Case], padded: Way, ways: Mapping[str, Way]) -> Proof:
+def prove(cases: Sequence[ReferenceAnswer], padded: Way, ways: Mapping[str, Way]) -> BatchInvariance:
     """The first of ``ways`` that agrees with ``cases``, else one at a time."""
     import numpy as np
 
@@ -114,7 +116,7 @@ def prove(cases: Sequence[Case], padded: Way, ways: Mapping[str, Way]) -> Proof:
     else:
         failed_noise, reason = noise, f"padding alone moves its logits by {noise:.3g} of a spread of {spread:.3g}"
     if failed_noise > SPREAD * spread:
-        return Proof(ALONE, len(cases), compared, noise, dict.fromkeys(ways, reason))
+        return BatchInvariance(ALONE, len(cases), compared, noise, dict.fromkeys(ways, reason))
     for way, answer in ways.items():
         try:
             found = zip(cases, answer(cases), strict=True)
@@ -122,12 +124,12 @@ def prove(cases: Sequence[Case], padded: Way, ways: Mapping[str, Way]) -> Proof:
         except Exception as error:
             reason = one_line(error)
         if not reason:
-            return Proof(way, len(cases), compared, noise, failed)
+            return BatchInvariance(way, len(cases), compared, noise, failed)
         failed[way] = reason
-    return Proof(ALONE, len(cases), compared, noise, failed)
+    return BatchInvariance(ALONE, len(cases), compared, noise, failed)
 
 
-class Led:
+class ForcedAnswer:
     """A logits processor that leads an answer through ``tokens`` and keeps the ``logits`` it met."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
@@ -176,7 +178,7 @@ def _moved(alone: Any, other: Any) -> float:
     return float(max(differences.max(), rounding))
 
 
-def _differs(case: Case, logits: Any, noise: float) -> str:
+def _differs(case: ReferenceAnswer, logits: Any, noise: float) -> str:
     """Where another token is the top one although it was not near; empty where there is no such place."""
     import numpy as np
 

@@ -8,7 +8,7 @@ from typing import Any
 _THINK_TAGS = ("<think>", "</think>", "<thinking>", "</thinking>")
 
 
-class Reader:
+class Detokenizer:
     """Reads the answers of one model, from its Hugging Face tokenizer."""
 
     def __init__(self, tokenizer: Any) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.base import Mark, Media
-from mlx_backends.core.lru_cache import Kept
+from mlx_backends.core.lru_cache import LRUCache
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -36,7 +36,7 @@ def opened(path: Path, media: Media, max_pixels: int | None) -> Opened:
     return picture, lambda: load_image(data, max_pixels, media.marks)
 
 
-class Pictures:
+class ProcessedImages:
     """Stands in the place of a processor's image processor, and has it process no picture twice.
 
     What it makes is kept only where it is shown exactly the images of the prompt, by what they look like and how they are
@@ -47,8 +47,8 @@ class Pictures:
     def __init__(self, processor: Any, kept_bytes: int = KEPT_BYTES) -> None:
         self._processor = processor
         self._real: Any = getattr(processor, "image_processor", None)
-        self._images: Kept[Image] = Kept(kept_bytes // 4)
-        self._processed: Kept[Any] = Kept(kept_bytes - kept_bytes // 4)
+        self._images: LRUCache[Image] = LRUCache(kept_bytes // 4)
+        self._processed: LRUCache[Any] = LRUCache(kept_bytes - kept_bytes // 4)
         self._shown: dict[int, Picture] = {}
         self._apart = True
 

@@ -15,7 +15,7 @@ Led = Callable[[Sequence[Sequence[int]]], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredOptions:
     """The ``best`` of the words, the ``tokens`` of it, and all their scores: sums of natural logprobs of their tokens."""
 
     best: str
@@ -38,7 +38,7 @@ class Scored:
         )
 
 
-def score(form: Likelihood, tokenizer: Any, led: Led) -> Scored:
+def score(form: Likelihood, tokenizer: Any, led: Led) -> ScoredOptions:
     """Score the words of ``form`` as the beginning of an answer, by their tokens; of equal scores the first wins.
 
     The end of the answer is not part of a score, nor is the words' length taken out. Words that begin alike are computed
@@ -59,4 +59,4 @@ def score(form: Likelihood, tokenizer: Any, led: Led) -> Scored:
         place = next(n for n, longer in enumerate(sequences) if longer[: len(word) - 1] == word[:-1])
         scores.append(float(sum(found[place][at][token] for at, token in enumerate(word))))
     best = int(np.argmax(scores))
-    return Scored(form.words[best], words[best], tuple(scores))
+    return ScoredOptions(form.words[best], words[best], tuple(scores))

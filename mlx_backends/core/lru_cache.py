@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class LRUCache(Generic[T]):
     """Things by their keys; with more than ``limit`` bytes the one that was longest unused goes first, the newest never."""
 
     def __init__(self, limit: int) -> None:

@@ -16,7 +16,7 @@ _log = logging.getLogger("rashomon.replies")
 _SCHEMA = "CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID"
 
 
-class ReplyCache:
+class ResponseCache:
     """Replies in an SQLite file; any number of threads and processes may share it.
 
     ``who`` is one string for all that answers (engine, model, server ...), ``digest`` a request's. Of an answer its text,

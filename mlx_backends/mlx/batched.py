@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmarks.base import Decoding, Generation, Request
 from mlx_backends.mlx.load import one_line
-from mlx_backends.mlx.memory_limits import Limits, out_of_memory
-from mlx_backends.mlx.preprocess import Inputs
-from mlx_backends.mlx.vlm_batch import Row, Rows
+from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
+from mlx_backends.mlx.preprocess import PreparedInputs
+from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
 
 _SLICE_S = 0.05
 
@@ -23,13 +23,13 @@ class _Work:
     """A request whose row has been made, and what it has cost."""
 
     request: Request
-    row: Row
+    row: VLMRow
     prefill_s: float = 0.0
     decode_s: float = 0.0
     peak_memory: int = 0
 
 
-class Together:
+class BatchedAnswers:
     """Answers up to ``width`` requests together, and prepares as many more while the model works.
 
     ``rows`` makes the rows for a width, which is halved where memory runs short. ``prepare`` makes a request's inputs; it is
@@ -39,12 +39,12 @@ class Together:
 
     def __init__(
         self,
-        rows: Callable[[int], Rows],
+        rows: Callable[[int], VLMRows],
         width: int,
-        prepare: Callable[[Request], Inputs],
+        prepare: Callable[[Request], PreparedInputs],
         processors: Callable[[Request], list[Any]],
         text: Callable[[Sequence[int]], str],
-        limits: Limits,
+        limits: MemoryLimits,
     ) -> None:
         self._make = rows
         self._rows = rows(width)
@@ -53,7 +53,7 @@ class Together:
         self._text = text
         self._limits = limits
         self._pool = ThreadPoolExecutor(1, "prepare")
-        self._preparing: deque[tuple[Request, Future[Inputs]]] = deque()
+        self._preparing: deque[tuple[Request, Future[PreparedInputs]]] = deque()
         self._begun: list[_Work] = []
         self.alone: deque[Request] = deque()
         self.prefilled = 0
@@ -111,7 +111,7 @@ class Together:
             request, prepared = self._preparing.popleft()
             try:
                 processors = [*self._processors(request), *draws(request.decoding, int(request.digest[:8], 16))]
-                row = Row(prepared.result(), request.decoding.max_tokens, processors)
+                row = VLMRow(prepared.result(), request.decoding.max_tokens, processors)
             except Exception as error:  # a request that fails must not end the run
                 yield Generation(request.id, "", "error", error=one_line(error))
             else:

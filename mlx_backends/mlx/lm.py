@@ -12,13 +12,21 @@ from typing import Any
 
 from benchmarks.base import Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.core.batch_invariance import ALONE, Case, Led, Proof, Watch, answered, prove
+from mlx_backends.core.batch_invariance import (
+    ALONE,
+    BatchInvariance,
+    ForcedAnswer,
+    ReferenceAnswer,
+    Watch,
+    answered,
+    prove,
+)
 from mlx_backends.core.chat_prompt import Prompter, PromptError, Turn
 from mlx_backends.core.constrained_decoding import Constrainer
-from mlx_backends.core.detokenize import Reader
-from mlx_backends.mlx.lm_batch import Row, rows_for
+from mlx_backends.core.detokenize import Detokenizer
+from mlx_backends.mlx.lm_batch import TextRow, rows_for
 from mlx_backends.mlx.load import one_line
-from mlx_backends.mlx.memory_limits import Limits
+from mlx_backends.mlx.memory_limits import MemoryLimits
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 WIDTH = 8
@@ -30,7 +38,7 @@ _SLICE_S = 0.05
 _MIN_TEMPERATURE = 0.01  # mlx-vlm's; below it the scaled logits overflow
 
 
-class LM(Backend):
+class LMBackend(Backend):
     """A loaded text-only model.
 
     An answer depends on its request alone: nothing is kept from one to the next, sampling is seeded from the request's
@@ -48,14 +56,14 @@ class LM(Backend):
         self.info = info
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._prompter = TextPrompter(tokenizer)
-        self._reader = Reader(tokenizer._tokenizer)
+        self._reader = Detokenizer(tokenizer._tokenizer)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)
-        self._limits = Limits.here()
+        self._limits = MemoryLimits.here()
         self._model = model
         self._width = width or WIDTH
         self._rows = rows_for(model, self._ends, self._width)
         self.capacity = self._widest = self._rows.width
-        self.proof: Proof | None = None
+        self.proof: BatchInvariance | None = None
         self._waiting: list[Request] = []
         self._begun: list[_Work] = []
         self._single: set[str] = set()
@@ -103,7 +111,7 @@ class LM(Backend):
         self._use(1)
         self.proof = None
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
+    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
         self._use(self._width)
         self.proof = None
         if self.capacity == 1:
@@ -135,36 +143,36 @@ class LM(Backend):
         self._rows = rows_for(self._model, self._ends, width)
         self.capacity = self._rows.width
 
-    def _case(self, request: Request) -> Case:
+    def _case(self, request: Request) -> ReferenceAnswer:
         """``request`` answered by itself."""
         import numpy as np
 
         watch, row = Watch(), self._row(request)
         row.processors = [watch]
         self._finish(1, [row])
-        return Case(request, row.tokens, np.stack(watch.logits[: len(row.tokens)]))
+        return ReferenceAnswer(request, row.tokens, np.stack(watch.logits[: len(row.tokens)]))
 
-    def _padded(self, cases: Sequence[Case]) -> list[Any]:
+    def _padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         """Each case beside a longer row that pads it."""
         found = []
         for case in cases:
             words = len(self._row(case.request).prompt) + 16
             longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
-            found.append(self._led(2, [case, Case(longer, case.tokens, None)])[0])
+            found.append(self._led(2, [case, ReferenceAnswer(longer, case.tokens, None)])[0])
         return found
 
-    def _led(self, width: int, cases: Sequence[Case]) -> list[Any]:
+    def _led(self, width: int, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         """The logits of ``cases`` when they are led through their tokens, up to ``width`` together."""
         import numpy as np
 
-        led = [Led(case.tokens) for case in cases]
+        led = [ForcedAnswer(case.tokens) for case in cases]
         rows = [self._row(case.request) for case in cases]
         for row, case, leader in zip(rows, cases, led, strict=True):
             row.processors, row.max_tokens = [leader], len(case.tokens)
         self._finish(width, rows)
         return [np.stack(leader.logits) for leader in led]
 
-    def _finish(self, width: int, rows: Sequence[Row]) -> None:
+    def _finish(self, width: int, rows: Sequence[TextRow]) -> None:
         """Have ``rows`` answered, up to ``width`` together."""
         together = rows_for(self._model, self._ends, width)
         try:
@@ -190,9 +198,9 @@ class LM(Backend):
             else:
                 self._begun.append(_Work(request, row))
 
-    def _row(self, request: Request) -> Row:
+    def _row(self, request: Request) -> TextRow:
         decoding = request.decoding
-        return Row(
+        return TextRow(
             self._prompter.ids(request.messages),
             decoding.max_tokens,
             _sampler(decoding, int(request.digest[:8], 16)),
@@ -258,7 +266,7 @@ class _Work:
     """A request under way, and what it has cost."""
 
     request: Request
-    row: Row
+    row: TextRow
     prefill_s: float = 0.0
     decode_s: float = 0.0
     peak_memory: int = 0

@@ -21,7 +21,7 @@ of them is tested. All others answer one request at a time.
 
 
 @dataclass(eq=False)
-class Row:
+class TextRow:
     """An answer under way: the prompt's token ids, how tokens are chosen, and those that have come."""
 
     prompt: list[int]
@@ -32,13 +32,13 @@ class Row:
     finished: FinishReason | None = None
 
 
-class Rows(ABC):
+class TextRows(ABC):
     """The rows that one model works on; ``width`` of them at most."""
 
     width: int
 
     @abstractmethod
-    def add(self, row: Row) -> None:
+    def add(self, row: TextRow) -> None:
         """Begin a row; it may join others that are under way."""
 
     @abstractmethod
@@ -46,27 +46,27 @@ class Rows(ABC):
         """Read a piece of the prompts, and give every row that is past its prompt a token."""
 
     @abstractmethod
-    def drop(self, row: Row) -> None:
+    def drop(self, row: TextRow) -> None:
         """Forget a row that is under way."""
 
     def close(self) -> None:  # noqa: B027 - a stream holds nothing
         """Give back what the machine lends for generating."""
 
 
-def rows_for(model: Any, ends: Collection[int], width: int) -> Rows:
+def rows_for(model: Any, ends: Collection[int], width: int) -> TextRows:
     """Rows for ``model``: ``width`` together where that is proven to change no answer, else one at a time."""
     proven = type(model).__module__ in {f"mlx_lm.models.{name}" for name in PROVEN}
-    return Together(model, ends, width) if width > 1 and proven else Alone(model, ends)
+    return BatchedTextRows(model, ends, width) if width > 1 and proven else SequentialTextRows(model, ends)
 
 
-class Together(Rows):
+class BatchedTextRows(TextRows):
     """Continuous batching by mlx-lm's BatchGenerator."""
 
     def __init__(self, model: Any, ends: Collection[int], width: int) -> None:
         from mlx_lm.generate import BatchGenerator
 
         self.width = width
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, TextRow] = {}
         self._generator: Any = BatchGenerator(
             model,
             stop_tokens=[[token] for token in ends],
@@ -75,7 +75,7 @@ class Together(Rows):
             prefill_step_size=PREFILL_TOKENS,
         )
 
-    def add(self, row: Row) -> None:
+    def add(self, row: TextRow) -> None:
         (uid,) = self._generator.insert(
             [row.prompt],
             max_tokens=[row.max_tokens],
@@ -92,7 +92,7 @@ class Together(Rows):
             if row.finished is not None:
                 del self._rows[response.uid]
 
-    def drop(self, row: Row) -> None:
+    def drop(self, row: TextRow) -> None:
         for uid in [uid for uid, held in self._rows.items() if held is row]:
             self._generator.remove([uid])
             del self._rows[uid]
@@ -102,7 +102,7 @@ class Together(Rows):
         self._rows.clear()
 
 
-class Alone(Rows):
+class SequentialTextRows(TextRows):
     """One row after the other by mlx-lm's generate_step, with caches of a single row."""
 
     width = 1
@@ -110,10 +110,10 @@ class Alone(Rows):
     def __init__(self, model: Any, ends: Collection[int]) -> None:
         self._model = model
         self._ends = ends
-        self._row: Row | None = None
+        self._row: TextRow | None = None
         self._stream: Generator[int, None, None] | None = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: TextRow) -> None:
         self._row, self._stream = row, self._tokens(row)
 
     def work(self) -> None:
@@ -128,7 +128,7 @@ class Alone(Rows):
         if row.finished is not None:
             self.drop(row)
 
-    def drop(self, row: Row) -> None:
+    def drop(self, row: TextRow) -> None:
         if row is self._row and self._stream is not None:
             self._stream.close()
             self._row = self._stream = None
@@ -137,7 +137,7 @@ class Alone(Rows):
         if self._row is not None:
             self.drop(self._row)
 
-    def _tokens(self, row: Row) -> Generator[int, None, None]:
+    def _tokens(self, row: TextRow) -> Generator[int, None, None]:
         import mlx.core as mx
         from mlx_lm.generate import generate_step, generation_stream, wired_limit
 

@@ -26,7 +26,7 @@ _SHORT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class MemoryUsage:
     """MLX's memory in bytes: the most since the peak was last reset, in use now, kept for use again now."""
 
     peak: int
@@ -34,7 +34,7 @@ class Usage:
     cache: int
 
 
-class Limits:
+class MemoryLimits:
     """The limits of one device. ``mx`` is ``mlx.core``, or what stands for it; ``device`` its information.
 
     ``limit`` is the working set in bytes that memory is measured by: Metal's recommended one, else an estimate of what this
@@ -47,7 +47,7 @@ class Limits:
         self.limit = fits(0, device).have
 
     @classmethod
-    def here(cls) -> Limits:
+    def here(cls) -> MemoryLimits:
         """The limits of the device MLX computes on."""
         import mlx.core as mx
 
@@ -65,10 +65,10 @@ class Limits:
             self._mx.set_wired_limit(self._metal)
         self._mx.set_cache_limit(int(self._metal * CACHE_SHARE))
 
-    def usage(self) -> Usage:
+    def usage(self) -> MemoryUsage:
         """MLX's memory now."""
         mx = self._mx
-        return Usage(int(mx.get_peak_memory()), int(mx.get_active_memory()), int(mx.get_cache_memory()))
+        return MemoryUsage(int(mx.get_peak_memory()), int(mx.get_active_memory()), int(mx.get_cache_memory()))
 
     def relieve(self) -> bool:
         """Give the cache of freed buffers back where memory runs short; whether it did. Between answers, not between tokens."""

@@ -27,8 +27,8 @@ class _Kept:
     size: int
 
 
-class Prefixes:
-    """Kept prefixes by their content (:class:`mlx_backends.mlx.preprocess.Inputs`); the one that was longest unused
+class PrefixCache:
+    """Kept prefixes by their content (:class:`mlx_backends.mlx.preprocess.PreparedInputs`); the one that was longest unused
     goes first."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 from benchmarks.base import Request
 from mlx_backends.base import MediaPath
-from mlx_backends.core.audio_video import Clips, Heard, Look, Seen
+from mlx_backends.core.audio_video import AudioVideoReader, Look, SampledAudio, SampledVideo
 from mlx_backends.core.chat_prompt import Prompt, Prompter
-from mlx_backends.core.images import Opened, Pictures, opened
+from mlx_backends.core.images import Opened, ProcessedImages, opened
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _TEXT = frozenset({"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids", "image_token_index"})
@@ -21,7 +21,7 @@ _FRAMES, _TIMES = "pixel_values_videos", "video_grid_thw"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Inputs:
+class PreparedInputs:
     """A request as its model reads it.
 
     ``tensors`` are mlx-vlm's. ``content`` is an array of int64 of the shape (tokens,): two prompts are the same up to a
@@ -43,7 +43,7 @@ class Inputs:
         return self.tensors["input_ids"]
 
 
-class Preparer:
+class Preprocessor:
     """Makes the inputs of one model. It may work in a thread of its own, but in one at a time."""
 
     def __init__(self, processor: Any, config: Any, media: MediaPath) -> None:
@@ -52,8 +52,8 @@ class Preparer:
         self._media = media
         self._tokenizer = getattr(processor, "tokenizer", processor)
         self._prompter = Prompter(processor, config)
-        self._pictures = Pictures(processor)
-        self.clips = Clips(processor)
+        self._pictures = ProcessedImages(processor)
+        self.clips = AudioVideoReader(processor)
         self._digests: dict[Hashable, tuple[str, ...]] = {}
         self._numbers: dict[tuple[str, int], int] = {}
         self._next = -1
@@ -69,7 +69,7 @@ class Preparer:
         return prompt.text, self._processed(prompt, images, self._others(prompt, request, keep=False))
 
     @panics_as_errors()
-    def inputs(self, request: Request) -> Inputs:
+    def inputs(self, request: Request) -> PreparedInputs:
         """Everything of a request that can be had without its model, evaluated; a picture is prepared once.
 
         Raises PromptError, MediaError.
@@ -87,7 +87,7 @@ class Preparer:
         )  # MLX's streams are a thread's own
         content = np.array(tensors["input_ids"]).flatten().astype(np.int64)
         if not prompt.media:
-            return Inputs(request, tensors, content, ())
+            return PreparedInputs(request, tensors, content, ())
         marks = np.isin(content, sorted(self._prompter.media_tokens(tensors))) | (content >= len(self._tokenizer))
         runs = _runs(marks) or [np.arange(len(content))]  # no telling where the medium is: it is everywhere
         looks: list[Hashable] = [*(picture for picture, _ in pictures), *(look for look, _ in others)]
@@ -101,7 +101,7 @@ class Preparer:
         found = found or [(self._whole(tensors, looks), np.concatenate(runs))]
         for medium, positions in found:
             content[positions] = self._number(medium, len(positions)) - np.arange(len(positions))
-        return Inputs(request, tensors, content, images, videos)
+        return PreparedInputs(request, tensors, content, images, videos)
 
     def _mixed(
         self, prompt: Prompt, tensors: Mapping[str, Any], content: Any, looks: Sequence[Hashable]
@@ -138,21 +138,23 @@ class Preparer:
     def _opened(self, prompt: Prompt, request: Request) -> list[Opened]:
         return [opened(self._media(image), image, request.decoding.max_pixels) for image in prompt.images]
 
-    def _others(self, prompt: Prompt, request: Request, *, keep: bool) -> list[tuple[Look, Heard | Seen]]:
+    def _others(
+        self, prompt: Prompt, request: Request, *, keep: bool
+    ) -> list[tuple[Look, SampledAudio | SampledVideo]]:
         """The prompt's sounds, then its videos."""
         sounds = [self.clips.sound(self._media(each), each, keep=keep) for each in prompt.of("audio")]
         bound = request.decoding.max_pixels
         return [*sounds, *(self.clips.video(self._media(each), each, bound, keep=keep) for each in prompt.of("video"))]
 
     def _processed(
-        self, prompt: Prompt, images: Sequence[Any], others: Sequence[tuple[Look, Heard | Seen]]
+        self, prompt: Prompt, images: Sequence[Any], others: Sequence[tuple[Look, SampledAudio | SampledVideo]]
     ) -> dict[str, Any]:
         from mlx_vlm.utils import prepare_inputs, should_add_special_tokens
 
         first = self._tokenizer.bos_token
         opens = bool(first) and prompt.text.startswith(first)  # by the template; a second one would be a fault
-        sounds = [heard.samples for _, heard in others if isinstance(heard, Heard)]
-        videos = [seen for _, seen in others if isinstance(seen, Seen)]
+        sounds = [heard.samples for _, heard in others if isinstance(heard, SampledAudio)]
+        videos = [seen for _, seen in others if isinstance(seen, SampledVideo)]
         metadata = {"video_metadata": [seen.metadata for seen in videos]} if videos else {}
         inputs: dict[str, Any] = prepare_inputs(
             self._processor,

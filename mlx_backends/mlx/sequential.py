@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.base import Form, Likelihood, Request
-from mlx_backends.mlx.preprocess import Preparer
+from mlx_backends.mlx.preprocess import Preprocessor
 
 Stream = Generator[Any, None, None]
 
 
-class Alone:
+class SequentialAnswers:
     """Answers of a loaded model, nothing else under way. ``processors`` are the logits processors of a request's form."""
 
     def __init__(
         self,
         model: Any,
         processor: Any,
-        preparer: Preparer,
+        preparer: Preprocessor,
         processors: Callable[[Form | Likelihood | None], Iterable[Any]],
     ) -> None:
         self._model = model
@@ -53,7 +53,7 @@ class Alone:
 
 
 @dataclass
-class Work:
+class SequentialRequest:
     """A request under way: the stream that answers it, once it is started, and what has come out of it."""
 
     request: Request

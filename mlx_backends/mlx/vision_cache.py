@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mlx_backends.core.lru_cache import Kept
+from mlx_backends.core.lru_cache import LRUCache
 
 KEPT_BYTES = 2**28
 """How much memory is given to kept features; the newest are kept whatever their size."""
@@ -14,7 +14,7 @@ KEPT_BYTES = 2**28
 _NAMES = ("vision_tower", "vision_model", "visual")
 
 
-class Tower:
+class CachedVisionTower:
     """Stands in the place of a model's vision encoder, and asks it for nothing twice.
 
     Everything that the encoder returns is kept, Qwen3-VL's deepstack features too, which mlx-vlm's own cache of image
@@ -25,7 +25,7 @@ class Tower:
         self._model = model
         self._name = next((name for name in _NAMES if getattr(model, name, None) is not None), None)
         self._encoder: Any = getattr(model, self._name) if self._name else None
-        self._kept: Kept[Any] = Kept(kept_bytes)
+        self._kept: LRUCache[Any] = LRUCache(kept_bytes)
         self._images: tuple[str, ...] = ()
         self._videos: tuple[str, ...] = ()
         self._times: Any = None

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.base import Generation, Likelihood, Media, Request
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.core.batch_invariance import ALONE, BATCHED, Case, Proof, Way, answered, prove
+from mlx_backends.core.batch_invariance import ALONE, BATCHED, BatchInvariance, ReferenceAnswer, Way, answered, prove
 from mlx_backends.core.constrained_decoding import Constrainer
-from mlx_backends.core.detokenize import Reader
+from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.loglikelihood import score
 from mlx_backends.core.probe import Probe, made, pictures
 from mlx_backends.mlx.load import one_line
-from mlx_backends.mlx.memory_limits import Limits
-from mlx_backends.mlx.preprocess import Preparer
-from mlx_backends.mlx.sequential import Alone, Work
-from mlx_backends.mlx.teacher_forcing import Leader
+from mlx_backends.mlx.memory_limits import MemoryLimits
+from mlx_backends.mlx.preprocess import Preprocessor
+from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
+from mlx_backends.mlx.teacher_forcing import TeacherForcing
 
 if TYPE_CHECKING:
-    from mlx_backends.mlx.batched import Together
+    from mlx_backends.mlx.batched import BatchedAnswers
 
 WIDTH = 8
 """How many requests are answered together, where nobody says otherwise."""
@@ -39,7 +39,7 @@ SHARED = "one at a time, with common beginnings read once"
 _SLICE_S = 0.05
 
 
-class VLM(Backend):
+class VLMBackend(Backend):
     """A loaded vision-language model.
 
     A model's own generation settings never apply, and sampling is seeded from the request's digest, which covers
@@ -59,21 +59,21 @@ class VLM(Backend):
         """``width``: how many requests may be answered together."""
         self.info = info
         self.width = width or WIDTH
-        self.proof: Proof | None = None
+        self.proof: BatchInvariance | None = None
         self._model = model
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
         own = copy.deepcopy(self._tokenizer)  # a tokenizer cannot be used in two threads at once, and one is preparing
-        self._reader = Reader(own)
+        self._reader = Detokenizer(own)
         self._constrainer = Constrainer(own, _ends(self._tokenizer, model.config))
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
-            self._preparer = Preparer(processor, model.config, media)
-        self._alone = Alone(model, processor, self._preparer, self._constrainer.processors)
-        self._leader = Leader(model, processor, self._preparer, self._alone)
-        self._limits = Limits.here()
-        self._work: Work | None = None
-        self._together: Together | None = None
+            self._preparer = Preprocessor(processor, model.config, media)
+        self._alone = SequentialAnswers(model, processor, self._preparer, self._constrainer.processors)
+        self._leader = TeacherForcing(model, processor, self._preparer, self._alone)
+        self._limits = MemoryLimits.here()
+        self._work: SequentialRequest | None = None
+        self._together: BatchedAnswers | None = None
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -102,7 +102,7 @@ class VLM(Backend):
         elif self._work is not None:
             raise RuntimeError("the model answers one request at a time")
         else:
-            self._work = Work(request)
+            self._work = SequentialRequest(request)
 
     @property
     def _in_flight(self) -> int:
@@ -112,7 +112,7 @@ class VLM(Backend):
     def step(self) -> Sequence[Generation]:
         if self._together is not None and self._work is None:
             if self._together.alone:  # before anything else is begun
-                self._work = Work(self._together.alone.popleft())
+                self._work = SequentialRequest(self._together.alone.popleft())
             else:
                 with redirect_stdout(sys.stderr):
                     found = self._together.step()
@@ -155,7 +155,7 @@ class VLM(Backend):
         self._together = self.proof = None
         self.capacity = 1
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
+    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
         self.exact()
         with redirect_stdout(sys.stderr):
             if not (cases := answered(requests, self._leader.case, stop)):
@@ -195,7 +195,7 @@ class VLM(Backend):
 
         mx.clear_cache()
 
-    def _advance(self, work: Work) -> Any | None:
+    def _advance(self, work: SequentialRequest) -> Any | None:
         """Read the prompt, or decode for a few tens of milliseconds; mlx-vlm's last word, once it has said it."""
         if work.stream is None:
             work.stream = self._alone.stream(work.request)
@@ -210,11 +210,11 @@ class VLM(Backend):
         return last
 
     def _begin_together(self, width: int, *, share: bool) -> None:
-        from mlx_backends.mlx.batched import Together
-        from mlx_backends.mlx.vlm_batch import Rows
+        from mlx_backends.mlx.batched import BatchedAnswers
+        from mlx_backends.mlx.vlm_batch import VLMRows
 
-        self._together = Together(
-            lambda width: Rows(self._model, self._processor, width, share=share),
+        self._together = BatchedAnswers(
+            lambda width: VLMRows(self._model, self._processor, width, share=share),
             width,
             self._preparer.inputs,
             lambda request: list(self._constrainer.processors(request.form)),
@@ -259,7 +259,7 @@ class VLM(Backend):
         """The likeliest of the options, the prompt read once for all of them where the canary allows that."""
         import mlx.core as mx
 
-        from mlx_backends.mlx.vlm_batch import Rows
+        from mlx_backends.mlx.vlm_batch import VLMRows
 
         shared = self.proof is not None and self.proof.way in (TOGETHER, SHARED)
         started = perf_counter()
@@ -268,15 +268,15 @@ class VLM(Backend):
         def led(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
             if shared and len(sequences) > 1:
                 free = replace(request, form=None)
-                rows = Rows(self._model, self._processor, 1, share=True)
-                return self._leader.led(rows, [Case(free, list(tokens), None) for tokens in sequences])
+                rows = VLMRows(self._model, self._processor, 1, share=True)
+                return self._leader.led(rows, [ReferenceAnswer(free, list(tokens), None) for tokens in sequences])
             return [self._leader.forced(request, tokens) for tokens in sequences]
 
         found = score(form, self._tokenizer, led)
         tokens = int(self._preparer.tensors(request)[1]["input_ids"].size)
         return found.generation(request, tokens, perf_counter() - started, self._limits.usage().peak)
 
-    def _generation(self, work: Work, last: Any) -> Generation:
+    def _generation(self, work: SequentialRequest, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"
         memory = self._limits.usage()
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))

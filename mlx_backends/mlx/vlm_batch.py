@@ -21,9 +21,9 @@ from mlx_vlm.models.cache import KVCache, make_prompt_cache
 from benchmarks.base import FinishReason
 from benchmarks.errors import ModelError
 from mlx_backends.mlx.patches.qwen3_vl_deepstack import repair
-from mlx_backends.mlx.prefix_cache import Cache, Prefixes, stops
-from mlx_backends.mlx.preprocess import Inputs
-from mlx_backends.mlx.vision_cache import Tower
+from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, stops
+from mlx_backends.mlx.preprocess import PreparedInputs
+from mlx_backends.mlx.vision_cache import CachedVisionTower
 
 PIECE_TOKENS = 512
 """At most this many tokens of a prompt are read in one go."""
@@ -42,13 +42,13 @@ _KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", _FEATURES, _
 
 
 @dataclass(eq=False)
-class Row:
+class VLMRow:
     """An answer under way: its inputs, how many tokens it may have, what is done to their logits, and those that have come.
 
     ``failed`` is why it could not be answered among others; ``read`` how many of its prompt's tokens ``cache`` holds.
     """
 
-    inputs: Inputs
+    inputs: PreparedInputs
     max_tokens: int
     processors: Sequence[Any] = ()
     tokens: list[int] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Row:
         return len(self.inputs.content) - 1
 
 
-class Rows:
+class VLMRows:
     """The rows that one model works on: up to ``width`` at a time, any number waiting.
 
     ``share``: whether what prompts have in common is computed once, key-value caches and image features; otherwise each
@@ -80,12 +80,12 @@ class Rows:
         self.prefilled = 0
         self._model = model
         self._language_model = model.language_model
-        self._prefixes = Prefixes() if share else None
-        self._tower = Tower(model) if share else None
-        self._waiting: deque[Row] = deque()
-        self._begun: list[Row] = []
-        self._reading: Iterator[Sequence[Row]] | None = None
-        self._live: dict[int, Row] = {}
+        self._prefixes = PrefixCache() if share else None
+        self._tower = CachedVisionTower(model) if share else None
+        self._waiting: deque[VLMRow] = deque()
+        self._begun: list[VLMRow] = []
+        self._reading: Iterator[Sequence[VLMRow]] | None = None
+        self._live: dict[int, VLMRow] = {}
         self._generator: Any = ar.BatchGenerator(
             self._language_model,
             processor,
@@ -96,11 +96,11 @@ class Rows:
         )
         self._generator._build_mixed_prompt_batch = self._prompt_batch
 
-    def add(self, row: Row) -> None:
+    def add(self, row: VLMRow) -> None:
         """Take a row; it begins as soon as there is room."""
         self._waiting.append(row)
 
-    def work(self) -> Sequence[Row]:
+    def work(self) -> Sequence[VLMRow]:
         """Read a piece of a prompt, else give every row that is past its prompt a token; the rows this was done for."""
         with mx.stream(self._generator.stream):
             if self._reading is None and self._waiting and len(self._live) < self.width:
@@ -124,7 +124,7 @@ class Rows:
                 del self._live[response.uid]
         return worked
 
-    def drop(self, row: Row) -> None:
+    def drop(self, row: VLMRow) -> None:
         """Forget a row."""
         if row in self._waiting:
             self._waiting.remove(row)
@@ -146,7 +146,7 @@ class Rows:
 
     # --- reading prompts ---------------------------------------------------------------------------
 
-    def _read(self, begun: list[Row]) -> Iterator[Sequence[Row]]:
+    def _read(self, begun: list[VLMRow]) -> Iterator[Sequence[VLMRow]]:
         """Read the prompts of ``begun`` up to their last tokens; yields after every piece."""
         rows = list(begun)
         for number, row in enumerate(rows):
@@ -179,7 +179,7 @@ class Rows:
                 if row.failed is None:
                     self._prefixes.keep(row.inputs.content[: row.last], copy.deepcopy(row.cache), likely=False)
 
-    def _embed(self, row: Row) -> None:
+    def _embed(self, row: VLMRow) -> None:
         """Have the prompt's embeddings, positions and image features computed."""
         inputs = row.inputs
         tensors = {name: value for name, value in inputs.tensors.items() if value is not None}
@@ -198,7 +198,7 @@ class Rows:
                 f"its prompts come with {', '.join(unknown)}, which is not known to be the same in a batch"
             )
 
-    def _advance(self, row: Row, until: int) -> Iterator[Sequence[Row]]:
+    def _advance(self, row: VLMRow, until: int) -> Iterator[Sequence[VLMRow]]:
         """Read one prompt on, up to ``until``, in pieces."""
         while row.read < until:
             end = min(until, row.read + PIECE_TOKENS)
@@ -207,7 +207,7 @@ class Rows:
             row.read = end
             yield [row]
 
-    def _advance_together(self, rows: Sequence[Row]) -> None:
+    def _advance_together(self, rows: Sequence[VLMRow]) -> None:
         """Read several prompts to their last tokens in one go, filled up on the right."""
         lengths = [row.last - row.read for row in rows]
         longest = max(lengths)
@@ -233,7 +233,7 @@ class Rows:
         self._language_model(ids, cache=cache, n_to_process=ids.shape[1], logits_to_keep=1, **given)
         mx.eval([entry.state for entry in cache])
 
-    def _piece(self, row: Row, start: int, end: int) -> dict[str, Any]:
+    def _piece(self, row: VLMRow, start: int, end: int) -> dict[str, Any]:
         """What the model is given with the prompt's tokens from ``start`` to ``end``."""
         given = dict(row.embedded)
         length = len(row.inputs.content)
@@ -252,12 +252,12 @@ class Rows:
                 found[_FEATURES] = [layer[first:beyond] for layer in features]
         return found
 
-    def _joinable(self, row: Row) -> bool:
+    def _joinable(self, row: VLMRow) -> bool:
         return self._join and all(type(entry) is KVCache for entry in row.cache)
 
     # --- writing answers ---------------------------------------------------------------------------
 
-    def _insert(self, rows: Sequence[Row]) -> None:
+    def _insert(self, rows: Sequence[VLMRow]) -> None:
         if not rows:
             return
         self._generator.prefill_batch_size = len(rows)  # else it waits until so many can begin
@@ -292,9 +292,9 @@ class Rows:
         return batch
 
 
-def _alike(ends: Sequence[Row]) -> list[list[Row]]:
+def _alike(ends: Sequence[VLMRow]) -> list[list[VLMRow]]:
     """Rows in groups whose ends are nearly as long as each other, so that reading a group together fills up little."""
-    groups: list[list[Row]] = []
+    groups: list[list[VLMRow]] = []
     total = 0
     for row in sorted(ends, key=lambda row: row.read - row.last):
         length, longest = row.last - row.read, groups[-1][0].last - groups[-1][0].read if groups else 0

@@ -14,7 +14,7 @@ _BITS = {"4-bit": 4.5, "8-bit": 8.5, "bf16": 16.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Curated:
+class CatalogModel:
     """A model of the Hub's in one quantisation. ``benchmarks`` are those whose paper has a row of it.
 
     ``weights_bytes`` is computed: the language model's parameters at the quantisation's bits, all others (the encoders) in
@@ -29,11 +29,11 @@ class Curated:
 
 
 @cache
-def curated() -> tuple[Curated, ...]:
+def curated() -> tuple[CatalogModel, ...]:
     """The list, in the order of ``assets/models.json``."""
     entries: list[dict[str, Any]] = json.loads(_FILE.read_text("utf-8"))
     return tuple(
-        Curated(
+        CatalogModel(
             name,
             entry["base"],
             quantisation,

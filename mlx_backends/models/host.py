@@ -14,7 +14,7 @@ from mlx_backends.models.memory_estimate import total_memory
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Host:
     """``memory`` in bytes; ``chip`` as the maker names it, or the architecture where that is not told."""
 
     chip: str
@@ -24,10 +24,10 @@ class Machine:
 
 
 @cache
-def machine() -> Machine:
+def machine() -> Host:
     """This machine."""
     system = f"macOS {platform.mac_ver()[0]}" if sys.platform == "darwin" else platform.platform(terse=True)
-    return Machine(_chip(), total_memory(), system, platform.python_version())
+    return Host(_chip(), total_memory(), system, platform.python_version())
 
 
 def _chip() -> str:

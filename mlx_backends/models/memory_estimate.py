@@ -22,7 +22,7 @@ _GPU_MEMORY = "total_memory"  # of MLX's CUDA build
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class MemoryFit:
     """Whether a model fits: ``need`` and ``have`` in bytes, where ``have`` is from, and all of it in a sentence."""
 
     need: int
@@ -41,7 +41,7 @@ def need(weights_bytes: int) -> int:
     return weights_bytes + weights_bytes // 8 + GIB
 
 
-def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> Fit:
+def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> MemoryFit:
     """Whether a model whose weight files are ``weights_bytes`` long can run here.
 
     With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly, or an NVIDIA GPU's.
@@ -56,7 +56,7 @@ def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> Fit:
         f"it needs about {wanted / GIB:.1f} GiB ({weights_bytes / GIB:.1f} GiB of weights and working memory) "
         f"and {verb} in the {have / GIB:.1f} GiB of {source}"
     )
-    return Fit(wanted, have, source, ok, sentence)
+    return MemoryFit(wanted, have, source, ok, sentence)
 
 
 def smallest_mac(weights_bytes: int) -> int | None:

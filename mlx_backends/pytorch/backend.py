@@ -16,16 +16,16 @@ from benchmarks.base import Generation, Likelihood, Message, Request, Text
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.core.batch_invariance import ALONE, BATCHED, Case, Proof, answered, prove
+from mlx_backends.core.batch_invariance import ALONE, BATCHED, BatchInvariance, ReferenceAnswer, answered, prove
 from mlx_backends.core.constrained_decoding import Constrainer
-from mlx_backends.core.detokenize import Reader
+from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.core.loglikelihood import score
 from mlx_backends.core.probe import Probe, made, pictures
 from mlx_backends.mlx.load import one_line
 from mlx_backends.mlx.memory_limits import out_of_memory
 from mlx_backends.models import memory_estimate
-from mlx_backends.pytorch.batch import Batch, Row, draws, peak_memory
-from mlx_backends.pytorch.preprocess import TorchInputs, TorchPreparer
+from mlx_backends.pytorch.batch import TorchBatch, TorchRow, draws, peak_memory
+from mlx_backends.pytorch.preprocess import TorchInputs, TorchPreprocessor
 
 WIDTH = 8
 """How many requests are answered together, where nobody says otherwise."""
@@ -34,7 +34,7 @@ _SLICE_S = 0.05
 _PADDED = 2
 
 
-class Cuda(Backend):
+class TorchBackend(Backend):
     """A vision-language model in PyTorch.
 
     A model's own generation settings never apply but for the tokens that end an answer, greedy answers are the most likely
@@ -61,7 +61,7 @@ class Cuda(Backend):
 
         self.info = info
         self.width = width or WIDTH
-        self.proof: Proof | None = None
+        self.proof: BatchInvariance | None = None
         self._model = model
         self._config = config
         self._tokenizer = tokenizer = processor.tokenizer
@@ -69,13 +69,13 @@ class Cuda(Backend):
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else next(iter(self._ends), 0)
         model.generation_config = GenerationConfig(pad_token_id=self._pad)  # nothing of the model's own is to apply
         with redirect_stdout(sys.stderr):
-            self._preparer = TorchPreparer(processor, model.config, media)
-        self._reader = Reader(tokenizer)
+            self._preparer = TorchPreprocessor(processor, model.config, media)
+        self._reader = Detokenizer(tokenizer)
         self._constrainer = Constrainer(tokenizer, self._ends)
         self._waiting: deque[Request] = deque()
         self._alone: deque[Request] = deque()
         """Requests that are asked by themselves, because a batch that they were part of failed."""
-        self._batch: Batch | None = None
+        self._batch: TorchBatch | None = None
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -120,7 +120,7 @@ class Cuda(Backend):
         self.proof = None
         self.capacity = 1
 
-    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> Proof | None:
+    def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
         self.exact()
         if not (cases := answered(requests, self._case, stop)):
             return None
@@ -156,7 +156,7 @@ class Cuda(Backend):
 
     def _begin(self) -> Iterator[Generation]:
         """Start answering what waits; the errors of requests that cannot be prepared."""
-        rows: list[Row] = []
+        rows: list[TorchRow] = []
         waiting, most = (self._alone, 1) if self._alone else (self._waiting, self.capacity)
         while waiting and len(rows) < most:
             request = waiting.popleft()
@@ -170,12 +170,12 @@ class Cuda(Backend):
             except Exception as error:  # a request that fails must not end the run
                 yield Generation(request.id, "", "error", error=one_line(error))
         if rows:
-            self._batch = Batch(self._model, rows, self._ends, self._pad)
+            self._batch = TorchBatch(self._model, rows, self._ends, self._pad)
 
-    def _row(self, request: Request, inputs: TorchInputs) -> Row:
+    def _row(self, request: Request, inputs: TorchInputs) -> TorchRow:
         constraints = self._constrainer.processors(request.form)
         draw = draws(request.decoding, int(request.digest[:8], 16))
-        return Row(request, inputs, request.decoding.max_tokens, next(iter(constraints), None), draw)
+        return TorchRow(request, inputs, request.decoding.max_tokens, next(iter(constraints), None), draw)
 
     def _likeliest(self, request: Request, form: Likelihood, inputs: TorchInputs) -> Generation:
         """The likeliest of the options, which are read together where that is proven."""
@@ -189,7 +189,7 @@ class Cuda(Backend):
         found = score(form, self._tokenizer, led)
         return found.generation(request, len(inputs.ids), perf_counter() - started, peak_memory(self.info.device))
 
-    def _ended(self, batch: Batch) -> list[Generation]:
+    def _ended(self, batch: TorchBatch) -> list[Generation]:
         """What becomes of the rows of a batch that failed: alone they are errors, else each of them is asked again by itself."""
         if batch.error is None:
             return []
@@ -202,7 +202,7 @@ class Cuda(Backend):
         self._alone.extend(requests)
         return []
 
-    def _generation(self, row: Row) -> Generation:
+    def _generation(self, row: TorchRow) -> Generation:
         stopped = row.finished == "stop"
         return Generation(
             row.request.id,
@@ -218,25 +218,25 @@ class Cuda(Backend):
 
     # --- what the canary, probes and scores compare ---------------------------------------------------
 
-    def _case(self, request: Request) -> Case:
+    def _case(self, request: Request) -> ReferenceAnswer:
         """``request`` answered by itself."""
         import numpy as np
 
         row = self._row(request, self._preparer.inputs(request))
         row.logits = []
         self._whole([row])
-        return Case(request, row.tokens, np.stack(row.logits))
+        return ReferenceAnswer(request, row.tokens, np.stack(row.logits))
 
-    def _padded(self, cases: Sequence[Case]) -> list[Any]:
+    def _padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
         """The first cases, each beside a longer row that pads it."""
         found = []
         for case in cases[:_PADDED]:
             words = len(self._preparer.inputs(case.request).ids) + 16
             longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
-            found.append(self._led([case, Case(longer, case.tokens, None)], 2)[0])
+            found.append(self._led([case, ReferenceAnswer(longer, case.tokens, None)], 2)[0])
         return found
 
-    def _led(self, cases: Sequence[Case], width: int) -> list[Any]:
+    def _led(self, cases: Sequence[ReferenceAnswer], width: int) -> list[Any]:
         """The logits of ``cases`` when they are led through their tokens, ``width`` together."""
         found: list[Any] = []
         for start in range(0, len(cases), width):
@@ -248,17 +248,17 @@ class Cuda(Backend):
         """The logits, of the shape (tokens, vocabulary), of rows that are led through given tokens together."""
         import numpy as np
 
-        rows = [Row(request, inputs, len(tokens), forced=tokens, logits=[]) for request, inputs, tokens in asked]
+        rows = [TorchRow(request, inputs, len(tokens), forced=tokens, logits=[]) for request, inputs, tokens in asked]
         self._whole(rows)
         return [np.stack(row.logits or []) for row in rows]
 
-    def _whole(self, rows: Sequence[Row]) -> None:
-        batch = Batch(self._model, rows, self._ends, self._pad)
+    def _whole(self, rows: Sequence[TorchRow]) -> None:
+        batch = TorchBatch(self._model, rows, self._ends, self._pad)
         batch.join()
         if batch.error is not None:
             raise batch.error
 
-    def _width(self, requests: Sequence[Request], cases: Sequence[Case]) -> int:
+    def _width(self, requests: Sequence[Request], cases: Sequence[ReferenceAnswer]) -> int:
         """How many of ``requests`` fit beside the model, if a prompt twice as long as those that were tried is still to come."""
         longest = 2 * max(len(self._preparer.inputs(case.request).ids) for case in cases)
         return memory_estimate.width(

@@ -18,7 +18,7 @@ _MIN_TEMPERATURE = 0.01  # mlx-vlm's; below it the scaled logits overflow
 
 
 @dataclass(eq=False)
-class Row:
+class TorchRow:
     """An answer under way: what it is of, how its tokens are chosen, and those that have come.
 
     ``forced`` are tokens it is led through instead; ``logits`` collects what tokens are chosen from, unless it is None.
@@ -62,33 +62,33 @@ class Row:
             self.finished = "length"
 
 
-class Batch:
+class TorchBatch:
     """Rows that transformers generates together, in a thread; each is to be had as soon as it is finished.
 
     What transformers calls before it chooses a token (a logits processor) and after (a stopping criterion) are this object's.
     """
 
-    def __init__(self, model: Any, rows: Sequence[Row], ends: frozenset[int], pad: int) -> None:
+    def __init__(self, model: Any, rows: Sequence[TorchRow], ends: frozenset[int], pad: int) -> None:
         self.rows = rows
         self.over = False
         self.error: BaseException | None = None
         self._model = model
         self._ends = ends
         self._pad = pad
-        self._done: SimpleQueue[Row | None] = SimpleQueue()
+        self._done: SimpleQueue[TorchRow | None] = SimpleQueue()
         self._since = perf_counter()
         self._read = False
         self._thread = Thread(target=self._work, name="generate", daemon=True)
         self._thread.start()
 
     @property
-    def live(self) -> list[Row]:
+    def live(self) -> list[TorchRow]:
         """The rows that nobody has had yet."""
         return [row for row in self.rows if not row.dropped]
 
-    def finished(self, seconds: float) -> list[Row]:
+    def finished(self, seconds: float) -> list[TorchRow]:
         """The rows that are finished, after at most so many seconds of waiting for one."""
-        found: list[Row] = []
+        found: list[TorchRow] = []
         try:
             item = self._done.get(timeout=seconds)
             while item is not None:

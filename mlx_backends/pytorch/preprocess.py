@@ -30,7 +30,7 @@ class TorchInputs:
         return found
 
 
-class TorchPreparer:
+class TorchPreprocessor:
     """Makes the inputs of one model from transformers' processor, by the same prompts and checks as for mlx-vlm."""
 
     def __init__(self, processor: Any, config: Any, media: MediaPath) -> None:

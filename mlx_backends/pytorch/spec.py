@@ -25,7 +25,7 @@ _OPTIONS = ("bf16", "fp16", "fp32", "nf4", "cpu")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class TorchModelName:
     """What a name like ``cuda:ID@fp32@cpu`` asks for: the model, the type to compute in (None: as stored), the device."""
 
     model: str
@@ -43,11 +43,13 @@ def split(name: str) -> tuple[str, str, str]:
     return PREFIX, model, name[len(PREFIX) + len(model) :]
 
 
-def named(name: str) -> Named:
+def named(name: str) -> TorchModelName:
     """The parts of a model's name that begins with ``cuda:``."""
     _, model, options = split(name)
     said = options.split("@")[1:]
-    return Named(model, next((word for word in said if word != "cpu"), None), "cpu" if "cpu" in said else device())
+    return TorchModelName(
+        model, next((word for word in said if word != "cpu"), None), "cpu" if "cpu" in said else device()
+    )
 
 
 def device() -> str:
@@ -81,7 +83,7 @@ def load(name: str, media: MediaPath, *, force: bool = False, width: int | None 
     import torch
 
     from mlx_backends.pytorch import load as weights
-    from mlx_backends.pytorch.backend import Cuda, gpu_memory
+    from mlx_backends.pytorch.backend import TorchBackend, gpu_memory
 
     if asked.device == "cuda" and not torch.cuda.is_available():
         raise ModelError(
@@ -92,12 +94,12 @@ def load(name: str, media: MediaPath, *, force: bool = False, width: int | None 
         raise ModelError(f"{info.model} was not loaded: {fit.sentence}; add --force to try all the same.")
     model, processor = weights.load(found.path, asked.device, asked.precision)
     try:
-        return Cuda(info, media, model, processor, read_config(found.path), width=width)
+        return TorchBackend(info, media, model, processor, read_config(found.path), width=width)
     except Exception as error:  # a processor or template unlike any other
         raise ModelError(f"{info.model} was loaded but cannot be asked: {one_line(error)}") from error
 
 
-def _described(asked: Named) -> tuple[EngineInfo, ModelInfo]:
+def _described(asked: TorchModelName) -> tuple[EngineInfo, ModelInfo]:
     found = inspect(resolve(asked.model))
     if found.engine != "mlx-vlm":
         raise ModelError(f"{found.name} is a text-only model, and cuda: asks models that see; name it without cuda:.")
@@ -118,7 +120,7 @@ def _described(asked: Named) -> tuple[EngineInfo, ModelInfo]:
     )
 
 
-def _needed(found: ModelInfo, asked: Named) -> int:
+def _needed(found: ModelInfo, asked: TorchModelName) -> int:
     """Bytes of the weights once they are loaded: those of 4 and 8 bits are computed back to 16."""
     from mlx_backends.pytorch.dequantize import quantisation
 

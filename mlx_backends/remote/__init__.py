@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 from benchmarks.base import canonical_json
 from benchmarks.errors import ModelError, RashomonError
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.remote.model_names import KEYS, Name, is_remote, parse
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.model_names import KEYS, RemoteModelName, is_remote, parse
+from mlx_backends.remote.options import RemoteOptions
 
 if TYPE_CHECKING:
-    from mlx_backends.remote.provider import Vendor
+    from mlx_backends.remote.provider import Provider
 
 __all__ = ["all_ready", "describe", "is_remote", "load", "ready"]
 
 _LIBRARIES = {
-    "openai": ("openai", "openai", "OpenAIVendor"),
-    "azure": ("openai", "openai", "OpenAIVendor"),
-    "endpoint": ("openai", "openai", "OpenAIVendor"),
-    "anthropic": ("anthropic", "anthropic", "AnthropicVendor"),
-    "gemini": ("google-genai", "gemini", "GeminiVendor"),
+    "openai": ("openai", "openai", "OpenAIProvider"),
+    "azure": ("openai", "openai", "OpenAIProvider"),
+    "endpoint": ("openai", "openai", "OpenAIProvider"),
+    "anthropic": ("anthropic", "anthropic", "AnthropicProvider"),
+    "gemini": ("google-genai", "gemini", "GeminiProvider"),
 }
 
 
@@ -32,7 +32,7 @@ def describe(model: str) -> EngineInfo:
     return _info(parse(model))
 
 
-def ready(model: str, terms: Terms) -> None:
+def ready(model: str, terms: RemoteOptions) -> None:
     """Check what :func:`load` needs, without importing the vendor's library: raises as that does."""
     from mlx_backends.remote import addresses
     from mlx_backends.remote.api_keys import key
@@ -48,14 +48,14 @@ def ready(model: str, terms: Terms) -> None:
         key(*KEYS[name.engine], address=name.address, own=name.own)
 
 
-def all_ready(models: Iterable[str], terms: Terms) -> None:
+def all_ready(models: Iterable[str], terms: RemoteOptions) -> None:
     """:func:`ready` for those of ``models`` that are remote: what would end a run later is said before it begins."""
     for model in models:
         if is_remote(model):
             ready(model, terms)
 
 
-def lack(models: Iterable[str], terms: Terms) -> str:
+def lack(models: Iterable[str], terms: RemoteOptions) -> str:
     """What :func:`all_ready` would raise, in a sentence; empty where nothing lacks."""
     try:
         all_ready(models, terms)
@@ -64,23 +64,23 @@ def lack(models: Iterable[str], terms: Terms) -> str:
     return ""
 
 
-def load(model: str, media: MediaPath, terms: Terms) -> Backend:
+def load(model: str, media: MediaPath, terms: RemoteOptions) -> Backend:
     """The backend that answers as ``model`` on ``terms``.
 
     Nothing is sent yet. Raises SpecError for a name or terms that do not fit, ModelError where the vendor's library is
     not installed, KeyMissingError without a key, AddressError for a server that the user has not agreed to.
     """
-    from mlx_backends.remote.backend import Remote
-    from mlx_backends.remote.images import Images
+    from mlx_backends.remote.backend import RemoteBackend
+    from mlx_backends.remote.images import EncodedImages
     from mlx_backends.remote.provider import short
 
     ready(model, terms)  # a missing key is known in a millisecond, a vendor's library imported in two seconds
     name = parse(model)
     _, module, vendor_class = _LIBRARIES[name.engine]
-    images = Images(media)
+    images = EncodedImages(media)
     try:
         made = getattr(import_module(f"mlx_backends.remote.{module}"), vendor_class)
-        vendor: Vendor = made(name, images)
+        vendor: Provider = made(name, images)
     except ImportError as error:
         raise _not_installed(name.engine) from error
     except RashomonError:
@@ -91,7 +91,7 @@ def load(model: str, media: MediaPath, terms: Terms) -> Backend:
     # Who serves models of other people's at an address of their choice can put another one there, under the same name.
     if name.server is not None and name.engine != "azure":
         who.append(terms.scope)
-    return Remote(_info(name), vendor, images, terms, canonical_json(who), KEYS[name.engine][0])
+    return RemoteBackend(_info(name), vendor, images, terms, canonical_json(who), KEYS[name.engine][0])
 
 
 def _not_installed(engine: str) -> ModelError:
@@ -101,7 +101,7 @@ def _not_installed(engine: str) -> ModelError:
     )
 
 
-def _info(name: Name) -> EngineInfo:
+def _info(name: RemoteModelName) -> EngineInfo:
     library = _LIBRARIES[name.engine][0]
     found = {library: _version(library), "api": name.api_version, "server": name.server}
     return EngineInfo(

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from benchmarks.errors import AddressError, SpecError
 from mlx_backends.core import user_state
 from mlx_backends.remote.api_keys import key_addresses
-from mlx_backends.remote.model_names import KEYS, Name, address_of, checked_url, is_remote, parse
+from mlx_backends.remote.model_names import KEYS, RemoteModelName, address_of, checked_url, is_remote, parse
 
 FILE = "agreed-addresses"
 
@@ -42,7 +42,7 @@ def agreed(models: Iterable[str]) -> bool:
         return False
 
 
-def require(name: Name) -> None:
+def require(name: RemoteModelName) -> None:
     """Raise AddressError unless the address of a remote model is agreed to."""
     if not _agreed(name):
         raise AddressError(
@@ -51,7 +51,7 @@ def require(name: Name) -> None:
         )
 
 
-def _agreed(name: Name) -> bool:
+def _agreed(name: RemoteModelName) -> bool:
     return name.own or name.address in _remembered() or name.address in key_addresses(*KEYS[name.engine])
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from benchmarks.base import JSONObject, Request
 from mlx_backends.remote.api_keys import key
-from mlx_backends.remote.images import Images
-from mlx_backends.remote.model_names import KEYS, Name
-from mlx_backends.remote.provider import REFUSED, Permanent, Reply, Transient, Vendor, parts, quiet
+from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.model_names import KEYS, RemoteModelName
+from mlx_backends.remote.provider import REFUSED, PermanentError, Provider, Reply, TransientError, parts, quiet
 from mlx_backends.remote.responses import count, dig
 
 
-class AnthropicVendor(Vendor):
+class AnthropicProvider(Provider):
     """The engine "anthropic". The API has no seed."""
 
-    def __init__(self, name: Name, images: Images) -> None:
+    def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
         super().__init__(name, images)
         from anthropic import Anthropic
 
@@ -85,11 +85,11 @@ class AnthropicVendor(Vendor):
         text = "".join(piece for piece in texts if isinstance(piece, str))
         reason = dig(said, "stop_reason")
         if reason == "refusal":
-            raise Permanent(REFUSED, *used)
+            raise PermanentError(REFUSED, *used)
         if reason in ("max_tokens", "model_context_window_exceeded"):
             return Reply(text, "length", *used)
         if not text:
-            raise Transient("the reply holds no text", *used)
+            raise TransientError("the reply holds no text", *used)
         return Reply(text, "stop", *used)
 
 

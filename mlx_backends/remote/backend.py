@@ -10,12 +10,21 @@ from dataclasses import dataclass, replace
 from benchmarks.base import Generation, Request, digest
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.core.response_cache import ReplyCache
+from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.remote import rate_limit
-from mlx_backends.remote.budget import NOTHING, Budget, Size, size
-from mlx_backends.remote.images import Images
-from mlx_backends.remote.options import Terms
-from mlx_backends.remote.provider import LIMITS, Again, Failed, Permanent, Reply, Transient, Vendor, short
+from mlx_backends.remote.budget import NOTHING, Budget, RequestSize, size
+from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.options import RemoteOptions
+from mlx_backends.remote.provider import (
+    LIMITS,
+    CallError,
+    PermanentError,
+    Provider,
+    Reply,
+    RetryWithoutParameter,
+    TransientError,
+    short,
+)
 
 _STEP_S = 0.05
 
@@ -26,7 +35,7 @@ class _Job:
 
     request: Request
     digest: str
-    needed: Size = NOTHING
+    needed: RequestSize = NOTHING
     looked_for: str = ""
     """Under what the kept replies were last searched for it."""
 
@@ -37,10 +46,10 @@ class _Job:
     completion_tokens: int | None = None
     cancelled: bool = False
     began_in: int = 0
-    held: Size = NOTHING
+    held: RequestSize = NOTHING
 
 
-class Remote(Backend):
+class RemoteBackend(Backend):
     """Answers through ``vendor`` on ``terms``; ``who`` is all that decides a reply besides its request, ``variable`` what
     holds the key.
 
@@ -53,7 +62,9 @@ class Remote(Backend):
     more is asked.
     """
 
-    def __init__(self, info: EngineInfo, vendor: Vendor, images: Images, terms: Terms, who: str, variable: str) -> None:
+    def __init__(
+        self, info: EngineInfo, vendor: Provider, images: EncodedImages, terms: RemoteOptions, who: str, variable: str
+    ) -> None:
         self.info = info
         self._vendor = vendor
         self._images = images
@@ -64,14 +75,14 @@ class Remote(Backend):
         # Those that wait to be asked again do not keep the others from being asked.
         self.capacity = 2 * self._threads_wanted
         self._budget = Budget(terms)
-        self._pace = rate_limit.Pace(self._threads_wanted)
-        self._replies = None if terms.replies is None else ReplyCache(terms.replies)
+        self._pace = rate_limit.RateLimit(self._threads_wanted)
+        self._replies = None if terms.replies is None else ResponseCache(terms.replies)
         self._changed = threading.Condition()
         self._waiting: list[_Job] = []
         self._asking: list[_Job] = []
         self._done: list[Generation] = []
         self._answered_once = False
-        self._hopeless: list[tuple[_Job, Failed]] = []
+        self._hopeless: list[tuple[_Job, CallError]] = []
         self._threads = 0
         self._closed = False
 
@@ -108,7 +119,7 @@ class Remote(Backend):
                 self._changed.wait_for(lambda: self._done or self._stuck() or self._locked_out(), _STEP_S)
             done, self._done = self._done, []
             if not done and (why := self._locked_out()):
-                if isinstance(why, Permanent):
+                if isinstance(why, PermanentError):
                     told = f"the provider refuses the key; set {self._variable} again"
                 else:
                     told = "the server cannot be reached; see that it runs and that its address is right"
@@ -144,7 +155,7 @@ class Remote(Backend):
     def _held(self) -> list[_Job]:
         return [job for job, _ in self._hopeless]
 
-    def _locked_out(self) -> Failed | None:
+    def _locked_out(self) -> CallError | None:
         """Why there is no hope, where the server has answered nothing and nothing under way can change that."""
         return self._hopeless[0][1] if self._hopeless and not self._asking else None
 
@@ -173,15 +184,15 @@ class Remote(Backend):
         if last:
             self._release()
 
-    def _ask(self, job: _Job, refused: frozenset[str]) -> Reply | Failed:
-        outcome: Reply | Failed
+    def _ask(self, job: _Job, refused: frozenset[str]) -> Reply | CallError:
+        outcome: Reply | CallError
         try:
             outcome = self._vendor.call(job.request, self._terms.timeout, refused)
-        except Failed as failed:
+        except CallError as failed:
             outcome = failed
         except Exception as error:  # nothing that goes wrong with one request may end a thread
-            outcome = Permanent(f"{type(error).__name__}: {error}")
-        job.calls += outcome.sent if isinstance(outcome, Failed) else 1
+            outcome = PermanentError(f"{type(error).__name__}: {error}")
+        job.calls += outcome.sent if isinstance(outcome, CallError) else 1
         return outcome
 
     def _next(self) -> _Job | None:
@@ -236,14 +247,14 @@ class Remote(Backend):
         return generation
 
     @staticmethod
-    def _add(job: _Job, outcome: Reply | Failed) -> None:
+    def _add(job: _Job, outcome: Reply | CallError) -> None:
         """Add a call's tokens to its request's, where the server said how many they were."""
         if outcome.prompt_tokens is not None:
             job.prompt_tokens = (job.prompt_tokens or 0) + outcome.prompt_tokens
         if outcome.completion_tokens is not None:
             job.completion_tokens = (job.completion_tokens or 0) + outcome.completion_tokens
 
-    def _end(self, job: _Job, outcome: Reply | Failed | None, kept: Generation | None) -> None:
+    def _end(self, job: _Job, outcome: Reply | CallError | None, kept: Generation | None) -> None:
         """Account for a call that is over, or that was not needed, and decide what becomes of its request."""
         self._asking.remove(job)
         self._pace.ended()
@@ -261,11 +272,11 @@ class Remote(Backend):
                 self._there_is_hope()
             self._answered(job, kept)
             return
-        assert isinstance(outcome, Failed)
+        assert isinstance(outcome, CallError)
         self._add(job, outcome)
         waits = self._after(job, outcome)
-        no_server = isinstance(outcome, Transient) and outcome.unreached and waits is None
-        no_key = isinstance(outcome, Permanent) and outcome.refuses_key
+        no_server = isinstance(outcome, TransientError) and outcome.unreached and waits is None
+        no_key = isinstance(outcome, PermanentError) and outcome.refuses_key
         if (no_key or no_server) and not self._answered_once:
             self._hopeless.append((job, outcome))
             return
@@ -293,12 +304,12 @@ class Remote(Backend):
             self._waiting.remove(twin)
             self._done.append(_given(generation, twin))
 
-    def _after(self, job: _Job, failed: Failed) -> float | None:
+    def _after(self, job: _Job, failed: CallError) -> float | None:
         """Seconds after which a request is asked again; None where it is not."""
-        if isinstance(failed, Again):
+        if isinstance(failed, RetryWithoutParameter):
             return 0.0
         job.attempts += 1
-        if not isinstance(failed, Transient):
+        if not isinstance(failed, TransientError):
             return None
         if failed.overloaded:
             self._pace.overloaded(job.began_in)
@@ -311,9 +322,9 @@ class Remote(Backend):
             None if job.attempts >= self._terms.attempts else max(failed.retry_after, rate_limit.backoff(job.attempts))
         )
 
-    def _error(self, job: _Job, failed: Failed) -> Generation:
+    def _error(self, job: _Job, failed: CallError) -> Generation:
         reason = str(failed)
-        if isinstance(failed, Transient) and (failed.retry_after or 0) > rate_limit.LONGEST_PAUSE_S:
+        if isinstance(failed, TransientError) and (failed.retry_after or 0) > rate_limit.LONGEST_PAUSE_S:
             reason = f"the server wants to be left alone for {failed.retry_after:.0f} seconds: {reason}"
         return Generation(
             job.request.id,

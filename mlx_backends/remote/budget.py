@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from benchmarks.base import JSONObject, Media, Request, Text
 from benchmarks.errors import BudgetError, SpecError
 from mlx_backends.base import MediaPath, no_media
-from mlx_backends.remote.images import Images
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.options import RemoteOptions
 
 _BYTES_A_TOKEN = 3
 _PIXELS_A_TOKEN = 750
@@ -22,7 +22,7 @@ _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Estimated:
+class UsageEstimate:
     """What requests will use. ``cost`` is in the currency of the prices, None without both of them."""
 
     calls: int
@@ -39,17 +39,17 @@ class Estimated:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class RequestSize:
     """Tokens that one call may use: prompt, and completion at most."""
 
     prompt: int
     completion: int
 
 
-NOTHING = Size(0, 0)
+NOTHING = RequestSize(0, 0)
 
 
-def size(request: Request, images: Images) -> Size:
+def size(request: Request, images: EncodedImages) -> RequestSize:
     """What a request may use: text at 3 bytes a token, an image at 750 pixels a token, 8 tokens a message for its frame."""
     prompt = _TOKENS_A_MESSAGE * len(request.messages)
     for message in request.messages:
@@ -60,21 +60,21 @@ def size(request: Request, images: Images) -> Size:
                 prompt += -(-images.pixels(part, request.decoding.max_pixels) // _PIXELS_A_TOKEN)
     if isinstance(request.form, JSONObject):
         prompt += -(-len(json.dumps(request.form.schema())) // _BYTES_A_TOKEN)
-    return Size(prompt, request.decoding.max_tokens)
+    return RequestSize(prompt, request.decoding.max_tokens)
 
 
-def estimate(requests: Iterable[Request], terms: Terms, media: MediaPath | None = None) -> Estimated:
+def estimate(requests: Iterable[Request], terms: RemoteOptions, media: MediaPath | None = None) -> UsageEstimate:
     """What ``requests`` will use if each is called once, in all; of images only the headers are read.
 
     ``media`` may be left out where the requests show none. Raises SpecError where the terms do not fit together.
     """
-    budget, images = Budget(terms), Images(media or no_media)
+    budget, images = Budget(terms), EncodedImages(media or no_media)
     calls = prompt = completion = shown = 0
     for request in requests:
         needed = size(request, images)
         calls, prompt, completion = calls + 1, prompt + needed.prompt, completion + needed.completion
         shown += sum(isinstance(part, Media) for message in request.messages for part in message.parts)
-    return Estimated(calls, prompt, completion, shown, budget.cost(prompt, completion))
+    return UsageEstimate(calls, prompt, completion, shown, budget.cost(prompt, completion))
 
 
 class Budget:
@@ -85,7 +85,7 @@ class Budget:
     without both prices.
     """
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: RemoteOptions) -> None:
         prices = (terms.input_price, terms.output_price)
         if terms.max_cost is not None and None in prices:
             raise SpecError(
@@ -94,7 +94,7 @@ class Budget:
         if any(price is not None and not (math.isfinite(price) and price >= 0) for price in (*prices, terms.max_cost)):
             raise SpecError("a price or ceiling on cost is no amount of money; give numbers that are not negative.")
         self._terms = terms
-        self._used = Size(terms.spent_input, terms.spent_output)
+        self._used = RequestSize(terms.spent_input, terms.spent_output)
         self._reserved = NOTHING
         self._ratio = 1.0
 
@@ -105,7 +105,7 @@ class Budget:
             return None
         return (prompt * terms.input_price + completion * terms.output_price) / _MILLION
 
-    def allows(self, needed: Size) -> bool:
+    def allows(self, needed: RequestSize) -> bool:
         """Whether a call that may use so much can begin now."""
         prompt = self._used.prompt + self._reserved.prompt + math.ceil(needed.prompt * self._ratio)
         completion = self._used.completion + self._reserved.completion + needed.completion
@@ -115,21 +115,21 @@ class Budget:
         cost = self.cost(prompt, completion)
         return terms.max_cost is None or cost is None or cost <= terms.max_cost
 
-    def reserve(self, needed: Size) -> Size | None:
+    def reserve(self, needed: RequestSize) -> RequestSize | None:
         """Set aside what a call may use, to be settled when it ends; None where it would pass a ceiling."""
         if not self.allows(needed):
             return None
-        held = Size(math.ceil(needed.prompt * self._ratio), needed.completion)
-        self._reserved = Size(self._reserved.prompt + held.prompt, self._reserved.completion + held.completion)
+        held = RequestSize(math.ceil(needed.prompt * self._ratio), needed.completion)
+        self._reserved = RequestSize(self._reserved.prompt + held.prompt, self._reserved.completion + held.completion)
         return held
 
-    def settle(self, needed: Size, held: Size, prompt: int, completion: int) -> None:
+    def settle(self, needed: RequestSize, held: RequestSize, prompt: int, completion: int) -> None:
         """Put what a call has used in the place of what was set aside for it."""
-        self._reserved = Size(self._reserved.prompt - held.prompt, self._reserved.completion - held.completion)
-        self._used = Size(self._used.prompt + prompt, self._used.completion + completion)
+        self._reserved = RequestSize(self._reserved.prompt - held.prompt, self._reserved.completion - held.completion)
+        self._used = RequestSize(self._used.prompt + prompt, self._used.completion + completion)
         self._ratio = max(self._ratio, prompt / max(1, needed.prompt))
 
-    def reached(self, needed: Size) -> BudgetError:
+    def reached(self, needed: RequestSize) -> BudgetError:
         """The error that says which ceiling keeps a call that may use ``needed`` from beginning."""
         used, terms = self._used, self._terms
         cost = self.cost(used.prompt, used.completion)

@@ -7,9 +7,9 @@ from typing import Any
 
 from benchmarks.base import Choice, Form, JSONObject, Likelihood, Request
 from mlx_backends.remote.api_keys import key
-from mlx_backends.remote.images import Images
-from mlx_backends.remote.model_names import KEYS, Name
-from mlx_backends.remote.provider import REFUSED, Permanent, Reply, Transient, Vendor, parts, quiet
+from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.model_names import KEYS, RemoteModelName
+from mlx_backends.remote.provider import REFUSED, PermanentError, Provider, Reply, TransientError, parts, quiet
 from mlx_backends.remote.responses import count, dig
 
 _FORM = ("response_schema", "response_mime_type")
@@ -17,10 +17,10 @@ _LARGEST_SEED = 2**31
 _FINE = ("STOP", "FINISH_REASON_UNSPECIFIED", "OTHER", "MALFORMED_RESPONSE")
 
 
-class GeminiVendor(Vendor):
+class GeminiProvider(Provider):
     """The engine "gemini"."""
 
-    def __init__(self, name: Name, images: Images) -> None:
+    def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
         super().__init__(name, images)
         from google import genai
 
@@ -85,7 +85,7 @@ class GeminiVendor(Vendor):
         # A reply that was stopped before its first word leaves out the count of its words.
         used = prompt, (sum(tokens or 0 for tokens in written) if prompt is not None or any(written) else None)
         if dig(said, "promptFeedback", "blockReason"):
-            raise Permanent(REFUSED, *used)
+            raise PermanentError(REFUSED, *used)
         pieces = dig(said, "candidates", 0, "content", "parts")
         reason = dig(said, "candidates", 0, "finishReason")
         texts = (
@@ -95,9 +95,9 @@ class GeminiVendor(Vendor):
         if reason == "MAX_TOKENS":
             return Reply(text, "length", *used)
         if isinstance(reason, str) and reason not in _FINE:
-            raise Permanent(REFUSED, *used)
+            raise PermanentError(REFUSED, *used)
         if not text:
-            raise Transient("the reply holds no text", *used)
+            raise TransientError("the reply holds no text", *used)
         return Reply(text, "stop", *used)
 
 

@@ -13,7 +13,7 @@ from mlx_backends.base import MediaPath
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
 
 
-class Images:
+class EncodedImages:
     """PNGs of media. The last few are kept: an example's siblings show one image, and a call that fails is made again."""
 
     def __init__(self, media: MediaPath) -> None:

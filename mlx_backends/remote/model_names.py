@@ -36,7 +36,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class RemoteModelName:
     """A remote model. ``base_url`` is where its API lies, ``server`` the same without its scheme where it is not
     the vendor's own, ``api_version`` the one that Azure is asked for, ``own`` whether the vendor's own address is asked."""
 
@@ -66,7 +66,7 @@ def is_remote(model: str) -> bool:
     return bool(colon) and engine in ENGINES
 
 
-def parse(model: str) -> Name:
+def parse(model: str) -> RemoteModelName:
     """What ``model`` names, with the base URLs that the environment gives.
 
     Raises SpecError where it is not of the form ``openai:MODEL``, ``azure:DEPLOYMENT``, ``anthropic:MODEL``,
@@ -82,7 +82,7 @@ def parse(model: str) -> Name:
         if "://" in asked:
             raise SpecError("the model of an endpoint holds a second URL; name it endpoint:MODEL@URL with one.")
         base = "http" + url
-        return Name(engine, _model(engine, asked), checked_url(base, "the endpoint's URL"), _server(base))
+        return RemoteModelName(engine, _model(engine, asked), checked_url(base, "the endpoint's URL"), _server(base))
     if engine == "azure":
         base = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip()
         if not base:
@@ -91,12 +91,14 @@ def parse(model: str) -> Name:
         version = os.environ.get("OPENAI_API_VERSION", "").strip() or AZURE_API_VERSION
         if not re.fullmatch(r"[A-Za-z0-9.-]{1,40}", version):
             raise SpecError("OPENAI_API_VERSION is no API version; one looks like 2024-02-15-preview.")
-        return Name(engine, _model(engine, rest), base, _server(base), version)
+        return RemoteModelName(engine, _model(engine, rest), base, _server(base), version)
     own, variable = _VENDORS[engine]
     base = checked_url(os.environ.get(variable, "").strip() or own, variable)
     away = urlsplit(base).hostname != urlsplit(own).hostname
     encrypted = base.startswith("https:") and urlsplit(base).port in (None, 443)
-    return Name(engine, _model(engine, rest), base, _server(base) if away else None, own=encrypted and not away)
+    return RemoteModelName(
+        engine, _model(engine, rest), base, _server(base) if away else None, own=encrypted and not away
+    )
 
 
 def _model(engine: Engine, model: str) -> str:

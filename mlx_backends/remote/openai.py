@@ -8,19 +8,19 @@ from typing import Any
 
 from benchmarks.base import JSONObject, Request
 from mlx_backends.remote.api_keys import key
-from mlx_backends.remote.images import Images
-from mlx_backends.remote.model_names import KEYS, Name
-from mlx_backends.remote.provider import LIMITS, REFUSED, Permanent, Reply, Transient, Vendor, parts, quiet
+from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.model_names import KEYS, RemoteModelName
+from mlx_backends.remote.provider import LIMITS, REFUSED, PermanentError, Provider, Reply, TransientError, parts, quiet
 from mlx_backends.remote.responses import count, dig
 
 _SCHEMA_SINCE = "2024-08-01"
 """The first version of Azure's API that takes a JSON schema."""
 
 
-class OpenAIVendor(Vendor):
+class OpenAIProvider(Provider):
     """The engines "openai", "azure" and "endpoint"."""
 
-    def __init__(self, name: Name, images: Images) -> None:
+    def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
         super().__init__(name, images)
         from openai import AzureOpenAI, OpenAI
 
@@ -95,14 +95,14 @@ class OpenAIVendor(Vendor):
         if isinstance(content, list):
             content = "".join(text for part in content if isinstance(text := dig(part, "text"), str))
         if reason == "content_filter":
-            raise Permanent(REFUSED, *used)
+            raise PermanentError(REFUSED, *used)
         refusal = dig(message, "refusal")
         if isinstance(refusal, str) and refusal and not content:
-            raise Permanent(f"the provider refused: {refusal}", *used)
+            raise PermanentError(f"the provider refused: {refusal}", *used)
         if reason == "length":
             return Reply(content if isinstance(content, str) else "", "length", *used)
         if not isinstance(content, str) or not content:
-            raise Transient("the reply holds no text", *used)
+            raise TransientError("the reply holds no text", *used)
         return Reply(content, "stop", *used)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RemoteOptions:
     """How remote engines are used.
 
     ``replies`` is the file in which replies are kept by content, None keeps none. ``scope`` is what the replies of a server

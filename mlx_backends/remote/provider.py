@@ -15,8 +15,8 @@ from typing import Any, Literal, NoReturn
 from benchmarks.base import Message, Request, Text
 from benchmarks.errors import RashomonError
 from mlx_backends.remote.api_keys import redact, without_keys
-from mlx_backends.remote.images import Images
-from mlx_backends.remote.model_names import Name
+from mlx_backends.remote.images import EncodedImages
+from mlx_backends.remote.model_names import RemoteModelName
 from mlx_backends.remote.responses import dig, error_in, message_in, read_json, refused_parameter
 
 _log = logging.getLogger("rashomon.remote")
@@ -40,7 +40,7 @@ class Reply:
     completion_tokens: int | None = None
 
 
-class Failed(Exception):
+class CallError(Exception):
     """A call that gave no answer; the message says why. Tokens are those of a whole reply that held none.
 
     ``sent`` is whether anything was sent at all.
@@ -53,7 +53,7 @@ class Failed(Exception):
         self.sent = True
 
 
-class Transient(Failed):
+class TransientError(CallError):
     """It may go better another time; after ``retry_after`` seconds, where the server said so. ``overloaded`` where the
     server has too much to do, ``unreached`` where there was no server."""
 
@@ -62,20 +62,20 @@ class Transient(Failed):
     unreached = False
 
 
-class Permanent(Failed):
+class PermanentError(CallError):
     """It would fail again. ``refuses_key`` where the server does not take the key, at least not for this."""
 
     refuses_key = False
 
 
-class Again(Failed):
+class RetryWithoutParameter(CallError):
     """The server refused a parameter that it is not sent from now on; ask once more, at once."""
 
 
-class Vendor(ABC):
+class Provider(ABC):
     """An API. Everything but ``close`` may be used by many threads."""
 
-    def __init__(self, name: Name, images: Images) -> None:
+    def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
         self._name = name
         self._images = images
         self._lock = threading.Lock()
@@ -98,7 +98,9 @@ class Vendor(ABC):
         try:
             body = self._body(request, refused)
         except Exception as error:  # an image that is not there, or whatever a hostile one makes a decoder raise
-            unsent = Permanent(str(error) if isinstance(error, RashomonError) else f"{type(error).__name__}: {error}")
+            unsent = PermanentError(
+                str(error) if isinstance(error, RashomonError) else f"{type(error).__name__}: {error}"
+            )
             unsent.sent = False
             raise unsent from None
         from mlx_backends.remote.transport import deadline, failure, unreached
@@ -113,8 +115,8 @@ class Vendor(ABC):
                 self._failed(status, response.headers, response.text, body)
             lost = failure(error)
             if lost is None:
-                raise Permanent(f"{type(error).__name__}: {error}") from None
-            failed = Transient(lost)
+                raise PermanentError(f"{type(error).__name__}: {error}") from None
+            failed = TransientError(lost)
             failed.unreached = unreached(error)
             raise failed from None
         reply = self._read(_object(said))
@@ -150,7 +152,7 @@ class Vendor(ABC):
     def _failed(self, status: int, headers: Mapping[str, str], text: str, body: dict[str, Any]) -> NoReturn:
         """Raise what a reply with an error's status means."""
         failed = classify(status, headers, text)
-        if isinstance(failed, Permanent) and status in (400, 422):
+        if isinstance(failed, PermanentError) and status in (400, 422):
             named = refused_parameter(text, self._optional(body))
             if named is not None:
                 with self._lock:
@@ -159,7 +161,7 @@ class Vendor(ABC):
                 if first:
                     called = f"{self._name.engine}:{self._name.model}"
                     _log.warning("%s refuses %r and is asked without it from now on (%s).", called, named, failed)
-                raise Again(str(failed)) from None
+                raise RetryWithoutParameter(str(failed)) from None
         raise failed from None
 
 
@@ -180,28 +182,28 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def parts(message: Message, images: Images, max_pixels: int | None, image: Callable[[bytes], Any]) -> list[Any]:
+def parts(message: Message, images: EncodedImages, max_pixels: int | None, image: Callable[[bytes], Any]) -> list[Any]:
     """The parts of a message in order: texts as str, images as what ``image`` makes of their PNG bytes."""
     return [
         clean(part.text) if isinstance(part, Text) else image(images.png(part, max_pixels)) for part in message.parts
     ]
 
 
-def classify(status: int, headers: Mapping[str, str], text: str) -> Transient | Permanent:
+def classify(status: int, headers: Mapping[str, str], text: str) -> TransientError | PermanentError:
     """What an HTTP error means."""
     error = error_in(text)
     codes = {code for key in ("code", "type", "status") if isinstance(code := dig(error, key), str)}
     if "content_filter" in codes or dig(error, "innererror", "code") == "ResponsibleAIPolicyViolation":
-        return Permanent(REFUSED)
+        return PermanentError(REFUSED)
     reason = f"HTTP {status}: {message_in(error) or text}"
     if 300 <= status < 400:
-        return Permanent(f"HTTP {status}: the server sends us elsewhere; name the address it really has.")
+        return PermanentError(f"HTTP {status}: the server sends us elsewhere; name the address it really has.")
     passing = status in (408, 409, 425, 429) or status >= 500
     if not passing or "insufficient_quota" in codes:
-        refused = Permanent(reason)
+        refused = PermanentError(reason)
         refused.refuses_key = status in (401, 403) or "API_KEY_INVALID" in _details(error, "reason")
         return refused
-    failed = Transient(reason)
+    failed = TransientError(reason)
     failed.overloaded = status in (429, 503, 529)
     failed.retry_after = retry_after(headers, error)
     return failed
@@ -243,5 +245,5 @@ def _number(text: str | None) -> float | None:
 def _object(text: str) -> dict[str, Any]:
     found = read_json(text)
     if not isinstance(found, dict):
-        raise Transient(f"the reply is not JSON: {text[:200]}")
+        raise TransientError(f"the reply is not JSON: {text[:200]}")
     return found

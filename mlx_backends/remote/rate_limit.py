@@ -15,7 +15,7 @@ LONGEST_PAUSE_S = 120.0
 """A server that wants a longer pause than this is not waited for."""
 
 
-class Pace:
+class RateLimit:
     """Additive increase, multiplicative decrease: one more call under way a round of successes, half of them where the
     server has too much to do. Not safe for threads; times are ``clock``'s seconds."""
 

@@ -28,9 +28,9 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.pope import Pope
 from benchmarks.pope.source import SETTINGS
-from benchmarks.protocols import Direct
+from benchmarks.protocols import DirectProtocol
 from judges.yes_no import YesNo
-from mlx_backends.policy import Policy
+from mlx_backends.policy import PolicyBackend
 from tests.support.data.small import bomb, write_lines, write_picture
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "clash"
@@ -216,10 +216,10 @@ def test_an_empty_answer_is_neither_and_a_label_of_another_judge_is_read_with_th
 
 @pytest.mark.parametrize(("policy", "ratio"), [("always-yes", 1.0), ("always-no", 0.0)])
 def test_always_yes_and_always_no_are_its_baselines(instances: list[Instance], policy: str, ratio: float) -> None:
-    backend = Policy(f"policy:{policy}")
+    backend = PolicyBackend(f"policy:{policy}")
     said = {}
     for instance in instances[: backend.capacity]:
-        request = Direct(Decoding()).next(instance, ())
+        request = DirectProtocol(Decoding()).next(instance, ())
         assert request is not None
         backend.submit(request)
     said = {each.request_id.partition("#")[0]: each.text for each in backend.step()}

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from app.parity.compare_runs import compare_runs
-from app.parity.probing import Look
+from app.parity.probing import ProbeOptions
 from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 from tests.app.commands.test_batch import states, wait_until
 from tests.support import parity
 from tests.support.command import ROOT, Rashomon, kill_all
@@ -106,13 +106,13 @@ def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
     parity.asked(workspace, "direct", model, instances)
 
     def at_once(name: str, media: Any) -> Backend:
-        return load_backend(name, media, terms=Terms(concurrency=32))
+        return load_backend(name, media, terms=RemoteOptions(concurrency=32))
 
     with served(model, tmp_path / "server.log") as port:
         monkeypatch.setattr(parity, "load_backend", at_once)
         parity.asked(workspace, "served", f"endpoint:{model}@http://127.0.0.1:{port}/v1", instances)
         runs = (workspace.runs_folder / "direct", workspace.runs_folder / "served")
-        found = compare_runs(runs, Look(48, [built]))
+        found = compare_runs(runs, ProbeOptions(48, [built]))
     assert found.answers.same < 64
     assert "A and B part at an answer alone and the answer in the run: " in found.verdict
     assert (

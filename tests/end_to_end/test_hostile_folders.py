@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.workers.in_flight import UnderWay, left_under_way
+from app.engine.workers.in_flight import InFlight, left_under_way
 from app.engine.workers.run_control import is_paused, pause
 from app.exports.writer import write
 from app.parity import probe_store
@@ -27,7 +27,7 @@ from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, RashomonError, SourceError
 from benchmarks.media import MISSING, UNSAFE, read_media
 from benchmarks.untrusted.safe_files import UnsafeFileError
-from mlx_backends.core.response_cache import ReplyCache
+from mlx_backends.core.response_cache import ResponseCache
 from tests.support.command import ROOT, Rashomon
 from tests.support.decoy import KINDS, SECRET, Outside, copy_home
 from tests.support.every_command import COMMANDS, OTHER, RUN, SEEING, THEIRS
@@ -126,14 +126,14 @@ def test_notes_of_a_run_are_not_written_through_anything(tmp_path: Path, outside
         with pytest.raises(UnsafeFileError, match="pause"):
             pause(folder)
         assert is_paused(folder)
-        with pytest.raises(UnsafeFileError, match="under-way"), UnderWay(folder, 1, {}):
+        with pytest.raises(UnsafeFileError, match="under-way"), InFlight(folder, 1, {}):
             pass
         if kind != "hard link":
             assert left_under_way(folder) is None
             with pytest.raises(UnsafeFileError, match="probes"):
                 probe_store.load(folder)
             with pytest.raises(UnsafeFileError, match="probes"):
-                probe_store.save(folder, probe_store.Kept({}))
+                probe_store.save(folder, probe_store.StoredProbes({}))
     assert outside.state() == before
 
 
@@ -144,8 +144,8 @@ def test_probes_inside_their_folder_are_replaced_and_never_followed(tmp_path: Pa
     before = outside.state()
     with pytest.raises(UnsafeFileError, match=r"probes\.json"):
         probe_store.load(folder)
-    probe_store.save(folder, probe_store.Kept({"engine": "x"}))
-    assert probe_store.load(folder) == probe_store.Kept({"engine": "x"})
+    probe_store.save(folder, probe_store.StoredProbes({"engine": "x"}))
+    assert probe_store.load(folder) == probe_store.StoredProbes({"engine": "x"})
     assert outside.state() == before
 
 
@@ -340,7 +340,7 @@ def test_exports_and_caches_do_not_write_through_what_is_there(tmp_path: Path, o
             write(tmp_path / "out", {"figures/main.svg": "a figure"})
         with pytest.raises(RashomonError):
             write(tmp_path / "out", {"../outside/authorized_keys": "theirs"})
-        cache = ReplyCache(tmp_path / "replies.sqlite")
+        cache = ResponseCache(tmp_path / "replies.sqlite")
         assert cache.get("who", "what") is None
         cache.close()
     assert (tmp_path / "out" / "tables.md").read_text() == "a table"

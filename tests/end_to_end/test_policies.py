@@ -9,9 +9,9 @@ import pytest
 from benchmarks.base import Decoding, Estimate, Record
 from benchmarks.build import BuildOptions
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.protocols import Direct
+from benchmarks.protocols import DirectProtocol
 from judges.base import FunctionJudge, get_judge
-from mlx_backends.policy import Policy
+from mlx_backends.policy import PolicyBackend
 from tests.support.charts import draw_sources
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cmc_bench"
@@ -36,8 +36,8 @@ def records(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def table_3(policy: str, records: list[Record], seed: int = 0) -> dict[str, Estimate]:
     judge = get_judge("match")
     assert isinstance(judge, FunctionJudge)
-    backend = Policy(f"policy:{policy}")
-    protocol = Direct(Decoding(seed=seed))
+    backend = PolicyBackend(f"policy:{policy}")
+    protocol = DirectProtocol(Decoding(seed=seed))
     done = []
     for record in records:
         request = protocol.next(record.instance, ())

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.base import Estimate, Figures, Record
+from benchmarks.base import Estimate, LabelMetrics, Record
 from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
 from benchmarks.cmc_bench.metrics import MAIN, label_shares
 from judges.human_labels import sample
 from judges.prediction_powered import (
     NO_LABEL,
     NOT_SEEN,
-    Corrected,
+    CorrectedEstimates,
     correct,
     corrected_table,
     group_sums,
@@ -43,7 +43,7 @@ BIASED = 0.75 * np.eye(5) + 0.25 * np.eye(5)[[3]]
 USELESS = np.tile([0.3, 0.3, 0.1, 0.2, 0.1], (5, 1))
 JUDGES = {"good": GOOD, "biased": BIASED, "useless": USELESS}
 
-FIGURES = Figures(
+FIGURES = LabelMetrics(
     PAPER_CONDITIONS,
     LABELS,
     {
@@ -173,7 +173,7 @@ def test_rectified_shares_are_the_published_formula() -> None:
     tuned = np.cov(people[:n], judged[:n], bias=True)[0, 1] / ((1 + n / more) * judged.var())
     assert 0 < tuned < 1
     by_hand = tuned * judged[n:].mean() + (people[:n] - tuned * judged[:n]).mean()
-    figures = Figures(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
+    figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
     labels = np.where(np.arange(n + more) < n, people, NOT_SEEN)
     sums = group_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
     found = correct(sums, figures, resamples=2000, seed=0)["yes"]
@@ -191,7 +191,7 @@ def test_where_lambda_is_clipped_it_is_not_the_published_estimate() -> None:
     judged = np.zeros(n + more, np.int64)
     judged[:5] = judged[n : n + 5] = 1
     labels = np.where(np.arange(n + more) < n, judged, NOT_SEEN)
-    figures = Figures(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
+    figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
     sums = group_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
     here = correct(sums, figures, resamples=50, seed=0)["yes"].corrected.value
     tuned = min(np.cov(judged[:n], judged[:n], bias=True)[0, 1] / ((1 + n / more) * judged.var()), 1)
@@ -237,7 +237,7 @@ def test_no_share_is_below_zero() -> None:
     judged = np.where(codes < 40, codes % 4 == 0, codes % 20 == 0).astype(np.int64)
     people = np.where(codes < 40, codes == 0, NOT_SEEN)
     sums = group_sums(codes, np.zeros(1000, np.int64), judged, people, shape=(1000, 1, 2))
-    figures = Figures(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
+    figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
     found = correct(sums, figures, resamples=500, seed=0)["yes"]
     assert found.people.value == 1 / 40
     assert found.corrected.value == 0
@@ -250,7 +250,7 @@ def test_a_sample_without_an_error_is_not_taken_for_a_perfect_judge() -> None:
     judged = np.zeros(1000, np.int64)
     labels = np.where(np.arange(1000) < 10, 0, NOT_SEEN)
     sums = group_sums(np.arange(1000), np.zeros(1000, np.int64), judged, labels, shape=(1000, 1, 2))
-    figures = Figures(("c",), ("right", "wrong"), {"right": lambda counts: label_shares(counts)[..., 0, 0]})
+    figures = LabelMetrics(("c",), ("right", "wrong"), {"right": lambda counts: label_shares(counts)[..., 0, 0]})
     found = correct(sums, figures, resamples=2000, seed=0)["right"]
     assert found.corrected.value == 1
     assert found.corrected.low is not None
@@ -285,7 +285,7 @@ def test_the_table_has_a_row_a_run_and_figure() -> None:
     assert row["labelled by people"] == 200
     assert rows["run / IMAGE, image-correct"]["labelled by people"] == 50
     by_array = correct(answers.sums(), FIGURES, resamples=300, seed=0)["ΔAcc"]
-    assert by_array == Corrected(row[JUDGE], row["corrected"], row[f"{PERSON} alone"])
+    assert by_array == CorrectedEstimates(row[JUDGE], row["corrected"], row[f"{PERSON} alone"])
     # The judge calls a quarter of everything NEITHER: it sees a drop that is not there.
     assert not _holds(row[JUDGE], TRUTH["ΔAcc"])
     assert _holds(row["corrected"], TRUTH["ΔAcc"])

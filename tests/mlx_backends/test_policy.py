@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.base import SHOWN_TEXT, Decoding, Message, Request, Text
 from benchmarks.errors import SpecError
-from mlx_backends.policy import ABSTAIN, Policy, means_nothing, policy_names
+from mlx_backends.policy import ABSTAIN, PolicyBackend, means_nothing, policy_names
 
 References = Mapping[str, tuple[str, ...]]
 
@@ -24,7 +24,7 @@ def request(references: Mapping[str, tuple[str, ...]], number: int = 0, seed: in
 
 
 def answers(name: str, requests: list[Request]) -> dict[str, str]:
-    policy = Policy(f"policy:{name}")
+    policy = PolicyBackend(f"policy:{name}")
     given: dict[str, str] = {}
     while requests:
         batch, requests = requests[: policy.capacity], requests[policy.capacity :]
@@ -135,7 +135,7 @@ def test_neither_avoids_references_that_happen_to_be_its_own_values(taken: str) 
 
 
 def test_a_policy_takes_as_many_as_its_capacity_and_no_device() -> None:
-    policy = Policy("policy:always-image")
+    policy = PolicyBackend("policy:always-image")
     assert not policy.info.needs_device
     assert (policy.info.engine, policy.info.model) == ("policy", "policy:always-image")
     for number in range(policy.capacity):
@@ -176,10 +176,10 @@ def test_whatever_is_no_policy_is_not_refused_as_one(model: str) -> None:
 
 
 def test_every_policy_has_a_name_that_makes_it() -> None:
-    assert policy_names() == tuple(Policy(name).info.model for name in policy_names())
+    assert policy_names() == tuple(PolicyBackend(name).info.model for name in policy_names())
 
 
 @pytest.mark.parametrize("name", ["policy:", "policy:\x1b[31m", "policy:nam", "always-image "])
 def test_another_name_is_an_error(name: str) -> None:
     with pytest.raises(SpecError, match="there is no policy"):
-        Policy(name)
+        PolicyBackend(name)

@@ -26,11 +26,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from app.engine.request_order import adjacent
-from app.store.rows import Pending
+from app.store.rows import PendingInstance
 from benchmarks.base import Decoding, Instance, Request
-from mlx_backends.mlx.preprocess import Inputs, common, distinct
-from mlx_backends.mlx.vlm import AHEAD, VLM
-from mlx_backends.mlx.vlm_batch import END_TOKENS, Row, Rows
+from mlx_backends.mlx.preprocess import PreparedInputs, common, distinct
+from mlx_backends.mlx.vlm import AHEAD, VLMBackend
+from mlx_backends.mlx.vlm_batch import END_TOKENS, VLMRow, VLMRows
 from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
 from tests.performance.peers import Place, Server, loop
@@ -57,7 +57,7 @@ class Round:
     bound: float
 
 
-def bound(backend: VLM, inputs: Sequence[Inputs], width: int) -> tuple[float, str]:
+def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> tuple[float, str]:
     """Seconds of perfect sharing, and what they are made of.
 
     Each image once in the tower; every distinct token once, at what it costs at its place in a prompt, since later ones look
@@ -80,10 +80,10 @@ def bound(backend: VLM, inputs: Sequence[Inputs], width: int) -> tuple[float, st
         tensors, length = one.tensors, len(one.content)
         grid, mask = tensors["image_grid_thw"], tensors["attention_mask"]
         found = model.get_input_embeddings(one.ids, tensors["pixel_values"], image_grid_thw=grid, mask=mask).to_dict()
-        row = Row(one, 1, embedded={name: value for name, value in found.items() if value is not None})
+        row = VLMRow(one, 1, embedded={name: value for name, value in found.items() if value is not None})
         mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
         row.cache = make_prompt_cache(model.language_model)
-        rows = Rows(model, backend._processor, 1, share=False)
+        rows = VLMRows(model, backend._processor, 1, share=False)
         for start, end in ((0, length - END_TOKENS), (length - END_TOKENS, length)):
             took = _timed(lambda row=row, rows=rows, end=end: deque(rows._advance(row, end), 0))[1]  # type: ignore[misc]
             places.append([end - start, (end**2 - start**2) / 2])
@@ -116,7 +116,7 @@ def bound(backend: VLM, inputs: Sequence[Inputs], width: int) -> tuple[float, st
     return seeing + reading + steps * each, told
 
 
-def measured(backend: VLM, server: Server, requests: Sequence[Request], media: Place) -> Round:
+def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], media: Place) -> Round:
     """One round: all three, and the bound, on the same requests. Ours and the bound by turns, since a machine's speed drifts."""
     inputs = [backend._preparer.inputs(request) for request in requests]
     bodies = [server.body(request, media) for request in requests]
@@ -141,12 +141,14 @@ def measured(backend: VLM, server: Server, requests: Sequence[Request], media: P
     return Round(plain, served, ours, perfect)
 
 
-def compare(name: str, backend: VLM, server: Server, asked: Sequence[Request], media: Place, rounds: int) -> None:
+def compare(
+    name: str, backend: VLMBackend, server: Server, asked: Sequence[Request], media: Place, rounds: int
+) -> None:
     """Measure ``asked`` in as many parts as there are ``rounds``, its last example apart; print what they come to."""
     examples = list(dict.fromkeys(one.id.partition("/")[0] for one in asked))
     warm = [replace(one, decoding=ANSWER) for one in asked if one.id.startswith(f"{examples[-1]}/")][:2]
     asked = [one for one in asked if not one.id.startswith(f"{examples[-1]}/")]
-    pending = [(Pending(n, Instance(one.id, "", "", "", ()), ()), one) for n, one in enumerate(asked)]
+    pending = [(PendingInstance(n, Instance(one.id, "", "", "", ()), ()), one) for n, one in enumerate(asked)]
     requests = [replace(one, decoding=ANSWER) for _, one in adjacent(pending)]
     print(f"{name}: {len(requests)} answers in {rounds} rounds", flush=True)
     backend.exact()
@@ -191,7 +193,7 @@ def main() -> None:
         }
         model = build(Path(scratch) / "model", asked.texts())
         backend = load_backend(str(model), asked.path, under_way=AHEAD * WIDTH)
-        assert isinstance(backend, VLM)
+        assert isinstance(backend, VLMBackend)
         with Server.serving(model, Path(scratch) / "server.log") as server:
             for name, requests in sets.items():
                 if name.startswith(only):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.doctor.run import examine_run
 from app.store.integrity import digests
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.schema import NO_DIGESTS
 from app.store.workspace import Workspace, summary
@@ -42,7 +42,7 @@ def fill(folder: Path, count: int) -> float:
         for first in range(0, count, GROUP):
             store.commit(
                 [
-                    Answer(
+                    NewAnswer(
                         n,
                         conditions[n % 2],
                         0,

@@ -17,12 +17,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from app.engine.loop import answer_pending
-from app.engine.workers.in_flight import UnderWay
-from app.store.rows import Answer
+from app.engine.workers.in_flight import InFlight
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from benchmarks.base import Decoding, Generation, Instance, Request, Text
 from benchmarks.cmc_bench import CMCBench
-from benchmarks.protocols import Direct
+from benchmarks.protocols import DirectProtocol
 from judges.cmc_rules import Match
 from mlx_backends.base import Backend, EngineInfo
 
@@ -66,7 +66,7 @@ class Timed(RunStore):
 
     durable_at: list[float]
 
-    def commit(self, answers: Sequence[Answer]) -> None:
+    def commit(self, answers: Sequence[NewAnswer]) -> None:
         super().commit(answers)
         self.durable_at += [time.perf_counter()] * len(answers)
 
@@ -117,8 +117,8 @@ def main(count: int) -> None:
         backend = Instant()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began, worked = time.perf_counter(), time.process_time()
-        with UnderWay(folder, backend.capacity, {}) as under_way:
-            answer_pending(store, backend, Direct(Decoding()), [Match()], CMCBench(), under_way=under_way)
+        with InFlight(folder, backend.capacity, {}) as under_way:
+            answer_pending(store, backend, DirectProtocol(Decoding()), [Match()], CMCBench(), under_way=under_way)
         took, worked = time.perf_counter() - began, time.process_time() - worked
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         gaps = sorted(b - a for a, b in pairwise(store.durable_at))

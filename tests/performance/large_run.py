@@ -20,7 +20,7 @@ from app.store.run import RunStore
 from app.store.workspace import summary
 from benchmarks.base import Media
 from benchmarks.build import BuildWriter
-from benchmarks.cmc_bench.instances import CORRECT, Draft, single_sources
+from benchmarks.cmc_bench.instances import CORRECT, InstanceDraft, single_sources
 from tests.support.command import Rashomon, children_of
 
 EXAMPLE = 8  # instances: the four conditions, and each source alone
@@ -39,7 +39,7 @@ def build(out: Path, examples: int) -> None:
                 said = {"image": str(number + (0 if image else 1)), "text": str(number + (0 if text else 2))}
                 shown = (f"What is the value of bar {number}?", images[image], f"The value is {said['text']}. " * 10)
                 strata = {"type": "factual", "source": "chartqa"}
-                four.append(Draft(f"{group}/{condition}", group, condition, *shown, said, correct, strata))
+                four.append(InstanceDraft(f"{group}/{condition}", group, condition, *shown, said, correct, strata))
             for draft in [*four, *single_sources(four)]:
                 writer.add_row(draft.to_row())
         writer.finish({"benchmark": "cmc-bench"})

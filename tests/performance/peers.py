@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.base import Media, Request, Text
-from mlx_backends.mlx.vlm import VLM
+from mlx_backends.mlx.vlm import VLMBackend
 
 Place = Callable[[Media], Path]
 
 
-def loop(backend: VLM, requests: Sequence[Request], media: Place) -> list[str]:
+def loop(backend: VLMBackend, requests: Sequence[Request], media: Place) -> list[str]:
     """The answers of ``mlx_vlm.generate`` to one request after the other."""
     from mlx_vlm import generate
     from PIL import Image

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.store.workspace import Workspace
@@ -77,7 +77,7 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
                 if number % 101 == 0:
                     said[0] = Verdict(JUDGES[0], "unparsed", None, "empty")
             right = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in said)
-            answers.append(Answer(number, condition, 0, "d" * 64, made, True, tuple(said), right))
+            answers.append(NewAnswer(number, condition, 0, "d" * 64, made, True, tuple(said), right))
             if len(answers) == 2000:
                 store.commit(answers)
                 answers = []

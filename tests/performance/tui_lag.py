@@ -23,7 +23,7 @@ from typing import Any
 from app.engine.plan import create
 from app.run_spec import BatchSpec
 from app.store.locks import FileLock
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
@@ -66,7 +66,7 @@ def answer(store: RunStore, count: int, at_once: int) -> Iterator[int]:
             verdict = match.judge(Record(pending.instance, (made,)))
             condition = pending.instance.condition
             correct = (verdict.label is not None and benchmark.correct(condition, verdict.label),)
-            answers.append(Answer(pending.ordinal, condition, 0, "digest", made, True, (verdict,), correct))
+            answers.append(NewAnswer(pending.ordinal, condition, 0, "digest", made, True, (verdict,), correct))
         store.commit(answers)
         done += len(some)
         yield done

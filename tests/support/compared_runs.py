@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.non_inferiority import Basis, measure_of
-from app.compare.run_view import Cost, Said, Side, Sides
+from app.compare.non_inferiority import TargetShares, measure_of
+from app.compare.run_view import LabelledAnswer, RunCost, RunView, RunViews
 from app.engine.loop import answer_pending
 from app.engine.plan import check, plan
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import get_benchmark
-from benchmarks.protocols import Direct
+from benchmarks.protocols import DirectProtocol
 from judges.base import FunctionJudge, get_judge
 from mlx_backends.models.host import machine
-from mlx_backends.policy import Policy
+from mlx_backends.policy import PolicyBackend
 
 CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
 RIGHT = {"aligned": "BOTH", "image-correct": "IMAGE", "text-correct": "TEXT", "both-wrong": "ABSTAIN"}
@@ -30,29 +30,29 @@ WRONG = {"aligned": "NEITHER", "image-correct": "TEXT", "text-correct": "IMAGE",
 def answered(workspace: Workspace, name: str, model: str, limit: int) -> None:
     """A run of a policy, answered and judged in this process."""
     (spec,) = BatchSpec(benchmark="cmc-bench", model=(model,), name=name, limit=limit).runs()
-    judge, backend = get_judge("match"), Policy(model)
+    judge, backend = get_judge("match"), PolicyBackend(model)
     assert isinstance(judge, FunctionJudge)
     with RunStore.open(plan(workspace, check(workspace, spec)).folder) as store:
         store.use_engine({**asdict(backend.info), "machine": asdict(machine())})
-        answer_pending(store, backend, Direct(spec.to_decoding()), [judge], get_benchmark("cmc-bench"))
+        answer_pending(store, backend, DirectProtocol(spec.to_decoding()), [judge], get_benchmark("cmc-bench"))
         store.set_meta("state", {"state": "done"})
 
 
-def side(name: str, labels: Mapping[tuple[str, str], str], *, cost: Cost | None = None, **more: Any) -> Side:
+def side(name: str, labels: Mapping[tuple[str, str], str], *, cost: RunCost | None = None, **more: Any) -> RunView:
     """A run of CMC-Bench; ``labels`` maps (example, condition) to what came of it."""
-    said = {f"{e}/{c}": Said(e, c, outcome, "p", f"{outcome} says {e}") for (e, c), outcome in labels.items()}
+    said = {f"{e}/{c}": LabelledAnswer(e, c, outcome, "p", f"{outcome} says {e}") for (e, c), outcome in labels.items()}
     identity = {"model": name, "quantisation": None, **more.pop("identity", {})}
     spec = {"model": name, "prompt_set": "paper", "benchmark": "cmc-bench", "judge": ["match"], "seed": 0}
     engines: tuple[dict[str, Any], ...] = more.pop("engines", ())
-    return Side(name, name, more.pop("state", "done"), spec, identity, engines, said, cost or Cost(), judged=True)
+    return RunView(name, name, more.pop("state", "done"), spec, identity, engines, said, cost or RunCost(), judged=True)
 
 
-def sides(*runs: Side) -> Sides:
+def sides(*runs: RunView) -> RunViews:
     """Those runs, compared by ``match``."""
-    return Sides(get_benchmark("cmc-bench"), "match@2", runs, seed=0)
+    return RunViews(get_benchmark("cmc-bench"), "match@2", runs, seed=0)
 
 
-def basis_of(right: NDArray[np.bool_], costs: Sequence[Cost] | None = None) -> Basis:
+def basis_of(right: NDArray[np.bool_], costs: Sequence[RunCost] | None = None) -> TargetShares:
     """A basis of right and wrong answers, of shape (examples, conditions, runs)."""
     examples, conditions, runs = right.shape
     of = sides(*(side(f"run {i}", {}, cost=costs[i] if costs else None) for i in range(runs)))
@@ -60,7 +60,7 @@ def basis_of(right: NDArray[np.bool_], costs: Sequence[Cost] | None = None) -> B
     kinds = np.array([[code[WRONG[c]], code[RIGHT[c]]] for c in CONDITIONS[:conditions]])
     condition = np.tile(np.arange(conditions), examples)
     label = kinds[condition[:, None], right.reshape(-1, runs).astype(int)]
-    return Basis(of, measure_of(of, None), np.repeat(np.arange(examples), conditions), condition, label)
+    return TargetShares(of, measure_of(of, None), np.repeat(np.arange(examples), conditions), condition, label)
 
 
 def simulated(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from app.annotation.session import draw
 from app.engine.stopping_rule import reached
-from app.engine.unsupported_media import Excluded
+from app.engine.unsupported_media import ExcludedInstances
 from app.engine.workers.recovery import deaths
 from app.store.database import DATABASE
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace, summary
 from benchmarks.base import Generation, Instance, Verdict
@@ -108,7 +108,7 @@ class Damaged:
                 return listed.problem
             with RunStore.read(self.folder) as store:
                 keys = ("spec", "identity", "created", "remarks", "conditions", "correct", "canary", "judges")
-                more = (Excluded.kept(store), deaths(store), reached(store), store.meta("data"))
+                more = (ExcludedInstances.kept(store), deaths(store), reached(store), store.meta("data"))
                 whole = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys], more)
             with RunStore.open(self.folder) as store:
                 draw(store, "human:ann@1")
@@ -152,7 +152,7 @@ def _run(workspace: Workspace, name: str) -> Path:
         store.use_engine({"engine": "policy", "model": "policy:always-text", "versions": {}})
         store.commit(
             [
-                Answer(
+                NewAnswer(
                     pending.ordinal,
                     pending.instance.condition,
                     0,

@@ -24,7 +24,7 @@ from pathlib import Path
 from app.new_run import form
 from app.run_spec import BatchSpec
 from app.store.workspace import Workspace
-from app.tui.processes import Jobs
+from app.tui.processes import RunProcesses
 from app.tui.settings import Settings, save_settings
 from benchmarks.errors import RashomonError
 from tests.support.command import ROOT, Rashomon
@@ -131,7 +131,7 @@ def _in_interface(home: Path) -> tuple[int, str, str]:
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         _interface(home)
         workspace = Workspace(home / "workspace")
-        jobs, spec = Jobs(workspace), BatchSpec(benchmark="cmc-bench", model=("policy:always-text",))
+        jobs, spec = RunProcesses(workspace), BatchSpec(benchmark="cmc-bench", model=("policy:always-text",))
         for act in (
             lambda: save_settings(Settings()),
             lambda: form.save(spec, home / "workspace" / "jobs" / "new.toml", replace=True),

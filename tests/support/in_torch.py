@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.base import Generation, Media, Request
 from mlx_backends.base import EngineInfo, MediaPath
-from mlx_backends.core.batch_invariance import Proof
+from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.probe import Probe
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed (rashomon[torch])")
@@ -39,7 +39,7 @@ class Told:
 
     info: EngineInfo
     answers: dict[str, Generation]
-    proof: Proof | None
+    proof: BatchInvariance | None
     capacity: int
     probes: list[Probe]
     loaded: set[str]

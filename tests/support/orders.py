@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.base import Benchmark, FinishReason, Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 
 SLOW_MIGRATION = """
     CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000000)
@@ -106,7 +106,7 @@ def apply(orders: dict[str, Any]) -> None:
     load, describe = registry.load_backend, registry.describe
 
     def watched(
-        model: str, media: MediaPath, *, force: bool = False, terms: Terms | None = None, **more: Any
+        model: str, media: MediaPath, *, force: bool = False, terms: RemoteOptions | None = None, **more: Any
     ) -> Backend:
         if orders.get("abort") == model:
             os.abort()

@@ -24,7 +24,7 @@ from mlx_backends.registry import describe, load_backend
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have models looked at here instead of in processes of their own."""
 
-    def work(order: worker.Order) -> str:
+    def work(order: worker.ProbeOrder) -> str:
         try:
             worker.work(order)
         except RashomonError as error:

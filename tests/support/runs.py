@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.engine.plan import create
 from app.run_spec import BatchSpec
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict, get_benchmark
@@ -75,7 +75,7 @@ def make_run(
             correct = tuple(
                 each.label is not None and benchmark.correct(instance.condition, each.label) for each in verdicts
             )
-            answers.append(Answer(ordinal, instance.condition, 0, "digest", made, True, verdicts, correct))
+            answers.append(NewAnswer(ordinal, instance.condition, 0, "digest", made, True, verdicts, correct))
         store.commit(answers)
 
     folder = workspace.runs_folder / name

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.base import (
     Benchmark,
+    DataSource,
     Decoding,
     Generation,
     Instance,
@@ -15,7 +16,6 @@ from benchmarks.base import (
     Protocol,
     Record,
     Request,
-    Source,
     Table,
     Text,
     Verdict,
@@ -34,7 +34,7 @@ class Toy(Benchmark):
     conditions = ("plain", "twisted")
     labels = ("YES", "NO")
     prompt_sets: Mapping[str, str] = {"paper": "the only one"}
-    sources: tuple[Source, ...] = ()
+    sources: tuple[DataSource, ...] = ()
     stratum = "kind"
     judges = ("even",)
 

@@ -18,7 +18,7 @@ from textual.strip import Strip
 from app.engine.plan import create
 from app.run_spec import BatchSpec
 from app.store.locks import FileLock
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
@@ -122,7 +122,7 @@ class Stage:
                     )
                     condition = pending.instance.condition
                     correct = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in verdicts)
-                    answers.append(Answer(pending.ordinal, condition, 0, "digest", made, True, verdicts, correct))
+                    answers.append(NewAnswer(pending.ordinal, condition, 0, "digest", made, True, verdicts, correct))
             store.commit(answers)
 
     def note(self, folder: Path, state: str, note: str = "") -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.annotation.session import Sitting
+from app.annotation.session import LabellingSession
 from app.store.trash import Trash
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
-from app.tui.processes import Jobs
+from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.label import LabelScreen
@@ -131,16 +131,16 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
     refused = StoreError("not in this test.")
     for name in ("resume", "start", "stop", "stop_batch", "stop_all"):
-        real = getattr(Jobs, name)
+        real = getattr(RunProcesses, name)
 
-        def job(self: Jobs, *arguments: Any, _name: str = name, _real: Any = real) -> None:
+        def job(self: RunProcesses, *arguments: Any, _name: str = name, _real: Any = real) -> None:
             paused = _name == "resume" and (arguments[0] / "pause").exists()
             if paused:  # a run that waits with its model in memory goes on by a key alone, as it was paused by one
                 _real(self, *arguments)
             else:
                 made.act(_name)
 
-        monkeypatch.setattr(Jobs, name, job)
+        monkeypatch.setattr(RunProcesses, name, job)
     monkeypatch.setattr(Trash, "delete", note("delete", refused))
     monkeypatch.setattr("app.tui.screens.samples.override", note("override", refused))
     monkeypatch.setattr("app.tui.screens.samples.take_back", note("take back", refused))
@@ -157,17 +157,17 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         raise refused
 
     monkeypatch.setattr("app.tui.screens.export.write", export)
-    give, undo = Sitting.give, Sitting.undo
+    give, undo = LabellingSession.give, LabellingSession.undo
 
-    def label(self: Sitting, store: Any, label: str | None) -> None:
+    def label(self: LabellingSession, store: Any, label: str | None) -> None:
         made.done["label"] += 1
         painted = made.answers.get((id(self), self.place))
         if painted is None or painted >= made.pressed:
             made.wrong.append(f"label: the answer was painted at {painted}, the key pressed at {made.pressed}")
         give(self, store, label)
 
-    monkeypatch.setattr(Sitting, "give", label)
-    monkeypatch.setattr(Sitting, "undo", undo)
+    monkeypatch.setattr(LabellingSession, "give", label)
+    monkeypatch.setattr(LabellingSession, "undo", undo)
     dismiss = Dialog.dismiss
 
     def answered(self: Dialog[Any], result: Any = None) -> Any:

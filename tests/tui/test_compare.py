@@ -12,7 +12,7 @@ from app.compare.recommend import recommend
 from app.compare.tables import compare
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import PANES, CompareScreen
-from app.tui.screens.flipped import BesideScreen, FlippedScreen
+from app.tui.screens.flipped import FlippedScreen, SideBySideScreen
 from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.result_table import ResultTable
 from tests.support.runs import instances
@@ -84,7 +84,7 @@ def test_from_a_cell_to_its_instances_to_both_answers_and_back(
         snapshot(app, "flipped")
         await press(pilot, "j", "enter")
         answers = app.screen
-        assert isinstance(answers, BesideScreen)
+        assert isinstance(answers, SideBySideScreen)
         await settled(pilot)
         snapshot(app, "answers")
         before = screen_text(app)

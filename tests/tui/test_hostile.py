@@ -14,7 +14,7 @@ from textual.widgets import Input
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.hostile_text import harmless
-from app.tui.widgets.dialogs import AskText, Confirm
+from app.tui.widgets.dialogs import Confirm, TextDialog
 from benchmarks.base import Verdict
 from tests.support.runs import instances, says
 from tests.support.tui_computed import gone_to, press
@@ -94,7 +94,7 @@ async def _question(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
 
 
 async def _typed(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
-    app.push_screen(AskText("A name", PAYLOAD, value=harmless(PAYLOAD), check=lambda text: PAYLOAD))
+    app.push_screen(TextDialog("A name", PAYLOAD, value=harmless(PAYLOAD), check=lambda text: PAYLOAD))
     await pilot.pause()
 
 

@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Tab
 
-from app.new_run.run_estimate import Contents
+from app.new_run.run_estimate import BuildContents
 from app.run_spec import load_spec
 from app.store.workspace import summary
 from app.tui.app import RashomonApp
@@ -189,17 +189,17 @@ def test_hostile_names_strata_and_questions_are_only_text(
     models.mkdir(parents=True)
     (models / "config.json").write_text("{}")
     (models / "x.safetensors").write_bytes(b"no")
-    read = Contents.read
+    read = BuildContents.read
 
-    def hostile(build: Any, prompt_set: str) -> Contents:
+    def hostile(build: Any, prompt_set: str) -> BuildContents:
         found = read(build, prompt_set)
         changed = [
             replace(instance, strata={"type": STORED, STORED: "x"}, question=STORED, id=f"{STORED}{number}")
             for number, instance in enumerate(found.instances[:30])
         ]
-        return Contents(found.build, found.benchmark, tuple(changed))
+        return BuildContents(found.build, found.benchmark, tuple(changed))
 
-    monkeypatch.setattr("app.new_run.preflight.Contents.read", hostile)
+    monkeypatch.setattr("app.new_run.preflight.BuildContents.read", hostile)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
@@ -227,13 +227,13 @@ def test_hostile_names_strata_and_questions_are_only_text(
 
 def test_the_form_goes_on_while_a_large_build_is_read(desk: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    read = Contents.read
+    read = BuildContents.read
 
-    def slow(build: Any, prompt_set: str) -> Contents:
+    def slow(build: Any, prompt_set: str) -> BuildContents:
         go_on.wait()
         return read(build, prompt_set)
 
-    monkeypatch.setattr("app.new_run.preflight.Contents.read", slow)
+    monkeypatch.setattr("app.new_run.preflight.BuildContents.read", slow)
 
     async def typing(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("ctrl+n")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.pairs import Pair
+from app.compare.pairs import RunPair
 from app.compare.samples import beside_each_other, flips
 from app.compare.side_by_side import beside
 from app.compare.tables import compare
@@ -15,7 +15,7 @@ from app.report.tables import own_rows, tables_of
 from app.store.run import RunStore
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
-from app.tui.result_cache import Results
+from app.tui.result_cache import ResultCache
 from benchmarks.base import Generation, Instance, Table, Verdict
 from benchmarks.errors import SpecError, StoreError
 from tests.support.full_disk import no_room_above
@@ -50,7 +50,7 @@ def named(tables: tuple[Table, ...], name: str) -> Table:
 
 
 def test_what_was_computed_is_kept_until_a_run_changes(runs: list[Path]) -> None:
-    results = Results()
+    results = ResultCache()
     first = results.tables(runs[:1])
     assert results.tables(runs[:1]) is first
     assert results.comparison(runs) is results.comparison(runs)
@@ -86,7 +86,7 @@ def test_side_by_side_shows_the_figures_of_the_comparisons_own_tables(runs: list
 
 
 def test_the_papers_rows_as_columns_are_its_published_figures(runs: list[Path]) -> None:
-    results = Results()
+    results = ResultCache()
     models = results.paper_models(runs)
     assert "Qwen3-VL-4B" in models
     table = results.paper(runs, None, ["Qwen3-VL-4B", "LFM2.5-VL-1.6B"])
@@ -141,7 +141,7 @@ def test_what_cannot_be_written_is_refused_in_a_sentence(
 def test_flips_name_what_changed_and_both_answers_are_read_with_their_labels(
     workspace: Workspace, runs: list[Path]
 ) -> None:
-    found = Results().comparison(runs)
+    found = ResultCache().comparison(runs)
     pair = found.pairs[0]
     changed = flips(pair)
     assert {flip.instance for flip in changed} == {i for i in pair.shared if i not in same(pair)}
@@ -159,5 +159,5 @@ def test_flips_name_what_changed_and_both_answers_are_read_with_their_labels(
         beside_each_other(workspace, runs, "no-such", None, found.sides.judge)
 
 
-def same(pair: Pair) -> set[str]:
+def same(pair: RunPair) -> set[str]:
     return {i for i in pair.shared if pair.first.said[i].outcome == pair.second.said[i].outcome}

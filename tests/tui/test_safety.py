@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from app.engine.workers.run_control import is_paused
-from app.store.rows import Judged, Progress
+from app.store.rows import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary, Workspace
 from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, commands_of
@@ -23,11 +23,11 @@ from app.tui.screens.new_run import NewRunScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen
 from app.tui.screens.tables import TablesScreen
-from app.tui.widgets.choose import Choose
-from app.tui.widgets.dialogs import AskText, Confirm, Dialog, ErrorDialog, StopDialog
+from app.tui.widgets.choose import ChoiceDialog
+from app.tui.widgets.dialogs import Confirm, Dialog, ErrorDialog, StopDialog, TextDialog
 from app.tui.widgets.override import OverrideDialog
 from app.tui.widgets.virtual_table import VirtualTable
-from app.tui.workspace_watcher import Snapshot, Watch
+from app.tui.workspace_watcher import Snapshot, WorkspaceWatcher
 from benchmarks.errors import StoreError
 from tests.support.runs import instances
 from tests.support.tui_burst import burst
@@ -91,7 +91,7 @@ def test_what_is_typed_ahead_of_a_dialog_overrides_and_labels_nothing(stage: Sta
         assert isinstance(app.screen, OverrideDialog)
         await painted(pilot)
         await burst(pilot, ["escape", "6", "enter", "a", "s", "d", "a"])
-        assert isinstance(app.screen, AskText)
+        assert isinstance(app.screen, TextDialog)
         await painted(pilot)
         await burst(pilot, ["ctrl+u", *"ann", "enter", "a", "s", "d"])
         await until(pilot, lambda: "0 of" in screen_text(app))
@@ -125,7 +125,7 @@ def test_what_is_about_one_run_follows_the_cursor_and_names_it(stage: Stage) -> 
         assert "second" in title(app)
         assert "third" not in title(app)
         await pilot.press("s")  # of which of the two?
-        await until(pilot, lambda: isinstance(app.screen, Choose))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("j", "enter")
         await until(pilot, lambda: isinstance(app.screen, SamplesScreen))
         assert "first" in title(app)
@@ -176,8 +176,8 @@ def test_who_overrides_is_behind_nothing(stage: Stage) -> None:
     from app.report.running_accuracy import judging
 
     for person in ("override:root@1", "human:ann@1"):
-        judged = {person: Judged(), "match@2": Judged(labelled=4, correct=4)}
-        p = Progress("aligned", 4, 4, 0, 0, 10, 1.0, 0, judged)
+        judged = {person: JudgedCounts(), "match@2": JudgedCounts(labelled=4, correct=4)}
+        p = ConditionProgress("aligned", 4, 4, 0, 0, 10, 1.0, 0, judged)
         run = RunSummary("r", "done", {"judge": ["match"]}, (p,))
         assert judging(run) == []
         assert _judges(run) == ["match@2: 4 labelled"]
@@ -306,7 +306,7 @@ def test_an_empty_list_is_not_said_of_runs_that_are_being_read(stage: Stage) -> 
         await pilot.pause()
         assert "no runs yet" not in screen_text(app)
         assert "reading the runs" in screen_text(app)
-        whole = Watch(stage.workspace).look()
+        whole = WorkspaceWatcher(stage.workspace).look()
         app.post_message(app.Looked(Snapshot(whole.runs, None, False, 5000, stage.path)))
         await until(pilot, lambda: "reading 1 of 5,000" in title(app))
         assert "some-run" in screen_text(app)
@@ -328,9 +328,9 @@ def test_many_runs_appear_as_they_are_read_the_newest_first(stage: Stage) -> Non
         folder = stage.run(f"run-{number}", asked=asked)
         for file in folder.glob("run.sqlite*"):
             os.utime(file, (1000 + number, 1000 + number))
-    seen = [(len(shot.runs), shot.total, shot.looked) for shot in Watch(stage.workspace)._look(0.0)]
+    seen = [(len(shot.runs), shot.total, shot.looked) for shot in WorkspaceWatcher(stage.workspace)._look(0.0)]
     assert seen == [*((number, 6, False) for number in range(1, 6)), (6, 6, True)]
-    first = next(Watch(stage.workspace)._look(0.0))
+    first = next(WorkspaceWatcher(stage.workspace)._look(0.0))
     assert [run.name for run in first.runs] == ["run-5"]
 
 
@@ -342,7 +342,7 @@ def test_an_empty_workspace_names_the_demos_and_opens_one(stage: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await until(pilot, lambda: "o opens the workspace of the demo (cmc-bench)" in screen_text(app))
         await pilot.press("o")
-        await until(pilot, lambda: isinstance(app.screen, Choose))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("enter")
         await until(pilot, lambda: "of-the-demo" in screen_text(app))
         assert "rashomon-demo/cmc-bench" in title(app)

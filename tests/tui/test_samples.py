@@ -14,7 +14,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.report.media import Seen, seen
+from app.report.media import MediaPreview, seen
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.label import LabelScreen
@@ -352,7 +352,7 @@ def test_a_medium_that_takes_long_keeps_nothing_waiting(
     folder = stage.run("mixed", asked=asked, data=tmp_path / "build")
     going, begun = threading.Event(), []
 
-    def slow(medium: Media, *rest: Any) -> Seen:
+    def slow(medium: Media, *rest: Any) -> MediaPreview:
         begun.append(medium)
         going.wait(60)
         return seen(medium, *rest)

@@ -20,7 +20,7 @@ from app.store.workspace import summary
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import CompareScreen
 from app.tui.screens.export import ExportScreen
-from app.tui.screens.flipped import BesideScreen
+from app.tui.screens.flipped import SideBySideScreen
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.screens.samples import SamplesScreen
@@ -176,7 +176,7 @@ def test_from_the_runs_to_tables_a_comparison_and_files(
         assert app.marked == runs
         assert "Side by side" in screen_text(app)
         await press(pilot, "t", "enter", "enter")
-        assert isinstance(app.screen, BesideScreen)
+        assert isinstance(app.screen, SideBySideScreen)
         await press(pilot, "n", "escape", "escape", "T", "T", "plus")
         assert "Margin: 5 points" in screen_text(app)
         await press(pilot, "e", "w")

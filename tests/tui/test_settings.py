@@ -11,7 +11,7 @@ import pytest
 from textual.content import Content
 from textual.pilot import Pilot
 
-from app.doctor import Finding
+from app.doctor import CheckResult
 from app.tui.app import RashomonApp
 from app.tui.commands import COMMANDS, EVERYWHERE
 from app.tui.keymap import keymap
@@ -152,7 +152,7 @@ def test_help_is_about_the_focused_widget_and_the_screen(
 
     file = tmp_path / "settings.toml"
     file.write_text('[keys]\n"runs.filter" = "f6"\n')
-    findings = [Finding("machine", True, "a machine")]
+    findings = [CheckResult("machine", True, "a machine")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.tui.screens.doctor.examine", lambda workspace: iter(findings))
         drive(opened(quiet, file), script, size)
@@ -192,9 +192,9 @@ def test_the_doctor_shows_what_the_command_finds(
     size: tuple[int, int], quiet: Stage, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     findings = [
-        Finding("machine", True, "Linux x86_64, 16.0 GiB for models"),
-        Finding("models", True, "0 models in a folder", "fetch one."),
-        Finding("mlx", False, f"it said {PAYLOAD}", "install mlx again."),
+        CheckResult("machine", True, "Linux x86_64, 16.0 GiB for models"),
+        CheckResult("models", True, "0 models in a folder", "fetch one."),
+        CheckResult("mlx", False, f"it said {PAYLOAD}", "install mlx again."),
     ]
     monkeypatch.setattr("app.tui.screens.doctor.examine", lambda workspace: iter(findings))
 

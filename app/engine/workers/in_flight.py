@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from app.store.rows import Pending
+from app.store.rows import PendingInstance
 from benchmarks.base import Request, canonical_json
 from benchmarks.errors import RashomonError
 from benchmarks.untrusted.safe_files import open_descriptor, read_bytes, remove_file
@@ -19,7 +19,7 @@ _NAME = "under-way.json"
 _LARGEST = 1 << 24
 
 
-class UnderWay:
+class InFlight:
     """The requests that are under way in one run; a context manager around the answering.
 
     They stand in a file beside the store, which is gone when the block is left in order. It is written in one call and not
@@ -48,7 +48,7 @@ class UnderWay:
         if kind is None:
             forget(self._folder)
 
-    def note(self, asked: Iterable[tuple[Pending, Request]]) -> None:
+    def note(self, asked: Iterable[tuple[PendingInstance, Request]]) -> None:
         """These are under way from now on."""
         if self._fd is None:
             return

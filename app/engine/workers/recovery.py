@@ -15,7 +15,7 @@ from pathlib import Path
 
 from app.engine.workers.in_flight import forget, left_under_way
 from app.store.locks import FileLock
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from benchmarks.base import Generation
 from benchmarks.errors import StoreError
@@ -25,7 +25,7 @@ _DEATHS = "deaths"
 
 
 @dataclass(frozen=True, slots=True)
-class Death:
+class WorkerDeath:
     """How a worker ended: ``cause`` in words that follow "the worker", ``at`` in seconds since 1970.
 
     ``suspects`` are the ids of the instances it had under way, which are asked again alone; ``failed`` the one that was alone
@@ -70,12 +70,12 @@ def want_of_memory(code: int, said: str | None = None) -> str | None:
     return None
 
 
-def recover(folders: Sequence[Path], pid: int, cause: str) -> Death:
+def recover(folders: Sequence[Path], pid: int, cause: str) -> WorkerDeath:
     """Note the death of the worker ``pid`` in the run it was at, and see to what it had under way there.
 
     Where another process has taken the run meanwhile, or it cannot be written, it is left alone.
     """
-    death = Death(cause, time.time())
+    death = WorkerDeath(cause, time.time())
     for folder in folders:
         with suppress(StoreError), FileLock(folder / "lock") as lock:
             if lock.acquire("rashomon"):
@@ -92,22 +92,22 @@ def suspects(store: RunStore) -> list[int]:
     return known
 
 
-def deaths(store: RunStore) -> list[Death]:
+def deaths(store: RunStore) -> list[WorkerDeath]:
     """The deaths of a run's workers for want of memory, in order."""
     return [
-        Death(**{**death, "suspects": tuple(death["suspects"]), "failed": tuple(death["failed"])})
+        WorkerDeath(**{**death, "suspects": tuple(death["suspects"]), "failed": tuple(death["failed"])})
         for death in store.meta(_DEATHS, [])
     ]
 
 
-def _noted(store: RunStore, death: Death) -> Death:
+def _noted(store: RunStore, death: WorkerDeath) -> WorkerDeath:
     known = suspects(store)
     found = left_under_way(store.folder)
     if found is not None:
         open_ones = {pending.ordinal for pending in store.pending(only=[row[0] for row in found["asked"]])}
         asked = [row for row in found["asked"] if row[0] in open_ones]
         alone = [row for row in asked if row[0] in known]
-        death = Death(
+        death = WorkerDeath(
             death.cause,
             death.at,
             found["width"],
@@ -119,7 +119,9 @@ def _noted(store: RunStore, death: Death) -> Death:
         error = f"the worker {death.cause.rstrip(',')} while it had nothing but this to answer, for the second time"
         store.commit(
             [
-                Answer(ordinal, condition, step, digest, Generation(f"{name}#{step}", "", "error", error=error), True)
+                NewAnswer(
+                    ordinal, condition, step, digest, Generation(f"{name}#{step}", "", "error", error=error), True
+                )
                 for ordinal, condition, step, digest, name in alone
             ]
         )

@@ -19,13 +19,13 @@ from types import FrameType
 
 from app.commands.progress_display import Display
 from app.engine.workers.keep_awake import awake
-from app.engine.workers.recovery import Death, recover, want_of_memory
+from app.engine.workers.recovery import WorkerDeath, recover, want_of_memory
 from app.store.run import RunStore
 from app.store.workspace import summary
 from app.system.logs import Log
 from app.system.paths import free_space
 from benchmarks.errors import StoreError
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 
 POLL_SECONDS = 0.25
 _ROOM = 1 << 20
@@ -43,7 +43,7 @@ class Job:
     data: Path | None = None
     """The build whose media the answering needs; None: nothing is answered, only judged."""
     conditions: tuple[str, ...] = ()
-    terms: Terms = field(default_factory=Terms)
+    terms: RemoteOptions = field(default_factory=RemoteOptions)
     force: bool = False
     accept_engine: bool = False
     retry_failed: bool = False
@@ -70,7 +70,7 @@ class Job:
             judges=tuple(given.pop("judges")),
             data=Path(given.pop("data")) if given["data"] else given.pop("data"),
             conditions=tuple(given.pop("conditions")),
-            terms=Terms(replies=replies, **terms),
+            terms=RemoteOptions(replies=replies, **terms),
             **given,
         )
 
@@ -80,7 +80,7 @@ class _End:
     """How a worker ended: the exit code it stands for, and its death where that was for want of memory."""
 
     code: int
-    death: Death | None = None
+    death: WorkerDeath | None = None
 
 
 class Supervisor:

@@ -23,10 +23,10 @@ from itertools import chain, islice
 from pathlib import Path
 
 from app.engine import stopping_rule
-from app.engine.judging import Beside, enter, first_judgements, judge_answers, remark
+from app.engine.judging import ConcurrentJudging, enter, first_judgements, judge_answers, remark
 from app.engine.loop import answer_pending, first_requests, judge_pending
 from app.engine.workers.device_lock import acquire_device
-from app.engine.workers.in_flight import UnderWay, forget
+from app.engine.workers.in_flight import InFlight, forget
 from app.engine.workers.recovery import suspects
 from app.engine.workers.run_control import is_paused
 from app.engine.workers.supervise import Job
@@ -41,10 +41,10 @@ from judges.base import FunctionJudge, Judge, find_judge, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
-from mlx_backends.core.batch_invariance import Proof, chosen
+from mlx_backends.core.batch_invariance import BatchInvariance, chosen
 from mlx_backends.models.host import machine
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 
 INTERRUPTED = 130
 FIRST_REQUESTS = 32
@@ -53,7 +53,7 @@ ENOUGH_REQUESTS = 24
 """For fewer, finding out whether they can be answered together costs what it gains (``docs/performance.md``)."""
 
 
-class Stop:
+class StopFlag:
     """The wish that a worker stops, set by a signal handler or a thread.
 
     Not a threading.Event: it sets its flag under a lock, so a second signal within the handler of the first one would wait
@@ -80,7 +80,7 @@ class Worker:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.stopped = Stop()
+        self.stopped = StopFlag()
         self.loading = False
         self.backend: Backend | None = None
         self.lease: FileLock | None = None
@@ -148,7 +148,7 @@ class Worker:
                     terms = replace(terms, replies=None)
                 remote.ready(judge.model, terms)
                 elsewhere.append((judge, partial(load_backend, judge.model, no_media, terms=terms)))
-        with Beside(store.folder, elsewhere, benchmark, stop, retry_failed=self.job.retry_failed):
+        with ConcurrentJudging(store.folder, elsewhere, benchmark, stop, retry_failed=self.job.retry_failed):
             self._answer(store, spec, functions, benchmark)
             if elsewhere and not stop():
                 self._note(store, "judging")
@@ -183,7 +183,7 @@ class Worker:
         width = min(widest, self.job.width or widest)
 
         def answer(only: Sequence[int] | None, at_once: int) -> None:
-            with UnderWay(store.folder, width, engine) as under_way:
+            with InFlight(store.folder, width, engine) as under_way:
                 answer_pending(
                     store,
                     backend,
@@ -202,12 +202,12 @@ class Worker:
             self._note(store, "running")
             if alone := suspects(store):
                 answer(alone, 1)
-            proof: Proof | None = None
+            proof: BatchInvariance | None = None
             tried = spec.exact or not backend.info.needs_device
             for part in chain(begin, parts):
                 if not tried:
                     first = first_requests(store, protocol, self.job.conditions, FIRST_REQUESTS, only=part)
-                    with UnderWay(store.folder, width, engine) as under_way:
+                    with InFlight(store.folder, width, engine) as under_way:
                         picked = {request.id for request in chosen([request for _, request in first])}
                         under_way.note([one for one in first if one[1].id in picked])
                         proof = self._prove(store, backend, [request for _, request in first])
@@ -217,7 +217,7 @@ class Worker:
         finally:
             remark(store, backend)
 
-    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> Proof | None:
+    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> BatchInvariance | None:
         """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers.
 
         None where they are too few to find out.
@@ -251,7 +251,7 @@ class Worker:
             backend.exact()
             widest = backend.capacity if exact else backend.widest
             width = min(widest, self.job.width or widest)
-            with UnderWay(store.folder, width, asdict(backend.info)):  # for the width: no verdict is an error
+            with InFlight(store.folder, width, asdict(backend.info)):  # for the width: no verdict is an error
                 if not exact:
                     self._prove(store, backend, first_judgements(store, judge, FIRST_REQUESTS))
                 self._note(store, "judging", f"by {judge.id}")
@@ -263,7 +263,7 @@ class Worker:
         if self.job.retry_failed:
             store.retract(judge.id, status="judge-failed")
 
-    def _backend(self, store: RunStore, model: str, media: MediaPath, terms: Terms) -> Backend | None:
+    def _backend(self, store: RunStore, model: str, media: MediaPath, terms: RemoteOptions) -> Backend | None:
         """The backend of ``model``, loaded once; None where the wait for the device was interrupted."""
         if self.backend is None:
             if self.lease is None and describe(model).needs_device:
@@ -297,7 +297,7 @@ class Worker:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _terms(self, store: RunStore, usage: tuple[int, int, int]) -> Terms:
+    def _terms(self, store: RunStore, usage: tuple[int, int, int]) -> RemoteOptions:
         """The job's terms for one run, after the usage so far: (calls, prompt tokens, completion tokens)."""
         _, prompt, completion = usage
         scope = f"{store.folder.name} {store.meta('created')}"

@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from app.compare.run_view import Sides, load
-from app.parity.compare_runs import Parity, assemble, forced
+from app.compare.run_view import RunViews, load
+from app.parity.compare_runs import ParityReport, assemble, forced
 from app.parity.diagnosis import causes
 from app.parity.ladder.models import Rung
 from app.parity.outputs import compare_answers
-from app.parity.probing import Look, Probed, choose, known_runs, probe
+from app.parity.probing import ProbeOptions, ProbeResult, choose, known_runs, probe
 from benchmarks.base import Estimate
 
 
 @dataclass(frozen=True)
-class Step:
+class LadderStep:
     """From one rung to another: what sets them apart, and the two runs compared."""
 
     start: str
     end: str
     kind: str
-    parity: Parity
+    parity: ParityReport
     aside: bool = False
 
     @property
@@ -43,8 +43,8 @@ class Ladder:
 
     rungs: tuple[Rung, ...]
     folders: tuple[Path, ...]
-    steps: tuple[Step, ...]
-    whole: Step
+    steps: tuple[LadderStep, ...]
+    whole: LadderStep
     accuracies: tuple[Estimate, ...]
     missing: tuple[str, ...] = field(default=())
     """What could not be had, a sentence each."""
@@ -78,7 +78,7 @@ class Ladder:
 def climb(
     rungs: Sequence[Rung],
     folders: Sequence[Path],
-    look: Look,
+    look: ProbeOptions,
     *,
     judge: str | None = None,
     missing: Sequence[str] = (),
@@ -98,16 +98,16 @@ def climb(
     differing = compare_answers(runs[top], runs[foot]).differing
     instances = choose(before[top], before[foot], look.probes, differing)
     asked = [forced(runs[top], run, instances) for run in runs]
-    seen = [probe(each, led, look) if led else Probed(None) for each, led in zip(before, asked, strict=True)]
+    seen = [probe(each, led, look) if led else ProbeResult(None) for each, led in zip(before, asked, strict=True)]
 
-    def step(i: int, j: int, *, aside: bool = False) -> Step:
-        two = Sides(sides.benchmark, sides.judge, (sides.sides[i], sides.sides[j]), sides.seed)
+    def step(i: int, j: int, *, aside: bool = False) -> LadderStep:
+        two = RunViews(sides.benchmark, sides.judge, (sides.sides[i], sides.sides[j]), sides.seed)
         found = assemble(runs[i], runs[j], seen[i], seen[j], instances, two, compare_answers(runs[i], runs[j]))
         same = runs[i].identity.get("engine") == runs[j].identity.get("engine")
         kind = "quantisation" if same else "framework"
         if not same and _stored(runs[i].quantisation) != _stored(runs[j].quantisation):
             kind = "framework and quantisation"
-        return Step(rungs[i].name, rungs[j].name, kind, found, aside)
+        return LadderStep(rungs[i].name, rungs[j].name, kind, found, aside)
 
     steps = [step(i, j) for i, j in pairwise(way)]
     steps += [step(i, foot, aside=True) for i, rung in enumerate(rungs) if rung.aside]
@@ -126,5 +126,5 @@ def _stored(quantisation: str | None) -> str:
     return (quantisation or "").partition(" in ")[0]
 
 
-def _each(steps: Sequence[Step]) -> str:
+def _each(steps: Sequence[LadderStep]) -> str:
     return ", ".join(f"{step.changed} at {step.start} to {step.end}" for step in steps)

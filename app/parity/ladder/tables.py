@@ -7,7 +7,7 @@ from typing import Any
 
 from app.compare.published import paper_columns
 from app.compare.run_view import load
-from app.parity.ladder.compare import Ladder, Step
+from app.parity.ladder.compare import Ladder, LadderStep
 from app.parity.tables import to_json as step_json
 from app.report.tables import tables_of
 from benchmarks.base import Cell, Estimate, Table
@@ -47,7 +47,7 @@ def steps_table(found: Ladder) -> Table:
     return Table("steps", "Where the difference enters", columns, tuple(rows), tuple(notes))
 
 
-def _cells(step: Step) -> tuple[Cell, ...]:
+def _cells(step: LadderStep) -> tuple[Cell, ...]:
     parity = step.parity
     inputs = [each for each in parity.findings if each.stage in ("asked", "prompt", "tokens", "images", "pixels")]
     differ = [each.stage for each in inputs if each.found == "differs"]

@@ -30,7 +30,7 @@ class SavedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedInstance:
     """A valid instance with its answers, one a step. Where one of them is damaged there are none: it is asked again."""
 
     instance: Instance
@@ -41,14 +41,14 @@ class Saved:
 class Salvage(RunStore):
     """A run's store that is read in spite of damage. Open it through :meth:`read`."""
 
-    def saved(self, report: Report) -> Iterator[Saved]:
+    def saved(self, report: Report) -> Iterator[SavedInstance]:
         """Every valid instance in order, a few rows in memory at a time. What is set aside is left out."""
         engines: dict[int, dict[str, Any]] = {}
         for row in self.valid("engine", report):
             engines[row["id"]] = stored_values.engine_info(row["info"])
         for row in self.valid("instance", report):
             answers = self._saved_answers(row, engines, report)
-            yield Saved(self._instance(tuple(row.values())), bool(row["done"] and answers), answers)
+            yield SavedInstance(self._instance(tuple(row.values())), bool(row["done"] and answers), answers)
 
     def saved_meta(self, report: Report) -> dict[str, Any]:
         """The valid values kept with the run."""

@@ -15,7 +15,7 @@ from textual.worker import Worker, WorkerState
 
 from app.tui.commands import Command, commands_of
 from app.tui.widgets.keys_line import KeysLine
-from app.tui.workspace_watcher import RunNow, Snapshot
+from app.tui.workspace_watcher import Snapshot, WatchedRun
 
 if TYPE_CHECKING:
     from app.tui.app import RashomonApp
@@ -75,7 +75,7 @@ class RashomonScreen(Screen[Any]):
         """Return what would be lost if the screen were closed, in a sentence; empty where nothing would."""
         return ""
 
-    def run_now(self, folder: Path) -> RunNow | None:
+    def run_now(self, folder: Path) -> WatchedRun | None:
         """A run as it was when it was last looked at; None when it is gone."""
         return self.rashomon.snapshot.run(folder.name)
 

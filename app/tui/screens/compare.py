@@ -22,8 +22,8 @@ from app.tui.hostile_text import literal
 from app.tui.screens.flipped import FlippedScreen
 from app.tui.screens.results import ResultsScreen
 from app.tui.theme import DIM, PARTIAL
-from app.tui.widgets.choose import ChooseSome
-from app.tui.widgets.dialogs import AskText
+from app.tui.widgets.choose import MultipleChoiceDialog
+from app.tui.widgets.dialogs import TextDialog
 from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.base import Table
@@ -200,7 +200,9 @@ class CompareScreen(ResultsScreen):
             self.rashomon.tell("the paper has no rows to stand beside these")
         else:
             chosen = made.models[:1] if self.rows is None else self.rows
-            self.app.push_screen(ChooseSome("Which of the paper's rows?", made.models, chosen=chosen), self._take_rows)
+            self.app.push_screen(
+                MultipleChoiceDialog("Which of the paper's rows?", made.models, chosen=chosen), self._take_rows
+            )
 
     def _take_rows(self, rows: list[str] | None) -> None:
         if rows is not None:
@@ -222,7 +224,7 @@ class CompareScreen(ResultsScreen):
                 self._set_margin(float(text) / 100)
 
         heading = "How many points worse than the best may a run be?"
-        ask = AskText(heading, "Choose it before you look.", value=points(self.margin), check=_wrong_margin)
+        ask = TextDialog(heading, "Choose it before you look.", value=points(self.margin), check=_wrong_margin)
         self.app.push_screen(ask, typed)
 
     def _set_margin(self, margin: float) -> None:

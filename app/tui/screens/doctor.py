@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from app.doctor import Finding, examine
+from app.doctor import CheckResult, examine
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
@@ -30,7 +30,7 @@ class DoctorScreen(RashomonScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.findings: list[Finding] = []
+        self.findings: list[CheckResult] = []
         self.examining = False
 
     def heading(self) -> Content:
@@ -62,7 +62,7 @@ class DoctorScreen(RashomonScreen):
 
         self.in_thread(work, self._ended, group="examine")
 
-    def _found(self, finding: Finding) -> None:
+    def _found(self, finding: CheckResult) -> None:
         if self.is_mounted and self.query("#detail"):  # as the app closes, it is gone again
             self.findings.append(finding)
             rows = [_row(each) for each in self.findings]
@@ -89,6 +89,6 @@ class DoctorScreen(RashomonScreen):
         self.rashomon.copy("\n".join(lines))
 
 
-def _row(finding: Finding) -> Row:
+def _row(finding: CheckResult) -> Row:
     state = ("✗ fail", WRONG) if not finding.ok else ("! see", PARTIAL) if finding.mend else ("✓ ok", RIGHT)
     return [[state], finding.what, finding.told]

@@ -12,7 +12,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
-from app.exports.formats import ABOUT, FORMATS, USUAL, Written, usual_folder, write
+from app.exports.formats import ABOUT, FORMATS, USUAL, WrittenExport, usual_folder, write
 from app.system.paths import exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
@@ -20,7 +20,7 @@ from app.tui.screens.base import RashomonScreen
 from app.tui.theme import RIGHT, WRONG
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.painted import Painted
-from app.tui.widgets.ticks import Ticks
+from app.tui.widgets.ticks import CheckList
 from benchmarks.errors import RashomonError
 
 _HOW = (("canonical", "no times, memory, places"), ("page", "figures as wide as a page"))
@@ -43,7 +43,7 @@ class ExportScreen(RashomonScreen):
     def __init__(self, folders: tuple[Path, ...], *, judge: str | None = None) -> None:
         super().__init__()
         self.folders, self.judge = folders, judge
-        self.written: Written | None = None
+        self.written: WrittenExport | None = None
         self.painted = Painted(Content("Folder"), classes="over")
 
     def shown_runs(self) -> tuple[Path, ...]:
@@ -58,11 +58,11 @@ class ExportScreen(RashomonScreen):
         with Horizontal(id="form"):
             with Vertical(id="what"):
                 yield Static(Content("Formats"), classes="over")
-                yield Ticks([(form, f"{form:<8}{ABOUT[form]}") for form in FORMATS], USUAL, id="formats")
+                yield CheckList([(form, f"{form:<8}{ABOUT[form]}") for form in FORMATS], USUAL, id="formats")
             with Vertical(id="how"):
                 yield self.painted
                 yield Input(str(typed_path(usual_folder(self.folders))), id="folder")
-                yield Ticks(_HOW, id="options")
+                yield CheckList(_HOW, id="options")
                 yield Button("Write (w)", id="write", variant="primary")
                 with VerticalScroll(id="told"):
                     yield Static(id="said")
@@ -77,7 +77,7 @@ class ExportScreen(RashomonScreen):
 
     def action_write(self) -> None:
         """Write the chosen formats."""
-        formats = self.query_one("#formats", Ticks).ticked
+        formats = self.query_one("#formats", CheckList).ticked
         if not formats:
             self._say("! mark a format first, with space", WRONG)
             return
@@ -97,14 +97,14 @@ class ExportScreen(RashomonScreen):
 
     def _write(self, out: Path, formats: list[str]) -> None:
         folders, workspace, judge = self.folders, self.rashomon.workspace, self.judge
-        options = self.query_one("#options", Ticks).ticked
+        options = self.query_one("#options", CheckList).ticked
         canonical, width = "canonical" in options, "page" if "page" in options else "column"
         self.query_one("#write", Button).disabled = True
 
         def step(what: str, done: int, total: int) -> None:
             self.later(self._say, f"◐ {what} …  {done} of {total}", "")
 
-        def make() -> Written | str:
+        def make() -> WrittenExport | str:
             try:
                 return write(
                     workspace,
@@ -121,7 +121,7 @@ class ExportScreen(RashomonScreen):
 
         self.in_thread(make, self._wrote, group="export")
 
-    def _wrote(self, found: Written | str) -> None:
+    def _wrote(self, found: WrittenExport | str) -> None:
         self.query_one("#write", Button).disabled = False
         if isinstance(found, str):
             self._say(f"! {found}", WRONG)

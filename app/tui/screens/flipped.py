@@ -12,8 +12,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.compare.pairs import Pair
-from app.compare.samples import BesideEachOther, Told, beside_each_other, flips
+from app.compare.pairs import RunPair
+from app.compare.samples import AnswerSummary, InstanceComparison, beside_each_other, flips
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
@@ -44,7 +44,7 @@ class FlippedScreen(RashomonScreen):
         self,
         folders: tuple[Path, ...],
         found: Comparison,
-        pair: Pair,
+        pair: RunPair,
         was: str | None,
         now: str | None,
         judge: str | None,
@@ -78,10 +78,10 @@ class FlippedScreen(RashomonScreen):
 
     @on(VirtualTable.Selected)
     def _open(self, event: VirtualTable.Selected) -> None:
-        self.app.push_screen(BesideScreen(self, event.row))
+        self.app.push_screen(SideBySideScreen(self, event.row))
 
 
-class BesideScreen(RashomonScreen):
+class SideBySideScreen(RashomonScreen):
     """One instance: its picture, its prompt, and what each run answered."""
 
     name_ = "answers"
@@ -100,7 +100,7 @@ class BesideScreen(RashomonScreen):
     def __init__(self, listed: FlippedScreen, place: int) -> None:
         super().__init__()
         self.listed, self.place = listed, place
-        self.read: BesideEachOther | None = None
+        self.read: InstanceComparison | None = None
         self.picture = 0
         """The number of the picture that is shown."""
 
@@ -135,7 +135,7 @@ class BesideScreen(RashomonScreen):
         self.retitle()
         self.in_thread(lambda: beside_each_other(workspace, listed.folders, instance, listed.judge, judge), self._show)
 
-    def _show(self, read: BesideEachOther) -> None:
+    def _show(self, read: InstanceComparison) -> None:
         self.read = read
         self._show_picture(0)
         sides = self.listed.found.sides
@@ -170,7 +170,7 @@ class BesideScreen(RashomonScreen):
         self._go_to(self.place - 1)
 
 
-def _asked(read: BesideEachOther, picture: int) -> Content:
+def _asked(read: InstanceComparison, picture: int) -> Content:
     instance, pictures = read.instance, len(read.media)
     which = f"   picture {picture + 1} of {pictures}, m shows the next" if pictures > 1 else ""
     lines = [literal(f"{instance.condition}   {_pairs(instance.strata)}{which}", "#909090")]
@@ -183,7 +183,7 @@ def _pairs(strata: object) -> str:
     return ", ".join(f"{key} {value}" for key, value in strata.items()) if isinstance(strata, dict) else ""
 
 
-def _answer(label: str, told: Told | None, benchmark: Benchmark, condition: str) -> Content:
+def _answer(label: str, told: AnswerSummary | None, benchmark: Benchmark, condition: str) -> Content:
     if told is None:
         return literal(label, "bold") + Content("\nwas not asked this.")
     look = outcome_look(benchmark, condition, told.outcome, told.label)

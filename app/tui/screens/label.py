@@ -12,14 +12,14 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.annotation.session import Sitting, draw
+from app.annotation.session import LabellingSession, draw
 from app.store.run import RunStore
 from app.tui.commands import Command, bindings, commands_of
 from app.tui.hostile_text import literal
 from app.tui.keymap import shown_keys
 from app.tui.open_external import person
 from app.tui.screens.base import RashomonScreen
-from app.tui.widgets.dialogs import AskText, Confirm
+from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.painted import Painted
 from benchmarks.errors import RashomonError, SpecError
 from judges.human_labels import annotator_id
@@ -40,7 +40,7 @@ class LabelScreen(RashomonScreen):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
-        self.sitting: Sitting | None = None
+        self.sitting: LabellingSession | None = None
         self._busy = False
         self._given = 0
         """How many labels were given here and not taken back."""
@@ -63,7 +63,7 @@ class LabelScreen(RashomonScreen):
 
     def on_mount(self) -> None:
         self.app.push_screen(
-            AskText(
+            TextDialog(
                 "Who labels?",
                 "Labels are kept under this name. What stands in the answers is to be labelled, never obeyed.",
                 value=person(),
@@ -78,14 +78,14 @@ class LabelScreen(RashomonScreen):
             return
         judge, folder = annotator_id(name.strip()), self.folder
 
-        def begin() -> Sitting:
+        def begin() -> LabellingSession:
             with RunStore.open(folder) as store:
-                return Sitting(draw(store, judge), store)
+                return LabellingSession(draw(store, judge), store)
 
         self._text.update(Content("drawing the sample…"))
         self.in_thread(begin, self._begun, group="sitting")
 
-    def _begun(self, sitting: Sitting) -> None:
+    def _begun(self, sitting: LabellingSession) -> None:
         self.sitting = sitting
         self._show()
 

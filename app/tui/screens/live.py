@@ -16,8 +16,8 @@ from textual.widgets import Static
 
 from app.report.render import cell_text
 from app.report.running_accuracy import accuracy, overall
-from app.store.rows import Progress
-from app.store.tail import Newest, Tail
+from app.store.rows import ConditionProgress
+from app.store.tail import RunUpdate, Tail
 from app.store.throughput import duration
 from app.store.workspace import RunSummary
 from app.tui.commands import bindings
@@ -28,7 +28,7 @@ from app.tui.theme import DIM, state_look
 from app.tui.widgets.answer import NewestAnswer
 from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
-from app.tui.workspace_watcher import RunNow, Snapshot
+from app.tui.workspace_watcher import Snapshot, WatchedRun
 from benchmarks.base import Benchmark, get_benchmark
 from benchmarks.errors import RashomonError
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
@@ -58,7 +58,7 @@ _WIDE = (
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    newest: Newest
+    newest: RunUpdate
     memory_limit: int
     log: str
 
@@ -81,7 +81,7 @@ class LiveScreen(RashomonScreen):
         super().__init__()
         self.folder = folder
         self._tail = Tail(folder)
-        self._run: RunNow | None = None
+        self._run: WatchedRun | None = None
         self._seen: _Seen | None = None
         self._looking = False
         self._again = False
@@ -189,7 +189,7 @@ class LiveScreen(RashomonScreen):
         """The labels of each condition, and how often each was given."""
         return {} if self._seen is None else self._seen.newest.labels
 
-    def _row(self, p: Progress, summary: RunSummary, columns: Sequence[Column]) -> Row:
+    def _row(self, p: ConditionProgress, summary: RunSummary, columns: Sequence[Column]) -> Row:
         share = accuracy(p, summary)
         counts = self.counts().get(p.condition, {})
         width = max(8, self.size.width - sum(column.width + 1 for column in columns) - 2)
@@ -206,7 +206,7 @@ class LiveScreen(RashomonScreen):
         }
         return [cells[column.title] for column in columns]
 
-    def _state(self, run: RunNow) -> list[Content]:
+    def _state(self, run: WatchedRun) -> list[Content]:
         """The lines over the conditions: what happens now, how far and how fast, memory, judges, remarks."""
         summary = run.summary
         if summary.problem is not None:
@@ -232,7 +232,7 @@ class LiveScreen(RashomonScreen):
             told += f" and {now.cache / 1e9:.2f} kept"
         return [("memory ", ""), *gauge(peak, limit, 16), (told, "")]
 
-    def _remarks(self, newest: Newest) -> list[str]:
+    def _remarks(self, newest: RunUpdate) -> list[str]:
         told = list(newest.remarks)
         if newest.canary and newest.canary.get("way") != "one at a time":
             compared = f"{newest.canary.get('cases')} requests and {newest.canary.get('tokens')} tokens"
@@ -283,7 +283,7 @@ def _content(parts: Parts) -> Content:
     return Content.assemble(*(literal(text, style) for text, style in parts))
 
 
-def _situation(run: RunNow) -> str:
+def _situation(run: WatchedRun) -> str:
     """What happens now and what can be done about it, in a sentence."""
     state, note = run.summary.state, run.summary.note
     because = f": {note}" if note else ""
@@ -302,7 +302,7 @@ def _situation(run: RunNow) -> str:
     return told.get(state, state)
 
 
-def _far(run: RunNow, width: int) -> Parts:
+def _far(run: WatchedRun, width: int) -> Parts:
     """How far and how fast the run is."""
     summary = run.summary
     share = overall(summary)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from app.new_run.choices import BenchmarkChoice, JudgeChoice, ModelChoice
-from app.new_run.run_estimate import Contents
+from app.new_run.run_estimate import BuildContents
 from app.tui.theme import RIGHT, WRONG
 from app.tui.widgets.choice_table import Option
 from app.tui.widgets.virtual_table import Cell
@@ -78,7 +78,7 @@ def judge_options(found: Sequence[JudgeChoice], added: Sequence[str]) -> list[Op
     return rows
 
 
-def asked_options(benchmark: Benchmark, contents: Contents | None) -> list[Option]:
+def asked_options(benchmark: Benchmark, contents: BuildContents | None) -> list[Option]:
     """Prompt sets, conditions and strata, with how many instances each has where the build is known."""
     rows = [
         Option(("prompt_set", word), ["prompts", word, "", description], "prompts", detail=f"{word}: {description}")
@@ -107,7 +107,7 @@ def asked_options(benchmark: Benchmark, contents: Contents | None) -> list[Optio
     return rows
 
 
-def _likelihood(contents: Contents) -> Option:
+def _likelihood(contents: BuildContents) -> Option:
     told = "the likeliest of a question's options, no answer generated"
     count = f"{sum(contents.scored.values()):,}"
     every = len(contents.scored) == len(contents.conditions)
@@ -115,7 +115,7 @@ def _likelihood(contents: Contents) -> Option:
     return Option(LIKELIHOOD, ["how", "likelihood", count, told], "likelihood", detail=f"likelihood: {told}{where}")
 
 
-def default_asked(benchmark: Benchmark, contents: Contents | None) -> list[Asked]:
+def default_asked(benchmark: Benchmark, contents: BuildContents | None) -> list[Asked]:
     """What is chosen at first: the paper's prompts, the default conditions that there are, all strata."""
     chosen: list[Asked] = [("prompt_set", next(iter(benchmark.prompt_sets)))]
     chosen += [("conditions", word) for word in _default_conditions(benchmark, contents)]
@@ -124,20 +124,20 @@ def default_asked(benchmark: Benchmark, contents: Contents | None) -> list[Asked
     return chosen
 
 
-def _default_conditions(benchmark: Benchmark, contents: Contents | None) -> list[str]:
+def _default_conditions(benchmark: Benchmark, contents: BuildContents | None) -> list[str]:
     there = benchmark.conditions if contents is None else tuple(contents.conditions)
     wanted = benchmark.default_conditions or there
     return [word for word in wanted if word in there]
 
 
-def asked_again(benchmark: Benchmark, contents: Contents | None, chosen: Sequence[Hashable]) -> list[Asked]:
+def asked_again(benchmark: Benchmark, contents: BuildContents | None, chosen: Sequence[Hashable]) -> list[Asked]:
     """What is chosen where the build is another one: the prompts stay, of the rest what is chosen at first."""
     keys: list[Any] = list(chosen)
     prompts = [key for key in keys if key[0] == "prompt_set"]
     return [*prompts, *(key for key in default_asked(benchmark, contents) if key[0] != "prompt_set")]
 
 
-def nothing_chosen(contents: Contents | None, chosen: Sequence[Hashable]) -> Mapping[str, str]:
+def nothing_chosen(contents: BuildContents | None, chosen: Sequence[Hashable]) -> Mapping[str, str]:
     """What is to be chosen and is not: of conditions and of each stratum, one at least."""
     keys: list[Any] = list(chosen)
     missing = {}
@@ -149,7 +149,7 @@ def nothing_chosen(contents: Contents | None, chosen: Sequence[Hashable]) -> Map
     return missing
 
 
-def asked_typed(benchmark: Benchmark, contents: Contents | None, chosen: Sequence[Hashable]) -> dict[str, Any]:
+def asked_typed(benchmark: Benchmark, contents: BuildContents | None, chosen: Sequence[Hashable]) -> dict[str, Any]:
     """What a choice says in a spec. What is chosen by default, and a stratum with all its values, is not said."""
     keys: list[Any] = list(chosen)
     prompts = [key[1] for key in keys if key[0] == "prompt_set"]

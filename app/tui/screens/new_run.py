@@ -26,14 +26,14 @@ from app.new_run.choices import (
     policy_choices,
 )
 from app.new_run.form import begin, command_line, read, save
-from app.new_run.preflight import Looker, Prospects
-from app.new_run.run_estimate import Contents
+from app.new_run.preflight import Preflight, PreflightChecker
+from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
 from app.system.paths import exists, typed_path
 from app.tui.commands import bindings
 from app.tui.confirmations import with_agreement
 from app.tui.hostile_text import literal
-from app.tui.latest_only import Latest
+from app.tui.latest_only import LatestOnly
 from app.tui.processes import allowing
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.new_options import (
@@ -47,7 +47,7 @@ from app.tui.screens.new_options import (
     nothing_chosen,
 )
 from app.tui.widgets.choice_table import ChoiceTable
-from app.tui.widgets.dialogs import AskText, Confirm
+from app.tui.widgets.dialogs import Confirm, TextDialog
 from app.tui.widgets.estimate_line import told
 from app.tui.widgets.field import Field
 from app.tui.widgets.prompt_view import PromptView
@@ -111,21 +111,21 @@ class NewRunScreen(RashomonScreen):
         super().__init__()
         self.spec: BatchSpec | None = None
         """What is typed, where all of it fits."""
-        self.prospects: Prospects | None = None
+        self.prospects: Preflight | None = None
         """What ``spec`` will be; None while that is not known."""
         self._wrong: dict[str, str] = {}
         self._benchmarks: dict[str, BenchmarkChoice] = {}
         self._models: dict[str, ModelChoice] = {}
         self._judges: list[str] = []
-        self._contents: Contents | None = None
+        self._contents: BuildContents | None = None
         self._wait: Timer | None = None
         self._changed = False
         """Whether anything was chosen since it was last saved or started."""
         self._kept: dict[str, str] = {}
         """What was typed then."""
-        self._look_latest = Latest(self, "look")
-        self._contents_latest = Latest(self, "contents")
-        self._describe_latest = Latest(self, "describe")
+        self._look_latest = LatestOnly(self, "look")
+        self._contents_latest = LatestOnly(self, "contents")
+        self._describe_latest = LatestOnly(self, "describe")
 
     # --- what is on the screen --------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class NewRunScreen(RashomonScreen):
 
     def on_mount(self) -> None:
         workspace = self.rashomon.workspace
-        self.looker = Looker(workspace)
+        self.looker = PreflightChecker(workspace)
         self.in_thread(partial(benchmark_choices, workspace), self._benchmarks_found, group="benchmarks")
         self.in_thread(
             lambda: [*policy_choices(), *cached_choices(), *near_choices(workspace)], self._models_found, group="models"
@@ -259,7 +259,7 @@ class NewRunScreen(RashomonScreen):
         if stub is not None:
             self._contents_latest.ask(partial(_contents_of, self.looker, stub), self._contents_found)
 
-    def _contents_found(self, found: Contents | None) -> None:
+    def _contents_found(self, found: BuildContents | None) -> None:
         benchmark = self.benchmark
         if benchmark is None or (found is not None and found.benchmark.name != benchmark.name):
             return
@@ -361,7 +361,7 @@ class NewRunScreen(RashomonScreen):
     def _look(self, spec: BatchSpec) -> None:
         self._look_latest.ask(partial(self.looker.look, spec), partial(self._looked, spec))
 
-    def _looked(self, spec: BatchSpec, found: Prospects) -> None:
+    def _looked(self, spec: BatchSpec, found: Preflight) -> None:
         if spec is not self.spec:
             return
         self.prospects = found
@@ -431,7 +431,7 @@ class NewRunScreen(RashomonScreen):
             name = self.prospects.runs[0].name if self.prospects and self.prospects.runs else spec.benchmark
             where = str(Path.cwd() / f"{name}.toml")
             self.app.push_screen(
-                AskText("Save as a spec file", "`rashomon --batch FILE` runs it.", value=where),
+                TextDialog("Save as a spec file", "`rashomon --batch FILE` runs it.", value=where),
                 partial(self._save, spec),
             )
 
@@ -493,7 +493,7 @@ class NewRunScreen(RashomonScreen):
         self._kept = self._typed_values()
 
 
-def _starting(spec: BatchSpec, known: Prospects | None) -> str:
+def _starting(spec: BatchSpec, known: Preflight | None) -> str:
     """Return what is about to be started, and what is to be known before."""
     if known is None or not known.runs:
         return f"{spec.benchmark}: {', '.join(spec.model)}"
@@ -502,7 +502,7 @@ def _starting(spec: BatchSpec, known: Prospects | None) -> str:
     return "\n".join([*lines, *known.warnings, *known.costs])
 
 
-def _contents_of(looker: Looker, stub: BatchSpec) -> Contents | None:
+def _contents_of(looker: PreflightChecker, stub: BatchSpec) -> BuildContents | None:
     """What a build holds; None where it cannot be read, which is said by the field."""
     try:
         return looker.contents(stub.runs()[0])

@@ -18,7 +18,7 @@ from app.new_run.custom_rows import rows_benchmark, table_path
 from app.system.paths import exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
-from app.tui.latest_only import Latest
+from app.tui.latest_only import LatestOnly
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import PARTIAL, RIGHT, WRONG
 from app.tui.widgets.dialogs import Confirm
@@ -28,7 +28,7 @@ from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from benchmarks.base import Instance, Media, Text
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError
-from benchmarks.rows.own_rows import RowCheck, RowsCheck
+from benchmarks.rows.own_rows import RowCheck, TableCheck
 
 
 class OwnRowsScreen(RashomonScreen):
@@ -50,10 +50,10 @@ class OwnRowsScreen(RashomonScreen):
         super().__init__()
         self.benchmark = rows_benchmark()
         self.file: Path | None = None
-        self.found: RowsCheck | None = None
+        self.found: TableCheck | None = None
         self.busy = ""
         self._condition = 0
-        self._check_latest, self._show_latest = Latest(self, "check"), Latest(self, "picture")
+        self._check_latest, self._show_latest = LatestOnly(self, "check"), LatestOnly(self, "picture")
 
     def heading(self) -> Content:
         told = self.busy
@@ -93,7 +93,7 @@ class OwnRowsScreen(RashomonScreen):
             return
         self._say("◐ reading …")
 
-        def check() -> tuple[Path, RowsCheck] | str:
+        def check() -> tuple[Path, TableCheck] | str:
             try:
                 file = table_path(typed.value)
                 return file, self.benchmark.check_rows(file, BuildOptions())
@@ -102,7 +102,7 @@ class OwnRowsScreen(RashomonScreen):
 
         self._check_latest.ask(check, self._checked)
 
-    def _checked(self, found: tuple[Path, RowsCheck] | str) -> None:
+    def _checked(self, found: tuple[Path, TableCheck] | str) -> None:
         self._say("")
         if isinstance(found, str):
             self.rashomon.failed(found)

@@ -14,7 +14,7 @@ from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
 from app.tui.theme import state_look
-from app.tui.widgets.choose import Choose
+from app.tui.widgets.choose import ChoiceDialog
 from app.tui.workspace_watcher import Snapshot
 from benchmarks.errors import RashomonError
 
@@ -137,7 +137,7 @@ class ResultsScreen(RashomonScreen):
                 return
             panels = [f"{rule}({', '.join(judges)})" for rule in ("majority", "all")] if len(judges) > 1 else []
             words = [FIRST_JUDGE, *judges, *panels]
-            self.app.push_screen(Choose("Whose labels?", words, chosen=self.judge or FIRST_JUDGE), chosen)
+            self.app.push_screen(ChoiceDialog("Whose labels?", words, chosen=self.judge or FIRST_JUDGE), chosen)
 
         def chosen(judge: str | None) -> None:
             if judge is not None:

@@ -24,10 +24,10 @@ from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
 from app.tui.theme import WRONG, state_look
 from app.tui.widgets.bars import progress_bar
-from app.tui.widgets.choose import Choose
+from app.tui.widgets.choose import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
-from app.tui.workspace_watcher import RunNow, Snapshot
+from app.tui.workspace_watcher import Snapshot, WatchedRun
 from benchmarks.errors import StoreError
 
 _BAR = 8
@@ -69,7 +69,7 @@ class RunsScreen(RashomonScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: list[RunNow] = []
+        self.runs: list[WatchedRun] = []
         self._offered = False
         self._demos: list[Workspace] | None = None
 
@@ -137,7 +137,7 @@ class RunsScreen(RashomonScreen):
     def on_resize(self, event: events.Resize) -> None:
         self.look()
 
-    def _offer(self, runs: Sequence[RunNow]) -> None:
+    def _offer(self, runs: Sequence[WatchedRun]) -> None:
         if len(runs) == 1:
             self.rashomon.tell(f"{runs[0].name} is unfinished; R goes on with it")
         elif runs:
@@ -153,12 +153,12 @@ class RunsScreen(RashomonScreen):
     def _moved(self) -> None:
         self._choose()
 
-    def under_cursor(self) -> list[RunNow]:
+    def under_cursor(self) -> list[WatchedRun]:
         """The run under the cursor, if there is one."""
         place = self.query_one(VirtualTable).cursor
         return self.runs[place : place + 1]
 
-    def marked(self) -> list[RunNow]:
+    def marked(self) -> list[WatchedRun]:
         """The marked runs, from the first that was made."""
         marks = self.query_one(VirtualTable).marks
         return [run for run in self.rashomon.snapshot.runs if run.name in marks]
@@ -173,7 +173,7 @@ class RunsScreen(RashomonScreen):
             else:
                 self.go_to("live" if run.active or run.summary.done < run.summary.total else "tables", [run])
 
-    def go_to(self, name: str, runs: Sequence[RunNow]) -> None:
+    def go_to(self, name: str, runs: Sequence[WatchedRun]) -> None:
         """Go to a screen of these runs."""
         readable = [run.folder for run in runs if run.summary.problem is None]
         if not readable:
@@ -264,7 +264,7 @@ class RunsScreen(RashomonScreen):
                 self.rashomon.open_workspace(others[path])
 
         if others:
-            self.app.push_screen(Choose("Which workspace?", list(others)), chosen)
+            self.app.push_screen(ChoiceDialog("Which workspace?", list(others)), chosen)
         else:
             self.rashomon.tell("no demo has been run here; `rashomon demo` makes one")
 
@@ -293,7 +293,7 @@ class RunsScreen(RashomonScreen):
         self.set_focus(self.query_one(VirtualTable))
 
 
-def _left_over(runs: Sequence[RunNow]) -> list[RunNow]:
+def _left_over(runs: Sequence[WatchedRun]) -> list[WatchedRun]:
     """The runs to be offered for resuming; a planned one is not while others go on, which it may wait for."""
     going_on = any(run.active for run in runs)
     return [run for run in runs if run.resumable and not (going_on and run.summary.state == "planned")]
@@ -318,13 +318,13 @@ def _place(workspace: Workspace) -> str:
     return f"{DEMOS_FOLDER}/{path.name}" if path.parent.name == DEMOS_FOLDER else path.name
 
 
-def _words(run: RunNow) -> str:
+def _words(run: WatchedRun) -> str:
     spec = run.summary.spec
     told = (str(spec.get(key, "")) for key in ("benchmark", "model", "prompt_set"))
     return " ".join([run.name, run.summary.state, *told]).lower()
 
 
-def _row(run: RunNow, columns: Sequence[Column]) -> Row:
+def _row(run: WatchedRun, columns: Sequence[Column]) -> Row:
     summary = run.summary
     look = state_look(summary.state)
     if summary.problem is not None:
@@ -348,7 +348,7 @@ def _row(run: RunNow, columns: Sequence[Column]) -> Row:
     return [cells[column.title] for column in columns]
 
 
-def _about(run: RunNow) -> Content:
+def _about(run: WatchedRun) -> Content:
     """Four lines about a run."""
     summary, look = run.summary, state_look(run.summary.state)
     first = literal(f"{look} ", look.colour) + literal(run.name, "bold")

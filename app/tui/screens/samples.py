@@ -19,17 +19,17 @@ from textual.widgets import Input, Static
 
 from app.annotation.override import override, take_back
 from app.report.judge_selection import effective, present
-from app.report.sample_detail import Detail, detail
+from app.report.sample_detail import SampleDetail, detail
 from app.report.samples import sample
 from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.tui.commands import bindings
 from app.tui.hostile_text import harmless, literal
 from app.tui.open_external import open_outside, person
-from app.tui.sample_query import Known, hint, parse_query
+from app.tui.sample_query import QueryVocabulary, hint, parse_query
 from app.tui.screens.base import RashomonScreen
 from app.tui.widgets.dialogs import Confirm
-from app.tui.widgets.override import OverrideDialog, Said
+from app.tui.widgets.override import NewLabel, OverrideDialog
 from app.tui.widgets.sample_view import SampleView, look_of
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from app.tui.workspace_watcher import Snapshot
@@ -49,7 +49,7 @@ class _Listed:
 
     ordinals: list[int]
     total: int
-    known: Known
+    known: QueryVocabulary
     wanted: SampleFilter
 
 
@@ -77,7 +77,7 @@ class SamplesScreen(RashomonScreen):
         self.query_text = query
         self.table = VirtualTable(_COLUMNS, empty="no sample fits; / changes what is shown", id="samples")
         self.view = SampleView(id="sample")
-        self.listed = _Listed([], 0, Known(), SampleFilter())
+        self.listed = _Listed([], 0, QueryVocabulary(), SampleFilter())
         self._seen: object = None
         self._loading = self._stale = False
         self._shown: int | None = None
@@ -277,7 +277,7 @@ class SamplesScreen(RashomonScreen):
     def _person(self) -> str:
         return self._overridden[-1][2] if self._overridden else person()
 
-    def _override(self, shown: Detail, said: Said) -> None:
+    def _override(self, shown: SampleDetail, said: NewLabel) -> None:
         instance, folder = shown.record.instance.id, self.folder
 
         def done(before: Verdict | None) -> None:
@@ -343,7 +343,7 @@ def _listed(folder: Path, query: str) -> _Listed:
     with RunStore.read(folder) as store:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         there = [p for p in store.progress() if p.total]
-        known = Known(
+        known = QueryVocabulary(
             [p.condition for p in there], benchmark.labels, store.strata(), present([store]), effective(store)
         )
         wanted = parse_query(query, known)

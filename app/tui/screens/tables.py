@@ -17,7 +17,7 @@ from app.report.tables import own_rows
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.results import ResultsScreen
-from app.tui.widgets.choose import Choose
+from app.tui.widgets.choose import ChoiceDialog
 from app.tui.widgets.result_table import ResultTable
 from benchmarks.base import Table
 
@@ -118,7 +118,7 @@ class TablesScreen(ResultsScreen):
                 self._go_to(names.index(name))
 
         if names:
-            self.app.push_screen(Choose("Which table?", names, chosen=names[self.place]), chosen)
+            self.app.push_screen(ChoiceDialog("Which table?", names, chosen=names[self.place]), chosen)
 
     def action_samples(self) -> None:
         """The samples of one of the runs; Esc comes back."""

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.report.media import media_path
-from app.store.tail import Newest
+from app.store.tail import RunUpdate
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, outcome_look
 from app.tui.widgets.picture import Picture
@@ -38,7 +38,7 @@ class NewestAnswer(Horizontal):
             yield Static(id="newest-text")
         yield Picture(id="newest-picture")
 
-    def show(self, newest: Newest, benchmark: Benchmark) -> None:
+    def show(self, newest: RunUpdate, benchmark: Benchmark) -> None:
         """Show the newest answer; nothing where there is none."""
         record = newest.record
         if record is not None and record == self._shown:

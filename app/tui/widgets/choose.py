@@ -14,10 +14,10 @@ from textual.widgets.option_list import Option
 
 from app.tui.hostile_text import literal
 from app.tui.widgets.dialogs import Dialog
-from app.tui.widgets.ticks import Ticks
+from app.tui.widgets.ticks import CheckList
 
 
-class Choose(Dialog[str | None]):
+class ChoiceDialog(Dialog[str | None]):
     """One of ``words``, which may hold anything; None when it is left. ``heading`` is ours."""
 
     DEFAULT_CSS = """
@@ -56,7 +56,7 @@ class Choose(Dialog[str | None]):
         self.dismiss(None)
 
 
-class ChooseSome(Dialog[list[str] | None]):
+class MultipleChoiceDialog(Dialog[list[str] | None]):
     """Any of ``words``, which differ from each other, in their order; None when it is left."""
 
     DEFAULT_CSS = """
@@ -75,11 +75,11 @@ class ChooseSome(Dialog[list[str] | None]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield self.painted
-            yield Ticks([(word, word) for word in self._words], self._chosen)
+            yield CheckList([(word, word) for word in self._words], self._chosen)
             yield Static(Content("Space marks, Enter takes them, Esc leaves"), classes="hint")
 
     def action_take(self) -> None:
-        self.dismiss(self.query_one(Ticks).ticked)
+        self.dismiss(self.query_one(CheckList).ticked)
 
     def action_leave(self) -> None:
         self.dismiss(None)

@@ -56,7 +56,7 @@ class Dialog(ModalScreen[T]):
             self.painted.unpaint()
 
 
-class Answer(NamedTuple, Generic[T]):
+class DialogAnswer(NamedTuple, Generic[T]):
     """An answer to a question: its value, the key that gives it, and its word; ours."""
 
     value: T
@@ -77,7 +77,7 @@ class Question(Dialog[T]):
         Binding("right,down", "app.focus_next", "Other", show=False),
     ]
 
-    def __init__(self, heading: str, text: str, answers: Sequence[Answer[T]]) -> None:
+    def __init__(self, heading: str, text: str, answers: Sequence[DialogAnswer[T]]) -> None:
         super().__init__(Content(heading))
         self._text, self._answers = text, answers
 
@@ -108,7 +108,7 @@ class Confirm(Question[bool]):
     """A question; True for yes."""
 
     def __init__(self, heading: str, text: str, *, yes: str = "Yes", no: str = "No") -> None:
-        super().__init__(heading, text, [Answer(False, "n", no), Answer(True, "y", yes, "warning")])
+        super().__init__(heading, text, [DialogAnswer(False, "n", no), DialogAnswer(True, "y", yes, "warning")])
 
 
 class LeaveDialog(Question[str]):
@@ -116,9 +116,9 @@ class LeaveDialog(Question[str]):
 
     def __init__(self, text: str) -> None:
         answers = [
-            Answer("", "n", "Stay"),
-            Answer("leave", "y", "Leave", "primary"),
-            Answer("stop", "x", "Stop them", "warning"),
+            DialogAnswer("", "n", "Stay"),
+            DialogAnswer("leave", "y", "Leave", "primary"),
+            DialogAnswer("stop", "x", "Stop them", "warning"),
         ]
         super().__init__("Leave?", text, answers)
 
@@ -128,9 +128,9 @@ class StopDialog(Question[str]):
 
     def __init__(self, text: str) -> None:
         answers = [
-            Answer("", "n", "Neither"),
-            Answer("run", "y", "This run", "warning"),
-            Answer("batch", "b", "The whole batch", "warning"),
+            DialogAnswer("", "n", "Neither"),
+            DialogAnswer("run", "y", "This run", "warning"),
+            DialogAnswer("batch", "b", "The whole batch", "warning"),
         ]
         super().__init__("Stop this run, or its batch?", text, answers)
 
@@ -161,7 +161,7 @@ class ErrorDialog(Dialog[None]):
             copy(self.message)
 
 
-class AskText(Dialog[str | None]):
+class TextDialog(Dialog[str | None]):
     """A line of text; None when it is left. ``check`` says in a sentence what is wrong with it, or nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]

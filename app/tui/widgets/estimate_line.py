@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from textual.content import Content
 
-from app.new_run.preflight import Prospect, Prospects
+from app.new_run.preflight import Preflight, RunPreflight
 from app.new_run.run_estimate import half_width
 from app.store.throughput import duration
 from app.tui.hostile_text import literal
@@ -15,7 +15,7 @@ from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 _SHOWN = 3
 
 
-def told(wrong: Mapping[str, str], prospects: Prospects | None, command: str | None) -> Content:
+def told(wrong: Mapping[str, str], prospects: Preflight | None, command: str | None) -> Content:
     """What is wrong, else what the runs will be; under it the command line that means the same."""
     lines: list[Content] = []
     for key, sentence in list(wrong.items())[:_SHOWN]:
@@ -31,7 +31,7 @@ def told(wrong: Mapping[str, str], prospects: Prospects | None, command: str | N
     return Content("\n").join(lines)
 
 
-def _runs(prospects: Prospects) -> list[Content]:
+def _runs(prospects: Preflight) -> list[Content]:
     runs = prospects.runs
     first = runs[0]
     examples, instances = first.outlook.examples, sum(len(run.outlook.instances) for run in runs)
@@ -45,7 +45,7 @@ def _runs(prospects: Prospects) -> list[Content]:
     return lines
 
 
-def _sure(run: Prospect) -> str:
+def _sure(run: RunPreflight) -> str:
     """The 95% interval of a share under each condition, as wide as it can be."""
     counts = run.outlook.conditions
     alike: dict[int, list[str]] = {}
@@ -59,7 +59,7 @@ def _sure(run: Prospect) -> str:
     return f"answers and their interval at most: {'; '.join(each)}"
 
 
-def _time(runs: tuple[Prospect, ...]) -> str:
+def _time(runs: tuple[RunPreflight, ...]) -> str:
     if len(runs) == 1:
         return runs[0].outlook.told()
     known = [run.outlook.seconds for run in runs if run.outlook.seconds is not None]

@@ -19,7 +19,7 @@ from benchmarks.errors import SpecError
 from judges.human_labels import override_id
 
 
-class Said(NamedTuple):
+class NewLabel(NamedTuple):
     """What was typed."""
 
     label: str
@@ -27,7 +27,7 @@ class Said(NamedTuple):
     person: str
 
 
-class OverrideDialog(Dialog[Said | None]):
+class OverrideDialog(Dialog[NewLabel | None]):
     """Three lines to type, Enter goes on to the next and takes it at the end; None when it is left."""
 
     DEFAULT_CSS = """
@@ -73,7 +73,7 @@ class OverrideDialog(Dialog[Said | None]):
             except SpecError as error:
                 self._wants("person", str(error))
                 return
-            self.dismiss(Said(label, reason, person))
+            self.dismiss(NewLabel(label, reason, person))
 
     def _wants(self, field: str, why: str) -> None:
         self.set_focus(self.query_one(f"#{field}"))

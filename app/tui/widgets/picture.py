@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from app.report.media import Seen, seen
+from app.report.media import MediaPreview, seen
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM
 from benchmarks.base import Media
@@ -135,7 +135,7 @@ class Picture(Widget):
         shown = None if getattr(self.app, "images", "half") == "off" else found.picture
         await self.mount_all(self._parts(found, shown, name))
 
-    def _parts(self, found: Seen, shown: Image | None, name: str) -> Iterator[Widget]:
+    def _parts(self, found: MediaPreview, shown: Image | None, name: str) -> Iterator[Widget]:
         if self._with_facts or shown is None:
             yield Static(literal(f"{name}{found.facts}", DIM, limit=300))
         if shown is not None:

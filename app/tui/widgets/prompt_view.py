@@ -11,7 +11,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.new_run.prompt_preview import Rendered, Renderer, media_of, requests
+from app.new_run.prompt_preview import PromptRenderer, RenderedPrompt, media_of, requests
 from app.report.media import media_path
 from app.run_spec import RunSpec
 from app.tui.commands import bindings
@@ -42,7 +42,7 @@ class PromptView(VerticalScroll, can_focus=True):
         self._build: Build | None = None
         self._instances: Sequence[Instance] = ()
         self._place = 0
-        self._renderer: Renderer | None = None
+        self._renderer: PromptRenderer | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(Content("choose a benchmark and a model, and what is asked stands here"), id="where")
@@ -56,7 +56,7 @@ class PromptView(VerticalScroll, can_focus=True):
             return
         if self._renderer is None or self._renderer.model != run.model:
             self.end()
-            self._renderer = Renderer(run.model)
+            self._renderer = PromptRenderer(run.model)
         self._run, self._build, self._instances = run, build, instances
         self._place = min(self._place, max(0, len(instances) - 1))
         self._draw()
@@ -96,7 +96,7 @@ class PromptView(VerticalScroll, can_focus=True):
         screen: Any = self.screen
         screen.in_thread(partial(renderer.rendered, asked[0]), partial(self._rendered, asked), group="render")
 
-    def _rendered(self, asked: Sequence[Request], rendered: Rendered) -> None:
+    def _rendered(self, asked: Sequence[Request], rendered: RenderedPrompt) -> None:
         known = rendered.text is not None
         text = rendered.text if known else rendered.why
         self._write(asked, literal(text, "" if known else "#909090", newlines=True))

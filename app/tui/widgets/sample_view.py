@@ -10,10 +10,10 @@ from textual.containers import ItemGrid, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.report.sample_detail import Detail
+from app.report.sample_detail import SampleDetail
 from app.store.samples import SampleRow
 from app.tui.hostile_text import literal
-from app.tui.theme import OUTCOMES, Look
+from app.tui.theme import OUTCOMES, Appearance
 from app.tui.widgets.picture import Picture
 from benchmarks.base import SHOWN_TEXT, Media, Verdict
 from benchmarks.text.answer_text import visible_answer
@@ -45,7 +45,7 @@ class SampleView(VerticalScroll):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.detail: Detail | None = None
+        self.detail: SampleDetail | None = None
         self.whole = False
         self._facts, self._told = Static(id="facts"), Static(id="told")
         self._media = ItemGrid(id="media", min_column_width=30)
@@ -57,7 +57,7 @@ class SampleView(VerticalScroll):
             yield from self._pictures
         yield self._told
 
-    def show(self, detail: Detail | None) -> None:
+    def show(self, detail: SampleDetail | None) -> None:
         """Show a sample, or nothing."""
         again = self.detail is not None and detail is not None and detail.row.ordinal == self.detail.row.ordinal
         self.detail = detail
@@ -85,17 +85,17 @@ class SampleView(VerticalScroll):
         self.show(self.detail)
 
 
-def look_of(row: SampleRow) -> Look:
+def look_of(row: SampleRow) -> Appearance:
     """How a sample's state is shown: its label where it has one, with the glyph of right or wrong.
 
     A star is an override, an unequal sign a label that judges disagree on.
     """
     look = OUTCOMES[row.fate]
     marks = (" *" if row.overridden else "") + (" ≠" if row.disputed else "")
-    return Look(look.glyph, (row.label or look.word) + marks, look.colour)
+    return Appearance(look.glyph, (row.label or look.word) + marks, look.colour)
 
 
-def _facts(detail: Detail) -> Content:
+def _facts(detail: SampleDetail) -> Content:
     row, strata = detail.row, detail.record.instance.strata
     look = look_of(row)
     lines = [
@@ -106,7 +106,7 @@ def _facts(detail: Detail) -> Content:
     return Content("\n").join(line for line in lines if line.plain)
 
 
-def _told(detail: Detail, whole: bool) -> Iterator[Content]:
+def _told(detail: SampleDetail, whole: bool) -> Iterator[Content]:
     record = detail.record
     limit = 200_000 if whole else _SHORT
     if len(detail.media) > MOST_PICTURES:
@@ -157,7 +157,7 @@ def _names(rows: Sequence[SampleRow]) -> list[str]:
     ]
 
 
-def _answer(detail: Detail, whole: bool, limit: int) -> Iterator[Content]:
+def _answer(detail: SampleDetail, whole: bool, limit: int) -> Iterator[Content]:
     for number, made in enumerate(detail.record.generations, start=1):
         if len(detail.record.generations) > 1:
             yield Content.styled(f"step {number}", "bold")

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 from app.tui.hostile_text import literal
 
 
-class Ticks(OptionList):
+class CheckList(OptionList):
     """``words`` are (key, text); the text may hold anything. Space and Enter tick the one under the cursor, or take it away."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -30,7 +30,7 @@ class Ticks(OptionList):
     class Changed(Message):
         """Something was ticked, or is not any more."""
 
-        def __init__(self, ticks: Ticks) -> None:
+        def __init__(self, ticks: CheckList) -> None:
             self.ticks = ticks
             super().__init__()
 

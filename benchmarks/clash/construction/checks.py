@@ -27,7 +27,7 @@ from benchmarks.clash.construction.word_checks import (
     words,
 )
 from benchmarks.text.answer_equality import same_value
-from benchmarks.text.json_replies import Unreadable, field, read_object
+from benchmarks.text.json_replies import UnreadableReply, field, read_object
 
 YesNo = Literal["Yes", "No"]
 
@@ -45,7 +45,7 @@ SUBJECTIVE = word_set(
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class CaptionDraft:
     """A sample in the making; the answers are empty until they are written.
 
     ``original`` and ``conflicting`` are the changed words.
@@ -62,26 +62,26 @@ class Draft:
     distractor: str = ""
 
 
-Check = Callable[[Draft], str | None]
+Check = Callable[[CaptionDraft], str | None]
 """Why a draft is refused, or None."""
 
 
-def change_type(draft: Draft) -> str | None:
+def change_type(draft: CaptionDraft) -> str | None:
     """Section 3.2, stage 1: an object or an attribute is changed. Spatial changes are made by rule and not asked this."""
     return None if draft.change_type in ("object", "attribute") else f"it is {draft.change_type!r}"
 
 
-def original_word(draft: Draft) -> str | None:
+def original_word(draft: CaptionDraft) -> str | None:
     """Section 3.3 (i) of the caption: the original word appears in the source caption."""
     return None if contains(draft.original_caption, draft.original) else "it is not in the original caption"
 
 
-def conflicting_word(draft: Draft) -> str | None:
+def conflicting_word(draft: CaptionDraft) -> str | None:
     """Section 3.3 (ii) of the caption: the conflicting word appears in the modified caption."""
     return None if contains(draft.conflicting_caption, draft.conflicting) else "it is not in the conflicting caption"
 
 
-def one_change(draft: Draft) -> str | None:
+def one_change(draft: CaptionDraft) -> str | None:
     """Exactly one element is changed (section 3.2): without it the captions are the same.
 
     Letter case, punctuation, a and an and verbs that agree do not count, nor singular and plural where the change is one of
@@ -99,7 +99,7 @@ def one_change(draft: Draft) -> str | None:
     return None if any(same_rest(*pair, number=number) for pair in rests) else "the captions differ elsewhere too"
 
 
-def binary_state(draft: Draft) -> str | None:
+def binary_state(draft: CaptionDraft) -> str | None:
     """Words with two states are not changed (Appendix B.1)."""
     before, after = _exchanged(draft)
     for pair in BINARY:
@@ -109,24 +109,24 @@ def binary_state(draft: Draft) -> str | None:
     return None
 
 
-def subjective(draft: Draft) -> str | None:
+def subjective(draft: CaptionDraft) -> str | None:
     """Subjective words are not changed (Appendix B.1)."""
     before, after = _exchanged(draft)
     found = sorted((before | after) & SUBJECTIVE)
     return f"{found[0]} is subjective" if found else None
 
 
-def image_answer(draft: Draft) -> str | None:
+def image_answer(draft: CaptionDraft) -> str | None:
     """Section 3.3 (i) of the answers: the image-only answer matches the original word."""
     return None if matches(draft.image_only, draft.original) else "it does not match the original word"
 
 
-def text_answer(draft: Draft) -> str | None:
+def text_answer(draft: CaptionDraft) -> str | None:
     """Section 3.3 (ii) of the answers: the text-only answer corresponds to the conflicting word."""
     return None if matches(draft.text_only, draft.conflicting) else "it does not match the conflicting word"
 
 
-def distractor(draft: Draft) -> str | None:
+def distractor(draft: CaptionDraft) -> str | None:
     """Section 3.3 (iii) of the answers: the distractor appears in neither caption, in singular or plural."""
     for which, caption in (("original", draft.original_caption), ("conflicting", draft.conflicting_caption)):
         if mentions(caption, draft.distractor):
@@ -134,7 +134,7 @@ def distractor(draft: Draft) -> str | None:
     return None if naming(draft.distractor) else "it names nothing"
 
 
-def distinct(draft: Draft) -> str | None:
+def distinct(draft: CaptionDraft) -> str | None:
     """The three answers are mutually exclusive (Appendix B.1)."""
     answers = (draft.image_only, draft.text_only, draft.distractor)
     return "two answers are the same" if any(same_value(a, b) for a, b in combinations(answers, 2)) else None
@@ -159,7 +159,7 @@ ANSWER_CHECKS: Mapping[str, Check] = {
 """In their order, before a model is paid to check question and answers."""
 
 
-def refused(checks: Mapping[str, Check], draft: Draft) -> tuple[str, str] | None:
+def refused(checks: Mapping[str, Check], draft: CaptionDraft) -> tuple[str, str] | None:
     """The first check that refuses a draft and its reason, or None."""
     for name, check in checks.items():
         reason = check(draft)
@@ -168,7 +168,7 @@ def refused(checks: Mapping[str, Check], draft: Draft) -> tuple[str, str] | None
     return None
 
 
-def _exchanged(draft: Draft) -> tuple[set[str], set[str]]:
+def _exchanged(draft: CaptionDraft) -> tuple[set[str], set[str]]:
     """The changed words that are on one side alone: in `small dog` to `small cat`, dog and cat."""
     before, after = set(words(draft.original)), set(words(draft.conflicting))
     return before - after, after - before
@@ -180,7 +180,7 @@ class ModelCheck:
 
     name: str
     prompt: str
-    inputs: Callable[[Draft], Mapping[str, str]]
+    inputs: Callable[[CaptionDraft], Mapping[str, str]]
     wanted: Mapping[str, YesNo]
 
     @property
@@ -188,7 +188,7 @@ class ModelCheck:
         """What the reply must look like."""
         return JSONObject(dict.fromkeys(self.wanted, ("Yes", "No")))
 
-    def text(self, draft: Draft) -> str:
+    def text(self, draft: CaptionDraft) -> str:
         """What the model is asked about ``draft``."""
         return with_inputs(self.prompt, **self.inputs(draft))
 
@@ -198,21 +198,21 @@ class ModelCheck:
         for name, wanted in self.wanted.items():
             said = field(found, name).capitalize()
             if said not in ("Yes", "No"):
-                raise Unreadable(f"the field {name} is neither Yes nor No")
+                raise UnreadableReply(f"the field {name} is neither Yes nor No")
             if said != wanted:
                 return f"{name} is {said}"
         return None
 
 
-def _changed(draft: Draft) -> dict[str, str]:
+def _changed(draft: CaptionDraft) -> dict[str, str]:
     return {"original": draft.original, "conflicting": draft.conflicting}
 
 
-def _answers(draft: Draft) -> dict[str, str]:
+def _answers(draft: CaptionDraft) -> dict[str, str]:
     return {"word_1": draft.image_only, "word_2": draft.text_only, "word_3": draft.distractor}
 
 
-def _question(draft: Draft) -> dict[str, str]:
+def _question(draft: CaptionDraft) -> dict[str, str]:
     return {
         "question": draft.question,
         "changed_words": f"{draft.original}, {draft.conflicting}",

@@ -19,40 +19,48 @@ from benchmarks.clash.construction.checks import (
     CAPTION_CHECKS,
     CHANGE_CHECKS,
     FINAL_CHECKS,
-    Draft,
+    CaptionDraft,
 )
-from benchmarks.clash.construction.dialogue import Ask, Desk, Models, Rejected, Way, Who, check
+from benchmarks.clash.construction.dialogue import (
+    CaptionDialogue,
+    ConstructionModels,
+    ModelRequest,
+    RejectedCaption,
+    Way,
+    Who,
+    check,
+)
 from benchmarks.clash.construction.prompts import ANSWERS, CONFLICTING_CAPTION, with_caption, with_inputs
-from benchmarks.clash.sample import Sample
-from benchmarks.clash.sources.coco import Caption, Coco, Unusable, read_picture
+from benchmarks.clash.sample import ClashSample
+from benchmarks.clash.sources.coco import Caption, CocoFolder, UnusableCaption, read_picture
 from benchmarks.media import MISSING
 from benchmarks.text.json_replies import field, read_object
 
 _SMALLEST_WAVE, _LARGEST_WAVE = 8, 64
 
 
-def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[Sample]:
+def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[ClashSample]:
     """The accepted samples of COCO captions in ``folder``: ``options.per_stratum`` of each kind of change, if so many come.
 
     One caption an image, in an order that the seed decides. What is rejected is noted with ``writer.add_skipped``, each
     reason beginning with the name of the check. Raises SpecError without a writing model, SourceError where the folder is
     not COCO's, RashomonError where a model can no longer be asked; what was answered is not asked again by the next build.
     """
-    models = Models.of(options)
+    models = ConstructionModels.of(options)
     wanted = dict.fromkeys(CHANGE_CHECKS, options.per_stratum)
-    found = Coco(folder).captions(options.seed)
+    found = CocoFolder(folder).captions(options.seed)
     return gather("coco", found, _way(options.seed), wanted, models, writer)
 
 
 def gather(
     source: str,
-    captions: Iterator[Caption | Unusable],
+    captions: Iterator[Caption | UnusableCaption],
     way: Callable[[Caption, Collection[str]], Way],
     wanted: dict[str, int],
-    models: Models,
+    models: ConstructionModels,
     writer: BuildWriter,
-    stratum: Callable[[Draft], str] = lambda draft: draft.change_type,
-) -> Iterator[Sample]:
+    stratum: Callable[[CaptionDraft], str] = lambda draft: draft.change_type,
+) -> Iterator[ClashSample]:
     """The samples that captions give, wave by wave, until ``wanted`` of each stratum are found or captions are used up.
 
     ``way`` gets the caption and the strata of which no more are wanted. ``wanted`` is counted down, between waves alone as
@@ -67,7 +75,7 @@ def gather(
         full = frozenset(name for name, left in wanted.items() if not left)
         outcomes = _together([way(caption, full) for caption in wave], models)
         for caption, outcome in zip(wave, outcomes, strict=True):
-            if isinstance(outcome, Rejected):
+            if isinstance(outcome, RejectedCaption):
                 writer.add_skipped(source, caption.row, str(outcome))
                 continue
             kind = stratum(outcome)
@@ -85,7 +93,7 @@ def gather(
 
 def _way(seed: int) -> Callable[[Caption, Collection[str]], Way]:
     def way(caption: Caption, full: Collection[str]) -> Way:
-        desk = Desk(f"clash-coco-{caption.image_id}-{caption.number}", seed)
+        desk = CaptionDialogue(f"clash-coco-{caption.image_id}-{caption.number}", seed)
         text = with_caption(CONFLICTING_CAPTION, caption.text)
         draft = yield from desk.ask("writer", text, None, lambda reply: _changed(caption.text, reply))
         check(CAPTION_CHECKS, draft)
@@ -110,9 +118,9 @@ def _way(seed: int) -> Callable[[Caption, Collection[str]], Way]:
 _ANSWERS_FORM = JSONObject({"image_only": (), "text_only": (), "irrelevant_but_plausible": ()})
 
 
-def _changed(caption: str, reply: str) -> Draft:
+def _changed(caption: str, reply: str) -> CaptionDraft:
     found = read_object(reply)
-    return Draft(
+    return CaptionDraft(
         original_caption=caption,
         conflicting_caption=field(found, "conflicting_caption"),
         question=field(found, "question"),
@@ -122,8 +130,8 @@ def _changed(caption: str, reply: str) -> Draft:
     )
 
 
-def _answered(draft: Draft) -> Callable[[str], Draft]:
-    def read(reply: str) -> Draft:
+def _answered(draft: CaptionDraft) -> Callable[[str], CaptionDraft]:
+    def read(reply: str) -> CaptionDraft:
         found = read_object(reply)
         answers = (field(found, name) for name in _ANSWERS_FORM.properties)
         return replace(draft, **dict(zip(("image_only", "text_only", "distractor"), answers, strict=True)))
@@ -131,13 +139,15 @@ def _answered(draft: Draft) -> Callable[[str], Draft]:
     return read
 
 
-def _enough(kind: str, draft: Draft) -> Rejected:
-    return Rejected("enough", f"no more {kind} changes are wanted", draft)
+def _enough(kind: str, draft: CaptionDraft) -> RejectedCaption:
+    return RejectedCaption("enough", f"no more {kind} changes are wanted", draft)
 
 
-def _next(captions: Iterator[Caption | Unusable], most: int, source: str, writer: BuildWriter) -> Iterator[Caption]:
+def _next(
+    captions: Iterator[Caption | UnusableCaption], most: int, source: str, writer: BuildWriter
+) -> Iterator[Caption]:
     for found in captions:
-        if isinstance(found, Unusable):
+        if isinstance(found, UnusableCaption):
             writer.add_skipped(source, found.row, found.reason)
             continue
         yield found
@@ -146,12 +156,12 @@ def _next(captions: Iterator[Caption | Unusable], most: int, source: str, writer
             return
 
 
-def _together(ways: Iterable[Way], models: Models) -> list[Draft | Rejected]:
+def _together(ways: Iterable[Way], models: ConstructionModels) -> list[CaptionDraft | RejectedCaption]:
     """How each way ends. What they ask goes out together, round after round, to one model as long as any of them asks it:
     so few times as can be is another model of this machine loaded."""
     under_way = dict(enumerate(ways))
-    ended: dict[int, Draft | Rejected] = {}
-    asks: dict[int, Ask] = {}
+    ended: dict[int, CaptionDraft | RejectedCaption] = {}
+    asks: dict[int, ModelRequest] = {}
     replies: dict[int, Generation | None] = dict.fromkeys(under_way)
     who: Who = "writer"
     while replies:
@@ -161,7 +171,7 @@ def _together(ways: Iterable[Way], models: Models) -> list[Draft | Rejected]:
                 asks[i] = next(under_way[i]) if reply is None else under_way[i].send(reply)
             except StopIteration as end:
                 ended[i] = end.value
-            except Rejected as rejected:
+            except RejectedCaption as rejected:
                 ended[i] = rejected
         if not any(ask.who == who for ask in asks.values()):
             who = "checker" if who == "writer" else "writer"
@@ -170,9 +180,9 @@ def _together(ways: Iterable[Way], models: Models) -> list[Draft | Rejected]:
     return [ended[i] for i in sorted(ended)]
 
 
-def _sample(source: str, caption: Caption, draft: Draft, image: Media, relation: str) -> Sample:
+def _sample(source: str, caption: Caption, draft: CaptionDraft, image: Media, relation: str) -> ClashSample:
     found = categories(draft.change_type, draft.original, draft.conflicting)
-    return Sample(
+    return ClashSample(
         image_id=str(caption.image_id),
         image=image,
         original_caption=draft.original_caption,

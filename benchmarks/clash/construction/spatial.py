@@ -16,20 +16,20 @@ from pathlib import Path
 from benchmarks.base import JSONObject, digest
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.constants import RELATIONS
-from benchmarks.clash.construction.checks import ANSWER_CHECKS, CAPTION_CHECKS, FINAL_CHECKS, Check, Draft
-from benchmarks.clash.construction.dialogue import Desk, Models, Way, check
+from benchmarks.clash.construction.checks import ANSWER_CHECKS, CAPTION_CHECKS, FINAL_CHECKS, CaptionDraft, Check
+from benchmarks.clash.construction.dialogue import CaptionDialogue, ConstructionModels, Way, check
 from benchmarks.clash.construction.pipeline import gather
 from benchmarks.clash.construction.prompts import SPATIAL, with_inputs
 from benchmarks.clash.construction.word_checks import contains, word_set, words
-from benchmarks.clash.sample import Sample
-from benchmarks.clash.sources.coco import Caption, Coco, Unusable
+from benchmarks.clash.sample import ClashSample
+from benchmarks.clash.sources.coco import Caption, CocoFolder, UnusableCaption
 from benchmarks.text.json_replies import field, read_object
 
 _FORM = JSONObject({"question": (), "irrelevant_but_plausible": ()})
 
 
 @dataclass(frozen=True, slots=True)
-class Reversal:
+class SpatialReversal:
     """A caption with its one spatial relation reversed; ``original`` and ``conflicting`` are the relation's words."""
 
     relation: str
@@ -38,7 +38,7 @@ class Reversal:
     caption: str
 
 
-def reversal(caption: str) -> Reversal | None:
+def reversal(caption: str) -> SpatialReversal | None:
     """The reverse of a caption that has exactly one spatial relation which a rule can reverse, else None."""
     found = list(_RELATION.finditer(caption))
     if len(found) != 1:
@@ -51,23 +51,23 @@ def reversal(caption: str) -> Reversal | None:
         return None
     cased = str.upper if at[0].isupper() else str.capitalize if at[0][0].isupper() else str
     opposite = cased(rule.opposite)
-    return Reversal(rule.relation, phrase, rule.opposite, caption[: at.start()] + opposite + caption[at.end() :])
+    return SpatialReversal(rule.relation, phrase, rule.opposite, caption[: at.start()] + opposite + caption[at.end() :])
 
 
-def construct_spatial(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[Sample]:
+def construct_spatial(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[ClashSample]:
     """The accepted spatial samples of COCO captions in ``folder``: ``options.per_stratum`` a relation, if so many come.
 
     One sample an image, the rarer relation first; otherwise as
     :func:`benchmarks.clash.construction.pipeline.construct`. Images without a
     caption that can be reversed are not noted.
     """
-    models = Models.of(options)
+    models = ConstructionModels.of(options)
     wanted = dict.fromkeys(RELATIONS, options.per_stratum)
-    captions = _reversible(Coco(folder), options.seed, wanted)
+    captions = _reversible(CocoFolder(folder), options.seed, wanted)
     return gather("spatial", captions, _way(options.seed), wanted, models, writer, _relation)
 
 
-def question_words(draft: Draft) -> str | None:
+def question_words(draft: CaptionDraft) -> str | None:
     """The question names neither relation, or it would give an answer away."""
     told = [phrase for phrase in (draft.original, draft.conflicting) if contains(draft.question, phrase)]
     return f"it names the relation {told[0]!r}" if told else None
@@ -80,7 +80,7 @@ SPATIAL_ANSWER_CHECKS: Mapping[str, Check] = {"spatial-question": question_words
 """The automatic checks of the spatial subset, which asks no model for the kind of change and has the question checked too."""
 
 
-def _reversible(coco: Coco, seed: int, wanted: Mapping[str, int]) -> Iterator[Caption | Unusable]:
+def _reversible(coco: CocoFolder, seed: int, wanted: Mapping[str, int]) -> Iterator[Caption | UnusableCaption]:
     for image_id in coco.images(seed):
         found = [
             (RELATIONS.index(made.relation), digest([seed, "caption", image_id, number, text]), number, text)
@@ -91,7 +91,7 @@ def _reversible(coco: Coco, seed: int, wanted: Mapping[str, int]) -> Iterator[Ca
             yield coco.caption(image_id, *min(found)[2:])
 
 
-def _relation(draft: Draft) -> str:
+def _relation(draft: CaptionDraft) -> str:
     return _RULES[draft.original].relation
 
 
@@ -100,20 +100,20 @@ def _way(seed: int) -> Callable[[Caption, Collection[str]], Way]:
         made = reversal(caption.text)
         if made is None:
             raise AssertionError("a caption that cannot be reversed was chosen")
-        draft = Draft(caption.text, made.caption, "", "spatial", made.original, made.conflicting)
+        draft = CaptionDraft(caption.text, made.caption, "", "spatial", made.original, made.conflicting)
         check(SPATIAL_CAPTION_CHECKS, draft)
         draft = replace(draft, image_only=made.original, text_only=made.conflicting)
         text = with_inputs(
             SPATIAL, original_caption=draft.original_caption, conflicting_caption=draft.conflicting_caption
         )
 
-        def read(reply: str) -> Draft:
+        def read(reply: str) -> CaptionDraft:
             found = read_object(reply)
             return replace(
                 draft, question=field(found, "question"), distractor=field(found, "irrelevant_but_plausible")
             )
 
-        desk = Desk(f"clash-spatial-{caption.image_id}-{caption.number}", seed)
+        desk = CaptionDialogue(f"clash-spatial-{caption.image_id}-{caption.number}", seed)
         draft = yield from desk.ask("writer", text, _FORM, read, draft)
         check(SPATIAL_ANSWER_CHECKS, draft)
         for final in FINAL_CHECKS:

@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.clash.categories import categories, joined
 from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
-from benchmarks.clash.sample import Sample
-from benchmarks.rows.files import Loader, RowProblem, Skipped, folders
+from benchmarks.clash.sample import ClashSample
+from benchmarks.rows.files import Loader, RowProblem, SkippedRow, folders
 from benchmarks.text.answer_equality import normalise
 
 CONSTRUCTED = ("coco", "spatial")
@@ -29,18 +29,18 @@ _COCO_FOLDERS = ("train2017", "val2017")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ClashSourceRow:
     """A sample as a source has it: ``row`` is where a person finds it, ``image`` gives its picture's bytes."""
 
     row: str
-    sample: Sample
+    sample: ClashSample
     image: Loader
 
 
-Reader = Callable[[str, int], Iterator[Found | Skipped]]
+Reader = Callable[[str, int], Iterator[ClashSourceRow | SkippedRow]]
 
 
-def read(name: str, place: str, seed: int) -> Iterator[Found | Skipped]:
+def read(name: str, place: str, seed: int) -> Iterator[ClashSourceRow | SkippedRow]:
     """The samples of source ``name``, one of those that are read, not constructed, in folder or file ``place``.
 
     ``seed`` decides what a source leaves open. Raises SourceError where it is not there or of no known layout.
@@ -62,7 +62,7 @@ def image_folders(root: Path) -> tuple[Path, ...]:
     return tuple(place for place in every if place.is_dir())
 
 
-def sample(fields: Mapping[str, Any], source: str) -> Sample:
+def sample(fields: Mapping[str, Any], source: str) -> ClashSample:
     """The sample that ``fields``, named as Sample's are, hold; its category is found here, its image is None.
 
     Raises RowProblem, with one of a few sentences, for what cannot be asked.
@@ -79,7 +79,7 @@ def sample(fields: Mapping[str, Any], source: str) -> Sample:
     if len({normalise(made[name]) for name in _ANSWERS}) < len(_ANSWERS):
         raise RowProblem("two of the three answers are the same")
     found = categories(change_type, made["changed_original"], made["changed_conflicting"])
-    return Sample(
+    return ClashSample(
         image=None,
         change_type=change_type,
         relation=relation,

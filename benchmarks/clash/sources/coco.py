@@ -37,7 +37,7 @@ class Caption:
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableCaption:
     """An image of the annotations that has nothing to construct from, and why."""
 
     image_id: int
@@ -48,7 +48,7 @@ class Unusable:
         return f"image {self.image_id}"
 
 
-class Coco:
+class CocoFolder:
     """The captions in a folder. Raises SourceError where it is not of the layout."""
 
     def __init__(self, folder: Path) -> None:
@@ -67,7 +67,7 @@ class Coco:
         """The ids of the images that have captions, in an order that ``seed`` decides."""
         return sorted(self._captions, key=lambda each: digest([seed, "image", each]))
 
-    def captions(self, seed: int) -> Iterator[Caption | Unusable]:
+    def captions(self, seed: int) -> Iterator[Caption | UnusableCaption]:
         """One caption of every image, which one and in which order ``seed`` decides.
 
         Whether an image is there is looked up when its turn comes.
@@ -77,7 +77,7 @@ class Coco:
             if usable:
                 yield self.caption(image_id, *min(usable, key=lambda each: digest([seed, "caption", image_id, *each])))
             else:
-                yield Unusable(image_id, NO_CAPTION)
+                yield UnusableCaption(image_id, NO_CAPTION)
 
     def usable(self, image_id: int) -> list[tuple[int, str]]:
         """The image's captions that can be worked with, by their number."""
@@ -85,11 +85,11 @@ class Coco:
         lines = ((number, short_line(text)) for number, text in numbered)
         return [(number, text) for number, text in lines if text is not None and len(text.split()) >= 3]
 
-    def caption(self, image_id: int, number: int, text: str) -> Caption | Unusable:
+    def caption(self, image_id: int, number: int, text: str) -> Caption | UnusableCaption:
         """The caption with its image, which can be loaded, or why the image cannot be used."""
         name = self._names.get(image_id, "")
         if not name or name != Path(name).name or "\\" in name or not name.isprintable():
-            return Unusable(image_id, NO_NAME)
+            return UnusableCaption(image_id, NO_NAME)
         for place in _FOLDERS:
             file = self._folder / place / name
             try:
@@ -99,9 +99,9 @@ class Coco:
             except OSError:
                 continue
             except MediaError as error:
-                return Unusable(image_id, f"the image {error.reason}")
+                return UnusableCaption(image_id, f"the image {error.reason}")
             return Caption(image_id, number, text, file)
-        return Unusable(image_id, f"the image {MISSING}")
+        return UnusableCaption(image_id, f"the image {MISSING}")
 
     def _read(self, file: Path) -> None:
         try:

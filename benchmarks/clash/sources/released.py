@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.clash.sample import Sample
-from benchmarks.clash.sources import Found, image_folders, sample
-from benchmarks.rows.files import RawRow, RowProblem, Skipped, files, folders, image_loader
+from benchmarks.clash.sample import ClashSample
+from benchmarks.clash.sources import ClashSourceRow, image_folders, sample
+from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, files, folders, image_loader
 from benchmarks.rows.sources import folder_of, wrong_layout
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
 
@@ -22,7 +22,7 @@ _PREFIX = "synthetic_captions"
 _LARGEST_ID = 10**12
 
 
-def read(place: str, seed: int = 0) -> Iterator[Found | Skipped]:
+def read(place: str, seed: int = 0) -> Iterator[ClashSourceRow | SkippedRow]:
     """The samples of the test file, or of another file of its layout that is given by name. Raises SourceError."""
     root = folder_of(_NAME, place, LAYOUT)
     file = root if root.is_file() else _file_in(root)
@@ -37,9 +37,9 @@ def read(place: str, seed: int = 0) -> Iterator[Found | Skipped]:
             made = published_sample(raw)
             loader = image_loader(RawRow(where, {"image": f"{int(made.image_id):012d}.jpg"}, places), "image")
         except RowProblem as problem:
-            yield Skipped(_NAME, where, str(problem))
+            yield SkippedRow(_NAME, where, str(problem))
             continue
-        yield Found(where, made, loader)
+        yield ClashSourceRow(where, made, loader)
 
 
 def raw_samples(file: Path) -> list[Any] | None:
@@ -52,7 +52,7 @@ def raw_samples(file: Path) -> list[Any] | None:
     return rows if isinstance(rows, list) else None
 
 
-def published_sample(raw: Any) -> Sample:
+def published_sample(raw: Any) -> ClashSample:
     """The sample of a published row, without its image. Raises RowProblem."""
     if not isinstance(raw, Mapping):
         raise RowProblem("the row is not a JSON object")

@@ -11,8 +11,8 @@ from typing import Any
 
 from benchmarks.base import digest
 from benchmarks.clash.categories import categories, joined
-from benchmarks.clash.sources import LONGEST_SENTENCE, Found, image_folders, sample
-from benchmarks.rows.files import RawRow, RowProblem, Skipped, image_loader
+from benchmarks.clash.sources import LONGEST_SENTENCE, ClashSourceRow, image_folders, sample
+from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, image_loader
 from benchmarks.rows.sources import folder_of, wrong_layout
 from benchmarks.text.answer_equality import normalise
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
@@ -32,7 +32,7 @@ _LONGEST_CHANGE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CaptionChange:
     """The words that one caption has where the other has others, that caption with theirs put in, and with a gap there."""
 
     original: str
@@ -47,11 +47,11 @@ class _Draft:
     image: str
     caption: str
     kind: str
-    change: Change
+    change: CaptionChange
     group: str
 
 
-def read(place: str, seed: int) -> Iterator[Found | Skipped]:
+def read(place: str, seed: int) -> Iterator[ClashSourceRow | SkippedRow]:
     """The samples; ``seed`` decides the distractors. Raises SourceError."""
     root = folder_of(_NAME, place, LAYOUT)
     given = [root] if root.is_file() else [root / name for name in FILES if (root / name).is_file()]
@@ -65,10 +65,10 @@ def read(place: str, seed: int) -> Iterator[Found | Skipped]:
         if isinstance(draft, _Draft):
             pools[draft.group] |= {draft.change.original, draft.change.conflicting}
     for draft in drafts:
-        yield draft if isinstance(draft, Skipped) else _found(draft, sorted(pools[draft.group]), places, seed)
+        yield draft if isinstance(draft, SkippedRow) else _found(draft, sorted(pools[draft.group]), places, seed)
 
 
-def change(caption: str, negative: str) -> Change:
+def change(caption: str, negative: str) -> CaptionChange:
     """The one contiguous change between two captions, of 1 to 3 words on both sides. Raises RowProblem for anything else.
 
     Articles before the changed words are not among them; where they differ the gap says ``a/an``. Letter case and a full
@@ -91,7 +91,7 @@ def change(caption: str, negative: str) -> Change:
     before, after = caption[: spans[0][0].start()], caption[first[-1].end() :]
     put_in = negative[spans[1][0].start() : second[-1].end()]
     both_have_articles = len(spans[0]) > len(first) and len(spans[1]) > len(second)
-    return Change(
+    return CaptionChange(
         original=_words(caption, first),
         conflicting=_words(negative, second),
         caption=f"{before}{put_in if before else put_in[:1].upper() + put_in[1:]}{after}",
@@ -99,7 +99,7 @@ def change(caption: str, negative: str) -> Change:
     )
 
 
-def _drafts(file: Path) -> Iterator[_Draft | Skipped]:
+def _drafts(file: Path) -> Iterator[_Draft | SkippedRow]:
     try:
         whole = read_json_file(file, MAX_SOURCE_BYTES)
     except (OSError, OutsideJSONError):
@@ -111,7 +111,7 @@ def _drafts(file: Path) -> Iterator[_Draft | Skipped]:
         try:
             yield _draft(where, fields, FILES[file.name])
         except RowProblem as problem:
-            yield Skipped(_NAME, where, str(problem))
+            yield SkippedRow(_NAME, where, str(problem))
 
 
 def _draft(where: str, fields: Any, kind: str) -> _Draft:
@@ -130,7 +130,7 @@ def _draft(where: str, fields: Any, kind: str) -> _Draft:
     return _Draft(where, image, caption, kind, found, group)
 
 
-def _found(draft: _Draft, pool: Sequence[str], places: tuple[Path, ...], seed: int) -> Found | Skipped:
+def _found(draft: _Draft, pool: Sequence[str], places: tuple[Path, ...], seed: int) -> ClashSourceRow | SkippedRow:
     fields = {
         "image_id": str(int(draft.image.removesuffix(".jpg"))),
         "original_caption": draft.caption,
@@ -145,9 +145,9 @@ def _found(draft: _Draft, pool: Sequence[str], places: tuple[Path, ...], seed: i
     try:
         fields["distractor"] = _distractor(draft, pool, seed)
         loader = image_loader(RawRow(draft.where, {"image": draft.image}, places), "image")
-        return Found(draft.where, sample(fields, _NAME), loader)
+        return ClashSourceRow(draft.where, sample(fields, _NAME), loader)
     except RowProblem as problem:
-        return Skipped(_NAME, draft.where, str(problem))
+        return SkippedRow(_NAME, draft.where, str(problem))
 
 
 def _distractor(draft: _Draft, pool: Sequence[str], seed: int) -> str:

@@ -11,11 +11,11 @@ from functools import cached_property
 from benchmarks.base import digest
 from benchmarks.cmc_bench.constants import ConflictType
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.cmc_bench.sources import Family, Row
+from benchmarks.cmc_bench.sources import Family, SourceRow
 from benchmarks.cmc_bench.sources.mmmu import UNKNOWN
 from benchmarks.errors import MediaError
 from benchmarks.media import image_suffix, load_image, pixel_digest
-from benchmarks.rows.files import Skipped
+from benchmarks.rows.files import SkippedRow
 from benchmarks.text.answer_equality import CoarseType, coarse_type, normalise, same_value
 
 LONGEST_QUESTION = 20_000
@@ -33,7 +33,7 @@ _IMAGE_MARK = re.compile(r"<image ?[0-9]{1,3}>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class CandidateImage:
     """An image's ``suffix``, with its dot, and the digest of its pixels."""
 
     suffix: str
@@ -47,7 +47,7 @@ class Candidate:
     ``sha256`` and ``suffix`` are of the image's bytes; ``pixels`` is equal where two images look the same.
     """
 
-    row: Row
+    row: SourceRow
     type: ConflictType
     sha256: str
     suffix: str
@@ -79,19 +79,19 @@ def conflict_type(family: Family, answer: str) -> ConflictType:
     return "entity" if coarse in ("text", "yes/no") and len(answer) < _SHORT_TEXT else "granularity"
 
 
-def candidates(rows: Iterable[Row | Skipped]) -> Iterator[Candidate | Skipped]:
+def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | SkippedRow]:
     """The usable rows, and the others with the reason. Of rows with one picture, question and gold the first is kept."""
-    pictures: dict[str, Picture] = {}
+    pictures: dict[str, CandidateImage] = {}
     known: set[tuple[str, ...]] = set()
     for row in rows:
-        if isinstance(row, Skipped):
+        if isinstance(row, SkippedRow):
             yield row
             continue
         problem = (
             text_problem(row.question, row.subject + row.subfield) or answer_problem(row.answer) or own_problem(row)
         )
         if problem:
-            yield Skipped(row.source, row.row, problem)
+            yield SkippedRow(row.source, row.row, problem)
             continue
         try:
             data = row.image()
@@ -99,20 +99,20 @@ def candidates(rows: Iterable[Row | Skipped]) -> Iterator[Candidate | Skipped]:
             if sha256 not in pictures:
                 pictures[sha256] = picture(data)
         except MediaError as error:
-            yield Skipped(row.source, row.row, f"the image {error.reason}")
+            yield SkippedRow(row.source, row.row, f"the image {error.reason}")
             continue
         seen = pictures[sha256]
         if (seen.pixels, *row.content) in known:
-            yield Skipped(row.source, row.row, REPEATED)
+            yield SkippedRow(row.source, row.row, REPEATED)
             continue
         known.add((seen.pixels, *row.content))
         yield Candidate(row, conflict_type(row.family, row.answer), sha256, seen.suffix, seen.pixels)
 
 
-def picture(data: bytes) -> Picture:
+def picture(data: bytes) -> CandidateImage:
     """What an image's bytes show. Raises MediaError where they cannot be shown to a model."""
     pixels = pixel_digest(load_image(data))
-    return Picture(image_suffix(data) or "", pixels)
+    return CandidateImage(image_suffix(data) or "", pixels)
 
 
 def answer_problem(answer: str) -> str | None:
@@ -128,7 +128,7 @@ def answer_problem(answer: str) -> str | None:
     return None if _is_unicode(answer) else NO_UNICODE
 
 
-def own_problem(row: Row) -> str | None:
+def own_problem(row: SourceRow) -> str | None:
     """Why a row's own passage or conflicting value cannot be used; None where they can, or there are none."""
     if len(row.passage) > LONGEST_PASSAGE:
         return f"the passage is longer than {LONGEST_PASSAGE} characters"

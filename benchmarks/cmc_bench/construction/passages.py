@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from benchmarks.cmc_bench.sources import Family, Row
+from benchmarks.cmc_bench.sources import Family, SourceRow
 from benchmarks.text.answer_equality import number, same_value
 
 _NOUNS: Mapping[Family, str] = {"chartqa": "value", "mmmu": "answer"}
@@ -21,7 +21,7 @@ def passage(family: Family, value: str) -> str:
     return f"According to the source, the {_NOUNS[family]} is {stated}{'' if stated.endswith('.') else '.'}"
 
 
-def stating(row: Row, value: str) -> str:
+def stating(row: SourceRow, value: str) -> str:
     """The passage of ``row`` that states ``value``: its own with the gold replaced wherever it stands, else the template's."""
     if not row.passage:
         return passage(row.family, value)

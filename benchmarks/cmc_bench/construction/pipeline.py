@@ -15,8 +15,8 @@ from functools import cached_property
 from benchmarks.cmc_bench.constants import TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.cmc_bench.sources import Row
-from benchmarks.rows.files import Skipped
+from benchmarks.cmc_bench.sources import SourceRow
+from benchmarks.rows.files import SkippedRow
 from benchmarks.text.answer_equality import number, same_value
 
 NO_VALUE = "no contradicting value: no other answer of its type"
@@ -27,7 +27,7 @@ _TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ConstructedExample:
     """A candidate with its contradicting value and the candidate that lends the wrong image.
 
     The gold, ``value`` and ``donor``'s answer are three different answers; the two images differ in their pixels.
@@ -45,15 +45,15 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Construction:
+class ConstructedExamples:
     """The examples by type in the order of their choice, what was left out, and how many were not needed."""
 
-    examples: Mapping[ConflictType, Sequence[Example]]
-    left_out: Sequence[Skipped]
+    examples: Mapping[ConflictType, Sequence[ConstructedExample]]
+    left_out: Sequence[SkippedRow]
     unused: Mapping[ConflictType, int]
 
     @property
-    def all(self) -> Iterator[Example]:
+    def all(self) -> Iterator[ConstructedExample]:
         for examples in self.examples.values():
             yield from examples
 
@@ -63,19 +63,19 @@ def rank(seed: int, purpose: str, text: str) -> str:
     return hashlib.sha256(f"{seed}|{purpose}|{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> Construction:
+def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> ConstructedExamples:
     """Up to ``per_type`` examples of each conflict type; those of MMMU's rules evenly over their subjects.
 
     A candidate that cannot be paired is left out with the reason, and another takes its place while there is one.
     """
     every = list(candidates)
     pairing = _Pairing(every, seed)
-    examples: dict[ConflictType, Sequence[Example]] = {}
-    left_out: list[Skipped] = []
+    examples: dict[ConflictType, Sequence[ConstructedExample]] = {}
+    left_out: list[SkippedRow] = []
     unused: dict[ConflictType, int] = {}
     for kind in TYPES:
         waiting = _by_subject([c for c in every if c.type == kind], seed)
-        chosen: list[Example] = []
+        chosen: list[ConstructedExample] = []
         while waiting and len(chosen) < per_type:
             for subject in list(waiting)[: per_type - len(chosen)]:
                 found = _first(waiting[subject], pairing, left_out)
@@ -85,7 +85,7 @@ def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> C
                     chosen.append(found)
         examples[kind] = chosen
         unused[kind] = sum(len(queue) for queue in waiting.values())
-    return Construction(examples, left_out, unused)
+    return ConstructedExamples(examples, left_out, unused)
 
 
 def _by_subject(candidates: Iterable[Candidate], seed: int) -> dict[str, deque[Candidate]]:
@@ -95,13 +95,13 @@ def _by_subject(candidates: Iterable[Candidate], seed: int) -> dict[str, deque[C
     return {subject: queues[subject] for subject in sorted(queues, key=lambda name: rank(seed, "subject", name))}
 
 
-def _first(queue: deque[Candidate], pairing: _Pairing, left_out: list[Skipped]) -> Example | None:
+def _first(queue: deque[Candidate], pairing: _Pairing, left_out: list[SkippedRow]) -> ConstructedExample | None:
     while queue:
         candidate = queue.popleft()
         paired = pairing.example(candidate)
-        if isinstance(paired, Example):
+        if isinstance(paired, ConstructedExample):
             return paired
-        left_out.append(Skipped(candidate.row.source, candidate.row.row, paired))
+        left_out.append(SkippedRow(candidate.row.source, candidate.row.row, paired))
     return None
 
 
@@ -135,7 +135,7 @@ class _Pairing:
                 members[key].append(candidate)
         self._pools = {key: _Pool(found) for key, found in members.items()}
 
-    def example(self, candidate: Candidate) -> Example | str:
+    def example(self, candidate: Candidate) -> ConstructedExample | str:
         """The example, or why there is none."""
         reason = NO_VALUE
         for value, origin in self._values(candidate):
@@ -144,7 +144,7 @@ class _Pairing:
             reason = NO_WRONG_IMAGE
             donor = self._donor(candidate, value)
             if donor is not None:
-                return Example(candidate, value, donor, origin)
+                return ConstructedExample(candidate, value, donor, origin)
         return reason
 
     def _values(self, candidate: Candidate) -> Iterator[tuple[str, str]]:
@@ -203,7 +203,7 @@ def _image_pools(candidate: Candidate) -> list[tuple[str, ...]]:
     return _pools(("image", candidate.type if candidate.row.family == "chartqa" else ""), candidate.row)
 
 
-def _pools(kind: tuple[str, ...], row: Row) -> list[tuple[str, ...]]:
+def _pools(kind: tuple[str, ...], row: SourceRow) -> list[tuple[str, ...]]:
     """The same subfield, else the same subject, and for ChartQA else the whole source; never another source."""
     corpus = (*kind, row.source, row.family)
     keys = []

@@ -11,7 +11,7 @@ from typing import Literal
 from benchmarks.base import did_you_mean
 from benchmarks.cmc_bench.constants import HUB_IDS
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import Loader, Skipped, folders
+from benchmarks.rows.files import Loader, SkippedRow, folders
 
 Family = Literal["chartqa", "mmmu"]
 
@@ -21,7 +21,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """One (image, question, gold answer) of a source.
 
     ``family`` decides whose rules of section 3.2 apply. ``row`` is where a person finds it. ``answer`` is the gold
@@ -49,10 +49,10 @@ class Row:
         return (self.question, self.answer, *(own if any(own) else ()))
 
 
-Reader = Callable[[str], Iterator[Row | Skipped]]
+Reader = Callable[[str], Iterator[SourceRow | SkippedRow]]
 
 
-def resolved(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str] | Skipped]:
+def resolved(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str] | SkippedRow]:
     """The sources by name; a nameless folder is replaced by its sub-folders that bear a source's name.
 
     A nameless folder's other sub-folders come as Skipped. Raises SpecError for an unknown name, SourceError for a
@@ -102,7 +102,7 @@ def wrong_folder(name: str, path: Path, expected: str) -> SourceError:
     return SourceError(f"{path} is not a folder of {name}: expected {expected}; found {found or 'nothing'}.")
 
 
-def read(name: str, place: str) -> Iterator[Row | Skipped]:
+def read(name: str, place: str) -> Iterator[SourceRow | SkippedRow]:
     """The rows of source ``name`` (not ``released``) in folder, file or Hub data set ``place``.
 
     Raises SourceError where it is not there or of no known layout.
@@ -117,7 +117,7 @@ def read(name: str, place: str) -> Iterator[Row | Skipped]:
     return readers[name](place)
 
 
-def _inside(path: Path) -> Iterator[tuple[str, str] | Skipped]:
+def _inside(path: Path) -> Iterator[tuple[str, str] | SkippedRow]:
     expected = f"sub-folders named after sources ({', '.join(_NAMES)})"
     if not path.is_dir():
         raise SourceError(f"{path} is not a folder; give a folder with {expected}, or NAME=FOLDER.")
@@ -128,4 +128,4 @@ def _inside(path: Path) -> Iterator[tuple[str, str] | Skipped]:
         if folder.name in _NAMES:
             yield folder.name, str(folder)
         else:
-            yield Skipped(folder.name, f"{folder.name}/", "the folder is not named after a source")
+            yield SkippedRow(folder.name, f"{folder.name}/", "the folder is not named after a source")

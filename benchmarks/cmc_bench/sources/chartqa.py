@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.cmc_bench.sources import Row, folder_of, hub_id, wrong_folder
+from benchmarks.cmc_bench.sources import SourceRow, folder_of, hub_id, wrong_folder
 from benchmarks.cmc_bench.sources.hub import hub_rows
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import RawRow, RowProblem, Skipped, files, image_loader, rows, text
+from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, files, image_loader, rows, text
 
 LAYOUT = (
     "a folder with png/ and *_human.json or *_augmented.json, one holding val/ and test/ of those, one with "
@@ -19,13 +19,13 @@ _ORIGINAL = ("_human.json", "_augmented.json")
 _EVALUATION = ("val", "validation", "test")
 
 
-def read(place: str) -> Iterator[Row | Skipped]:
+def read(place: str) -> Iterator[SourceRow | SkippedRow]:
     """The rows of ChartQA in a folder, a file or a Hub data set. Raises SourceError."""
     for raw in _raw_rows(place):
-        yield raw if isinstance(raw, Skipped) else _row(raw)
+        yield raw if isinstance(raw, SkippedRow) else _row(raw)
 
 
-def _raw_rows(place: str) -> Iterator[RawRow | Skipped]:
+def _raw_rows(place: str) -> Iterator[RawRow | SkippedRow]:
     if (data_set := hub_id(_NAME, place)) is not None:
         for split in ("val", "test"):
             yield from hub_rows(data_set, None, split, f"data/{split}-*", LAYOUT)
@@ -58,16 +58,16 @@ def _is_training(file: Path) -> bool:
     return file.name.startswith("train")
 
 
-def _row(raw: RawRow) -> Row | Skipped:
+def _row(raw: RawRow) -> SourceRow | SkippedRow:
     if text(raw.fields, "split") == "train":
-        return Skipped(_NAME, raw.where, "the row is training data")
+        return SkippedRow(_NAME, raw.where, "the row is training data")
     labels = raw.fields.get("label")
     answer = text({"label": labels[0]}, "label") if isinstance(labels, list) and labels else ""
     try:
         image = image_loader(raw, "image", "imgname")
     except RowProblem as problem:
-        return Skipped(_NAME, raw.where, str(problem))
-    return Row(
+        return SkippedRow(_NAME, raw.where, str(problem))
+    return SourceRow(
         source=_NAME,
         row=raw.where,
         family="chartqa",

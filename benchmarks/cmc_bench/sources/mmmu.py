@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cmc_bench.constants import SUBJECTS
-from benchmarks.cmc_bench.sources import Row, folder_of, hub_id, wrong_folder
+from benchmarks.cmc_bench.sources import SourceRow, folder_of, hub_id, wrong_folder
 from benchmarks.cmc_bench.sources.hub import hub_rows
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import RawRow, RowProblem, Skipped, files, folders, image_loader, rows, text
+from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, files, folders, image_loader, rows, text
 from benchmarks.text.answer_equality import same_value
 
 LAYOUT = (
@@ -28,10 +28,10 @@ UNKNOWN = "the answer is unknown"
 NO_OPTION = "the answer's letter has no option"
 
 
-def read(place: str) -> Iterator[Row | Skipped]:
+def read(place: str) -> Iterator[SourceRow | SkippedRow]:
     """The rows of MMMU in a folder, a file or a Hub data set. Raises SourceError."""
     for raw, subject in _raw_rows(place):
-        yield raw if isinstance(raw, Skipped) else _row(raw, subject)
+        yield raw if isinstance(raw, SkippedRow) else _row(raw, subject)
 
 
 def options_of(value: Any) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def _literal(value: str) -> Any:
         return None
 
 
-def _raw_rows(place: str) -> Iterator[tuple[RawRow | Skipped, str]]:
+def _raw_rows(place: str) -> Iterator[tuple[RawRow | SkippedRow, str]]:
     if (data_set := hub_id(_NAME, place)) is not None:
         for subject in SUBJECTS:
             # Of the test split no answer is public, so it is not downloaded.
@@ -113,15 +113,15 @@ def _is_training(file: Path) -> bool:
     return re.match(r"(?:dev|train)(?:\b|_)", file.name) is not None
 
 
-def _row(raw: RawRow, subject: str) -> Row | Skipped:
+def _row(raw: RawRow, subject: str) -> SourceRow | SkippedRow:
     options = options_of(raw.fields.get("options"))
     named = _ID.fullmatch(text(raw.fields, "id"))
     try:
         answer = gold_of(text(raw.fields, "answer"), options)
         image = image_loader(raw, "image_1", "image")
     except RowProblem as problem:
-        return Skipped(_NAME, raw.where, str(problem))
-    return Row(
+        return SkippedRow(_NAME, raw.where, str(problem))
+    return SourceRow(
         source=_NAME,
         row=raw.where,
         family="mmmu",

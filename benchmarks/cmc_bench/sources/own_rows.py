@@ -7,11 +7,11 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from benchmarks.cmc_bench.sources import Family, Row, folder_of, wrong_folder
+from benchmarks.cmc_bench.sources import Family, SourceRow, folder_of, wrong_folder
 from benchmarks.cmc_bench.sources.mmmu import gold_of, options_of
 from benchmarks.errors import SourceError
 from benchmarks.rows.csv_rows import SUFFIXES, columns
-from benchmarks.rows.files import Fields, RawRow, RowProblem, Skipped, files, image_loader, rows, text
+from benchmarks.rows.files import Fields, RawRow, RowProblem, SkippedRow, files, image_loader, rows, text
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
 NAMES = {
@@ -33,7 +33,7 @@ _KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet")
 _YES_NO = {True: "Yes", False: "No"}
 
 
-def read(place: str) -> Iterator[Row | Skipped]:
+def read(place: str) -> Iterator[SourceRow | SkippedRow]:
     """The rows in every .jsonl file of a folder, or in one file. Raises SourceError.
 
     The images of a folder's rows must lie in it; a file's may lie anywhere.
@@ -47,7 +47,7 @@ def read(place: str) -> Iterator[Row | Skipped]:
     for file in found:
         raw = None
         for raw in rows(file, folder, _NAME):
-            yield raw if isinstance(raw, Skipped) else _row(replace(raw, anywhere=one))
+            yield raw if isinstance(raw, SkippedRow) else _row(replace(raw, anywhere=one))
         if one and raw is None:
             raise SourceError(f"there are no rows in {file.name}; write one below its header for each picture.")
 
@@ -82,7 +82,7 @@ def _is_delimited(file: Path) -> bool:
     return file.name.lower().endswith(SUFFIXES)
 
 
-def _row(raw: RawRow) -> Row | Skipped:
+def _row(raw: RawRow) -> SourceRow | SkippedRow:
     fields = {str(name).strip().lower(): value for name, value in raw.fields.items()}
     raw = replace(raw, fields=fields)
     options = options_of(_options(fields))
@@ -91,8 +91,8 @@ def _row(raw: RawRow) -> Row | Skipped:
         answer = gold_of(_answer(fields), options)
         image = image_loader(raw, *NAMES["image"])
     except RowProblem as problem:
-        return Skipped(_NAME, raw.where, str(problem), problem.place)
-    return Row(
+        return SkippedRow(_NAME, raw.where, str(problem), problem.place)
+    return SourceRow(
         source=_NAME,
         row=raw.where,
         family=family,

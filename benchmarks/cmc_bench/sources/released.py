@@ -16,10 +16,10 @@ from pathlib import Path
 from benchmarks.base import Media, digest
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.construction.candidates import answer_problem, picture, text_problem
-from benchmarks.cmc_bench.instances import CORRECT, Draft, single_sources
+from benchmarks.cmc_bench.instances import CORRECT, InstanceDraft, single_sources
 from benchmarks.cmc_bench.sources import folder_of, wrong_folder
 from benchmarks.errors import MediaError
-from benchmarks.rows.files import Loader, RawRow, RowProblem, Skipped, files, image_loader, rows, text
+from benchmarks.rows.files import Loader, RawRow, RowProblem, SkippedRow, files, image_loader, rows, text
 
 LAYOUT = (
     "a folder with .jsonl or .json rows of example_id, condition, conflict_type, question, image, text_passage and gold, "
@@ -55,7 +55,7 @@ class _Read:
     load: Loader
 
 
-def released(place: str) -> Iterator[tuple[list[Draft], Mapping[Media, Loader]] | Skipped]:
+def released(place: str) -> Iterator[tuple[list[InstanceDraft], Mapping[Media, Loader]] | SkippedRow]:
     """The released examples, each as its drafts (and its sources alone) with its images. Raises SourceError.
 
     A reference that a row lacks is the gold where its source is right. Where it is wrong it is what the passage
@@ -63,8 +63,8 @@ def released(place: str) -> Iterator[tuple[list[Draft], Mapping[Media, Loader]] 
     """
     found = []
     for raw in _raw_rows(place):
-        read = raw if isinstance(raw, Skipped) else _read(raw)
-        if isinstance(read, Skipped):
+        read = raw if isinstance(raw, SkippedRow) else _read(raw)
+        if isinstance(read, SkippedRow):
             yield read
         else:
             found.append(read)
@@ -72,7 +72,7 @@ def released(place: str) -> Iterator[tuple[list[Draft], Mapping[Media, Loader]] 
     for read in found:
         if CORRECT[read.condition] in ("both", "image"):
             owners.setdefault(read.media, read.gold)
-    examples: defaultdict[str, dict[str, Draft]] = defaultdict(dict)
+    examples: defaultdict[str, dict[str, InstanceDraft]] = defaultdict(dict)
     loaders: defaultdict[str, dict[Media, Loader]] = defaultdict(dict)
     for read in found:
         try:
@@ -80,7 +80,7 @@ def released(place: str) -> Iterator[tuple[list[Draft], Mapping[Media, Loader]] 
             if read.condition in examples[read.group]:
                 raise RowProblem("repeated: the example has another row of this condition")
         except RowProblem as problem:
-            yield Skipped(_NAME, read.raw.where, str(problem))
+            yield SkippedRow(_NAME, read.raw.where, str(problem))
             continue
         examples[read.group][read.condition] = draft
         loaders[read.group][read.media] = read.load
@@ -90,7 +90,7 @@ def released(place: str) -> Iterator[tuple[list[Draft], Mapping[Media, Loader]] 
             yield [*ordered, *single_sources(ordered)], loaders[group]
 
 
-def _raw_rows(place: str) -> Iterator[RawRow | Skipped]:
+def _raw_rows(place: str) -> Iterator[RawRow | SkippedRow]:
     root = folder_of(_NAME, place, LAYOUT)
     folder: Path = root.parent if root.is_file() else root
     found = [root] if root.is_file() else files(root, ".jsonl") or files(root, ".json")
@@ -100,7 +100,7 @@ def _raw_rows(place: str) -> Iterator[RawRow | Skipped]:
         yield from rows(file, folder, _NAME)
 
 
-def _read(raw: RawRow) -> _Read | Skipped:
+def _read(raw: RawRow) -> _Read | SkippedRow:
     try:
         condition = _condition(text(raw.fields, *_CONDITION))
         kind = _type(text(raw.fields, *_TYPE))
@@ -115,14 +115,14 @@ def _read(raw: RawRow) -> _Read | Skipped:
         seen = picture(data)
     except (RowProblem, MediaError) as error:
         reason = f"the image {error.reason}" if isinstance(error, MediaError) else str(error)
-        return Skipped(_NAME, raw.where, reason)
+        return SkippedRow(_NAME, raw.where, reason)
     media = Media(hashlib.sha256(data).hexdigest(), seen.suffix)
     name = text(raw.fields, *_EXAMPLE) or _without_condition(text(raw.fields, "id", "instance_id"))
     group = f"{kind}-{digest([_NAME, name, question, gold])[:12]}"
     return _Read(raw, condition, group, kind, question, passage, gold, media, load)
 
 
-def _draft(read: _Read, owners: Mapping[Media, str]) -> Draft:
+def _draft(read: _Read, owners: Mapping[Media, str]) -> InstanceDraft:
     correct = CORRECT[read.condition]
     references = {}
     for source in ("image", "text"):
@@ -135,7 +135,7 @@ def _draft(read: _Read, owners: Mapping[Media, str]) -> Draft:
         if problem:
             raise RowProblem(problem)
         references[source] = stated
-    return Draft(
+    return InstanceDraft(
         id=f"{read.group}/{read.condition}",
         group=read.group,
         condition=read.condition,

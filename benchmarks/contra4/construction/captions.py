@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from benchmarks.base import Decoding, Generation, Media, Message, Modality, Part, Request, Text
 from benchmarks.contra4.prompts import DESCRIBE
-from benchmarks.contra4.sample import LONGEST, Sample, Scene
+from benchmarks.contra4.sample import LONGEST, Contra4Sample, Scene
 from benchmarks.errors import ModelError
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text_model import TextModel, mute
@@ -17,7 +17,9 @@ _MAX_TOKENS = 128
 Captioners = Mapping[Modality, TextModel]
 
 
-def predict(samples: Sequence[Sample], captioners: Captioners, seed: int) -> Iterator[tuple[Sample, tuple[str, ...]]]:
+def predict(
+    samples: Sequence[Contra4Sample], captioners: Captioners, seed: int
+) -> Iterator[tuple[Contra4Sample, tuple[str, ...]]]:
     """Each sample with the captions that could be predicted, and why each other scene with a medium has none.
 
     A medium that several samples show is described once. Raises ModelError where a captioner answers nothing at all.
@@ -45,7 +47,7 @@ def shown(scene: Scene) -> tuple[Media, ...]:
     return scene.pictures or ((scene.media,) if scene.media else ())
 
 
-def _requests(samples: Sequence[Sample], modality: Modality, seed: int) -> Iterator[Request]:
+def _requests(samples: Sequence[Contra4Sample], modality: Modality, seed: int) -> Iterator[Request]:
     seen: set[str] = set()
     for scene in (scene for sample in samples for scene in sample.scenes):
         if scene.modality == modality and scene.media and scene.media.sha256 not in seen:

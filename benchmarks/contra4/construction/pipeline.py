@@ -20,12 +20,12 @@ from benchmarks.contra4.constants import LETTERS, MODALITIES, SIZES
 from benchmarks.contra4.construction.consistency import Votes, orders, passed
 from benchmarks.contra4.construction.filter_tables import sheet, statistics
 from benchmarks.contra4.construction.prompts import answering, asking, choosing, read_question, refused_term
-from benchmarks.contra4.construction.scene_sampling import Near, Pool, Words, tuples
+from benchmarks.contra4.construction.scene_sampling import NearestCaptions, Pool, WordCounts, tuples
 from benchmarks.contra4.parse_answer import choice
-from benchmarks.contra4.sample import Sample, Scene, scene
-from benchmarks.contra4.sources.released import CAPTIONED, Found, json_files
+from benchmarks.contra4.sample import Contra4Sample, Scene, scene
+from benchmarks.contra4.sources.released import CAPTIONED, Contra4SourceRow, json_files
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import RowProblem, Skipped, rows
+from benchmarks.rows.files import RowProblem, SkippedRow, rows
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text_model import TextModel, ask_all
 
@@ -45,10 +45,10 @@ _STEPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Constructed:
+class ConstructedQuestions:
     """The samples that are kept, and what the manifest tells of the construction."""
 
-    samples: Sequence[Found]
+    samples: Sequence[Contra4SourceRow]
     report: Mapping[str, Any]
 
 
@@ -108,7 +108,9 @@ class _Stratum:
                 writer.add_skipped(CAPTIONED, each.name, "enough: no more of this size and negatives are wanted")
 
 
-def construct(place: str, writer: BuildWriter, options: BuildOptions, checks: Sequence[Path] = ()) -> Constructed:
+def construct(
+    place: str, writer: BuildWriter, options: BuildOptions, checks: Sequence[Path] = ()
+) -> ConstructedQuestions:
     """The samples made of the captioned media in ``place``: ``options.per_stratum`` of each size and kind of negatives.
 
     What is given up is noted with ``writer.add_skipped``, each reason beginning with the step. Beside the build stand
@@ -118,8 +120,8 @@ def construct(place: str, writer: BuildWriter, options: BuildOptions, checks: Se
     """
     models = _models(options)
     pool, where = read_pool(place, writer)
-    embedder = options.embedder or Words()
-    near = Near(pool, embedder)
+    embedder = options.embedder or WordCounts()
+    near = NearestCaptions(pool, embedder)
     strata = [
         _Stratum(
             _candidates(pool, size, kind, near if kind == "similar" else None, where, options), options.per_stratum
@@ -148,7 +150,9 @@ def construct(place: str, writer: BuildWriter, options: BuildOptions, checks: Se
         "construction": _counts(every),
         "per_stratum": options.per_stratum,
     }
-    return Constructed([Found(each.name, sample, each.files[0]) for each, sample in _balanced(kept)], report)
+    return ConstructedQuestions(
+        [Contra4SourceRow(each.name, sample, each.files[0]) for each, sample in _balanced(kept)], report
+    )
 
 
 def read_pool(place: str, writer: BuildWriter) -> tuple[Pool, Mapping[tuple[str, str], Path]]:
@@ -161,7 +165,7 @@ def read_pool(place: str, writer: BuildWriter) -> tuple[Pool, Mapping[tuple[str,
     where: dict[tuple[str, str], Path] = {}
     for file in json_files(place):
         for row in rows(file, file.parent, CAPTIONED):
-            if isinstance(row, Skipped):
+            if isinstance(row, SkippedRow):
                 writer.add_skipped(row.source, row.row, row.reason)
                 continue
             examples, modalities = row.fields.get("examples"), row.fields.get("modalities")
@@ -201,7 +205,7 @@ def _candidates(
     pool: Pool,
     size: int,
     kind: str,
-    near: Near | None,
+    near: NearestCaptions | None,
     where: Mapping[tuple[str, str], Path],
     options: BuildOptions,
 ) -> Iterator[_Candidate]:
@@ -266,7 +270,7 @@ def _ask(
     return [(each, replies.get(request.id, nothing)) for each, request in zip(about, requests, strict=True)]
 
 
-def _balanced(kept: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Sample]]:
+def _balanced(kept: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Contra4Sample]]:
     """The samples with the right scene moved to each place as often as to the others, for each size and kind of negatives.
 
     The other scenes keep their order. A sample of PUF is right in any order, so that nothing is lost.
@@ -278,7 +282,7 @@ def _balanced(kept: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Sample]]
         counted[size, each.kind] += 1
         others = [scene for place, scene in enumerate(each.scenes) if place != each.answer]
         scenes = (*others[:target], each.scenes[each.answer], *others[target:])
-        sample = Sample(
+        sample = Contra4Sample(
             row_id=each.name,
             question=each.question,
             scenes=scenes,

@@ -30,7 +30,7 @@ _IN_VAIN = 200
 Pool = Mapping[Modality, Sequence[Scene]]
 
 
-class Words(Embedder):
+class WordCounts(Embedder):
     """Captions as weighted counts of their stems (tf-idf), hashed: near where they share rare words. Needs no model."""
 
     name = "words (tf-idf of stems)"
@@ -47,7 +47,7 @@ class Words(Embedder):
         return made
 
 
-class Near:
+class NearestCaptions:
     """The captions of a pool as vectors."""
 
     def __init__(self, pool: Pool, embedder: Embedder) -> None:
@@ -64,7 +64,7 @@ class Near:
         return [int(place) for place in np.argsort(-cosine, kind="stable")[:NEAREST]]
 
 
-def tuples(pool: Pool, size: int, near: Near | None, seed: int) -> Iterator[tuple[Scene, ...]]:
+def tuples(pool: Pool, size: int, near: NearestCaptions | None, seed: int) -> Iterator[tuple[Scene, ...]]:
     """Scenes of ``size`` different modalities, every combination in turn, in an order of their own; none is given twice.
 
     One modality, chosen at random, is the anchor; the others are drawn at random, or from the nearest to it if ``near`` is

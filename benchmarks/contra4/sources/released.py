@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from benchmarks.contra4.constants import SUFFIXES
-from benchmarks.contra4.sample import Sample, Scene, sample
-from benchmarks.rows.files import RawRow, RowProblem, Skipped, files, rows
+from benchmarks.contra4.sample import Contra4Sample, Scene, sample
+from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, files, rows
 from benchmarks.rows.sources import folder_of, wrong_layout
 
 PUBLISHED, CAPTIONED, CHECKS = "published", "captioned", "checks"
@@ -40,11 +40,11 @@ Folders = Mapping[str, Sequence[Path]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Contra4SourceRow:
     """A sample as it stands in ``file``; ``row`` is where a person finds it."""
 
     row: str
-    sample: Sample
+    sample: Contra4Sample
     file: Path
 
 
@@ -57,17 +57,17 @@ def media_folders(sources: Sequence[tuple[str, str]]) -> Folders:
     return found
 
 
-def read(place: str) -> Iterator[Found | Skipped]:
+def read(place: str) -> Iterator[Contra4SourceRow | SkippedRow]:
     """The samples of a published folder or file. Raises SourceError where it is neither."""
     for file in json_files(place):
         for row in rows(file, file.parent, PUBLISHED):
-            if isinstance(row, Skipped):
+            if isinstance(row, SkippedRow):
                 yield row
                 continue
             try:
-                yield Found(row.where, sample(row.fields, file.name.partition(".")[0]), file)
+                yield Contra4SourceRow(row.where, sample(row.fields, file.name.partition(".")[0]), file)
             except RowProblem as problem:
-                yield Skipped(PUBLISHED, _where(row), str(problem))
+                yield SkippedRow(PUBLISHED, _where(row), str(problem))
 
 
 def json_files(place: str) -> list[Path]:

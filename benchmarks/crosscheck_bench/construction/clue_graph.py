@@ -27,7 +27,7 @@ ROLES = (*OTHER_BRANDS, "covered brand", "part", "prop", "text", "spu", "sells")
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Clue:
     """A clue. ``entity`` is a product's id; ``place`` is the view, title, description or listing that it stands in.
 
     ``frame`` counts the product's pictures from 0, ``box`` is in pixels; both None for what is not in a picture.
@@ -59,28 +59,28 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Graph:
+class ClueGraph:
     """A product's clues."""
 
     product: Product
-    facts: tuple[Fact, ...]
+    facts: tuple[Clue, ...]
 
     @cached_property
-    def by_id(self) -> Mapping[str, Fact]:
+    def by_id(self) -> Mapping[str, Clue]:
         """The facts by id."""
         return {fact.id: fact for fact in self.facts}
 
     @cached_property
-    def comparisons(self) -> Mapping[str, tuple[Fact, ...]]:
+    def comparisons(self) -> Mapping[str, tuple[Clue, ...]]:
         """The facts of each attribute that two modalities have."""
-        found: defaultdict[str, list[Fact]] = defaultdict(list)
+        found: defaultdict[str, list[Clue]] = defaultdict(list)
         for fact in self.facts:
             if fact.attribute not in ROLES:
                 found[_compared(fact.attribute)].append(fact)
         return {name: tuple(facts) for name, facts in found.items() if len({f.modality for f in facts}) > 1}
 
     @cached_property
-    def discrepancies(self) -> Mapping[str, tuple[Fact, ...]]:
+    def discrepancies(self) -> Mapping[str, tuple[Clue, ...]]:
         """The comparisons in which not all values are the same: the contradictions that the listing has of itself.
 
         The templates ask nothing about such an attribute, since its truth is not known.
@@ -91,7 +91,7 @@ class Graph:
             if any(not same(name, facts[0].value, fact.value) for fact in facts)
         }
 
-    def facts_of(self, attribute: str, *places: str) -> tuple[Fact, ...]:
+    def facts_of(self, attribute: str, *places: str) -> tuple[Clue, ...]:
         """The facts of an attribute, in these places alone where any are named."""
         return tuple(f for f in self.facts if f.attribute == attribute and (not places or f.place in places))
 
@@ -104,10 +104,10 @@ class Graph:
         }
 
 
-def graphs(catalogue: Catalogue) -> dict[str, Graph]:
+def graphs(catalogue: Catalogue) -> dict[str, ClueGraph]:
     """The graph of every product, by its id."""
     known = _vocabulary(catalogue)
-    return {product.id: Graph(product, tuple(_facts(product, known))) for product in catalogue.products}
+    return {product.id: ClueGraph(product, tuple(_facts(product, known))) for product in catalogue.products}
 
 
 def same(attribute: str, one: str, other: str) -> bool:
@@ -159,15 +159,15 @@ def _vocabulary(catalogue: Catalogue) -> dict[str, list[str]]:
     return {name: sorted(values - {""}, key=lambda v: (-len(v), v)) for name, values in sorted(known.items())}
 
 
-def _facts(product: Product, known: Mapping[str, Sequence[str]]) -> Iterable[Fact]:
+def _facts(product: Product, known: Mapping[str, Sequence[str]]) -> Iterable[Clue]:
     taken: defaultdict[str, int] = defaultdict(int)
 
     def fact(
         place: str, modality: Modality, attribute: str, value: str, frame: int | None = None, box: Box | None = None
-    ) -> Fact:
+    ) -> Clue:
         name = f"{product.id}/{place}/{attribute}"
         taken[name] += 1
-        return Fact(
+        return Clue(
             name if taken[name] == 1 else f"{name}#{taken[name]}",
             product.id,
             modality,

@@ -9,9 +9,9 @@ from itertools import zip_longest
 from typing import Literal, TypeVar
 
 from benchmarks.base import Mark
-from benchmarks.crosscheck_bench.construction.clue_graph import Fact
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue
 from benchmarks.crosscheck_bench.sample import PLACE
-from benchmarks.crosscheck_bench.sources.products import Picture, Product
+from benchmarks.crosscheck_bench.sources.products import Product, ProductPicture
 
 Made = Literal["template", "model", "authored"]
 
@@ -37,7 +37,7 @@ class Shot:
     """A picture that a question shows, and whose it is; ``marks`` are drawn on it under every strategy."""
 
     product: Product
-    picture: Picture
+    picture: ProductPicture
     marks: tuple[Mark, ...] = ()
 
     def boxes(self) -> tuple[Mark, ...]:
@@ -50,7 +50,7 @@ class Shot:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class QuestionDraft:
     """A question with its answer.
 
     The question is ``given``, ``ask`` and ``form`` in the ``order`` that Figure 8 has: what is given, with ``<image>`` for each
@@ -65,7 +65,7 @@ class Draft:
     form: str
     answer: str
     shots: tuple[Shot, ...]
-    clues: tuple[Fact, ...]
+    clues: tuple[Clue, ...]
     stratum: str
     text: str = ""
     options: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ def places(count: int) -> str:
     return " ".join([PLACE] * count)
 
 
-def by_turns(drafts: Iterable[Draft]) -> list[Draft]:
+def by_turns(drafts: Iterable[QuestionDraft]) -> list[QuestionDraft]:
     """The drafts in their order, the strata by turns and equally many of each; what is left over is not among them."""
     strata = _strata(drafts)
     fewest = min(map(len, strata.values()), default=0)
@@ -105,8 +105,8 @@ def interleaved(*kinds: Sequence[T]) -> list[T]:
     return [each for turn in zip_longest(*kinds) for each in turn if each is not None]
 
 
-def _strata(drafts: Iterable[Draft]) -> dict[str, list[Draft]]:
-    found: defaultdict[str, list[Draft]] = defaultdict(list)
+def _strata(drafts: Iterable[QuestionDraft]) -> dict[str, list[QuestionDraft]]:
+    found: defaultdict[str, list[QuestionDraft]] = defaultdict(list)
     for draft in drafts:
         found[draft.stratum].append(draft)
     return {name: found[name] for name in sorted(found)}

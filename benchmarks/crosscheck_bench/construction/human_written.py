@@ -13,12 +13,12 @@ from typing import Any
 
 from benchmarks.base import Mark
 from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
-from benchmarks.crosscheck_bench.construction.clue_graph import Fact, same, stands_in, without
-from benchmarks.crosscheck_bench.construction.drafts import LABELS, Draft, Shot, places
-from benchmarks.crosscheck_bench.construction.template_data import Material
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, same, stands_in, without
+from benchmarks.crosscheck_bench.construction.drafts import LABELS, QuestionDraft, Shot, places
+from benchmarks.crosscheck_bench.construction.template_data import TemplateData
 from benchmarks.crosscheck_bench.sample import LONGEST_TEXT, LONGEST_WORDS, MOST_FRAMES, PLACE
 from benchmarks.crosscheck_bench.sources.products import SOURCE, Product
-from benchmarks.rows.files import RowProblem, Skipped, json_lines, text
+from benchmarks.rows.files import RowProblem, SkippedRow, json_lines, text
 
 FILE = "authored.jsonl"
 
@@ -53,7 +53,7 @@ _DETECTIONS = ("BI", "BI*", "PI")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AuthoredQuestion:
     """A row of the file: a question about pictures of one product.
 
     ``at`` is the fact whose box the question is about (BI, BI*, PI), ``detected`` the brand that is said to be there (BI, BI*).
@@ -63,19 +63,19 @@ class Row:
     task: str
     product: Product
     shots: tuple[Shot, ...]
-    facts: tuple[Fact, ...]
+    facts: tuple[Clue, ...]
     answer: str
-    at: Fact | None
+    at: Clue | None
     detected: str
     question: str
     rationale: str
 
 
-class Refused(Exception):
+class RefusedQuestion(Exception):
     """Why a row is no sample, beginning with the check's name."""
 
 
-def authored(folder: Path, material: Material) -> Iterator[Draft | Skipped]:
+def authored(folder: Path, material: TemplateData) -> Iterator[QuestionDraft | SkippedRow]:
     """The questions of the folder's file in its order; nothing where it has none. Raises SourceError where it cannot be read."""
     file = folder / FILE
     if not file.is_file():
@@ -89,11 +89,11 @@ def authored(folder: Path, material: Material) -> Iterator[Draft | Skipped]:
             taken.add(row.id)
             _check(row)
             yield _draft(row)
-        except (RowProblem, Refused) as problem:
-            yield Skipped(SOURCE, f"{FILE}:{number}", str(problem))
+        except (RowProblem, RefusedQuestion) as problem:
+            yield SkippedRow(SOURCE, f"{FILE}:{number}", str(problem))
 
 
-def follows(row: Row) -> str | None:
+def follows(row: AuthoredQuestion) -> str | None:
     """The answer that the cited facts give by the task's rule, or None where they decide nothing."""
     return RULES[row.task](row)
 
@@ -101,7 +101,7 @@ def follows(row: Row) -> str | None:
 # --- rules ---------------------------------------------------------------------------------------
 
 
-def _circumvention(row: Row) -> str | None:
+def _circumvention(row: AuthoredQuestion) -> str | None:
     """BC, BC*: a brand mark is covered, and none of the product's brand can be read in what is shown."""
     seen = [shown for shot in row.shots for shown in shot.picture.shown]
     cited = {fact.attribute for fact in row.facts}
@@ -110,7 +110,7 @@ def _circumvention(row: Row) -> str | None:
     return "Yes" if "covered brand" in cited else None
 
 
-def _brand_intent(row: Row) -> str | None:
+def _brand_intent(row: AuthoredQuestion) -> str | None:
     """BI and BI*, whose answers B and C are each other's."""
     if row.at is None or row.at not in row.facts:
         return None
@@ -122,13 +122,13 @@ def _brand_intent(row: Row) -> str | None:
     return letters.get(meant)
 
 
-def _product_intent(row: Row) -> str | None:
+def _product_intent(row: AuthoredQuestion) -> str | None:
     if row.at is None or row.at not in row.facts:
         return None
     return {"product": "A", "part": "B", "prop": "C"}.get(row.at.attribute)
 
 
-RULES: Mapping[str, Callable[[Row], str | None]] = {
+RULES: Mapping[str, Callable[[AuthoredQuestion], str | None]] = {
     "BC": _circumvention,
     "BC*": _circumvention,
     "BI": _brand_intent,
@@ -141,7 +141,7 @@ RULES: Mapping[str, Callable[[Row], str | None]] = {
 # --- reading and checking ------------------------------------------------------------------------
 
 
-def _row(fields: Any, material: Material) -> Row:
+def _row(fields: Any, material: TemplateData) -> AuthoredQuestion:
     if not isinstance(fields, dict):
         raise RowProblem("the line is not a JSON object")
     task = text(fields, "task")
@@ -149,18 +149,18 @@ def _row(fields: Any, material: Material) -> Row:
         raise RowProblem(f"the task is not one of {', '.join(RULES)}")
     graph = material.graphs.get(text(fields, "product"))
     if graph is None:
-        raise Refused("product: the product is not one that can be used")
+        raise RefusedQuestion("product: the product is not one that can be used")
     facts = _names(fields, "facts")
     unknown = [name for name in facts if name not in graph.by_id]
     if unknown:
-        raise Refused(f"facts: {unknown[0][:80]!r} is no fact of the product's graph")
+        raise RefusedQuestion(f"facts: {unknown[0][:80]!r} is no fact of the product's graph")
     at = text(fields, "at")
     if (at not in graph.by_id or graph.by_id[at].box is None) if task in _DETECTIONS else at:
-        raise Refused("at: it is not the id of a fact with a box, or the task has no use for one")
+        raise RefusedQuestion("at: it is not the id of a fact with a box, or the task has no use for one")
     detected = _line(fields, "detected")
     if bool(detected) != (task in ("BI", "BI*")):
-        raise Refused("detected: the detected brand is missing, or the task has no use for one")
-    return Row(
+        raise RefusedQuestion("detected: the detected brand is missing, or the task has no use for one")
+    return AuthoredQuestion(
         id=_line(fields, "id") or _missing("id"),
         task=task,
         product=graph.product,
@@ -199,13 +199,13 @@ def _line(fields: Mapping[str, Any], name: str, longest: int = LONGEST_WORDS) ->
 def _shots(product: Product, views: list[str], task: str) -> tuple[Shot, ...]:
     found = [product.view(name) for name in views]
     if None in found:
-        raise Refused(f"images: the product has no view {views[found.index(None)][:80]!r} that can be used")
+        raise RefusedQuestion(f"images: the product has no view {views[found.index(None)][:80]!r} that can be used")
     if len(found) > MOST_FRAMES or (len(found) > 1) != TASKS[task].multi_frame:
-        raise Refused(f"images: {task} shows {'several frames' if TASKS[task].multi_frame else 'one image'}")
+        raise RefusedQuestion(f"images: {task} shows {'several frames' if TASKS[task].multi_frame else 'one image'}")
     return tuple(Shot(product, picture) for picture in found if picture is not None)
 
 
-def _check(row: Row) -> None:
+def _check(row: AuthoredQuestion) -> None:
     """Raises Refused where the row cannot be asked or its answer is not the graph's."""
     views = {shot.picture.view for shot in row.shots}
     hidden = [
@@ -214,29 +214,29 @@ def _check(row: Row) -> None:
         if fact.modality == "image" and fact.place not in views
     ]
     if hidden:
-        raise Refused(f"shown: {hidden[0].id!r} is in none of the images that are shown")
+        raise RefusedQuestion(f"shown: {hidden[0].id!r} is in none of the images that are shown")
     if len(row.facts) < FEWEST_CLUES:
-        raise Refused(f"clues: the row cites fewer than {FEWEST_CLUES} facts")
+        raise RefusedQuestion(f"clues: the row cites fewer than {FEWEST_CLUES} facts")
     allowed = LETTERS[: len(OPTIONS[row.task])] if row.task in OPTIONS else ("Yes", "No")
     if row.answer not in allowed:
-        raise Refused(f"answer-form: the answer is not one of {', '.join(allowed)}")
+        raise RefusedQuestion(f"answer-form: the answer is not one of {', '.join(allowed)}")
     if row.question and row.question.count(PLACE) not in (0, len(row.shots)):
-        raise Refused(f"question: it has {PLACE} more or less often than the row has images")
+        raise RefusedQuestion(f"question: it has {PLACE} more or less often than the row has images")
     if row.task in OPTIONS and stands_in(OPTIONS[row.task][LETTERS.index(row.answer)].rstrip("."), row.question):
-        raise Refused("leak: the question holds the answer")
+        raise RefusedQuestion("leak: the question holds the answer")
     right = follows(row)
     if right is None:
-        raise Refused("answer: the cited facts decide no answer")
+        raise RefusedQuestion("answer: the cited facts decide no answer")
     if right != row.answer:
-        raise Refused(f"answer: by the cited facts it is {right}, the row says {row.answer}")
+        raise RefusedQuestion(f"answer: by the cited facts it is {right}, the row says {row.answer}")
 
 
 # --- questions -----------------------------------------------------------------------------------
 
 
-def _draft(row: Row) -> Draft:
+def _draft(row: AuthoredQuestion) -> QuestionDraft:
     given, ask, form = _printed(row) if not row.question else _own(row)
-    return Draft(
+    return QuestionDraft(
         task=row.task,
         given=given,
         ask=ask,
@@ -254,12 +254,12 @@ def _draft(row: Row) -> Draft:
     )
 
 
-def _own(row: Row) -> tuple[str, str, str]:
+def _own(row: AuthoredQuestion) -> tuple[str, str, str]:
     given = "" if PLACE in row.question else places(len(row.shots))
     return given, row.question, "" if row.task in OPTIONS else "Answer Yes or No."
 
 
-def _printed(row: Row) -> tuple[str, str, str]:
+def _printed(row: AuthoredQuestion) -> tuple[str, str, str]:
     """What Figure 8 prints for the task, with what it leaves out."""
     frames, title = places(len(row.shots)), row.product.title
     if row.task == "BC":
@@ -283,7 +283,7 @@ def _printed(row: Row) -> tuple[str, str, str]:
     return f"Here is an image of a product: {PLACE} Its title is: {title} {region}", "", ""
 
 
-def _normalized(row: Row) -> str:
+def _normalized(row: AuthoredQuestion) -> str:
     assert row.at is not None
     assert row.at.box is not None
     picture = next(shot.picture for shot in row.shots if shot.picture.view == row.at.place)
@@ -291,7 +291,7 @@ def _normalized(row: Row) -> str:
     return str([round(edge / side, 3) for edge, side in zip(row.at.box, sides, strict=True)])
 
 
-def _marked(row: Row) -> tuple[Shot, ...]:
+def _marked(row: AuthoredQuestion) -> tuple[Shot, ...]:
     """The frames with the detected logo in a red box, as the question says."""
     at = row.at
     assert at is not None
@@ -300,7 +300,7 @@ def _marked(row: Row) -> tuple[Shot, ...]:
     return tuple(Shot(s.product, s.picture, (mark,) if s.picture.view == at.place else ()) for s in row.shots)
 
 
-def _conflict(row: Row) -> str:
+def _conflict(row: AuthoredQuestion) -> str:
     """What of the answers says that something is amiss."""
     return {
         ("BC", "Yes"): "covered brand",

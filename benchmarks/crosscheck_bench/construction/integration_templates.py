@@ -10,13 +10,13 @@ from dataclasses import replace
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.construction.clue_graph import Fact, same, stands_in, without
-from benchmarks.crosscheck_bench.construction.drafts import Draft, Shot, by_turns, interleaved, places
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, same, stands_in, without
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, by_turns, interleaved, places
 from benchmarks.crosscheck_bench.construction.template_data import (
     MOST_OTHERS,
     UNKNOWN,
-    Material,
     Template,
+    TemplateData,
     frames,
     placed,
     shots,
@@ -57,9 +57,9 @@ BDC_FORM = (
 )
 
 
-def content_brand(material: Material, random: Random) -> list[Draft]:
+def content_brand(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """BR*: the brand of what a live slice introduces; "Unknown" for an unbranded product, whatever hangs behind it."""
-    drafts: list[Draft] = []
+    drafts: list[QuestionDraft] = []
     for product in material.products:
         slice_ = frames(product, MOST_FRAMES)
         if not slice_ or not material.sound(product, "brand"):
@@ -73,14 +73,14 @@ def content_brand(material: Material, random: Random) -> list[Draft]:
         given = f"Here is a video slice of a live, with key frames {places(len(slice_))}"
         answer = product.brand or UNKNOWN
         conflict = "another brand in the background" if behind else ""
-        drafts.append(Draft("BR*", given, BR, BR_FORM, answer, slice_, clues, answer, conflict=conflict))
+        drafts.append(QuestionDraft("BR*", given, BR, BR_FORM, answer, slice_, clues, answer, conflict=conflict))
     return shuffled(drafts, random)
 
 
-def same_style(material: Material, random: Random) -> list[Draft]:
+def same_style(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """SPU: which of four pictures is of the given one's style; by Appendix C's second example, whether two are of one product."""
-    choices: list[Draft] = []
-    pairs: list[Draft] = []
+    choices: list[QuestionDraft] = []
+    pairs: list[QuestionDraft] = []
     for product in material.products:
         views = shots(product, "product")
         wrong = [p for p in material.others(product, random) if p.spu != product.spu and shots(p, "product")]
@@ -92,40 +92,40 @@ def same_style(material: Material, random: Random) -> list[Draft]:
     return interleaved(placed(shuffled(choices, random), random, _ordered), by_turns(shuffled(pairs, random)))
 
 
-def _choice(material: Material, one: Shot, own: Shot, wrong: Sequence[Product], random: Random) -> Draft:
+def _choice(material: TemplateData, one: Shot, own: Shot, wrong: Sequence[Product], random: Random) -> QuestionDraft:
     n = len(SPU_OPTIONS) - 1
     near = [p for p in wrong if p.category == one.product.category][:n]
     far = [p for p in wrong if p not in near]
     others = [random.choice(shots(p, "product")) for p in (*near, *random.sample(far, n - len(near)))]
     clues = material.listing(one.product, "spu") + material.listing(own.product, "spu")
     given = f"Here is a given image: {PLACE} " + " ".join(f"{option} {PLACE}" for option in SPU_OPTIONS)
-    return Draft("SPU", given, SPU, SPU_FORM, "", (one, own, *others), clues, "choice", options=SPU_OPTIONS)
+    return QuestionDraft("SPU", given, SPU, SPU_FORM, "", (one, own, *others), clues, "choice", options=SPU_OPTIONS)
 
 
-def _ordered(draft: Draft, place: int, random: Random) -> Draft:
+def _ordered(draft: QuestionDraft, place: int, random: Random) -> QuestionDraft:
     one, own, *others = draft.shots
     random.shuffle(others)
     return replace(draft, shots=(one, *others[:place], own, *others[place:]), answer=LETTERS[place])
 
 
 def _pairs(
-    material: Material, one: Shot, views: Sequence[Shot], wrong: Sequence[Product], random: Random
-) -> Iterator[Draft]:
+    material: TemplateData, one: Shot, views: Sequence[Shot], wrong: Sequence[Product], random: Random
+) -> Iterator[QuestionDraft]:
     for other in [shot for shot in views if shot != one][:1]:
         yield _pair(material, one, other, "Yes", "")
     if wrong:
         yield _pair(material, one, random.choice(shots(random.choice(wrong[:3]), "product")), "No", "another product")
 
 
-def _pair(material: Material, one: Shot, other: Shot, answer: str, conflict: str) -> Draft:
+def _pair(material: TemplateData, one: Shot, other: Shot, answer: str, conflict: str) -> QuestionDraft:
     clues = material.listing(one.product, "spu") + material.listing(other.product, "spu")
     form = "Answer Yes or No."
-    return Draft("SPU", places(2), SPU_PAIR, form, answer, (one, other), clues, answer, conflict=conflict)
+    return QuestionDraft("SPU", places(2), SPU_PAIR, form, answer, (one, other), clues, answer, conflict=conflict)
 
 
-def same_sku(material: Material, random: Random) -> list[Draft]:
+def same_sku(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """SKU: one product in two views; two of one style that differ; and a pair of which one side does not tell."""
-    drafts: list[Draft] = []
+    drafts: list[QuestionDraft] = []
     for product in material.products:
         for other in some(material.family(product), MOST_OTHERS, random):
             if not _comparable(material, product, other):
@@ -137,13 +137,13 @@ def same_sku(material: Material, random: Random) -> list[Draft]:
     return by_turns(shuffled(drafts, random))
 
 
-def _comparable(material: Material, product: Product, other: Product) -> bool:
+def _comparable(material: TemplateData, product: Product, other: Product) -> bool:
     return all(
         material.sound(each, name) for each in (product, other) for name in ("brand", *_deciding(material, product))
     )
 
 
-def _deciding(material: Material, product: Product) -> list[str]:
+def _deciding(material: TemplateData, product: Product) -> list[str]:
     """What tells the SKUs of a style apart: the attributes that differ among them, or all of them where it has but one."""
     family = material.family(product)
     names = dict.fromkeys(name for p in family for name in p.attributes)
@@ -151,7 +151,7 @@ def _deciding(material: Material, product: Product) -> list[str]:
     return varying or list(names)
 
 
-def _sku(material: Material, left: Shot, right: Shot) -> Iterator[Draft]:
+def _sku(material: TemplateData, left: Shot, right: Shot) -> Iterator[QuestionDraft]:
     deciding = _deciding(material, left.product)
     if not deciding:
         return
@@ -169,7 +169,7 @@ def _sku(material: Material, left: Shot, right: Shot) -> Iterator[Draft]:
         titles = (left.product.title, title)
         first, second = (f'SKU: Title "{each}" with product image {PLACE}' for each in titles)
         given = f"First {first} Second {second}"
-        yield Draft(
+        yield QuestionDraft(
             "SKU",
             given,
             SKU,
@@ -185,7 +185,7 @@ def _sku(material: Material, left: Shot, right: Shot) -> Iterator[Draft]:
         )
 
 
-def _verdict(deciding: Sequence[str], told: Sequence[tuple[Fact | None, Fact | None]]) -> tuple[str, str]:
+def _verdict(deciding: Sequence[str], told: Sequence[tuple[Clue | None, Clue | None]]) -> tuple[str, str]:
     """The conflict and the answer: different as soon as one attribute is seen to differ, the same if all are seen to agree."""
     both = [(name, one, other) for name, (one, other) in zip(deciding, told, strict=True) if one and other]
     if any(not same(name, one.value, other.value) for name, one, other in both):
@@ -200,16 +200,16 @@ def _bare(title: str, product: Product, deciding: Sequence[str]) -> str | None:
     return title
 
 
-def _told(material: Material, shot: Shot, title: str, attribute: str) -> Fact | None:
+def _told(material: TemplateData, shot: Shot, title: str, attribute: str) -> Clue | None:
     """The fact by which a picture or its title tells an attribute."""
     seen = material.facts(shot.product, attribute, shot.picture.view)
     read = [fact for fact in material.facts(shot.product, attribute, "title") if stands_in(fact.value, title)]
     return (*seen, *read, None)[0]
 
 
-def brand_category(material: Material, random: Random) -> list[Draft]:
+def brand_category(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """BDC: whether a brand sells what a picture shows, for the brands of which all categories are known."""
-    drafts: list[Draft] = []
+    drafts: list[QuestionDraft] = []
     every = list(material.brands.values())
     for product in material.products:
         if not material.sound(product, "category"):
@@ -230,7 +230,7 @@ def brand_category(material: Material, random: Random) -> list[Draft]:
                 given = f"Brand_name: {brand.name} Image: {PLACE}"
                 text = f"Categories that {brand.name} sells: {', '.join(brand.categories)}." if brand.told else ""
                 drafts.append(
-                    Draft(
+                    QuestionDraft(
                         "BDC",
                         given,
                         BDC,

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 from benchmarks.base import Decoding, Generation, JSONObject, Message, Request, Text, canonical_json, digest
 from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
-from benchmarks.crosscheck_bench.construction.clue_graph import Fact, stands_in
-from benchmarks.crosscheck_bench.construction.drafts import Draft
-from benchmarks.crosscheck_bench.construction.template_data import Material
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, stands_in
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
+from benchmarks.crosscheck_bench.construction.template_data import TemplateData
 from benchmarks.crosscheck_bench.sample import PLACE
 from benchmarks.text.answer_equality import normalise
-from benchmarks.text.json_replies import Unreadable, field, read_object
+from benchmarks.text.json_replies import UnreadableReply, field, read_object
 from benchmarks.text_model import TextModel, ask_all
 
 ATTEMPTS = 3
@@ -53,7 +53,7 @@ FORM = JSONObject({"question": (), "facts": (), "answer": (), "reasoning": ()})
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ModelQuestion:
     """What the writer replied."""
 
     question: str
@@ -63,10 +63,10 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedQuestion:
     """A draft that gave no sample: which check refused it, why, and what was replied."""
 
-    draft: Draft
+    draft: QuestionDraft
     check: str
     reason: str
     reply: str = ""
@@ -76,17 +76,19 @@ class Rejected:
         return f"{self.check}: {self.reason}{replied}"
 
 
-Check = Callable[[Written, Draft, Mapping[str, Fact], Material], str | None]
+Check = Callable[[ModelQuestion, QuestionDraft, Mapping[str, Clue], TemplateData], str | None]
 """Why what was written is refused, or None. Third: the clues that the writer was shown, by id."""
 
 
-def written(drafts: Sequence[Draft], target: int, material: Material, model: TextModel) -> Iterator[Draft | Rejected]:
+def written(
+    drafts: Sequence[QuestionDraft], target: int, material: TemplateData, model: TextModel
+) -> Iterator[QuestionDraft | RejectedQuestion]:
     """At most ``target`` drafts of one task with questions that ``model`` wrote, and those it failed at.
 
     Drafts are taken in order, as many at a time as are wanted; each that is rejected is followed by a further one of its
     stratum, so that the balance stays. Raises ModelError where the model answers none of many requests.
     """
-    waiting: defaultdict[str, list[Draft]] = defaultdict(list)
+    waiting: defaultdict[str, list[QuestionDraft]] = defaultdict(list)
     for draft in drafts:
         waiting[draft.stratum].append(draft)
     wave = list(drafts[:target])
@@ -95,11 +97,11 @@ def written(drafts: Sequence[Draft], target: int, material: Material, model: Tex
     while wave:
         outcomes = _wave(wave, material, model)
         yield from outcomes
-        strata = [outcome.draft.stratum for outcome in outcomes if isinstance(outcome, Rejected)]
+        strata = [outcome.draft.stratum for outcome in outcomes if isinstance(outcome, RejectedQuestion)]
         wave = [waiting[stratum].pop(0) for stratum in strata if waiting[stratum]]
 
 
-def prompt(draft: Draft, material: Material) -> str:
+def prompt(draft: QuestionDraft, material: TemplateData) -> str:
     """What the writer is asked about a draft."""
     task = TASKS[draft.task]
     clues = "\n".join(canonical_json(_clue(fact)) for fact in offered(draft, material).values())
@@ -114,9 +116,9 @@ def prompt(draft: Draft, material: Material) -> str:
     )
 
 
-def offered(draft: Draft, material: Material) -> dict[str, Fact]:
+def offered(draft: QuestionDraft, material: TemplateData) -> dict[str, Clue]:
     """The clues of what a draft shows, by id: its pictures', its titles', the style, and what a brand sells."""
-    found: dict[str, Fact] = {}
+    found: dict[str, Clue] = {}
     for shot in draft.shots:
         graph = material.graphs[shot.product.id]
         for fact in graph.facts:
@@ -127,7 +129,7 @@ def offered(draft: Draft, material: Material) -> dict[str, Fact]:
     return found | {fact.id: fact for fact in draft.clues}
 
 
-def _clue(fact: Fact) -> dict[str, str]:
+def _clue(fact: Clue) -> dict[str, str]:
     return {
         "id": fact.id,
         "entity": fact.entity,
@@ -137,7 +139,7 @@ def _clue(fact: Fact) -> dict[str, str]:
     }
 
 
-def _answers(draft: Draft) -> list[str]:
+def _answers(draft: QuestionDraft) -> list[str]:
     if draft.options:
         return [f"{letter} ({option})" for letter, option in zip(LETTERS, draft.options, strict=False)]
     return ["Yes", "No"] if draft.answer in ("Yes", "No") else ["the brand's name", "Unknown"]
@@ -146,11 +148,13 @@ def _answers(draft: Draft) -> list[str]:
 # --- asking --------------------------------------------------------------------------------------
 
 
-def _wave(drafts: Sequence[Draft], material: Material, model: TextModel) -> list[Draft | Rejected]:
+def _wave(
+    drafts: Sequence[QuestionDraft], material: TemplateData, model: TextModel
+) -> list[QuestionDraft | RejectedQuestion]:
     """How each of the drafts ends; what cannot be read is asked for again, all together."""
-    ended: dict[int, Draft | Rejected] = {}
+    ended: dict[int, QuestionDraft | RejectedQuestion] = {}
     for attempt in range(ATTEMPTS):
-        left = [i for i in range(len(drafts)) if not isinstance(ended.get(i), Draft) and _again(ended.get(i))]
+        left = [i for i in range(len(drafts)) if not isinstance(ended.get(i), QuestionDraft) and _again(ended.get(i))]
         if not left:
             break
         replies = _ask([drafts[i] for i in left], material, model, attempt)
@@ -159,11 +163,11 @@ def _wave(drafts: Sequence[Draft], material: Material, model: TextModel) -> list
     return [ended[i] for i in range(len(drafts))]
 
 
-def _again(ended: Draft | Rejected | None) -> bool:
-    return ended is None or (isinstance(ended, Rejected) and ended.check == "unparsed")
+def _again(ended: QuestionDraft | RejectedQuestion | None) -> bool:
+    return ended is None or (isinstance(ended, RejectedQuestion) and ended.check == "unparsed")
 
 
-def _ask(drafts: Sequence[Draft], material: Material, model: TextModel, attempt: int) -> list[Generation]:
+def _ask(drafts: Sequence[QuestionDraft], material: TemplateData, model: TextModel, attempt: int) -> list[Generation]:
     # A greedy reply is the same under any seed, so asking again is not greedy.
     decoding = replace(_DECODING, seed=attempt, temperature=_WARMER if attempt else 0.0)
     requests: dict[str, Request] = {}
@@ -176,49 +180,57 @@ def _ask(drafts: Sequence[Draft], material: Material, model: TextModel, attempt:
     return [found.get(requests[prompt(draft, material)].id, nothing) for draft in drafts]
 
 
-def _outcome(draft: Draft, reply: Generation, material: Material) -> Draft | Rejected:
+def _outcome(draft: QuestionDraft, reply: Generation, material: TemplateData) -> QuestionDraft | RejectedQuestion:
     if reply.finish_reason == "error":
-        return Rejected(draft, "error", f"the writer gave no reply ({reply.error})")
+        return RejectedQuestion(draft, "error", f"the writer gave no reply ({reply.error})")
     try:
         found = _read(reply.text)
-    except Unreadable as error:
+    except UnreadableReply as error:
         cut = ", and was cut at the token limit" if reply.finish_reason == "length" else ""
-        return Rejected(draft, "unparsed", f"the writer's reply cannot be read: {error}{cut}", reply.text)
+        return RejectedQuestion(draft, "unparsed", f"the writer's reply cannot be read: {error}{cut}", reply.text)
     clues = offered(draft, material)
     for name, check in CHECKS.items():
         reason = check(found, draft, clues, material)
         if reason is not None:
-            return Rejected(draft, name, reason, reply.text)
+            return RejectedQuestion(draft, name, reason, reply.text)
     named = tuple(clues[name] for name in found.facts)
     return replace(draft, ask=found.question, clues=named, reasoning=found.reasoning, made="model")
 
 
-def _read(reply: str) -> Written:
+def _read(reply: str) -> ModelQuestion:
     value = read_object(reply)
     question, facts, answer, reasoning = (field(value, name) for name in FORM.properties)
-    return Written(question, tuple(name for each in facts.split(",") if (name := each.strip())), answer, reasoning)
+    return ModelQuestion(
+        question, tuple(name for each in facts.split(",") if (name := each.strip())), answer, reasoning
+    )
 
 
 # --- checks --------------------------------------------------------------------------------------
 
 
-def _known_facts(found: Written, draft: Draft, clues: Mapping[str, Fact], material: Material) -> str | None:
+def _known_facts(
+    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+) -> str | None:
     unknown = [name for name in found.facts if name not in clues]
     return f"{unknown[0][:80]!r} is no clue of what is shown" if unknown else None
 
 
-def _deciding_facts(found: Written, draft: Draft, clues: Mapping[str, Fact], material: Material) -> str | None:
+def _deciding_facts(
+    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+) -> str | None:
     """The answer follows from the clues that the graph decides it by; one of the same entity, attribute and value will do."""
     named = {_content(clues[name]) for name in found.facts}
     missing = [fact for fact in draft.clues if _content(fact) not in named]
     return f"the answer does not follow without {missing[0].id}" if missing else None
 
 
-def _content(fact: Fact) -> tuple[str, str, str]:
+def _content(fact: Clue) -> tuple[str, str, str]:
     return fact.entity, fact.attribute, normalise(fact.value)
 
 
-def _right_answer(found: Written, draft: Draft, clues: Mapping[str, Fact], material: Material) -> str | None:
+def _right_answer(
+    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+) -> str | None:
     # "A (Confirmed ...)" is how the possible answers stand in the instruction.
     said = found.answer.split(" ", 1)[0].rstrip(".):") if draft.options else found.answer
     if normalise(said) == normalise(draft.answer):
@@ -226,11 +238,15 @@ def _right_answer(found: Written, draft: Draft, clues: Mapping[str, Fact], mater
     return f"the graph says {draft.answer!r}, the writer {found.answer[:80]!r}"
 
 
-def _plain_question(found: Written, draft: Draft, clues: Mapping[str, Fact], material: Material) -> str | None:
+def _plain_question(
+    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+) -> str | None:
     return f"the question holds {PLACE}, which marks where a picture stands" if PLACE in found.question else None
 
 
-def _kept_secret(found: Written, draft: Draft, clues: Mapping[str, Fact], material: Material) -> str | None:
+def _kept_secret(
+    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+) -> str | None:
     if _GIVEN_AWAY.search(found.question):
         return "the question says what the answer is"
     answer = draft.options[LETTERS.index(draft.answer)] if draft.options else draft.answer
@@ -239,7 +255,9 @@ def _kept_secret(found: Written, draft: Draft, clues: Mapping[str, Fact], materi
     return None
 
 
-def _nothing_invented(found: Written, draft: Draft, clues: Mapping[str, Fact], material: Material) -> str | None:
+def _nothing_invented(
+    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+) -> str | None:
     shown = f"{draft.given} {draft.ask} {draft.text}"
     for name in material.names:
         if stands_in(name, found.question) and not stands_in(name, shown):

@@ -12,13 +12,13 @@ from functools import cache
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.construction.clue_graph import Fact, same, stands_in, without
-from benchmarks.crosscheck_bench.construction.drafts import Draft, Shot, by_turns, interleaved
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, same, stands_in, without
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, by_turns, interleaved
 from benchmarks.crosscheck_bench.construction.template_data import (
     MOST_OTHERS,
     UNKNOWN,
-    Material,
     Template,
+    TemplateData,
     frames,
     placed,
     shots,
@@ -26,7 +26,7 @@ from benchmarks.crosscheck_bench.construction.template_data import (
     some,
 )
 from benchmarks.crosscheck_bench.sample import PLACE
-from benchmarks.crosscheck_bench.sources.products import Picture, Price, Product
+from benchmarks.crosscheck_bench.sources.products import Price, Product, ProductPicture
 from benchmarks.text.answer_equality import normalise
 
 YES_NO = "Answer Yes or No."
@@ -62,14 +62,14 @@ SP = "Please select the most reasonable price from the following 4 options."
 SP_FORM = 'Your output needs to be one of "A", "B", "C", "D". No other output is required!'
 
 
-def logo_diff(material: Material, random: Random) -> list[Draft]:
+def logo_diff(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """LD: two marks of one brand, or of two; those of brands that look alike come first."""
     marks: dict[str, list[Shot]] = {}
     for product in material.products:
         if product.brand and material.sound(product, "brand"):
             marks.setdefault(product.brand, []).extend(shots(product, kind="logo"))
     alike = {brand: [other for other in marks if _alike(brand, other)] for brand in marks}
-    drafts: list[Draft] = []
+    drafts: list[QuestionDraft] = []
     for brand, own in marks.items():
         strange = [other for other in some(list(marks), MOST_OTHERS + 1, random) if other != brand]
         for one in own:
@@ -81,12 +81,12 @@ def logo_diff(material: Material, random: Random) -> list[Draft]:
     return by_turns(sorted(drafts, key=lambda draft: draft.conflict != LOOK_ALIKE))
 
 
-def _compared(material: Material, one: Shot, other: Shot) -> Draft:
+def _compared(material: TemplateData, one: Shot, other: Shot) -> QuestionDraft:
     brand, reviewed = one.product.brand, other.product.brand
     conflict = "" if brand == reviewed else LOOK_ALIKE if _alike(brand, reviewed) else "another brand's logo"
     answer = "No" if conflict else "Yes"
     clues = material.listing(one.product, "brand") + material.listing(other.product, "brand")
-    return Draft("LD", "", LD, YES_NO, answer, (one, other), clues, answer, conflict=conflict)
+    return QuestionDraft("LD", "", LD, YES_NO, answer, (one, other), clues, answer, conflict=conflict)
 
 
 @cache
@@ -97,9 +97,13 @@ def _alike(one: str, other: str) -> bool:
     return one != other and all(measure() >= LOOKS_ALIKE for measure in measures)
 
 
-def brand_recognition(material: Material, random: Random) -> list[Draft]:
+def brand_recognition(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """BR: the title as it is, without the brand, or with another brand that the product is said to work with."""
-    kinds: dict[str, list[Draft]] = {"": [], "brand taken out of the title": [], "another brand put into the title": []}
+    kinds: dict[str, list[QuestionDraft]] = {
+        "": [],
+        "brand taken out of the title": [],
+        "another brand put into the title": [],
+    }
     for product in material.products:
         if not material.sound(product, "brand") or not product.brand.isascii():
             continue
@@ -123,18 +127,18 @@ def _unbranded(product: Product) -> list[Shot]:
     return [shot for shot in shots(product, "product") if not any(shot.picture.shows(name) for name in every)]
 
 
-def _brand_of(material: Material, shot: Shot, title: str, conflict: str) -> Draft:
+def _brand_of(material: TemplateData, shot: Shot, title: str, conflict: str) -> QuestionDraft:
     product = shot.product
     told = "brand" if product.brand else "product"
     clues = material.facts(product, told, shot.picture.view) + material.listing(product, "brand")
     answer = product.brand or UNKNOWN
     given = f'Title: "{title}" - Visual reference: {PLACE}'
-    return Draft("BR", given, BR, BR_FORM, answer, (shot,), clues, answer, conflict=conflict, titles=(title,))
+    return QuestionDraft("BR", given, BR, BR_FORM, answer, (shot,), clues, answer, conflict=conflict, titles=(title,))
 
 
-def main_part(material: Material, random: Random) -> list[Draft]:
+def main_part(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """PMP: the product's own title; the title of a product of another category; its brand's mark in place of its picture."""
-    drafts: list[Draft] = []
+    drafts: list[QuestionDraft] = []
     for product in material.products:
         views = shots(product, "product")
         if not views or not material.sound(product, "category"):
@@ -149,7 +153,7 @@ def main_part(material: Material, random: Random) -> list[Draft]:
     return by_turns(shuffled(drafts, random))
 
 
-def _akin(picture: Picture, product: Product, other: Product) -> bool:
+def _akin(picture: ProductPicture, product: Product, other: Product) -> bool:
     """Whether what the other product's title describes might be seen in the picture."""
     things = ("product", "part", "prop", "brand", "minor brand", "other brand")
     seen = {product.category, *(value for name in things for value in picture.shows(name))}
@@ -157,10 +161,10 @@ def _akin(picture: Picture, product: Product, other: Product) -> bool:
     return any(stands_in(each, words) or stands_in(other.category, each) for each in seen)
 
 
-def _identifiable(material: Material, shot: Shot, described: Product, answer: str, conflict: str) -> Draft:
+def _identifiable(material: TemplateData, shot: Shot, described: Product, answer: str, conflict: str) -> QuestionDraft:
     clues = material.facts(shot.product, "product", shot.picture.view) + material.listing(described, "category")
     given = f'Image data: {PLACE} Item description: "{described.title}"'
-    return Draft(
+    return QuestionDraft(
         "PMP",
         given,
         PMP,
@@ -175,11 +179,11 @@ def _identifiable(material: Material, shot: Shot, described: Product, answer: st
     )
 
 
-def main_part_ocr(material: Material, random: Random) -> list[Draft]:
+def main_part_ocr(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """PMO: the printed words among three that are perturbed (a letter doubled, a word dropped, another product's words);
     and, by Appendix C's third example, the brand in the region of a logo."""
-    printed: list[Draft] = []
-    region: list[Draft] = []
+    printed: list[QuestionDraft] = []
+    region: list[QuestionDraft] = []
     others = {
         words: shot.product.id
         for p in material.products
@@ -211,23 +215,23 @@ def _misread(shown: Sequence[str], every: Sequence[str], random: Random) -> list
     return wrong if len(wrong) == OPTIONS - 1 and len(distinct) == len(wrong) + len(set(shown)) else []
 
 
-def _reading(material: Material, shot: Shot, wrong: Sequence[str]) -> Draft:
+def _reading(material: TemplateData, shot: Shot, wrong: Sequence[str]) -> QuestionDraft:
     product, truth = shot.product, shot.picture.shows("text")[0]
     given = f"This is a product image: {PLACE} The title of the product is: {product.title}"
     clues = material.facts(product, "text", shot.picture.view)
-    return Draft(
+    return QuestionDraft(
         "PMO", given, PMO, PMO_FORM, truth, (shot,), clues, "option", options=(truth, *wrong), titles=(product.title,)
     )
 
 
-def _region(material: Material, shot: Shot) -> Draft:
+def _region(material: TemplateData, shot: Shot) -> QuestionDraft:
     clues = material.facts(shot.product, "brand", shot.picture.view)
-    return Draft("PMO", PLACE, PMO_REGION, "", shot.product.brand, (shot,), clues, "open")
+    return QuestionDraft("PMO", PLACE, PMO_REGION, "", shot.product.brand, (shot,), clues, "open")
 
 
-def product_diff(material: Material, random: Random) -> list[Draft]:
+def product_diff(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """PD*: a live slice and a picture of its product, or of another one; those of its own category come first."""
-    drafts: list[Draft] = []
+    drafts: list[QuestionDraft] = []
     for product in material.products:
         slice_ = frames(product, MOST_FRAMES)
         if not slice_:
@@ -240,7 +244,7 @@ def product_diff(material: Material, random: Random) -> list[Draft]:
     return by_turns(sorted(shuffled(drafts, random), key=lambda draft: draft.conflict == "another product"))
 
 
-def _difference(material: Material, slice_: Sequence[Shot], candidate: Shot) -> tuple[str, tuple[Fact, ...]] | None:
+def _difference(material: TemplateData, slice_: Sequence[Shot], candidate: Shot) -> tuple[str, tuple[Clue, ...]] | None:
     """Which difference is to be seen between a slice and a candidate ("" for one product), and the clues; None for none."""
     product, other = slice_[0].product, candidate.product
     views = [shot.picture.view for shot in slice_]
@@ -259,27 +263,29 @@ def _difference(material: Material, slice_: Sequence[Shot], candidate: Shot) -> 
     return None
 
 
-def _match(slice_: tuple[Shot, ...], candidate: Shot, conflict: str, clues: tuple[Fact, ...]) -> Draft:
+def _match(slice_: tuple[Shot, ...], candidate: Shot, conflict: str, clues: tuple[Clue, ...]) -> QuestionDraft:
     n = len(slice_)
     video = " ".join(f"image{i} {PLACE}" for i in range(1, n + 1))
     given = f"The first to {_ordinal(n)} images are multi-frame slices of a video."
     shown = f"The [Video Product] are {video}. The [Candidate Product] is image{n + 1} {PLACE}."
     answer = "No" if conflict else "Yes"
-    return Draft("PD*", given, f"{PD} {shown}", YES_NO, answer, (*slice_, candidate), clues, answer, conflict=conflict)
+    return QuestionDraft(
+        "PD*", given, f"{PD} {shown}", YES_NO, answer, (*slice_, candidate), clues, answer, conflict=conflict
+    )
 
 
 def _ordinal(n: int) -> str:
     return {2: "2nd", 3: "3rd"}.get(n, f"{n}th")
 
 
-def style_price(material: Material, random: Random) -> list[Draft]:
+def style_price(material: TemplateData, random: Random) -> list[QuestionDraft]:
     """SP: the price among its doubles and halves, as in Figure 8 ($7, $14, $28, $56), at each place of the ladder in turn."""
     found: list[tuple[Shot, Price]] = []
     for product in material.products:
         if product.price is not None and product.brand and material.sound(product, "price"):
             views = shots(product, "product", "price") or shots(product, "product")
             found += [(shot, product.price) for shot in views[:1]]
-    drafts: list[Draft] = []
+    drafts: list[QuestionDraft] = []
     for number, (shot, price) in enumerate(random.sample(found, len(found))):
         for place in (number % OPTIONS, *range(OPTIONS)):
             ladder = _ladder(price, place, random)
@@ -304,12 +310,14 @@ def _ladder(price: Price, place: int, random: Random) -> tuple[str, ...]:
     return tuple(str(Price(round(n + price.amount - whole, 2), price.currency)) for n in moved)
 
 
-def _pricing(material: Material, shot: Shot, ladder: tuple[str, ...], place: int) -> Draft:
+def _pricing(material: TemplateData, shot: Shot, ladder: tuple[str, ...], place: int) -> QuestionDraft:
     product = shot.product
     given = f'{PLACE} What is the specific pricing information for this "{product.title}" product from {product.brand} brand?'
     clues = material.facts(product, "price", shot.picture.view, "listing")
     letter = LETTERS[place]
-    return Draft("SP", given, SP, SP_FORM, letter, (shot,), clues, letter, options=ladder, titles=(product.title,))
+    return QuestionDraft(
+        "SP", given, SP, SP_FORM, letter, (shot,), clues, letter, options=ladder, titles=(product.title,)
+    )
 
 
 L1: Mapping[str, Template] = {

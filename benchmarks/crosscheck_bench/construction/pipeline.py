@@ -18,31 +18,31 @@ from typing import Any
 from benchmarks.base import canonical_json, digest
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import TASKS
-from benchmarks.crosscheck_bench.construction.clue_graph import Graph, graphs
-from benchmarks.crosscheck_bench.construction.drafts import Draft
+from benchmarks.crosscheck_bench.construction.clue_graph import ClueGraph, graphs
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.human_written import authored
 from benchmarks.crosscheck_bench.construction.integration_templates import L2
-from benchmarks.crosscheck_bench.construction.model_written import Rejected, written
+from benchmarks.crosscheck_bench.construction.model_written import RejectedQuestion, written
 from benchmarks.crosscheck_bench.construction.perception_templates import L1
 from benchmarks.crosscheck_bench.construction.quality_control import Review, review, to_review
-from benchmarks.crosscheck_bench.construction.template_data import Material, Template
-from benchmarks.crosscheck_bench.sample import Sample, sample, with_frames
+from benchmarks.crosscheck_bench.construction.template_data import Template, TemplateData
+from benchmarks.crosscheck_bench.sample import CrossCheckSample, sample, with_frames
 from benchmarks.crosscheck_bench.sources.products import SOURCE, read
 from benchmarks.errors import MediaError, SourceError, SpecError
-from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.files import RowProblem, SkippedRow
 
 _REPEATED = "repeated: another question is the same"
 
 
 @dataclass(frozen=True, slots=True)
-class Construction:
+class ConstructedSamples:
     """What a folder of products gave: the samples in order, and what the manifest says of them."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[CrossCheckSample, ...]
     report: Mapping[str, Any]
 
 
-def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Construction:
+def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> ConstructedSamples:
     """The samples of the products in ``folder``, in Table 1's order of tasks, their pictures in the build.
 
     ``options.per_stratum`` is the target of samples a task for L1 and L2, ``options.writer`` the model that writes L2's
@@ -53,33 +53,33 @@ def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Const
     if options.per_stratum < 1:
         raise SpecError(f"the target of samples a task is {options.per_stratum}; it must be at least 1.")
     catalogue = read(folder)
-    material = Material(catalogue, graphs(catalogue))
+    material = TemplateData(catalogue, graphs(catalogue))
     _note(catalogue.skipped, writer)
-    made: dict[str, tuple[Sample, Draft]] = {}
+    made: dict[str, tuple[CrossCheckSample, QuestionDraft]] = {}
     offered: Counter[str] = Counter()
     for draft in _drafts(folder, material, writer, options, offered):
         found = _sample(draft, writer)
         if found is not None and found.id in made:
-            _note([Skipped(SOURCE, _row(draft), _REPEATED)], writer)
+            _note([SkippedRow(SOURCE, _row(draft), _REPEATED)], writer)
         elif found is not None:
             made[found.id] = found, draft
     checked = review(
-        folder, [found for found, _ in made.values()], lambda row, why: _note([Skipped(SOURCE, row, why)], writer)
+        folder, [found for found, _ in made.values()], lambda row, why: _note([SkippedRow(SOURCE, row, why)], writer)
     )
     for name, why in (checked.left_out if checked else {}).items():
-        _note([Skipped(SOURCE, f"{made[name][0].task} {name}", why)], writer)
+        _note([SkippedRow(SOURCE, f"{made[name][0].task} {name}", why)], writer)
     kept = [pair for name, pair in made.items() if checked is None or name not in checked.left_out]
     kept.sort(key=lambda pair: list(TASKS).index(pair[0].task))
     samples = tuple(found for found, _ in kept)
     for _, draft in kept:
         _put_pictures(draft, writer)
     _put_beside(writer, material.graphs, kept, to_review(samples, options.seed))
-    return Construction(samples, _report(material.graphs, kept, offered, checked, options))
+    return ConstructedSamples(samples, _report(material.graphs, kept, offered, checked, options))
 
 
 def _drafts(
-    folder: Path, material: Material, writer: BuildWriter, options: BuildOptions, offered: Counter[str]
-) -> Iterator[Draft]:
+    folder: Path, material: TemplateData, writer: BuildWriter, options: BuildOptions, offered: Counter[str]
+) -> Iterator[QuestionDraft]:
     """The drafts of all tasks; ``offered`` counts how many the set allows."""
     for task, drafts in _by_task(L1, material, options.seed):
         offered[task] = len(drafts)
@@ -90,35 +90,37 @@ def _drafts(
             yield from drafts[: options.per_stratum]
             continue
         for outcome in written(drafts, options.per_stratum, material, options.writer):
-            if isinstance(outcome, Rejected):
+            if isinstance(outcome, RejectedQuestion):
                 writer.add_skipped(SOURCE, _row(outcome.draft), str(outcome))
             else:
                 yield outcome
     for question in authored(folder, material):
-        if isinstance(question, Skipped):
+        if isinstance(question, SkippedRow):
             _note([question], writer)
         else:
             offered[question.task] += 1
             yield question
 
 
-def _by_task(templates: Mapping[str, Template], material: Material, seed: int) -> Iterator[tuple[str, list[Draft]]]:
+def _by_task(
+    templates: Mapping[str, Template], material: TemplateData, seed: int
+) -> Iterator[tuple[str, list[QuestionDraft]]]:
     """Task by task what the templates give: a task's order depends on the seed and on nothing that another task does."""
     for task, template in templates.items():
         yield task, template(material, Random(f"{seed}/{task}"))
 
 
-def _note(skipped: Iterable[Skipped], writer: BuildWriter) -> None:
+def _note(skipped: Iterable[SkippedRow], writer: BuildWriter) -> None:
     for each in skipped:
         writer.add_skipped(each.source, each.row, each.reason)
 
 
-def _row(draft: Draft) -> str:
+def _row(draft: QuestionDraft) -> str:
     pictures = ", ".join(f"{shot.product.id} {shot.picture.view}" for shot in draft.shots)
     return f"{draft.task} {draft.row_id}: {pictures}" if draft.row_id else f"{draft.task}: {pictures}"
 
 
-def _sample(draft: Draft, writer: BuildWriter) -> Sample | None:
+def _sample(draft: QuestionDraft, writer: BuildWriter) -> CrossCheckSample | None:
     """The sample of a draft, by the same rules as a row of a user's own; None, and noted, where it breaks one."""
     fields = {
         "id": draft.row_id or None,
@@ -141,7 +143,7 @@ def _sample(draft: Draft, writer: BuildWriter) -> Sample | None:
         return None
 
 
-def _put_pictures(draft: Draft, writer: BuildWriter) -> None:
+def _put_pictures(draft: QuestionDraft, writer: BuildWriter) -> None:
     for shot in draft.shots:
         media = shot.picture.media
         try:
@@ -155,7 +157,10 @@ def _put_pictures(draft: Draft, writer: BuildWriter) -> None:
 
 
 def _put_beside(
-    writer: BuildWriter, known: Mapping[str, Graph], kept: Sequence[tuple[Sample, Draft]], chosen: Sequence[Sample]
+    writer: BuildWriter,
+    known: Mapping[str, ClueGraph],
+    kept: Sequence[tuple[CrossCheckSample, QuestionDraft]],
+    chosen: Sequence[CrossCheckSample],
 ) -> None:
     """The files that people look at."""
     provenance = (
@@ -194,8 +199,8 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def _report(
-    known: Mapping[str, Graph],
-    kept: Sequence[tuple[Sample, Draft]],
+    known: Mapping[str, ClueGraph],
+    kept: Sequence[tuple[CrossCheckSample, QuestionDraft]],
     offered: Mapping[str, int],
     checked: Review | None,
     options: BuildOptions,

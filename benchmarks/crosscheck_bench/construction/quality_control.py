@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.base import Estimate, digest
 from benchmarks.crosscheck_bench.constants import LEVELS
-from benchmarks.crosscheck_bench.sample import Sample
+from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import SourceError
 from benchmarks.rows.files import json_lines
 from benchmarks.stats.intervals import cohen_kappa
@@ -34,14 +34,14 @@ _ONE_LABEL = "both give all samples one and the same label, so agreement by chan
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class AnnotatorLabel:
     """What one person says of a sample; ``level`` is "" where none is given."""
 
     verdict: str
     level: str = ""
 
 
-Labels = Mapping[str, Label]
+Labels = Mapping[str, AnnotatorLabel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Review:
     report: Mapping[str, Any]
 
 
-def review(folder: Path, samples: Sequence[Sample], bad_row: Callable[[str, str], None]) -> Review | None:
+def review(folder: Path, samples: Sequence[CrossCheckSample], bad_row: Callable[[str, str], None]) -> Review | None:
     """What the labels in ``folder`` say of the samples, or None where there are none.
 
     ``bad_row`` is told of every row that cannot be used: where, and why. Raises SourceError where one annotator's file is
@@ -117,19 +117,19 @@ def agreement(pairs: Sequence[tuple[str, str]]) -> Estimate:
     return Estimate(sum(one == other for one, other in pairs) / len(pairs), n=len(pairs))
 
 
-def to_review(samples: Iterable[Sample], seed: int) -> list[Sample]:
+def to_review(samples: Iterable[CrossCheckSample], seed: int) -> list[CrossCheckSample]:
     """A tenth of each task's samples, at least one, for two people to label: the stratified subset of Appendix E."""
-    by_task: dict[str, list[Sample]] = {}
+    by_task: dict[str, list[CrossCheckSample]] = {}
     for sample in samples:
         by_task.setdefault(sample.task, []).append(sample)
-    chosen: list[Sample] = []
+    chosen: list[CrossCheckSample] = []
     for task in by_task.values():
         ranked = sorted(task, key=lambda sample: digest([seed, "review", sample.id]))
         chosen += ranked[: max(1, math.ceil(REVIEWED * len(task)))]
     return chosen
 
 
-def _left_out(first: Label | None, second: Label | None, decided: Label | None) -> str:
+def _left_out(first: AnnotatorLabel | None, second: AnnotatorLabel | None, decided: AnnotatorLabel | None) -> str:
     said = [label.verdict for label in (first, second) if label is not None]
     if "reject" not in said:
         return ""
@@ -140,7 +140,7 @@ def _left_out(first: Label | None, second: Label | None, decided: Label | None) 
     return UNDECIDED if len(said) > 1 else ONE_REJECTS
 
 
-def _as_assigned(labels: Labels, known: Mapping[str, Sample]) -> Estimate:
+def _as_assigned(labels: Labels, known: Mapping[str, CrossCheckSample]) -> Estimate:
     """How often a person gives a sample the level that its task has."""
     return agreement([(label.level, known[name].level) for name, label in labels.items() if label.level])
 
@@ -151,20 +151,22 @@ def _number(found: Estimate) -> dict[str, Any]:
     return {"value": round(found.value, 6), "n": found.n}
 
 
-def _read(file: Path, known: Mapping[str, Sample], bad_row: Callable[[str, str], None]) -> dict[str, Label]:
+def _read(
+    file: Path, known: Mapping[str, CrossCheckSample], bad_row: Callable[[str, str], None]
+) -> dict[str, AnnotatorLabel]:
     if not file.is_file():
         return {}
-    labels: dict[str, Label] = {}
+    labels: dict[str, AnnotatorLabel] = {}
     for number, row in json_lines(file):
         name, problem = _named(row, known, labels)
         if problem:
             bad_row(f"{FOLDER}/{file.name}:{number}", problem)
         else:
-            labels[name] = Label(row["verdict"], row.get("level") or "")
+            labels[name] = AnnotatorLabel(row["verdict"], row.get("level") or "")
     return labels
 
 
-def _named(row: Any, known: Mapping[str, Sample], labels: Labels) -> tuple[str, str]:
+def _named(row: Any, known: Mapping[str, CrossCheckSample], labels: Labels) -> tuple[str, str]:
     """The sample that a row labels, and what is wrong with the row."""
     if not isinstance(row, dict):
         return "", "the line is not a JSON object"

@@ -9,8 +9,8 @@ from random import Random
 from typing import TypeVar
 
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.construction.clue_graph import Fact, Graph
-from benchmarks.crosscheck_bench.construction.drafts import Draft, Shot
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, ClueGraph
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot
 from benchmarks.crosscheck_bench.sources.products import Brand, Catalogue, Product
 
 UNKNOWN = "Unknown"
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Material:
+class TemplateData:
     """What templates draw on: the products with their graphs, and what is known of brands."""
 
     catalogue: Catalogue
-    graphs: Mapping[str, Graph]
+    graphs: Mapping[str, ClueGraph]
 
     @property
     def products(self) -> Sequence[Product]:
@@ -76,26 +76,26 @@ class Material:
         """Whether the product's modalities agree about an attribute."""
         return attribute not in self.graphs[product.id].discrepancies
 
-    def facts(self, product: Product, attribute: str, *where: str) -> tuple[Fact, ...]:
-        """A product's facts of an attribute in these views or texts (see ``Graph.facts_of``)."""
+    def facts(self, product: Product, attribute: str, *where: str) -> tuple[Clue, ...]:
+        """A product's facts of an attribute in these views or texts (see ``ClueGraph.facts_of``)."""
         return self.graphs[product.id].facts_of(attribute, *where)
 
-    def listing(self, product: Product, *attributes: str) -> tuple[Fact, ...]:
+    def listing(self, product: Product, *attributes: str) -> tuple[Clue, ...]:
         """What the listing says of the attributes."""
         return tuple(fact for name in attributes for fact in self.facts(product, name, "listing"))
 
-    def sells(self, brand: str) -> tuple[Fact, ...]:
+    def sells(self, brand: str) -> tuple[Clue, ...]:
         """The categories that a brand sells, as facts of the brand."""
         known = self.brands.get(brand)
         return tuple(
-            Fact(
+            Clue(
                 f"brand:{brand}/listing/sells" + (f"#{n}" if n > 1 else ""), brand, "listing", "sells", each, "listing"
             )
             for n, each in enumerate(known.categories if known else (), 1)
         )
 
 
-Template = Callable[[Material, Random], list[Draft]]
+Template = Callable[[TemplateData, Random], list[QuestionDraft]]
 
 
 def shots(product: Product, *attributes: str, kind: str = "product") -> list[Shot]:
@@ -112,7 +112,7 @@ def some(items: Sequence[T], most: int, random: Random) -> list[T]:
     return random.sample(items, min(most, len(items)))
 
 
-def shuffled(drafts: Sequence[Draft], random: Random) -> list[Draft]:
+def shuffled(drafts: Sequence[QuestionDraft], random: Random) -> list[QuestionDraft]:
     """The drafts in an order that the generator decides."""
     return random.sample(drafts, len(drafts))
 
@@ -123,16 +123,16 @@ def frames(product: Product, most: int) -> tuple[Shot, ...]:
     return tuple(found) if len(found) > 1 else ()
 
 
-Put = Callable[[Draft, int, Random], Draft]
+Put = Callable[[QuestionDraft, int, Random], QuestionDraft]
 
 
-def option_at(draft: Draft, place: int, random: Random) -> Draft:
+def option_at(draft: QuestionDraft, place: int, random: Random) -> QuestionDraft:
     """The draft with its right option, which is the first, at ``place``, and the others in random order."""
     truth, *wrong = draft.options
     random.shuffle(wrong)
     return replace(draft, options=(*wrong[:place], truth, *wrong[place:]), answer=LETTERS[place])
 
 
-def placed(drafts: Sequence[Draft], random: Random, put: Put = option_at) -> list[Draft]:
+def placed(drafts: Sequence[QuestionDraft], random: Random, put: Put = option_at) -> list[QuestionDraft]:
     """The drafts with the right option at each place in turn; ``put`` puts it there, and sets the answer."""
     return [put(draft, number % len(draft.options), random) for number, draft in enumerate(drafts)]

@@ -17,7 +17,7 @@ from benchmarks.base import Media
 from benchmarks.crosscheck_bench.sample import LONGEST_WORDS, MOST_BOXES, MOST_FRAMES, PLACE
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image, pixel_digest
-from benchmarks.rows.files import Loader, RawRow, RowProblem, Skipped, folders, image_loader, json_lines, rows, text
+from benchmarks.rows.files import Loader, RawRow, RowProblem, SkippedRow, folders, image_loader, json_lines, rows, text
 
 SOURCE = "products"
 
@@ -56,7 +56,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownAttribute:
     """What a box of a picture shows; ``box`` is x0, y0, x1, y1 in pixels, None for the picture as a whole."""
 
     attribute: str
@@ -65,12 +65,12 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ProductPicture:
     """A picture of a product; ``width`` and ``height`` in pixels as it stands upright, ``pixels`` the digest of its pixels."""
 
     view: str
     kind: str
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownAttribute, ...]
     media: Media
     width: int
     height: int
@@ -94,9 +94,9 @@ class Product:
     spu: str
     price: Price | None
     attributes: Mapping[str, str]
-    pictures: tuple[Picture, ...]
+    pictures: tuple[ProductPicture, ...]
 
-    def view(self, name: str) -> Picture | None:
+    def view(self, name: str) -> ProductPicture | None:
         """The picture of that view."""
         return next((each for each in self.pictures if each.view == name), None)
 
@@ -116,7 +116,7 @@ class Catalogue:
 
     products: tuple[Product, ...]
     brands: Mapping[str, Brand]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedRow, ...]
 
 
 def read(folder: Path) -> Catalogue:
@@ -128,9 +128,9 @@ def read(folder: Path) -> Catalogue:
     if not found:
         raise SourceError(f"{folder} is no folder of products; expected {EXPECTED}.")
     products: dict[str, Product] = {}
-    skipped: list[Skipped] = []
+    skipped: list[SkippedRow] = []
     for row in found:
-        if isinstance(row, Skipped):
+        if isinstance(row, SkippedRow):
             skipped.append(row)
             continue
         try:
@@ -139,13 +139,13 @@ def read(folder: Path) -> Catalogue:
                 raise RowProblem("repeated: another product has this id")
             products[product.id] = product
         except RowProblem as problem:
-            skipped.append(Skipped(SOURCE, row.where, str(problem)))
+            skipped.append(SkippedRow(SOURCE, row.where, str(problem)))
     if not products:
         raise SourceError(f"{folder} has no product that can be used ({skipped[0].row}: {skipped[0].reason}).")
     return Catalogue(tuple(products.values()), _brands(folder, skipped), tuple(skipped))
 
 
-def _rows(folder: Path) -> Iterator[RawRow | Skipped]:
+def _rows(folder: Path) -> Iterator[RawRow | SkippedRow]:
     listing = folder / "products.jsonl"
     if listing.is_file():
         yield from rows(listing, folder, SOURCE)
@@ -155,7 +155,7 @@ def _rows(folder: Path) -> Iterator[RawRow | Skipped]:
             yield from _single(file, each.name)
 
 
-def _single(file: Path, name: str) -> Iterator[RawRow | Skipped]:
+def _single(file: Path, name: str) -> Iterator[RawRow | SkippedRow]:
     from json import loads
 
     where = f"{name}/product.json"
@@ -166,10 +166,10 @@ def _single(file: Path, name: str) -> Iterator[RawRow | Skipped]:
     if isinstance(fields, dict):
         yield RawRow(where, {"id": name, **fields}, (file.parent,))
     else:
-        yield Skipped(SOURCE, where, "the file is not a JSON object")
+        yield SkippedRow(SOURCE, where, "the file is not a JSON object")
 
 
-def _product(row: RawRow, skipped: list[Skipped]) -> Product:
+def _product(row: RawRow, skipped: list[SkippedRow]) -> Product:
     fields = row.fields
     name = text(fields, "id")
     if not _ID.fullmatch(name):
@@ -192,7 +192,7 @@ def _product(row: RawRow, skipped: list[Skipped]) -> Product:
     )
 
 
-def _pictures(row: RawRow, skipped: list[Skipped]) -> Iterator[Picture]:
+def _pictures(row: RawRow, skipped: list[SkippedRow]) -> Iterator[ProductPicture]:
     images = row.fields.get("images")
     if not isinstance(images, list) or len(images) > MOST_FRAMES:
         raise RowProblem(f"the images are not a list of at most {MOST_FRAMES}")
@@ -204,10 +204,10 @@ def _pictures(row: RawRow, skipped: list[Skipped]) -> Iterator[Picture]:
                 raise RowProblem("the image is neither a file name nor an object")
             yield _picture(fields, number, row)
         except RowProblem as problem:
-            skipped.append(Skipped(SOURCE, f"{row.where} image {number}", str(problem)))
+            skipped.append(SkippedRow(SOURCE, f"{row.where} image {number}", str(problem)))
 
 
-def _picture(fields: Mapping[str, Any], number: int, row: RawRow) -> Picture:
+def _picture(fields: Mapping[str, Any], number: int, row: RawRow) -> ProductPicture:
     kind = fields.get("kind", "product")
     if kind not in KINDS:
         raise RowProblem(f"the kind of image is not one of {', '.join(KINDS)}")
@@ -227,16 +227,16 @@ def _picture(fields: Mapping[str, Any], number: int, row: RawRow) -> Picture:
         raise RowProblem(f"the boxes are not a list of at most {MOST_BOXES}")
     shown = tuple(_shown(each, image.width, image.height) for each in boxes)
     media = Media(hashlib.sha256(data).hexdigest(), image_suffix(data) or "")
-    return Picture(view, kind, shown, media, image.width, image.height, pixel_digest(image), loader)
+    return ProductPicture(view, kind, shown, media, image.width, image.height, pixel_digest(image), loader)
 
 
-def _shown(value: Any, width: int, height: int) -> Shown:
+def _shown(value: Any, width: int, height: int) -> ShownAttribute:
     if not isinstance(value, dict):
         raise RowProblem("a box is not an object")
     attribute = _line(value, "attribute")
     if not _ATTRIBUTE.fullmatch(attribute):
         raise RowProblem("a box's attribute is not plain or longer than 40 characters")
-    return Shown(attribute, _line(value, "value"), _box(value.get("box"), width, height))
+    return ShownAttribute(attribute, _line(value, "value"), _box(value.get("box"), width, height))
 
 
 def _box(value: Any, width: int, height: int) -> Box | None:
@@ -295,7 +295,7 @@ def _line(fields: Mapping[str, Any], name: str, *, needed: bool = True) -> str:
     return value
 
 
-def _brands(folder: Path, skipped: list[Skipped]) -> dict[str, Brand]:
+def _brands(folder: Path, skipped: list[SkippedRow]) -> dict[str, Brand]:
     file = folder / "brands.jsonl"
     if not file.is_file():
         return {}
@@ -312,5 +312,5 @@ def _brands(folder: Path, skipped: list[Skipped]) -> dict[str, Brand]:
             sold = tuple(_line({"category": each}, "category") for each in categories)
             brands[name] = Brand(name, sold, fields.get("told") is not False)
         except RowProblem as problem:
-            skipped.append(Skipped(SOURCE, f"brands.jsonl:{number}", str(problem)))
+            skipped.append(SkippedRow(SOURCE, f"brands.jsonl:{number}", str(problem)))
     return brands

@@ -14,8 +14,8 @@ from benchmarks.errors import SourceError, SpecError
 from benchmarks.mmkc_bench.constants import FACTS, LOGOS, PEOPLE
 from benchmarks.mmkc_bench.construction.prompts import checking, writing
 from benchmarks.mmkc_bench.sources.altered_text import sentences
-from benchmarks.mmkc_bench.sources.released import Found, complete, of_row
-from benchmarks.rows.files import Fields, RawRow, RowProblem, Skipped, rows
+from benchmarks.mmkc_bench.sources.released import MMKCSourceRow, complete, of_row
+from benchmarks.rows.files import Fields, RawRow, RowProblem, SkippedRow, rows
 from benchmarks.rubric import one_line
 from benchmarks.text.answer_equality import same_value
 from benchmarks.text.answer_text import visible_answer
@@ -48,7 +48,7 @@ _ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)
 _YEAR = re.compile(r"\b[0-9]{3,4}\b")
 
 
-class Rejected(Exception):
+class RejectedEdit(Exception):
     """Why edits cannot be used: the check's name and what it found."""
 
     def __init__(self, check: str, reason: str, reply: str = "") -> None:
@@ -76,7 +76,7 @@ class _Edits:
     answers: tuple[str, str]
 
 
-def construct(place: str, options: BuildOptions) -> Iterator[Found | Skipped]:
+def construct(place: str, options: BuildOptions) -> Iterator[MMKCSourceRow | SkippedRow]:
     """The examples that can be made of the true texts in ``place``, and what was rejected with the check that did it.
 
     Raises SpecError without a writing model, SourceError where the folder is of another layout, RashomonError where a model
@@ -88,10 +88,10 @@ def construct(place: str, options: BuildOptions) -> Iterator[Found | Skipped]:
             "it made up."
         )
     items: list[_Item] = []
-    skipped: list[Found | Skipped] = []
+    skipped: list[MMKCSourceRow | SkippedRow] = []
     for row in _rows(place):
-        made = row if isinstance(row, Skipped) else _items(row)
-        if isinstance(made, Skipped):
+        made = row if isinstance(row, SkippedRow) else _items(row)
+        if isinstance(made, SkippedRow):
             skipped.append(made)
         else:
             items += made
@@ -105,11 +105,11 @@ def read_edits(reply: str, kind: str, text: str, own: str) -> _Edits:
     """The two edits in a reply. Raises Rejected unless each alters just the answer ``own`` of ``text``, to two others."""
     numbered = _NUMBERED.findall(visible_answer(reply))
     if [number for number, _ in numbered] != ["1", "2"]:
-        raise Rejected("unparsed", "the reply is not two numbered texts", reply)
+        raise RejectedEdit("unparsed", "the reply is not two numbered texts", reply)
     first, second = (edit for _, edit in numbered)
     answers = counter_answer(first, kind, text, own, reply), counter_answer(second, kind, text, own, reply)
     if same_value(*answers):
-        raise Rejected("same-answers", f"both edits say {answers[0]!r}", reply)
+        raise RejectedEdit("same-answers", f"both edits say {answers[0]!r}", reply)
     return _Edits((first, second), answers)
 
 
@@ -124,26 +124,26 @@ def counter_answer(edit: str, kind: str, text: str, own: str, reply: str = "") -
         before, after = sentences(text), sentences(edit)
         changed = [place for place, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]]
         if len(before) != len(after) or len(changed) != 1:
-            raise Rejected("one-sentence", "the edit alters none or more than one sentence", reply)
+            raise RejectedEdit("one-sentence", "the edit alters none or more than one sentence", reply)
         scope, shown = before[changed[0]], after[changed[0]]
     pieces = re.split(rf"(?<!\w){re.escape(own)}(?!\w)", scope)
     if len(pieces) < 2:
-        raise Rejected("answer-not-there", "the altered sentence does not have the answer", reply)
+        raise RejectedEdit("answer-not-there", "the altered sentence does not have the answer", reply)
     patterns = [_ARTICLE.sub("(?:a|an) ", re.escape(piece).replace(r"\ ", " ")) for piece in pieces]
     found = re.fullmatch(patterns[0] + "(?P<counter>.+?)" + "(?P=counter)".join(patterns[1:]), shown)
     if found is None:
-        raise Rejected("something-else", "the edit alters more than the answer", reply)
+        raise RejectedEdit("something-else", "the edit alters more than the answer", reply)
     counter = found["counter"].strip()
     if not counter or same_value(counter, own):
-        raise Rejected("same-as-true", "the edit says what is true", reply)
+        raise RejectedEdit("same-as-true", "the edit says what is true", reply)
     if kind in ("PT", "LT") and _YEAR.search(own) and not _YEAR.search(counter):
-        raise Rejected("no-year", f"{counter!r} is no year", reply)
+        raise RejectedEdit("no-year", f"{counter!r} is no year", reply)
     return counter
 
 
-def _edited(items: Sequence[_Item], writer: TextModel, seed: int) -> dict[int, _Edits | Rejected]:
+def _edited(items: Sequence[_Item], writer: TextModel, seed: int) -> dict[int, _Edits | RejectedEdit]:
     """The edits of each item, by its place; all that are open are asked at once, and those that are refused again."""
-    found: dict[int, _Edits | Rejected] = {}
+    found: dict[int, _Edits | RejectedEdit] = {}
     for attempt in range(ATTEMPTS):
         # A greedy reply is the same under any seed, so asking again is not greedy.
         decoding = Decoding(max_tokens=_MAX_TOKENS, seed=seed + attempt, temperature=_WARMER if attempt else 0.0)
@@ -153,16 +153,16 @@ def _edited(items: Sequence[_Item], writer: TextModel, seed: int) -> dict[int, _
             item = items[place]
             try:
                 if reply.finish_reason == "error":
-                    raise Rejected("error", f"the writer gave no reply ({reply.error})")
+                    raise RejectedEdit("error", f"the writer gave no reply ({reply.error})")
                 found[place] = read_edits(reply.text, item.kind, item.text, item.own)
-            except Rejected as rejected:
+            except RejectedEdit as rejected:
                 found[place] = rejected
     return found
 
 
 def _checked(
-    items: Sequence[_Item], edited: Mapping[int, _Edits | Rejected], checker: TextModel, seed: int
-) -> dict[int, _Edits | Rejected]:
+    items: Sequence[_Item], edited: Mapping[int, _Edits | RejectedEdit], checker: TextModel, seed: int
+) -> dict[int, _Edits | RejectedEdit]:
     """The same without the edits of which ``checker`` finds an answer of another kind, or not wrong."""
     left = dict(edited)
     for number in range(2):
@@ -175,10 +175,10 @@ def _checked(
         for place, reply in replies.items():
             said = visible_answer(reply.text).strip(" .\"'*").casefold()
             if reply.finish_reason == "error":
-                left[place] = Rejected("error", f"the checker gave no reply ({reply.error})")
+                left[place] = RejectedEdit("error", f"the checker gave no reply ({reply.error})")
             elif said != "yes":
                 reason = "the checker finds an answer of another kind, or not wrong" if said == "no" else "no yes or no"
-                left[place] = Rejected("checked", reason, texts[place])
+                left[place] = RejectedEdit("checked", reason, texts[place])
     return left
 
 
@@ -194,14 +194,14 @@ def _ask(
     return {places[request]: reply for request, reply in ask_all(model, requests.values()).items()}
 
 
-def _found(items: Sequence[_Item], edited: Mapping[int, _Edits | Rejected]) -> Iterator[Found | Skipped]:
+def _found(items: Sequence[_Item], edited: Mapping[int, _Edits | RejectedEdit]) -> Iterator[MMKCSourceRow | SkippedRow]:
     for place, item in enumerate(items):
-        edits = edited.get(place, Rejected("error", "no reply came"))
-        if isinstance(edits, Rejected):
-            yield Skipped(KNOWLEDGE, f"{item.row.where} ({item.kind})", str(edits))
+        edits = edited.get(place, RejectedEdit("error", "no reply came"))
+        if isinstance(edits, RejectedEdit):
+            yield SkippedRow(KNOWLEDGE, f"{item.row.where} ({item.kind})", str(edits))
             continue
         for found in of_row(replace(item.row, fields=_as_published(item, edits)), (item.kind,)):
-            yield replace(found, source=KNOWLEDGE) if isinstance(found, Skipped) else found
+            yield replace(found, source=KNOWLEDGE) if isinstance(found, SkippedRow) else found
 
 
 def _as_published(item: _Item, edits: _Edits) -> Fields:
@@ -226,7 +226,7 @@ def _as_published(item: _Item, edits: _Edits) -> Fields:
     }
 
 
-def _rows(place: str) -> Iterator[RawRow | Skipped]:
+def _rows(place: str) -> Iterator[RawRow | SkippedRow]:
     root = Path(place).expanduser()
     file = root / "knowledge.jsonl" if root.is_dir() else root
     if not file.is_file():
@@ -234,7 +234,7 @@ def _rows(place: str) -> Iterator[RawRow | Skipped]:
     yield from rows(file, file.parent, KNOWLEDGE, (file.parent,))
 
 
-def _items(row: RawRow) -> list[_Item] | Skipped:
+def _items(row: RawRow) -> list[_Item] | SkippedRow:
     try:
         answers = row.fields.get("answers")
         if isinstance(answers, Mapping):
@@ -245,7 +245,7 @@ def _items(row: RawRow) -> list[_Item] | Skipped:
         text, own = _line(row.fields, "description"), _line(row.fields, "answer")
         return [_item(row, kind, text, own, _line(row.fields, "open_query"))]
     except RowProblem as problem:
-        return Skipped(KNOWLEDGE, row.where, str(problem))
+        return SkippedRow(KNOWLEDGE, row.where, str(problem))
 
 
 def _facts(row: RawRow, answers: Mapping[str, Any]) -> list[_Item]:

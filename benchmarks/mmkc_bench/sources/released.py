@@ -12,7 +12,7 @@ from benchmarks.mmkc_bench import options
 from benchmarks.mmkc_bench.constants import FILES
 from benchmarks.mmkc_bench.example import Example
 from benchmarks.mmkc_bench.sources.released_rows import examples
-from benchmarks.rows.files import Loader, RawRow, RowProblem, Skipped, files, folders, image_loader, rows
+from benchmarks.rows.files import Loader, RawRow, RowProblem, SkippedRow, files, folders, image_loader, rows
 
 PUBLISHED = "published"
 LAYOUT = (
@@ -28,7 +28,7 @@ _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MMKCSourceRow:
     """An example as a source has it: ``row`` is where a person finds it, ``images`` give its pictures' bytes."""
 
     row: str
@@ -36,7 +36,7 @@ class Found:
     images: tuple[Loader, ...]
 
 
-def read(place: str, seed: int) -> Iterator[Found | Skipped]:
+def read(place: str, seed: int) -> Iterator[MMKCSourceRow | SkippedRow]:
     """The examples of a published folder, or of one of its files. Raises SourceError where it is neither."""
     for file in _files(place):
         root = _image_root(file)
@@ -44,19 +44,21 @@ def read(place: str, seed: int) -> Iterator[Found | Skipped]:
         yield from complete(_of_file(rows(file, file.parent, PUBLISHED, (root,)), kinds), seed)
 
 
-def complete(found: Iterable[Found | Skipped], seed: int, source: str = PUBLISHED) -> Iterator[Found | Skipped]:
+def complete(
+    found: Iterable[MMKCSourceRow | SkippedRow], seed: int, source: str = PUBLISHED
+) -> Iterator[MMKCSourceRow | SkippedRow]:
     """The same, with four options for each row that has none: the unrelated one is true of another row of its sub-type."""
     every = list(found)
     answers: defaultdict[str, list[str]] = defaultdict(list)
     for each in every:
-        if isinstance(each, Found) and each.example.own_answer:
+        if isinstance(each, MMKCSourceRow) and each.example.own_answer:
             answers[each.example.kind].append(each.example.own_answer)
     for each in every:
-        if isinstance(each, Skipped) or not each.example.constructed_options:
+        if isinstance(each, SkippedRow) or not each.example.constructed_options:
             yield each
             continue
         made = _with_options(each.example, answers[each.example.kind], seed)
-        yield Skipped(source, each.row, NO_DISTRACTOR) if made is None else replace(each, example=made)
+        yield SkippedRow(source, each.row, NO_DISTRACTOR) if made is None else replace(each, example=made)
 
 
 def _with_options(example: Example, candidates: list[str], seed: int) -> Example | None:
@@ -77,27 +79,27 @@ def _with_options(example: Example, candidates: list[str], seed: int) -> Example
     )
 
 
-def _of_file(found: Iterable[RawRow | Skipped], kinds: tuple[str, ...]) -> Iterator[Found | Skipped]:
+def _of_file(found: Iterable[RawRow | SkippedRow], kinds: tuple[str, ...]) -> Iterator[MMKCSourceRow | SkippedRow]:
     for row in found:
-        if isinstance(row, Skipped):
+        if isinstance(row, SkippedRow):
             yield row
             continue
         yield from of_row(row, kinds)
 
 
-def of_row(row: RawRow, kinds: tuple[str, ...]) -> Iterator[Found | Skipped]:
+def of_row(row: RawRow, kinds: tuple[str, ...]) -> Iterator[MMKCSourceRow | SkippedRow]:
     """The examples of one row with the loaders of their images, and what of it cannot be used."""
     for made in examples(row.fields, kinds):
         if isinstance(made, RowProblem):
-            yield Skipped(PUBLISHED, row.where, str(made))
+            yield SkippedRow(PUBLISHED, row.where, str(made))
             continue
         try:
             paths = made.paths if len(made.paths) == 3 else _with_neighbours(made.paths[0], row.folders)
             loaders = tuple(image_loader(replace(row, fields={"image": path}), "image") for path in paths)
         except RowProblem as problem:
-            yield Skipped(PUBLISHED, row.where, str(problem))
+            yield SkippedRow(PUBLISHED, row.where, str(problem))
             continue
-        yield Found(row.where, made, loaders)
+        yield MMKCSourceRow(row.where, made, loaders)
 
 
 def _with_neighbours(first: str, places: Iterable[Path]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Imported
+from benchmarks.base import ImportedAnswer
 from benchmarks.errors import SourceError
 from benchmarks.mmkc_bench.constants import CONDITIONS, FACTS
 from benchmarks.mmkc_bench.instances import instance
@@ -62,7 +62,7 @@ def result_files(path: Path) -> list[ResultFile]:
     return sorted(found, key=lambda each: (CONDITIONS.index(each.condition), each.path))
 
 
-def read_answers(path: Path, left_out: Callable[[str, str], None]) -> Iterator[Imported]:
+def read_answers(path: Path, left_out: Callable[[str, str], None]) -> Iterator[ImportedAnswer]:
     """The answers in :func:`result_files`, as instances without their images; ``left_out`` is told what cannot be used.
 
     A row that is repeated in a file is an example of its own, and stands beside its repetition in the other files.
@@ -84,7 +84,7 @@ def read_answers(path: Path, left_out: Callable[[str, str], None]) -> Iterator[I
             yield replace(found, instance=asked)
 
 
-def _imported(fields: Any, result: ResultFile) -> Imported:
+def _imported(fields: Any, result: ResultFile) -> ImportedAnswer:
     if not isinstance(fields, Mapping):
         raise RowProblem(NOT_JSON)
     prediction = fields.get("prediction", fields)
@@ -102,7 +102,7 @@ def _imported(fields: Any, result: ResultFile) -> Imported:
         raise RowProblem("the row has no options")
     if form == "open" and not all(made.counter_answers):
         raise RowProblem("the row does not say the counter answers in words")
-    return Imported(instance(made, result.condition, "official"), prediction)
+    return ImportedAnswer(instance(made, result.condition, "official"), prediction)
 
 
 def _as_released(fields: Fields) -> Fields:

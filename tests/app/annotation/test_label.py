@@ -14,7 +14,7 @@ import pytest
 
 from app.commands.label import label
 from app.report.tables import tables_of
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Estimate, Generation, Record, Table
@@ -225,7 +225,7 @@ def test_a_label_never_ends_up_on_an_answer_that_was_not_seen(workspace: Workspa
             store.use_engine({})
             store.commit(
                 [
-                    Answer(
+                    NewAnswer(
                         p.ordinal, p.instance.condition, 0, "", Generation(f"{p.instance.id}#0", "new", "stop"), True
                     )
                     for p in list(store.pending())

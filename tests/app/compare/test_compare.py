@@ -15,8 +15,8 @@ from rich.console import Console
 
 from app.compare.differences import differences_table
 from app.compare.flips import changes_table, flipped_table, flips_table
-from app.compare.pairs import Pair
-from app.compare.run_view import Cost, Side
+from app.compare.pairs import RunPair
+from app.compare.run_view import RunCost, RunView
 from app.compare.spec_diff import stem, warnings
 from app.compare.tables import Comparison, compare, lacking, to_json
 from app.figures.comparison import figures
@@ -87,8 +87,8 @@ def labels(**by_example: str) -> dict[tuple[str, str], str]:
     }
 
 
-def pair(first: Side, second: Side) -> Pair:
-    return Pair(first, second, sides(first).figures, 200, 0)
+def pair(first: RunView, second: RunView) -> RunPair:
+    return RunPair(first, second, sides(first).figures, 200, 0)
 
 
 # --- figures and differences ---------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_a_comparison_is_written_as_tables_figures_and_a_page(made: Path, tmp_pa
 
 def test_quality_is_drawn_against_memory_and_time(made: Path) -> None:
     costly = [
-        replace(each, cost=Cost(10, 10, seconds, peak_memory=size))
+        replace(each, cost=RunCost(10, 10, seconds, peak_memory=size))
         for each, seconds, size in zip(
             compare(runs(made, "always-image", "random")).sides.sides, (5.0, 2.0), (9 * 10**9, 3 * 10**9), strict=True
         )
@@ -395,7 +395,7 @@ IDENTITY = {
 }
 
 
-def run(name: str, **identity: Any) -> Side:
+def run(name: str, **identity: Any) -> RunView:
     made = side(name, labels(x="IMAGE TEXT"), identity={**IDENTITY, "model": name, **identity})
     return replace(made, spec={**made.spec, "prompt_set": identity.get("prompt set", "paper")})
 
@@ -468,9 +468,9 @@ def test_quantisations_are_grouped_by_model_and_compared_with_the_largest(worksp
 
 
 def test_costs_leave_out_what_no_engine_told() -> None:
-    cost = Cost(answers=4, timed=2, seconds=3.0, decode_s=2.0, decoded=50, peak_memory=3 * 10**9)
+    cost = RunCost(answers=4, timed=2, seconds=3.0, decode_s=2.0, decoded=50, peak_memory=3 * 10**9)
     assert (cost.seconds_per_answer, cost.tokens_per_second) == (1.5, 25)
-    assert (Cost(answers=3).seconds_per_answer, Cost(answers=3).tokens_per_second) == (None, None)
+    assert (RunCost(answers=3).seconds_per_answer, RunCost(answers=3).tokens_per_second) == (None, None)
 
 
 # --- the paper's rows ----------------------------------------------------------------------------

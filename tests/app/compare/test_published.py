@@ -21,7 +21,7 @@ from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
 from judges.base import FunctionJudge, get_judge
 from mlx_backends.models.host import machine
-from mlx_backends.policy import Policy
+from mlx_backends.policy import PolicyBackend
 from tests.benchmarks.test_pope import small_pope
 from tests.support.command import ROOT
 
@@ -55,7 +55,7 @@ def run_of(benchmark: str, homes: dict[str, Path], *conditions: str) -> Path:
     about.build([(source[0], str(source[1]))], home.build_folder(benchmark), BuildOptions())
     model = ANSWERS.get(benchmark, "policy:always-image")
     (spec,) = BatchSpec(benchmark=benchmark, model=(model,), name="r", limit=12, conditions=conditions).runs()
-    judge, backend = get_judge(about.judges[0]), Policy(model)
+    judge, backend = get_judge(about.judges[0]), PolicyBackend(model)
     assert isinstance(judge, FunctionJudge)
     with RunStore.open(plan(home, check(home, spec)).folder) as store:
         store.use_engine({**asdict(backend.info), "machine": asdict(machine())})

@@ -11,7 +11,7 @@ import pytest
 
 from app.compare.non_inferiority import basis, decide, measure_of
 from app.compare.recommend import Recommendation, points, recommend, recommend_of
-from app.compare.run_view import Cost, Said, Side
+from app.compare.run_view import LabelledAnswer, RunCost, RunView
 from app.compare.sample_size import plan
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -49,8 +49,8 @@ def cells(table: Table, label: str) -> dict[str, Cell]:
     return dict(zip(table.columns, dict(table.rows)[label], strict=True))
 
 
-def costs(*seconds_and_bytes: tuple[float, int]) -> list[Cost]:
-    return [Cost(10, 10, 10 * seconds, peak_memory=size) for seconds, size in seconds_and_bytes]
+def costs(*seconds_and_bytes: tuple[float, int]) -> list[RunCost]:
+    return [RunCost(10, 10, 10 * seconds, peak_memory=size) for seconds, size in seconds_and_bytes]
 
 
 # --- error rates on runs of known truth ----------------------------------------------------------
@@ -91,7 +91,7 @@ def test_the_smallest_and_the_fastest_are_among_those_that_hold() -> None:
     found = decide(basis_of(right, costs((0.3, 8), (0.2, 5), (0.25, 4), (0.1, 2))), MARGIN)
     assert (found.smallest, found.fastest) == (2, 1)
     some = costs((0.3, 8), (0.2, 5), (0.25, 4), (0.1, 2))
-    found = decide(basis_of(right, [*some[:2], Cost(10), *some[3:]]), MARGIN)
+    found = decide(basis_of(right, [*some[:2], RunCost(10), *some[3:]]), MARGIN)
     assert (found.smallest, found.fastest) == (None, None)  # the one that was not measured might be it
 
 
@@ -209,15 +209,17 @@ def test_a_lower_figure_below_the_floor_beats_it(made: Path) -> None:
     )
 
 
-def reads(name: str, images: int, *, examples: int = 52) -> Side:
+def reads(name: str, images: int, *, examples: int = 52) -> RunView:
     """A run that is right on half of the answers, and reads the first ``images`` images and all texts alone."""
     both = {(f"e{i}", c): RIGHT[c] if i % 2 else WRONG[c] for i in range(examples) for c in CONDITIONS}
     run = side(name, both)
     alone = {
-        f"e{i}/image-only": Said(f"e{i}", "image-only", "IMAGE" if i < images else "NEITHER", "p", "", "image")
+        f"e{i}/image-only": LabelledAnswer(
+            f"e{i}", "image-only", "IMAGE" if i < images else "NEITHER", "p", "", "image"
+        )
         for i in range(examples)
     }
-    alone |= {f"e{i}/text-only": Said(f"e{i}", "text-only", "TEXT", "p", "", "text") for i in range(examples)}
+    alone |= {f"e{i}/text-only": LabelledAnswer(f"e{i}", "text-only", "TEXT", "p", "", "text") for i in range(examples)}
     return replace(run, said={**run.said, **alone})
 
 
@@ -253,9 +255,9 @@ def test_a_wrong_image_alone_says_nothing_of_reading(made: Path) -> None:
 # --- memory --------------------------------------------------------------------------------------
 
 
-def sized(name: str, disk: int, peak: int | None, seconds: float) -> Side:
+def sized(name: str, disk: int, peak: int | None, seconds: float) -> RunView:
     every = {(f"e{i}", c): "BOTH" for i in range(400) for c in CONDITIONS}
-    cost = Cost(10, 10, 10 * seconds, peak_memory=peak)
+    cost = RunCost(10, 10, 10 * seconds, peak_memory=peak)
     return side(name, every, cost=cost, engines=({"weights_bytes": disk},))
 
 

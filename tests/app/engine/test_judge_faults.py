@@ -14,7 +14,7 @@ import pytest
 
 from app.engine.plan import create
 from app.run_spec import RunSpec
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance, Record, Text
@@ -45,7 +45,9 @@ def make_run(workspace: Workspace, count: int, say: Callable[[int], str]) -> Pat
         store.use_engine({"engine": "imported"})
         store.commit(
             [
-                Answer(ordinal, i.condition, 0, "", Generation(f"{i.id}#0", say(ordinal), "stop", calls=0), last=True)
+                NewAnswer(
+                    ordinal, i.condition, 0, "", Generation(f"{i.id}#0", say(ordinal), "stop", calls=0), last=True
+                )
                 for ordinal, i in enumerate(instances)
             ]
         )

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.judging import Beside, enter, judge_answers
+from app.engine.judging import ConcurrentJudging, enter, judge_answers
 from app.engine.loop import answer_pending
 from app.store.run import RunStore
 from benchmarks.base import Choice, Decoding, Generation, Record, Request, Text
 from benchmarks.errors import BudgetError, SpecError
-from benchmarks.protocols import Direct
+from benchmarks.protocols import DirectProtocol
 from benchmarks.rubric import Rubric
 from judges.rubric import REPLIES, RubricJudge
 from mlx_backends.base import Backend, EngineInfo
@@ -90,7 +90,7 @@ def right(prompt: str, asked: int) -> str:
 def answered(folder: Path, count: int) -> None:
     with RunStore.create(folder, META, toy_instances(count)) as store:
         store.use_engine({"engine": "scripted"})
-        answer_pending(store, Scripted(4), Direct(Decoding()), [], Toy())
+        answer_pending(store, Scripted(4), DirectProtocol(Decoding()), [], Toy())
 
 
 def judge_all(folder: Path, backend: Backend) -> list[Record]:
@@ -166,7 +166,7 @@ def test_an_answer_with_nothing_in_it_is_unparsed_and_costs_nothing(tmp_path: Pa
 
     with RunStore.create(tmp_path, META, toy_instances(10)) as store:
         store.use_engine({})
-        answer_pending(store, Mute(2), Direct(Decoding()), [], Toy())
+        answer_pending(store, Mute(2), DirectProtocol(Decoding()), [], Toy())
     backend = Speaker(right)
     records = judge_all(tmp_path, backend)
     assert {r.verdicts[JUDGE.id].status for r in records} == {"unparsed"}
@@ -235,8 +235,8 @@ def test_a_judge_elsewhere_works_while_answers_are_made(tmp_path: Path) -> None:
     judge = Speaker(right)
     with RunStore.open(tmp_path) as store:
         store.use_engine({})
-        with Beside(tmp_path, [(JUDGE, lambda: judge)], Toy(), lambda: False):
-            answer_pending(store, Slow(2), Direct(Decoding()), [], Toy())
+        with ConcurrentJudging(tmp_path, [(JUDGE, lambda: judge)], Toy(), lambda: False):
+            answer_pending(store, Slow(2), DirectProtocol(Decoding()), [], Toy())
     with RunStore.read(tmp_path) as store:
         assert all(record.verdicts[JUDGE.id].status == "labelled" for record in store.records())
     assert max(seen_while_answering) > 5
@@ -254,8 +254,11 @@ def test_what_goes_wrong_with_a_judge_does_not_end_the_answering(tmp_path: Path)
     before = threading.active_count()
     with RunStore.open(tmp_path) as store:
         store.use_engine({})
-        with pytest.raises(BudgetError), Beside(tmp_path, [(JUDGE, lambda: Broke(right))], Toy(), lambda: False):
-            answer_pending(store, Scripted(2), Direct(Decoding()), [], Toy())
+        with (
+            pytest.raises(BudgetError),
+            ConcurrentJudging(tmp_path, [(JUDGE, lambda: Broke(right))], Toy(), lambda: False),
+        ):
+            answer_pending(store, Scripted(2), DirectProtocol(Decoding()), [], Toy())
         assert sum(p.done for p in store.progress()) == 20
     assert threading.active_count() == before
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.engine.group_commit import GROUP_SIZE
 from app.engine.loop import answer_pending
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from benchmarks.base import Record, Request, Verdict
 from judges.base import FunctionJudge
@@ -65,7 +65,7 @@ def test_stopped_anywhere_the_answers_are_those_of_an_undisturbed_run(
 
 def test_no_more_than_a_group_waits_for_its_commit(tmp_path: Path) -> None:
     class SlowDisk(RunStore):
-        def commit(self, answers: Sequence[Answer]) -> None:
+        def commit(self, answers: Sequence[NewAnswer]) -> None:
             time.sleep(0.02)
             super().commit(answers)
 

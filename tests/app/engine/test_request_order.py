@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.request_order import WINDOW, Asked, adjacent
-from app.store.rows import Pending
+from app.store.rows import PendingInstance
 from benchmarks.base import Decoding, Instance, Media, Message, Part, Request, Text
 
 IMAGES = [Media(f"{number:064x}", ".png") for number in range(4)]
@@ -17,7 +17,7 @@ IMAGES = [Media(f"{number:064x}", ".png") for number in range(4)]
 
 def asked(number: int, group: str, parts: tuple[Part, ...]) -> Asked:
     instance = Instance(f"i{number}", group, "c", "q", parts)
-    return Pending(number, instance, ()), Request(instance.id, 0, (Message("user", parts),), Decoding())
+    return PendingInstance(number, instance, ()), Request(instance.id, 0, (Message("user", parts),), Decoding())
 
 
 part = st.one_of(st.sampled_from(IMAGES), st.builds(Text, st.sampled_from(["Is it?", "Is it so?", "What?", "\0", ""])))

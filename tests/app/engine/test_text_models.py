@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.text_models import Asked, OneAtATime
+from app.engine.text_models import CachedTextModel, LocalModelSlot
 from app.engine.workers.device_lock import lease_path
 from app.store.locks import FileLock
 from benchmarks.base import Decoding, Generation, Message, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.core.response_cache import ReplyCache
+from mlx_backends.core.response_cache import ResponseCache
 from tests.support.contra4_writer import writes
 from tests.support.data.contra4 import copy_rows, prompt, real_rows
 from tests.support.text_models import Interrupted
@@ -66,31 +66,33 @@ class Local(Backend):
 
 
 @pytest.fixture
-def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OneAtATime]:
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalModelSlot]:
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_: str(tmp_path / "cache"))
-    device = OneAtATime(lambda holder: pytest.fail(f"waits for {holder}"))
+    device = LocalModelSlot(lambda holder: pytest.fail(f"waits for {holder}"))
     yield device
     device.close()
 
 
-def model(name: str, machine: Machine, device: OneAtATime, replies: Path) -> Asked:
+def model(name: str, machine: Machine, device: LocalModelSlot, replies: Path) -> CachedTextModel:
     def load() -> Backend:
         return machine.load(name)
 
-    return Asked(EngineInfo("rule", name), lambda: device.use(name, load), ReplyCache(replies))
+    return CachedTextModel(EngineInfo("rule", name), lambda: device.use(name, load), ResponseCache(replies))
 
 
 NAMES = ("writer", "agrees", "also")
 
 
-def construct(place: Path, out: Path, of: Callable[[str], Asked]) -> Build:
+def construct(place: Path, out: Path, of: Callable[[str], CachedTextModel]) -> Build:
     writer, *checkers = (of(name) for name in NAMES)
     options = BuildOptions(writer=writer, checkers=tuple(checkers), per_stratum=3)
     return get_benchmark("contra4").build([("captioned", str(place))], out, options)
 
 
 @real_rows
-def test_a_mixture_is_asked_one_model_after_the_other_and_everything_once(tmp_path: Path, device: OneAtATime) -> None:
+def test_a_mixture_is_asked_one_model_after_the_other_and_everything_once(
+    tmp_path: Path, device: LocalModelSlot
+) -> None:
     machine = Machine()
     made = construct(
         copy_rows(tmp_path / "rows", 40),
@@ -107,7 +109,7 @@ def test_a_mixture_is_asked_one_model_after_the_other_and_everything_once(tmp_pa
 
 
 @real_rows
-def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path, device: OneAtATime) -> None:
+def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path, device: LocalModelSlot) -> None:
     place = copy_rows(tmp_path / "rows", 40)
     whole = Machine()
     first = construct(place, tmp_path / "one", lambda name: model(name, whole, device, tmp_path / "whole"))
@@ -130,7 +132,7 @@ def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path
     assert made.digest == first.digest
 
 
-def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, device: OneAtATime) -> None:
+def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, device: LocalModelSlot) -> None:
     def free() -> bool:
         lock = FileLock(lease_path())
         taken = lock.acquire("somebody else", patience=0)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from app.engine.plan import check, create, plan
-from app.engine.unsupported_media import Excluded, split
+from app.engine.unsupported_media import ExcludedInstances, split
 from app.new_run.form import read
-from app.new_run.preflight import Looker
+from app.new_run.preflight import PreflightChecker
 from app.report.tables import tables_of
 from app.store.run import RunStore
 from app.store.workspace import Workspace
@@ -50,11 +50,11 @@ def test_what_is_left_out_is_counted_by_what_is_lacking() -> None:
     ]
     asked, excluded = split(chosen, ("image", "video"))
     assert [each.id for each in asked] == ["b", "d"]
-    assert excluded == Excluded(2, 4, {"audio": 2, "point_cloud": 1}, {"media": 2})
+    assert excluded == ExcludedInstances(2, 4, {"audio": 2, "point_cloud": 1}, {"media": 2})
     assert excluded.sentence == "2 of 4 not asked: the model takes no audio (2), no 3D (1)"
     everything, none = split(chosen, ("image", "audio", "video", "point_cloud"))
     assert (len(everything), none.sentence) == (4, "")
-    many = Excluded(1204, 2335, {"point_cloud": 700, "audio": 900}, {"media": 1204})
+    many = ExcludedInstances(1204, 2335, {"point_cloud": 700, "audio": 900}, {"media": 1204})
     assert many.sentence == "1,204 of 2,335 not asked: the model takes no audio (900), no 3D (700)"
 
 
@@ -102,18 +102,18 @@ def test_a_run_holds_what_its_model_takes(
     checked = check(workspace, run)
     assert (len(checked.instances), checked.excluded.by) == (asked, by)
     assert checked.excluded.of == 4 * len(conditions)
-    ahead = Looker(workspace).look(typed)
+    ahead = PreflightChecker(workspace).look(typed)
     assert ahead.wrong is None
     assert ahead.warnings == (f"{home / model}: {checked.excluded.sentence}",)
     assert [each.id for each in ahead.runs[0].outlook.instances] == [each.id for each in checked.instances]
     planned = plan(workspace, checked)
     with RunStore.read(planned.folder) as store:
-        assert Excluded.kept(store) == checked.excluded
+        assert ExcludedInstances.kept(store) == checked.excluded
         assert [record.instance for record in store.records()] == checked.instances
     again = check(workspace, run)
     assert again.found
     assert again.excluded == checked.excluded
-    assert Looker(workspace).look(typed).warnings == (), "a run that is there already is not warned of"
+    assert PreflightChecker(workspace).look(typed).warnings == (), "a run that is there already is not warned of"
 
 
 def test_where_nothing_is_left_the_ways_out_are_named(home: Path, workspace: Workspace) -> None:
@@ -124,7 +124,7 @@ def test_where_nothing_is_left_the_ways_out_are_named(home: Path, workspace: Wor
     assert told.startswith("sees takes no 3D (1), and each of the 1 instances shows some; ask by captions")
     for way in ("--conditions gold-captions", "--captioner", "--rendered"):
         assert way in told
-    wrong = Looker(workspace).look(spec(home, "sees", strata={"modalities": ["3d+video"]})).wrong
+    wrong = PreflightChecker(workspace).look(spec(home, "sees", strata={"modalities": ["3d+video"]})).wrong
     assert wrong is not None
     assert "takes no 3D (1)" in str(wrong)
 
@@ -145,7 +145,7 @@ def test_a_run_that_was_planned_before_this_was_counted_has_nothing_left_out(hom
     with sealed(checked.folder) as database:
         database.execute("DELETE FROM meta WHERE key = 'excluded'")
     with RunStore.read(checked.folder) as store:
-        assert Excluded.kept(store) == Excluded()
+        assert ExcludedInstances.kept(store) == ExcludedInstances()
     assert "not asked" not in tables_of([checked.folder], only="failures")[0].columns
 
 

@@ -14,7 +14,7 @@ import pytest
 from app.commands.export import export
 from app.engine.plan import create
 from app.run_spec import BatchSpec
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance, Record, get_benchmark
@@ -72,7 +72,7 @@ def make_run(workspace: Workspace, benchmark: str, chosen: Sequence[Instance]) -
             basis = own.get((instance.group, made.basis(instance.condition) or ""))
             verdict = judge.judge(Record(instance, (said[instance.id],), basis=basis))
             right = (verdict.label is not None and made.correct(instance.condition, verdict.label),)
-            answers.append(Answer(ordinal, instance.condition, 0, "d", said[instance.id], True, (verdict,), right))
+            answers.append(NewAnswer(ordinal, instance.condition, 0, "d", said[instance.id], True, (verdict,), right))
         store.commit(answers)
 
     workspace.make()

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fetch import hosts
-from app.fetch.download import Patience, Progress, download
+from app.fetch.download import DownloadProgress, Timeouts, download
 from app.fetch.plan import make_plan
 from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, inside
 from benchmarks.errors import SourceError
 from tests.support.fake_hub import FakeHub
 from tests.support.full_disk import no_room_above
 
-PATIENCE = Patience(silence=10, wait=0.001)
+PATIENCE = Timeouts(silence=10, wait=0.001)
 DATA = hashlib.shake_256(b"weights").digest(400_000)
 
 
@@ -39,14 +39,14 @@ def data(folder: Path, *, digest: bool = True, size: int | None = len(DATA)) -> 
 
 def test_a_file_that_breaks_off_again_and_again_goes_on_where_it_was(hub: FakeHub, tmp_path: Path) -> None:
     hub.faults["data.bin"] = ["cut 100000", "503", "cut 50000", "429", "cut 1"]
-    file, heard = data(tmp_path), list[Progress]()
+    file, heard = data(tmp_path), list[DownloadProgress]()
     assert download([file], heard.append, PATIENCE) == {}
     assert file.path.read_bytes() == DATA
     assert os.listdir(tmp_path) == ["data.bin"]
     begins = [int((each.range or "bytes=0-")[6:-1]) for each in hub.gets("data.bin")]
     assert begins == sorted(begins)
     assert begins[-1] > 100_000
-    assert heard[-1] == Progress(1, len(DATA))  # no byte came twice
+    assert heard[-1] == DownloadProgress(1, len(DATA))  # no byte came twice
 
 
 def test_the_next_process_goes_on_with_what_the_last_one_left(hub: FakeHub, tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(hub: FakeHub, tmp_path:
 def test_a_server_that_falls_silent_is_asked_again(hub: FakeHub, tmp_path: Path) -> None:
     hub.faults["data.bin"] = ["wait 70000"]
     file = data(tmp_path)
-    assert download([file], patience=Patience(silence=0.2, wait=0.001)) == {}
+    assert download([file], patience=Timeouts(silence=0.2, wait=0.001)) == {}
     assert file.path.read_bytes() == DATA
     assert hub.gets("data.bin")[1].range is not None
 
@@ -165,7 +165,7 @@ def test_a_server_that_falls_silent_is_asked_again(hub: FakeHub, tmp_path: Path)
 def test_a_slow_server_is_waited_for(hub: FakeHub, tmp_path: Path) -> None:
     hub.faults["data.bin"] = ["wait 70000"]
 
-    def told(progress: Progress) -> None:
+    def told(progress: DownloadProgress) -> None:
         if progress.bytes >= 60_000:  # it came that far and stopped
             hub.released.set()
 
@@ -180,13 +180,13 @@ def test_who_stops_it_waits_for_no_server_and_keeps_the_beginning(hub: FakeHub, 
     hub.faults["data.bin"] = ["wait 70000!"]
     file = data(tmp_path)
 
-    def told(progress: Progress) -> None:
+    def told(progress: DownloadProgress) -> None:
         if progress.bytes:
             raise Stop
 
     before = set(threading.enumerate())
     with pytest.raises(Stop):
-        download([file], told, Patience(silence=600))
+        download([file], told, Timeouts(silence=600))
     hub.released.set()
     for thread in set(threading.enumerate()) - before:
         thread.join(60)
@@ -200,7 +200,7 @@ def test_who_stops_it_waits_for_no_server_and_keeps_the_beginning(hub: FakeHub, 
 def test_a_server_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(hosts.MIRROR, "http://127.0.0.1:9")
     with pytest.raises(FetchError, match=r"the connection failed.*check the network"):
-        download([data(tmp_path)], patience=Patience(wait=0.001, attempts=2))
+        download([data(tmp_path)], patience=Timeouts(wait=0.001, attempts=2))
 
 
 def test_many_files_come_a_few_at_a_time(hub: FakeHub, tmp_path: Path) -> None:

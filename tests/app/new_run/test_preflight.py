@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.new_run.form import examine, read
-from app.new_run.preflight import Looker, Prospects
+from app.new_run.preflight import Preflight, PreflightChecker
 from app.store.workspace import Workspace
 from tests.support.demo import FOUR_BIT, Held
 
@@ -21,7 +21,7 @@ def workspace(charts: Held, tmp_path: Path) -> Workspace:
     return made
 
 
-def look(looker: Looker, **typed: Any) -> Prospects:
+def look(looker: PreflightChecker, **typed: Any) -> Preflight:
     spec, wrong = read({"benchmark": "cmc-bench", "model": ["policy:random"], **typed})
     assert spec is not None, wrong
     return looker.look(spec)
@@ -29,7 +29,7 @@ def look(looker: Looker, **typed: Any) -> Prospects:
 
 def test_runs_have_the_names_and_instances_that_a_dry_run_finds(workspace: Workspace) -> None:
     typed = {"model": ["policy:random", str(FOUR_BIT)], "prompt_set": ["paper", "conflict-aware"], "limit": "3"}
-    found = look(Looker(workspace), **typed)
+    found = look(PreflightChecker(workspace), **typed)
     spec, _ = read({"benchmark": "cmc-bench", **typed})
     assert spec is not None
     checked = examine(workspace, spec)
@@ -44,7 +44,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
 
     copy = tmp_path / "copy"
     shutil.copytree(workspace.build_folder("cmc-bench").resolve(), copy)
-    looker = Looker(workspace)
+    looker = PreflightChecker(workspace)
     (first,) = look(looker, data=str(copy)).runs
     (second,) = look(looker, data=str(copy), limit="2").runs
     assert second.contents is first.contents
@@ -67,7 +67,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
     ],
 )
 def test_what_is_not_there_is_said_by_field(workspace: Workspace, typed: dict[str, Any], field: str, says: str) -> None:
-    wrong = look(Looker(workspace), **typed).wrong
+    wrong = look(PreflightChecker(workspace), **typed).wrong
     assert wrong is not None
     assert says in wrong[field]
 
@@ -76,19 +76,19 @@ def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, mon
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr("mlx_backends.remote.api_keys._keychain", lambda name: None)
     prices = {"input_price": "1", "output_price": "2", "limit": "2"}
-    found = look(Looker(workspace), judge=["match", "openai:gpt-5-mini"], **prices)
+    found = look(PreflightChecker(workspace), judge=["match", "openai:gpt-5-mini"], **prices)
     (cost,) = found.costs
     assert cost.startswith("judge openai:gpt-5-mini: ")
     assert f"{len(found.runs[0].outlook.instances)} calls" in cost
     assert "which cost at most about" in cost
     (lacks,) = found.warnings
     assert "there is no key OPENAI_API_KEY" in lacks
-    (cost,) = look(Looker(workspace), model=["openai:gpt-5"], **prices).costs
+    (cost,) = look(PreflightChecker(workspace), model=["openai:gpt-5"], **prices).costs
     assert cost.startswith("openai:gpt-5: ")
     assert "images" in cost
 
 
 def test_a_model_that_does_not_fit_is_said(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlx_backends.models.memory_estimate._total", lambda: 10**9)
-    (told,) = look(Looker(workspace), model=[str(FOUR_BIT)]).warnings
+    (told,) = look(PreflightChecker(workspace), model=[str(FOUR_BIT)]).warnings
     assert "does not fit" in told

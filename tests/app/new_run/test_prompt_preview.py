@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.new_run.prompt_preview import Renderer, media_of, requests
+from app.new_run.prompt_preview import PromptRenderer, media_of, requests
 from app.run_spec import BatchSpec, RunSpec
 from benchmarks.base import Decoding, Message, Request, Text
-from mlx_backends.mlx.lm import LM
-from mlx_backends.mlx.vlm import VLM
+from mlx_backends.mlx.lm import LMBackend
+from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.support.demo import FOUR_BIT, Held
 from tests.support.tiny_qwen3 import build_tiny_lm
@@ -25,11 +25,11 @@ def of(model: str, benchmark: str = "cmc-bench") -> RunSpec:
 
 def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: Held, tmp_path: Path) -> None:
     backend = charts.load(FOUR_BIT)
-    assert isinstance(backend, VLM)
+    assert isinstance(backend, VLMBackend)
     without_weights = tmp_path / "model"
     shutil.copytree(FOUR_BIT, without_weights)
     hostile = Text("<|im_end|> [/x] \x1b[31m")
-    with Renderer(str(without_weights)) as renderer:
+    with PromptRenderer(str(without_weights)) as renderer:
         for condition in ("aligned", "text-only"):
             instance = charts.under(condition)[0]
             (request,) = requests(of(str(FOUR_BIT)), instance)
@@ -49,9 +49,9 @@ def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: Held, tmp_
 def test_a_text_models_prompt_is_its_own_too(tmp_path: Path) -> None:
     build_tiny_lm(tmp_path / "lm", ["What is it?", "A value."], quantise=True)
     backend = load_backend(str(tmp_path / "lm"), lambda media: tmp_path)
-    assert isinstance(backend, LM)
+    assert isinstance(backend, LMBackend)
     request = Request("a", 0, (Message("user", (Text("What is it?"),)),), Decoding())
-    with Renderer(str(tmp_path / "lm")) as renderer:
+    with PromptRenderer(str(tmp_path / "lm")) as renderer:
         assert renderer.rendered(request).text == backend._prompter.prompt(request.messages).text
     backend.close()
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_rendered_says_why(charts: Held, tmp_path: Path) -> None:
         ("openai:gpt-5", "the engine"),
         (str(tmp_path / "empty"), "config.json"),
     ):
-        with Renderer(model) as renderer:
+        with PromptRenderer(model) as renderer:
             told = renderer.rendered(request)
             assert told.text is None
             assert why in told.why

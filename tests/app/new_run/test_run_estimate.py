@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.new_run.form import examine
-from app.new_run.run_estimate import Contents, half_width, outlook, speed_of
+from app.new_run.run_estimate import BuildContents, half_width, outlook, speed_of
 from app.run_spec import BatchSpec, RunSpec
 from app.store.workspace import Workspace
 from benchmarks.base import Generation, Instance
@@ -42,7 +42,7 @@ def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> N
     build = charts.build
     workspace.build_folder("cmc-bench").parent.mkdir()
     workspace.build_folder("cmc-bench").symlink_to(build.path)
-    contents = Contents.read(build, "paper")
+    contents = BuildContents.read(build, "paper")
     assert sum(contents.conditions.values()) == len(contents.instances) == build.manifest["instances"]
     assert list(contents.conditions) == [c for c in contents.benchmark.conditions if c in contents.conditions]
     assert sum(contents.strata["type"].values()) == len(contents.instances)
@@ -59,7 +59,7 @@ def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> N
     with pytest.raises(SpecError, match="no type 'nothing'"):
         outlook(workspace, spec(strata={"type": ["nothing"]}), contents)
     with pytest.raises(SpecError, match="did you mean 'paper'"):
-        Contents.read(build, "papr")
+        BuildContents.read(build, "papr")
 
 
 def test_the_time_comes_from_earlier_runs_of_the_model_and_is_never_guessed(tmp_path: Path) -> None:

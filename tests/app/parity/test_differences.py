@@ -17,8 +17,8 @@ from app.parity.inputs import image_difference, prompt_difference, token_differe
 from app.parity.numerics import compare_numerics, noise_of, numerics_finding, replay
 from app.parity.outputs import diverging
 from app.parity.pixels import relation
-from app.parity.probe_store import Kept, Refused, load, save
-from app.parity.stages import Finding, counted
+from app.parity.probe_store import RefusedRequest, StoredProbes, load, save
+from app.parity.stages import StageFinding, counted
 from app.store.workspace import Workspace
 from mlx_backends.core.probe import Probe
 from tests.support.runs import instances, make_run, says
@@ -176,9 +176,12 @@ def test_an_answer_that_is_not_the_engines_own_is_found_but_not_a_near_tie() -> 
 
 
 def test_what_follows_from_another_difference_is_no_cause_of_its_own() -> None:
-    prompt = Finding("prompt", "differs", "", "the system prompt is missing in B")
-    tokens, numerics = Finding("tokens", "differs", "", "token 1"), Finding("numerics", "differs", "", "4 bits")
-    batching = Finding("batching", "differs", "", "2 of 8 answers")
+    prompt = StageFinding("prompt", "differs", "", "the system prompt is missing in B")
+    tokens, numerics = (
+        StageFinding("tokens", "differs", "", "token 1"),
+        StageFinding("numerics", "differs", "", "4 bits"),
+    )
+    batching = StageFinding("batching", "differs", "", "2 of 8 answers")
     assert causes([prompt, tokens, numerics, batching]) == [prompt, batching]
     told = verdict([prompt, tokens, numerics, batching], "3 of 8 answers are the same.")
     assert told == (
@@ -209,11 +212,11 @@ def test_two_answers_part_at_their_first_other_token(a: list[int], b: list[int])
 
 def test_why_a_request_was_not_shown_is_kept_with_its_cause(tmp_path: Path) -> None:
     refused = {
-        "a#0": Refused("the image 'x.png' is missing; put the file in its place.", lost=True),
-        "b#0": Refused("no"),
+        "a#0": RefusedRequest("the image 'x.png' is missing; put the file in its place.", lost=True),
+        "b#0": RefusedRequest("no"),
     }
     folder = make_run(Workspace(tmp_path), "r", instances(1), says("12"))
-    save(folder, Kept({"engine": "mlx"}, (probe((4,), np.zeros((1, 30))),), {"c#0": "digest"}, refused=refused))
+    save(folder, StoredProbes({"engine": "mlx"}, (probe((4,), np.zeros((1, 30))),), {"c#0": "digest"}, refused=refused))
     found = load(folder)
     assert found is not None
     assert (found.refused, found.digests, [each.forced for each in found.probes]) == (

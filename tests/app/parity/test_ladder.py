@@ -15,7 +15,7 @@ from app.figures.style import to_bytes
 from app.parity.ladder import tables
 from app.parity.ladder.compare import climb
 from app.parity.ladder.models import Rung, rungs
-from app.parity.probing import Look
+from app.parity.probing import ProbeOptions
 from app.parity.published import beside_published
 from app.store.workspace import Workspace
 from assets.demo.recipe.quantise import quantise
@@ -78,7 +78,7 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     instances = every[:: len(every) // 6][:6]
     ways = [Rung(f"MLX {bits}", str(models / f"tiny-{bits}")) for bits in ("bf16", "8bit", "4bit")]
     folders = [asked(workspace, f"run-{number}", rung.model, instances) for number, rung in enumerate(ways)]
-    found = climb(ways, folders, Look(3, [build]), missing=["torch: PyTorch is not installed."])
+    found = climb(ways, folders, ProbeOptions(3, [build]), missing=["torch: PyTorch is not installed."])
     assert [(step.start, step.end, step.kind) for step in found.steps] == [
         ("MLX bf16", "MLX 8bit", "quantisation"),
         ("MLX 8bit", "MLX 4bit", "quantisation"),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.parity.compare_runs import Parity, compare_runs, keep
-from app.parity.probing import Look
+from app.parity.compare_runs import ParityReport, compare_runs, keep
+from app.parity.probing import ProbeOptions
 from app.parity.tables import stages_table, to_json
 from app.store.workspace import Workspace
 from benchmarks.base import Instance, Media, Text, get_benchmark
@@ -18,7 +18,7 @@ from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend
 from mlx_backends.mlx import vlm_batch
 from mlx_backends.mlx.patches import qwen3_vl_deepstack
-from mlx_backends.mlx.vlm import VLM
+from mlx_backends.mlx.vlm import VLMBackend
 from tests.support.command import ROOT
 from tests.support.fp32 import in_fp32
 from tests.support.parity import asked, in_this_process
@@ -80,14 +80,14 @@ def with_system(model: Path, folder: Path) -> None:
     path.write_text(json.dumps({**told, "chat_template": SYSTEM + told["chat_template"]}))
 
 
-def compare(workspace: Workspace, a: str, b: str, probes: int = PROBES) -> Parity:
+def compare(workspace: Workspace, a: str, b: str, probes: int = PROBES) -> ParityReport:
     return compare_runs(
         (workspace.runs_folder / a, workspace.runs_folder / b),
-        Look(probes, [workspace.build_folder("cmc-bench")]),
+        ProbeOptions(probes, [workspace.build_folder("cmc-bench")]),
     )
 
 
-def found(parity: Parity) -> dict[str, str]:
+def found(parity: ParityReport) -> dict[str, str]:
     return {each.stage: each.found for each in parity.findings}
 
 
@@ -148,10 +148,10 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
         "A and B part at what is asked: the images come in another order: image 1 in A is image 2 in B."
     ), parity.verdict
 
-    from mlx_backends.mlx.preprocess import Preparer
+    from mlx_backends.mlx.preprocess import Preprocessor
 
-    opened = Preparer._opened
-    monkeypatch.setattr(Preparer, "_opened", lambda *given: opened(*given)[::-1])
+    opened = Preprocessor._opened
+    monkeypatch.setattr(Preprocessor, "_opened", lambda *given: opened(*given)[::-1])
     asked(workspace, "engine-swapped", tiny, right)
     compare(workspace, "engine-swapped", "two")  # looks at the faulty engine, and keeps that
     monkeypatch.undo()
@@ -169,7 +169,7 @@ def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, mon
     asked(workspace, "alone", tiny, some(workspace))
 
     def together(backend: Backend) -> None:
-        assert isinstance(backend, VLM)
+        assert isinstance(backend, VLMBackend)
         backend._begin_together(4, share=False)
 
     asked(workspace, "repaired", tiny, some(workspace), before=together)
@@ -200,7 +200,7 @@ def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_
     there = Workspace(tmp_path / "there")
     shutil.copytree(workspace.path / "benchmarks", there.path / "benchmarks")
     folder = asked(there, "elsewhere", gone, some(workspace))
-    look = Look(PROBES, [there.build_folder("cmc-bench")])
+    look = ProbeOptions(PROBES, [there.build_folder("cmc-bench")])
     assert f"{PROBES} requests of elsewhere were looked at" in keep(folder, look)
     shutil.copytree(folder, workspace.runs_folder / "from-there")
     shutil.rmtree(gone)

@@ -20,9 +20,9 @@ from app.report.latex import to_latex
 from app.report.render import cell_text, print_table, to_csv, to_json, to_markdown
 from app.report.running_accuracy import accuracy
 from app.report.tables import model_label, tables_of
-from app.store.rows import Judged, Progress
+from app.store.rows import ConditionProgress, JudgedCounts
 from app.store.run import RunStore
-from app.store.throughput import Pace, duration
+from app.store.throughput import Throughput, duration
 from app.store.workspace import RunSummary, Workspace
 from app.text.escape import clean, latex, markdown, spreadsheet_cell
 from benchmarks.base import Estimate, Record, Table
@@ -207,7 +207,7 @@ def test_nothing_is_truncated_or_folded_in_output_that_is_no_terminal(
 
 def test_speed_and_what_is_left_count_this_process_alone() -> None:
     now = [0.0]
-    pace = Pace(lambda: now[0])
+    pace = Throughput(lambda: now[0])
     pace.sample(900)  # resumed: none of these were answered now
     assert pace.per_second is None
     assert pace.eta(100) is None
@@ -237,22 +237,25 @@ def test_durations_read_well() -> None:
 
 
 def test_the_accuracy_so_far_has_n_and_an_interval() -> None:
-    progress = Progress("aligned", 10, 5, 0, 0, 0, 0.0, 0, {"match@1": Judged(labelled=4, correct=3, unparsed=1)})
+    progress = ConditionProgress(
+        "aligned", 10, 5, 0, 0, 0, 0.0, 0, {"match@1": JudgedCounts(labelled=4, correct=3, unparsed=1)}
+    )
     run = RunSummary("r", "running", {"judge": ["match"]}, (progress,))
     share = accuracy(progress, run)
     assert (share.value, share.n) == (0.75, 4)
     assert (share.low, share.high) == pytest.approx((0.3006, 0.9544), abs=1e-4)  # Wilson (1927)
-    assert accuracy(Progress("aligned", 10, 0, 0, 0, 0, 0.0, 0, {}), run).value is None
+    assert accuracy(ConditionProgress("aligned", 10, 0, 0, 0, 0, 0.0, 0, {}), run).value is None
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_progress_display_fits_with_every_figure(width: int) -> None:
-    judged = {"match@1": Judged(labelled=1800, correct=1500, unparsed=1)}
+    judged = {"match@1": JudgedCounts(labelled=1800, correct=1500, unparsed=1)}
     rows = tuple(
-        Progress(c, 1884, 1801, 3, 1700, 50_000, 900.0, 9 * 10**9, judged) for c in ("image-correct", "image-only")
+        ConditionProgress(c, 1884, 1801, 3, 1700, 50_000, 900.0, 9 * 10**9, judged)
+        for c in ("image-correct", "image-only")
     )
     clock = iter((0.0, 20.0))
-    pace = Pace(lambda: next(clock))
+    pace = Throughput(lambda: next(clock))
     for done in (3580, 3602):
         pace.sample(done)
     console = Console(width=width, file=io.StringIO(), record=True)

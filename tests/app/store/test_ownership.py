@@ -93,7 +93,7 @@ def test_what_parity_keeps_of_a_received_run_lies_elsewhere(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = received(rashomon)
     before = tree(folder)
-    probe_store.save(folder, probe_store.Kept({"engine": "x"}))
+    probe_store.save(folder, probe_store.StoredProbes({"engine": "x"}))
     found = probe_store.load(folder)
     assert found is not None
     assert found.engine == {"engine": "x"}

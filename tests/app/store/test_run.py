@@ -18,7 +18,7 @@ from app.engine.loop import answer_pending, judge_pending
 from app.store.database import DATABASE
 from app.store.integrity.salvage import Salvage
 from app.store.locks import FileLock
-from app.store.rows import Answer, Progress
+from app.store.rows import ConditionProgress, NewAnswer
 from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.store.schema import MIGRATIONS
@@ -47,7 +47,7 @@ def answer(store: RunStore) -> None:
     answer_pending(store, Scripted(capacity=3), TwoSteps(), [EvenJudge()], Toy())
 
 
-def exact(store: RunStore) -> list[Progress]:
+def exact(store: RunStore) -> list[ConditionProgress]:
     return [replace(p, seconds=round(p.seconds, 6)) for p in store.progress()]
 
 
@@ -69,7 +69,7 @@ def test_a_record_comes_back_as_it_was_committed(tmp_path: Path) -> None:
         cache_memory=2**38,
     )
     verdict = Verdict("even@1", "labelled", "YES", "why", "raw")
-    store.commit([Answer(0, "plain", 0, "digest", generation, True, (verdict,), (True,))])
+    store.commit([NewAnswer(0, "plain", 0, "digest", generation, True, (verdict,), (True,))])
     (record,) = store.records()
     assert record.instance == instance
     assert record.generations == (generation,)
@@ -81,7 +81,7 @@ def test_a_record_comes_back_as_it_was_committed(tmp_path: Path) -> None:
 def test_text_that_utf8_cannot_hold_is_kept_visibly(tmp_path: Path) -> None:
     store = make(tmp_path, 1)
     broken = Generation("example-0/plain#0", "half a pair: \ud800", "stop")
-    store.commit([Answer(0, "plain", 0, "d", broken, True)])
+    store.commit([NewAnswer(0, "plain", 0, "d", broken, True)])
     (record,) = store.records()
     assert record.answer is not None
     assert record.answer.text == "half a pair: \\ud800"
@@ -100,7 +100,7 @@ def test_a_closed_run_is_one_file(tmp_path: Path) -> None:
 
 def test_one_accepted_generation_an_instance_and_step_is_the_databases_own_rule(tmp_path: Path) -> None:
     store = make(tmp_path, 1)
-    one = Answer(0, "plain", 0, "d", Generation("example-0/plain#0", "x", "stop"), True)
+    one = NewAnswer(0, "plain", 0, "d", Generation("example-0/plain#0", "x", "stop"), True)
     store.commit([one])
     with pytest.raises(StoreError, match="UNIQUE"):
         store.commit([one])

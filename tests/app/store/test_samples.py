@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from app.annotation.override import override, take_back
 from app.report.tables import tables_of
-from app.store.rows import Answer
+from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.samples import FATES, ORDERS, SampleFilter
 from app.store.schema import MIGRATIONS
 from app.store.workspace import Workspace
-from app.tui.sample_query import Known, parse_query
+from app.tui.sample_query import QueryVocabulary, parse_query
 from benchmarks.base import Generation, Instance, Record, Text, Verdict
 from benchmarks.errors import SpecError
 from tests.support.command import Rashomon
@@ -138,7 +138,7 @@ def test_a_filter_finds_what_a_plain_loop_finds(
                 last = step == len(steps) - 1
                 verdicts = tuple(said.values()) if last else ()
                 store.commit(
-                    [Answer(ordinal, instance.condition, step, "d", made, last, verdicts, (False,) * len(verdicts))]
+                    [NewAnswer(ordinal, instance.condition, step, "d", made, last, verdicts, (False,) * len(verdicts))]
                 )
     with RunStore.read(folder) as store:
         records = list(store.records())
@@ -174,7 +174,7 @@ def test_samples_are_read_while_a_run_is_written(tmp_path: Path) -> None:
     with create(folder, asked) as writer:
         writer.use_engine({})
         for ordinal in range(20):
-            writer.commit([Answer(ordinal, "plain", 0, "d", Generation(f"{ordinal}#0", "x", "stop"), True)])
+            writer.commit([NewAnswer(ordinal, "plain", 0, "d", Generation(f"{ordinal}#0", "x", "stop"), True)])
             with RunStore.read(folder) as reader:
                 assert len(reader.sample_ordinals(SampleFilter(fates=("pending",)))) == 20  # no judge has been
                 assert len(reader.sample_ordinals(SampleFilter(words=("x",)))) == ordinal + 1
@@ -182,7 +182,7 @@ def test_samples_are_read_while_a_run_is_written(tmp_path: Path) -> None:
 
 # --- what is typed ---------------------------------------------------------------------------------
 
-KNOWN = Known(
+KNOWN = QueryVocabulary(
     ("aligned", "both-wrong"),
     ("IMAGE", "TEXT"),
     {"type": ("factual", "maths, hard")},

@@ -22,13 +22,13 @@ from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.clash import Clash
 from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, LETTERS
 from benchmarks.clash.instances import instances, option_order
-from benchmarks.clash.sample import Sample
+from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import SourceError, SpecError
 from tests.support.data.clash import CLASH_DATA, ROOT, own_folder, own_sample, published_folder, published_row
 
 real = pytest.mark.skipif(not CLASH_DATA.exists(), reason="the real rows are not here")
 
-SAMPLE = Sample(
+SAMPLE = ClashSample(
     image_id="1",
     image=Media("0" * 64, ".jpg"),
     original_caption="A white cat. ",
@@ -157,14 +157,14 @@ def test_a_sample_of_several_categories_and_a_spatial_one_have_their_strata() ->
 # --- samples -----------------------------------------------------------------------------------------
 
 
-@given(st.builds(Sample, image=st.none() | st.builds(Media, st.text(), st.text())))
-def test_a_sample_goes_through_json_unchanged(sample: Sample) -> None:
-    assert Sample.from_row(json.loads(json.dumps(sample.to_row()))) == sample
+@given(st.builds(ClashSample, image=st.none() | st.builds(Media, st.text(), st.text())))
+def test_a_sample_goes_through_json_unchanged(sample: ClashSample) -> None:
+    assert ClashSample.from_row(json.loads(json.dumps(sample.to_row()))) == sample
 
 
 def test_an_id_is_made_of_what_is_asked() -> None:
     asked = ("image_id", "original_caption", "conflicting_caption", "question", "image_only", "text_only")
-    made = [SAMPLE.id, *(Sample.from_row({**SAMPLE.to_row(), name: "other"}).id for name in asked)]
+    made = [SAMPLE.id, *(ClashSample.from_row({**SAMPLE.to_row(), name: "other"}).id for name in asked)]
     assert len(set(made)) == len(made)
     assert replace(SAMPLE, category="other", source="rows", image=None).id == SAMPLE.id
 
@@ -225,7 +225,7 @@ def test_a_build_of_another_benchmark_and_an_unknown_prompt_set_are_refused(tmp_
 def test_a_construction_s_samples_and_its_rejections_are_in_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, module: str
 ) -> None:
-    def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[Sample]:
+    def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[ClashSample]:
         image = writer.add_media((folder / "1.png").read_bytes(), ".png")
         writer.add_skipped("coco", "image 5, caption 1", "distractor: it is in a caption: {reply}")
         yield replace(SAMPLE, image=image, category="", source="?", published_category=None)

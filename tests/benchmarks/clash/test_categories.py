@@ -14,7 +14,7 @@ import pytest
 from benchmarks.clash.categories import categories, joined, same_categories, split, stratum, word_lists
 from benchmarks.clash.constants import ATTRIBUTE_CATEGORIES, OBJECT_CATEGORIES
 from benchmarks.clash.published_predictions import read_answers
-from benchmarks.clash.sample import Sample
+from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources.released import published_sample, raw_samples
 from tests.support.data.clash import MULTIPLE_CHOICE, PAPER, ROOT, TEST_FILE
 
@@ -40,7 +40,7 @@ FLASH_LITE = {  # Tables 8 and 9, Gemini 2.5 Flash Lite: percent and deviation
 }
 
 
-def _samples() -> list[Sample]:
+def _samples() -> list[ClashSample]:
     return [published_sample(row) for row in raw_samples(TEST_FILE) or ()]
 
 
@@ -121,7 +121,7 @@ class Rate:
         return self.hits / self.n
 
 
-def rates(hits: Sequence[tuple[Sample, bool]], way: Way) -> dict[str, dict[str, Rate]]:
+def rates(hits: Sequence[tuple[ClashSample, bool]], way: Way) -> dict[str, dict[str, Rate]]:
     """The rate of hits in each column of Tables 8 and 9, by kind of change."""
     found: dict[str, dict[str, Rate]] = {}
     for kind, columns in (("object", OBJECT_CATEGORIES), ("attribute", ATTRIBUTE_CATEGORIES)):
@@ -132,7 +132,7 @@ def rates(hits: Sequence[tuple[Sample, bool]], way: Way) -> dict[str, dict[str, 
     return found
 
 
-def _counted(sample: Sample, way: Way) -> tuple[str, ...]:
+def _counted(sample: ClashSample, way: Way) -> tuple[str, ...]:
     names = split(sample.category if way != "published" else sample.published_category or "")
     return names if way == "in each" or len(names) == 1 else ()
 
@@ -145,7 +145,7 @@ def comes_out(rate: Rate, published: float, sd: float) -> bool:
     return abs(rate.value - published) <= 3 * sd / math.sqrt(1000) + 5e-5
 
 
-def _hits() -> list[tuple[Sample, bool]]:
+def _hits() -> list[tuple[ClashSample, bool]]:
     """What the published predictions score by the strict rule, with the sample each belongs to."""
     by_id = {s.id: s for s in _samples()}
     hits = []
@@ -156,7 +156,7 @@ def _hits() -> list[tuple[Sample, bool]]:
     return hits
 
 
-def _not_coming_out(hits: list[tuple[Sample, bool]], way: Way) -> set[str]:
+def _not_coming_out(hits: list[tuple[ClashSample, bool]], way: Way) -> set[str]:
     found = rates(hits, way)
     return {
         f"{kind}/{category}"

@@ -26,7 +26,7 @@ from benchmarks.clash.construction.checks import (
     FINAL_CHECKS,
     OBJECT,
     QUESTIONS,
-    Draft,
+    CaptionDraft,
     ModelCheck,
     refused,
 )
@@ -42,10 +42,10 @@ from benchmarks.clash.construction.prompts import (
     with_caption,
     with_inputs,
 )
-from benchmarks.clash.sample import Sample
-from benchmarks.clash.sources.coco import Coco, Unusable
+from benchmarks.clash.sample import ClashSample
+from benchmarks.clash.sources.coco import CocoFolder, UnusableCaption
 from benchmarks.errors import ModelError, SourceError, SpecError
-from benchmarks.text.json_replies import LONGEST, Unreadable, field, read_object
+from benchmarks.text.json_replies import LONGEST, UnreadableReply, field, read_object
 from tests.support.data.small import bomb, write_picture
 from tests.support.scripted_writer import FAULTS, Refused, ScriptedWriter, fault_of, reply
 from tests.support.text_models import Interrupted, Kept, Remote
@@ -58,7 +58,7 @@ PAPER = SHARED / "papers" / "clash.txt"
 ALL_CHECKS: Mapping[str, Any] = {**CAPTION_CHECKS, **ANSWER_CHECKS}
 MODEL_CHECKS = (*CHANGE_CHECKS.values(), *FINAL_CHECKS)
 
-DRAFT = Draft(
+DRAFT = CaptionDraft(
     original_caption="A fluffy white cat sitting on a red couch.",
     conflicting_caption="A fluffy black cat sitting on a red couch.",
     question="What color is the cat sitting on a couch?",
@@ -188,7 +188,7 @@ def test_the_published_samples_pass_but_for_thirteen() -> None:
     samples = json.loads(PUBLISHED.read_text("utf-8"))["samples"]
     for each in samples:
         answers, changed = each["answers"], each["changed_words"]
-        draft = Draft(
+        draft = CaptionDraft(
             *(each[name] for name in ("original_caption", "conflicting_caption", "question", "change_type")),
             *(changed[name] for name in ("original", "conflicting")),
             *(answers[name] for name in ("image_only", "text_only", "irrelevant_but_plausible")),
@@ -201,8 +201,8 @@ def test_the_published_samples_pass_but_for_thirteen() -> None:
     assert failed == {"image-answer": 9, "one-change": 2, "text-answer": 1, "binary-state": 1, "distractor": 1}
 
 
-@given(st.builds(Draft, *[st.text(max_size=40)] * 9))
-def test_checks_never_fail_on_hostile_text(draft: Draft) -> None:
+@given(st.builds(CaptionDraft, *[st.text(max_size=40)] * 9))
+def test_checks_never_fail_on_hostile_text(draft: CaptionDraft) -> None:
     for check in ALL_CHECKS.values():
         reason = check(draft)
         assert reason is None or reason
@@ -238,7 +238,7 @@ def test_a_model_check_refuses_by_each_of_its_fields(check: ModelCheck, passing:
     for name, value in passing.items():
         other = "No" if value == "Yes" else "Yes"
         assert check.refused(json.dumps({**passing, name: other.lower()})) == f"{name} is {other}"
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableReply):
             check.refused(json.dumps({**passing, name: "Yes/No"}))
     assert all(re.search(rf'"{name}": "Yes/No"', check.prompt) for name in passing)
     assert check.form.schema()["required"] == list(passing)
@@ -254,7 +254,7 @@ def test_a_reply_is_an_object_of_short_lines_or_unreadable(text: str) -> None:
     try:
         found = read_object(text)
         value = field(found, *list(found)[:1] or ["x"])
-    except Unreadable:
+    except UnreadableReply:
         return
     assert 0 < len(value) <= LONGEST
     assert len(value.splitlines()) == 1
@@ -262,7 +262,7 @@ def test_a_reply_is_an_object_of_short_lines_or_unreadable(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{" * 100_000, '{"a": NaN', "null", "", "<think>x", "x" * 10**6])
 def test_a_hostile_reply_is_unreadable(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableReply):
         read_object(text)
 
 
@@ -306,10 +306,10 @@ def test_hostile_captions_and_images_are_left_out_with_the_reason(tmp_path: Path
     file.write_text(json.dumps(whole), "utf-8")
     (coco / "val2017" / f"{5:012d}.jpg").unlink()
     (coco / "val2017" / f"{6:012d}.jpg").write_bytes(bomb(60000, 60000))
-    found = {each.image_id: each for each in Coco(coco).captions(seed=0)}
-    usable = {number: each.text for number, each in found.items() if not isinstance(each, Unusable)}
+    found = {each.image_id: each for each in CocoFolder(coco).captions(seed=0)}
+    usable = {number: each.text for number, each in found.items() if not isinstance(each, UnusableCaption)}
     assert usable == {1: "A red bus on a street.", 2: "tab is fine here"}
-    reasons = {number: each.reason for number, each in found.items() if isinstance(each, Unusable)}
+    reasons = {number: each.reason for number, each in found.items() if isinstance(each, UnusableCaption)}
     assert set(reasons) == {3, 4, 5, 6}
     assert reasons[3].startswith("no caption")
     assert reasons[4].startswith("no image")
@@ -322,7 +322,7 @@ def test_a_wrong_folder_says_what_was_expected(tmp_path: Path, content: str | No
     if content is not None:
         (tmp_path / "captions_x.json").write_text(content)
     with pytest.raises(SourceError, match="COCO"):
-        Coco(tmp_path)
+        CocoFolder(tmp_path)
 
 
 # --- the whole construction ----------------------------------------------------------------------
@@ -370,8 +370,8 @@ def skipped(made: Build) -> Iterator[dict[str, str]]:
         yield json.loads(line)
 
 
-def draft_of(sample: Sample) -> Draft:
-    return Draft(
+def draft_of(sample: ClashSample) -> CaptionDraft:
+    return CaptionDraft(
         *(sample.original_caption, sample.conflicting_caption, sample.question, sample.change_type),
         *(sample.changed_original, sample.changed_conflicting, sample.image_only, sample.text_only, sample.distractor),
     )
@@ -502,7 +502,7 @@ def test_real_captions_through_a_server_give_samples_and_every_rejection(tmp_pat
         asked = len(server.prompts)
         again = build(COCO, tmp_path / "two", Remote(server.url), per_stratum=1000)
     assert contents(made) == contents(again)
-    samples = [Sample.from_row(row) for row in made.rows()]
+    samples = [ClashSample.from_row(row) for row in made.rows()]
     assert len(samples) >= 100
     assert asked > 1000
     harmless = {"", "fence", "prose-once", "binary", *FAULTS[FAULTS.index("not-attribute") :]}  # binary: only of a man

@@ -13,13 +13,13 @@ from benchmarks.base import Media
 from benchmarks.build import Build, BuildWriter
 from benchmarks.clash.finetune import CONFLICT_ANSWER, training_rows, write_training
 from benchmarks.clash.prompts import instruction
-from benchmarks.clash.sample import Sample
+from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import SourceError, SpecError
 from tests.support.data.small import picture
 
 
-def sample(number: int, image: Media | None = None) -> Sample:
-    return Sample(
+def sample(number: int, image: Media | None = None) -> ClashSample:
+    return ClashSample(
         image_id=str(number),
         image=image or Media(f"{number:064x}", ".jpg"),
         original_caption=f"A red kite over field {number}.",

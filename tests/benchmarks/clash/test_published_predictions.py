@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.base import Text, get_benchmark
 from benchmarks.clash.constants import CONFLICT_OPTION
-from benchmarks.clash.published_predictions import Reading, read_answers
+from benchmarks.clash.published_predictions import PublishedLabels, read_answers
 from benchmarks.clash.sources.released import published_sample
 from benchmarks.errors import SourceError
 from tests.support.data.clash import MULTIPLE_CHOICE, OPEN_ENDED, published_row
@@ -48,7 +48,7 @@ def _write(path: Path, rows: Any) -> Path:
 
 @real
 def test_every_published_multiple_choice_answer_is_read() -> None:
-    reading = Reading([], [])
+    reading = PublishedLabels([], [])
     every = list(read_answers(MULTIPLE_CHOICE, reading=reading))
     assert (len(every), reading.skipped, reading.unjoined) == (1281, [], [])
     assert {e.instance.condition for e in every} == {"mc-conflicting"}
@@ -71,7 +71,7 @@ def test_every_published_multiple_choice_answer_is_read() -> None:
 
 @real
 def test_every_published_open_answer_is_read_with_three_judges_verdicts() -> None:
-    reading = Reading([], [])
+    reading = PublishedLabels([], [])
     every = list(read_answers(OPEN_ENDED, reading=reading))
     assert (len(every), reading.skipped, reading.unjoined) == (1281, [], [])
     labels = {
@@ -96,7 +96,7 @@ def test_the_two_files_answer_the_same_samples_so_that_runs_can_be_compared() ->
 
 @real
 def test_the_control_is_read_as_the_original_captions_and_the_mended_one_is_not_joined() -> None:
-    reading = Reading([], [])
+    reading = PublishedLabels([], [])
     every = list(read_answers(MULTIPLE_CHOICE, caption="original", reading=reading))
     assert {e.instance.condition for e in every} == {"mc-original"}
     assert reading.unjoined == [f"{MULTIPLE_CHOICE.name}:396"]
@@ -108,7 +108,7 @@ def test_the_control_is_read_as_the_original_captions_and_the_mended_one_is_not_
 def test_kind_and_category_come_from_the_data_set_and_are_absent_without_it(tmp_path: Path) -> None:
     data = _write(tmp_path / "data.json", {"samples": [published_row(1), {"broken": 1}]})
     path = _write(tmp_path / "predictions.json", [_prediction(1), _prediction(2)])
-    reading = Reading([], [])
+    reading = PublishedLabels([], [])
     joined, not_joined = read_answers(path, data=data, reading=reading)
     assert joined.instance.strata == {"change": "attribute", "category": "colors", "source": "published"}
     assert joined.instance.group == published_sample(published_row(1)).id
@@ -175,7 +175,7 @@ BAD: list[tuple[Any, str]] = [
 
 def test_hostile_rows_are_skipped_with_the_reason(tmp_path: Path) -> None:
     path = _write(tmp_path / "p.json", [*(row for row, _ in BAD), _prediction(2)])
-    reading = Reading([], [])
+    reading = PublishedLabels([], [])
     assert len(list(read_answers(path, reading=reading))) == 1
     assert len(reading.skipped) == len(BAD)
     for skipped, (_, reason) in zip(reading.skipped, BAD, strict=True):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.base import Generation, Instance, Record
 from benchmarks.clash import Clash
 from benchmarks.clash.prompts import instruction
-from benchmarks.clash.rubric import INSTRUCTION, FourCategories
+from benchmarks.clash.rubric import INSTRUCTION, ClashRubric
 from tests.support.data.clash import PAPER
 
 needs_paper = pytest.mark.skipif(not PAPER.exists(), reason="the paper is not here")
@@ -36,7 +36,7 @@ def test_the_papers_instructions_are_the_printed_ones(task: str) -> None:
 
 
 def test_the_last_lines_ask_in_the_examples_form() -> None:
-    asked = FourCategories().prompt(_record("<think>hm</think>It is black."))
+    asked = ClashRubric().prompt(_record("<think>hm</think>It is black."))
     assert asked == (
         f"{INSTRUCTION}\n\nImage-only answer: White\nText-only answer: Black\nPrediction: It is black.\nOutput:"
     )
@@ -44,7 +44,7 @@ def test_the_last_lines_ask_in_the_examples_form() -> None:
 
 @given(st.text(), st.text(), st.text())
 def test_nothing_in_an_answer_or_reference_begins_a_line(answer: str, image: str, text: str) -> None:
-    asked = FourCategories().prompt(_record(answer, image, text)).removeprefix(INSTRUCTION)
+    asked = ClashRubric().prompt(_record(answer, image, text)).removeprefix(INSTRUCTION)
     lines = asked.splitlines()
     starts = ["", "", "Image-only answer:", "Text-only answer:", "Prediction:", "Output:"]
     assert len(lines) == len(starts)
@@ -53,7 +53,7 @@ def test_nothing_in_an_answer_or_reference_begins_a_line(answer: str, image: str
 
 
 def test_none_is_incorrect_and_nothing_but_a_label_is_read() -> None:
-    rubric = FourCategories()
+    rubric = ClashRubric()
     assert [rubric.read(word) for word in ("IMAGE", "text", " Conflict.", "NONE")] == [
         "IMAGE",
         "TEXT",
@@ -66,7 +66,7 @@ def test_none_is_incorrect_and_nothing_but_a_label_is_read() -> None:
 
 def test_it_is_clashs_and_for_open_answers_alone() -> None:
     rubric = Clash().rubric
-    assert isinstance(rubric, FourCategories)
+    assert isinstance(rubric, ClashRubric)
     assert rubric.conditions == ("open-conflicting", "open-original")
     meanings = {rubric.meaning(label) for label in rubric.labels}
     assert meanings <= set(Clash.labels)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.clash.sources import NAMES, Found, read
+from benchmarks.clash.sources import NAMES, ClashSourceRow, read
 from benchmarks.clash.sources.released import published_sample, raw_samples
 from benchmarks.clash.sources.sugar_crepe import change
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.files import RowProblem, SkippedRow
 from benchmarks.rows.sources import resolved
 from tests.support.data.clash import (
     CLASH_DATA,
@@ -31,9 +31,11 @@ from tests.support.data.small import write_picture
 real = pytest.mark.skipif(not CLASH_DATA.exists(), reason="the real rows are not here")
 
 
-def _read(name: str, place: Path, seed: int = 0) -> tuple[list[Found], Counter[str]]:
+def _read(name: str, place: Path, seed: int = 0) -> tuple[list[ClashSourceRow], Counter[str]]:
     every = list(read(name, str(place), seed))
-    return [e for e in every if isinstance(e, Found)], Counter(e.reason for e in every if isinstance(e, Skipped))
+    return [e for e in every if isinstance(e, ClashSourceRow)], Counter(
+        e.reason for e in every if isinstance(e, SkippedRow)
+    )
 
 
 # --- published ---------------------------------------------------------------------------------------
@@ -107,9 +109,9 @@ BAD_ROWS: list[tuple[Any, str]] = [
 def test_a_row_that_cannot_be_used_is_skipped_with_the_reason_and_never_fatal(tmp_path: Path) -> None:
     folder = published_folder(tmp_path, [*(row for row, _ in BAD_ROWS), published_row(2)])
     every = list(read("published", str(folder), 0))
-    assert isinstance(every[-1], Found)
+    assert isinstance(every[-1], ClashSourceRow)
     for skipped, (_, reason) in zip(every, BAD_ROWS, strict=False):
-        assert isinstance(skipped, Skipped)
+        assert isinstance(skipped, SkippedRow)
         assert reason in skipped.reason
         assert len(skipped.reason) < 200
 

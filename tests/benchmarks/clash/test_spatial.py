@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.constants import RELATIONS
 from benchmarks.clash.construction.checks import refused
-from benchmarks.clash.construction.dialogue import Models
+from benchmarks.clash.construction.dialogue import ConstructionModels
 from benchmarks.clash.construction.spatial import (
     SPATIAL_ANSWER_CHECKS,
     SPATIAL_CAPTION_CHECKS,
     construct_spatial,
     reversal,
 )
-from benchmarks.clash.sample import Sample
+from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import SpecError
 from tests.benchmarks.clash.test_construction import (
     COCO,
@@ -134,7 +134,7 @@ def test_the_captions_of_val2017_that_are_reversed() -> None:
 def test_real_captions_give_spatial_samples_of_each_relation(tmp_path: Path) -> None:
     with ScriptedWriter() as server:
         made = build(COCO, tmp_path / "out", Remote(server.url), "spatial", per_stratum=100)
-    samples = [Sample.from_row(row) for row in made.rows()]
+    samples = [ClashSample.from_row(row) for row in made.rows()]
     relations = Counter(sample.relation for sample in samples)
     assert relations["front-behind"] >= 10
     assert relations["above-below"] >= 10
@@ -164,4 +164,4 @@ def test_without_a_writer_it_says_which_option_to_give(tmp_path: Path) -> None:
     with BuildWriter(tmp_path / "out") as writer, pytest.raises(SpecError, match="--writer MODEL"):
         construct_spatial(coco, writer, BuildOptions())
     with pytest.raises(SpecError, match="--writer MODEL"):
-        Models.of(BuildOptions())
+        ConstructionModels.of(BuildOptions())

@@ -32,11 +32,11 @@ from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, CORRECT, LAB
 from benchmarks.clash.instances import instances
 from benchmarks.clash.metrics import figures
 from benchmarks.clash.published_predictions import read_answers
-from benchmarks.clash.sample import Sample
+from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.tables import tables
-from benchmarks.protocols import Direct
+from benchmarks.protocols import DirectProtocol
 from judges.string_match import Relaxed, Strict
-from mlx_backends.policy import Policy
+from mlx_backends.policy import PolicyBackend
 
 ROOT = Path(__file__).resolve().parents[3]
 OFFICIAL = ROOT.parent / "shared" / "data" / "clash" / "official"
@@ -328,12 +328,12 @@ def test_what_is_right_under_each_caption_is_overall_one() -> None:
 
 def _answered_by(policy: str, samples: int = 40) -> list[Record]:
     """What a policy of the command line answers to CLASH's own instances, by string matching."""
-    backend = Policy(policy)
+    backend = PolicyBackend(policy)
     records = []
     for i in range(samples):
         sample = replace(SAMPLE, image_id=str(i))
         for each in instances(sample, "official", 0):
-            request = Direct(Decoding()).next(each, ())
+            request = DirectProtocol(Decoding()).next(each, ())
             assert request is not None
             backend.submit(request)
             (answer,) = backend.step()
@@ -342,7 +342,7 @@ def _answered_by(policy: str, samples: int = 40) -> list[Record]:
     return records
 
 
-SAMPLE = Sample(
+SAMPLE = ClashSample(
     image_id="1",
     image=None,
     original_caption="A polar bear.",

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.cmc_bench.sources import Row, hub_id, read
+from benchmarks.cmc_bench.sources import SourceRow, hub_id, read
 from benchmarks.cmc_bench.sources.hub import hub_rows
 from benchmarks.cmc_bench.sources.released import released
 from benchmarks.errors import SourceError
@@ -126,7 +126,7 @@ def test_chartqas_validation_and_test_are_asked_of_the_hub(monkeypatch: pytest.M
         lambda _, split: {"image": {"bytes": picture(len(split)), "path": None}, "query": f"{split}?", "label": ["7"]}
     )
     monkeypatch.setattr("datasets.load_dataset", hub)
-    rows = [row for row in read("chartqa", "HuggingFaceM4/ChartQA") if isinstance(row, Row)]
+    rows = [row for row in read("chartqa", "HuggingFaceM4/ChartQA") if isinstance(row, SourceRow)]
     assert hub.asked == [
         ("HuggingFaceM4/ChartQA", None, {"val": "data/val-*"}, "val"),
         ("HuggingFaceM4/ChartQA", None, {"test": "data/test-*"}, "test"),
@@ -145,7 +145,7 @@ def test_six_subjects_of_mmmus_validation_are_asked_of_the_hub(place: str, monke
         lambda config, split: {"question": f"{config}?", "options": "['x', 'y']", "answer": "B", "image_1": image}
     )
     monkeypatch.setattr("datasets.load_dataset", hub)
-    rows = [row for row in read("mmmu", place) if isinstance(row, Row)]
+    rows = [row for row in read("mmmu", place) if isinstance(row, SourceRow)]
     subjects = ["Physics", "History", "Psychology", "Computer_Science", "Art", "Economics"]
     assert hub.asked == [
         (place.removeprefix("hub:"), s, {"validation": f"{s}/validation-*"}, "validation") for s in subjects

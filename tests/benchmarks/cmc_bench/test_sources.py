@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.cmc_bench.construction.candidates import Candidate, candidates, conflict_type
-from benchmarks.cmc_bench.sources import Row, read, resolved
+from benchmarks.cmc_bench.sources import SourceRow, read, resolved
 from benchmarks.cmc_bench.sources.mmmu import gold_of, options_of
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.files import RowProblem, SkippedRow
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
 from tests.support.data.small import (
     REAL_DATA,
@@ -30,12 +30,12 @@ from tests.support.data.small import (
 )
 
 
-def _rows(name: str, place: Path) -> list[Row]:
-    return [row for row in read(name, str(place)) if isinstance(row, Row)]
+def _rows(name: str, place: Path) -> list[SourceRow]:
+    return [row for row in read(name, str(place)) if isinstance(row, SourceRow)]
 
 
 def _reasons(name: str, place: Path) -> Counter[str]:
-    return Counter(found.reason for found in candidates(read(name, str(place))) if isinstance(found, Skipped))
+    return Counter(found.reason for found in candidates(read(name, str(place))) if isinstance(found, SkippedRow))
 
 
 def _usable(name: str, place: Path) -> list[Candidate]:
@@ -226,7 +226,7 @@ def test_a_nameless_folder_is_read_by_its_sub_folders(tmp_path: Path) -> None:
     assert list(resolved([("", str(tmp_path))])) == [
         ("mmmu", str(tmp_path / "mmmu")),
         ("rows", str(tmp_path / "rows")),
-        Skipped("misleading", "misleading/", "the folder is not named after a source"),
+        SkippedRow("misleading", "misleading/", "the folder is not named after a source"),
     ]
 
 

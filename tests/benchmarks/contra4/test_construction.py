@@ -18,8 +18,8 @@ from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import LETTERS
 from benchmarks.contra4.construction.consistency import Votes, orders, passed
 from benchmarks.contra4.construction.prompts import answering, asking, choosing, read_question, refused_term
-from benchmarks.contra4.construction.scene_sampling import NEAREST, Near, Words, tuples
-from benchmarks.contra4.sample import Sample, Scene
+from benchmarks.contra4.construction.scene_sampling import NEAREST, NearestCaptions, WordCounts, tuples
+from benchmarks.contra4.sample import Contra4Sample, Scene
 from benchmarks.errors import ModelError, SourceError, SpecError
 from tests.support.contra4_writer import longest, scenes_of, writes
 from tests.support.data.contra4 import DATA, SHARED, Scripted, copy_rows, prompt, real_rows
@@ -42,8 +42,8 @@ def build(place: Path, out: Path, **options: Any) -> Build:
     return CONTRA4.build([("captioned", str(place))], out, BuildOptions(**(given | options)))
 
 
-def samples(made: Build) -> list[Sample]:
-    return [Sample.from_row(row) for row in made.rows()]
+def samples(made: Build) -> list[Contra4Sample]:
+    return [Contra4Sample.from_row(row) for row in made.rows()]
 
 
 # --- the filters ---------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def pool(count: int = 60) -> dict[Modality, list[Scene]]:
 
 def test_similar_negatives_are_among_the_nearest_thirty() -> None:
     scenes = pool()
-    near = Near(scenes, Words())
+    near = NearestCaptions(scenes, WordCounts())
     dog = scenes["audio"][1]
     nearest = near.nearest(dog, "image")
     assert len(nearest) == NEAREST == 30
@@ -160,7 +160,7 @@ def test_tuples_are_of_different_modalities_never_repeated_and_end() -> None:
 
 
 def test_words_are_vectors_of_length_one() -> None:
-    vectors = Words().embed(["a dog barks", "dogs barking", "a red car", ""])
+    vectors = WordCounts().embed(["a dog barks", "dogs barking", "a red car", ""])
     assert np.allclose(np.linalg.norm(vectors[:3], axis=1), 1)
     assert vectors[0] @ vectors[1] > 0.7 > 0.5 > vectors[0] @ vectors[2]
 

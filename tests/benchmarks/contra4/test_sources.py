@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from benchmarks.base import Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
-from benchmarks.contra4.sample import Sample, sample
+from benchmarks.contra4.sample import Contra4Sample, sample
 from benchmarks.contra4.sources.released import read
 from benchmarks.errors import MediaError, SourceError, SpecError
 from benchmarks.media.previews import pictures
-from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.files import RowProblem, SkippedRow
 from tests.support.data.contra4 import COCO, DATA, PLAIN, Scripted, mixed_rows, prompt, real_rows, row, write_source
 from tests.support.data.small import picture
 
@@ -42,8 +42,8 @@ def skipped(made: Build) -> list[dict[str, str]]:
 @real_rows
 def test_every_published_row_is_read_and_counted() -> None:
     found = list(read(str(DATA)))
-    assert not [each for each in found if isinstance(each, Skipped)]
-    samples = [each.sample for each in found if not isinstance(each, Skipped)]
+    assert not [each for each in found if isinstance(each, SkippedRow)]
+    samples = [each.sample for each in found if not isinstance(each, SkippedRow)]
     assert Counter(each.split for each in samples) == {"test": 2335, "val": 3000}
     assert len({each.id for each in samples}) == 5335
     test = [each for each in samples if each.split == "test"]
@@ -86,7 +86,7 @@ def test_rows_run_as_far_as_their_media_allow(tmp_path: Path) -> None:
     # Every row of a picture that is here holds it, and is asked by its own captions; what is missing is told by row.
     conditions = Counter(each.condition for each in CONTRA4.instances(made, "official"))
     assert conditions == {"gold-captions": 5335}
-    scenes = [scene for each in made.rows() for scene in Sample.from_row(each).scenes]
+    scenes = [scene for each in made.rows() for scene in Contra4Sample.from_row(each).scenes]
     assert sum(scene.media is not None for scene in scenes) == 235
     missing = skipped(made)
     assert len(missing) == 15_917 - 235
@@ -284,7 +284,7 @@ def test_whatever_a_row_holds_it_is_a_sample_or_a_row_problem(change: dict[str, 
         made = sample(row("one", PLAIN) | change)
     except RowProblem:
         return
-    assert Sample.from_row(json.loads(json.dumps(made.to_row()))) == made
+    assert Contra4Sample.from_row(json.loads(json.dumps(made.to_row()))) == made
 
 
 def test_repeated_rows_and_ids_are_left_out(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from benchmarks.crosscheck_bench.construction import (
     integration_templates,
     perception_templates,
 )
-from benchmarks.crosscheck_bench.sample import Sample
+from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import ModelError, SpecError
 from benchmarks.text.answer_equality import normalise
 from tests.support.crosscheck_writer import LIES, NOISE, as_generation, honest, text_of
@@ -41,8 +41,8 @@ def made(out: Path, *, folder: Path = SET, **options: Any) -> Build:
     return build([("products", str(folder))], out, BuildOptions(**options))
 
 
-def samples(found: Build) -> list[Sample]:
-    return [Sample.from_row(row) for row in found.rows()]
+def samples(found: Build) -> list[CrossCheckSample]:
+    return [CrossCheckSample.from_row(row) for row in found.rows()]
 
 
 def lines(path: Path) -> list[Any]:
@@ -70,7 +70,7 @@ class Raw:
                 sha = hashlib.sha256((SET / image["file"]).read_bytes()).hexdigest()
                 self.by_sha.setdefault(sha, []).append((product, image))
 
-    def shown(self, sample: Sample) -> list[tuple[Row, Row]]:
+    def shown(self, sample: CrossCheckSample) -> list[tuple[Row, Row]]:
         """Product and image of each frame; a picture of two products is the product's that the sample is about."""
         return [(*[p for p in self.by_sha[f.sha256] if p[0]["id"] == sample.product], *self.by_sha[f.sha256])[0] for f in sample.frames]  # fmt: skip  # noqa: E501
 
@@ -79,26 +79,26 @@ def values(image: Row, attribute: str) -> list[str]:
     return [box["value"] for box in image["boxes"] if box["attribute"] == attribute]
 
 
-def _ld(sample: Sample, raw: Raw) -> str:
+def _ld(sample: CrossCheckSample, raw: Raw) -> str:
     (one, _), (other, _) = raw.shown(sample)
     return "Yes" if one["brand"] == other["brand"] else "No"
 
 
-def _brand(sample: Sample, raw: Raw) -> str:
+def _brand(sample: CrossCheckSample, raw: Raw) -> str:
     brand = raw.shown(sample)[0][0]["brand"]
     seen = [value for _, image in raw.shown(sample) for value in values(image, "brand")]
     assert set(seen) == ({brand} if brand else set())
     return brand or "Unknown"
 
 
-def _pmp(sample: Sample, raw: Raw) -> str:
+def _pmp(sample: CrossCheckSample, raw: Raw) -> str:
     ((_, image),) = raw.shown(sample)
     title = re.findall(r'Item description: "(.*)" Determine', sample.question)[0]
     described = next(p for p in raw.products.values() if p["title"] == title)
     return "B" if described["category"] in values(image, "product") else "A"
 
 
-def _pmo(sample: Sample, raw: Raw) -> str:
+def _pmo(sample: CrossCheckSample, raw: Raw) -> str:
     ((product, image),) = raw.shown(sample)
     if not sample.options:
         assert values(image, "brand") == [product["brand"]]
@@ -108,21 +108,21 @@ def _pmo(sample: Sample, raw: Raw) -> str:
     return right[0]
 
 
-def _pd(sample: Sample, raw: Raw) -> str:
+def _pd(sample: CrossCheckSample, raw: Raw) -> str:
     *slice_, candidate = raw.shown(sample)
     assert len({product["id"] for product, _ in slice_}) == 1
     assert all(image["kind"] == "frame" for _, image in slice_)
     return "Yes" if candidate[0]["id"] == slice_[0][0]["id"] else "No"
 
 
-def _sp(sample: Sample, raw: Raw) -> str:
+def _sp(sample: CrossCheckSample, raw: Raw) -> str:
     ((product, _),) = raw.shown(sample)
     amounts = [float(option.removeprefix("$")) for option in sample.options]
     assert all(1.3 * a < b < 3.1 * a for a, b in pairwise(amounts))
     return LETTERS[amounts.index(product["price"]["amount"])]
 
 
-def _spu(sample: Sample, raw: Raw) -> str:
+def _spu(sample: CrossCheckSample, raw: Raw) -> str:
     (first, _), *others = raw.shown(sample)
     if not sample.options:
         return "Yes" if others[0][0]["id"] == first["id"] else "No"
@@ -131,7 +131,7 @@ def _spu(sample: Sample, raw: Raw) -> str:
     return right[0]
 
 
-def _sku(sample: Sample, raw: Raw) -> str:
+def _sku(sample: CrossCheckSample, raw: Raw) -> str:
     titles = re.findall(r'Title "(.*?)" with', sample.question)
     shown = raw.shown(sample)
     # A side view of two volumes can be one picture: then it is told apart by nothing, and the title decides.
@@ -148,20 +148,20 @@ def _sku(sample: Sample, raw: Raw) -> str:
     return "A" if all(n in side for side in told for n in names) else "C"
 
 
-def _bdc(sample: Sample, raw: Raw) -> str:
+def _bdc(sample: CrossCheckSample, raw: Raw) -> str:
     ((product, _),) = raw.shown(sample)
     brand = re.findall(r"Brand_name: (\w+)", sample.question + sample.text)[0]
     assert f"Categories that {brand} sells: {', '.join(raw.sells[brand])}." == sample.text
     return "Yes" if product["category"] in raw.sells[brand] else "No"
 
 
-def _bc(sample: Sample, raw: Raw) -> str:
+def _bc(sample: CrossCheckSample, raw: Raw) -> str:
     images = [image for _, image in raw.shown(sample)]
     assert any(values(image, "covered brand") or values(image, "brand") for image in images)
     return "No" if any(values(image, "brand") for image in images) else "Yes"
 
 
-def _bi(sample: Sample, raw: Raw) -> str:
+def _bi(sample: CrossCheckSample, raw: Raw) -> str:
     row = raw.authored[sample.row_id]
     box = _box(row, raw)
     assert row["detected"] in sample.question
@@ -171,7 +171,7 @@ def _bi(sample: Sample, raw: Raw) -> str:
     return meant[sample.task == "BI*"]
 
 
-def _pi(sample: Sample, raw: Raw) -> str:
+def _pi(sample: CrossCheckSample, raw: Raw) -> str:
     return {"product": "A", "part": "B", "prop": "C"}[_box(raw.authored[sample.row_id], raw)["attribute"]]
 
 
@@ -182,7 +182,7 @@ def _box(row: Row, raw: Raw) -> Row:
     return found
 
 
-TRUTH: Mapping[str, Callable[[Sample, Raw], str]] = {
+TRUTH: Mapping[str, Callable[[CrossCheckSample, Raw], str]] = {
     "LD": _ld,
     "BR": _brand,
     "PMP": _pmp,

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from benchmarks.build import BuildOptions
 from benchmarks.crosscheck_bench.build import build
 from benchmarks.crosscheck_bench.construction.clue_graph import graphs, same, stands_in, without
-from benchmarks.crosscheck_bench.construction.drafts import Draft
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.human_written import authored
 from benchmarks.crosscheck_bench.construction.perception_templates import _ladder
-from benchmarks.crosscheck_bench.construction.template_data import Material
+from benchmarks.crosscheck_bench.construction.template_data import TemplateData
 from benchmarks.crosscheck_bench.sources.products import Price, read
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import Skipped
+from benchmarks.rows.files import SkippedRow
 from tests.support.data.small import bomb, write_lines, write_picture
 
 SET = Path(__file__).resolve().parents[3] / "assets" / "products"
@@ -328,20 +328,20 @@ COVERED: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
+def material() -> TemplateData:
     catalogue = read(SET)
-    return Material(catalogue, graphs(catalogue))
+    return TemplateData(catalogue, graphs(catalogue))
 
 
-def _authored(path: Path, material: Material, *rows: Any) -> list[Draft | Skipped]:
+def _authored(path: Path, material: TemplateData, *rows: Any) -> list[QuestionDraft | SkippedRow]:
     write_lines(path / "authored.jsonl", rows)
     return list(authored(path, material))
 
 
-def test_good_rows_become_questions(tmp_path: Path, material: Material) -> None:
+def test_good_rows_become_questions(tmp_path: Path, material: TemplateData) -> None:
     one, two = _authored(tmp_path, material, GOOD, COVERED | {"id": "b"})
-    assert isinstance(one, Draft)
-    assert isinstance(two, Draft)
+    assert isinstance(one, QuestionDraft)
+    assert isinstance(two, QuestionDraft)
     assert (one.answer, one.conflict, one.row_id) == ("B", "another brand in the background", "a")
     assert "[0.588, 0.067, 0.941, 0.158]" in one.question
     assert (two.answer, two.conflict) == ("Yes", "covered brand")
@@ -377,16 +377,16 @@ def test_good_rows_become_questions(tmp_path: Path, material: Material) -> None:
         (GOOD | {"question": f"Is it so? {'The detected brand is correctly detected but irrelevant to the product, including background/incidental appearances and supplier/service mentions'}"}, "leak: "),  # noqa: E501
     ],
 )  # fmt: skip
-def test_a_bad_row_is_refused_by_name(tmp_path: Path, material: Material, row: Any, reason: str) -> None:
+def test_a_bad_row_is_refused_by_name(tmp_path: Path, material: TemplateData, row: Any, reason: str) -> None:
     (found,) = _authored(tmp_path, material, row)
-    assert isinstance(found, Skipped)
+    assert isinstance(found, SkippedRow)
     assert found.row == "authored.jsonl:1"
     assert found.reason.startswith(reason)
 
 
-def test_a_row_with_the_id_of_another_is_refused(tmp_path: Path, material: Material) -> None:
+def test_a_row_with_the_id_of_another_is_refused(tmp_path: Path, material: TemplateData) -> None:
     _, found = _authored(tmp_path, material, GOOD, COVERED)
-    assert isinstance(found, Skipped)
+    assert isinstance(found, SkippedRow)
     assert found.reason.startswith("repeated")
 
 
@@ -416,7 +416,7 @@ def test_no_row_breaks_a_build(tmp_path_factory: pytest.TempPathFactory, changes
 @given(st.dictionaries(st.sampled_from([*GOOD, "question", "rationale"]), JSON, max_size=3))
 @settings(max_examples=100, deadline=None)
 def test_no_authored_row_breaks_a_build(
-    tmp_path_factory: pytest.TempPathFactory, material: Material, changes: Any
+    tmp_path_factory: pytest.TempPathFactory, material: TemplateData, changes: Any
 ) -> None:
     (found,) = _authored(tmp_path_factory.mktemp("fuzz"), material, GOOD | changes)
-    assert isinstance(found, Draft | Skipped)
+    assert isinstance(found, QuestionDraft | SkippedRow)

@@ -25,15 +25,15 @@ from benchmarks.base import (
 from benchmarks.crosscheck_bench import prompts
 from benchmarks.crosscheck_bench.grounding import ground
 from benchmarks.crosscheck_bench.instances import instances
-from benchmarks.crosscheck_bench.protocol import Strategies
-from benchmarks.crosscheck_bench.sample import Sample
+from benchmarks.crosscheck_bench.protocol import StrategyProtocol
+from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from tests.support.data.crosscheck_bench import made
 
 LOGO, PRICE = Mark("brand logo", (10, 10, 70, 40)), Mark("price tag", (90, 80, 150, 110))
 SIZE = (160, 120)
 
 
-def by_condition(sample: Sample) -> dict[str, Instance]:
+def by_condition(sample: CrossCheckSample) -> dict[str, Instance]:
     return {instance.condition: instance for instance in instances(sample)}
 
 
@@ -111,7 +111,7 @@ def test_every_strategy_but_mm_cot_asks_once() -> None:
 
 
 def test_stage_two_gets_the_models_own_reasoning_and_the_boxes_it_names() -> None:
-    protocol, instance = Strategies(Decoding(seed=3)), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding(seed=3)), by_condition(made("PI"))["mm-cot"]
     first = protocol.next(instance, ())
     assert first is not None
     assert [part.marks for part in media(first)] == [()]
@@ -141,7 +141,7 @@ def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both
     shown = {name: [p.marks for p in each.parts if isinstance(p, Media)] for name, each in found.items()}
     assert shown["vanilla"] == shown["cot"] == [(own,), (), ()]
     assert shown["som"] == [(own, LOGO), (LOGO, PRICE), (LOGO, PRICE)], "no box is drawn twice"
-    protocol = Strategies(Decoding())
+    protocol = StrategyProtocol(Decoding())
     first = protocol.next(found["mm-cot"], ())
     cot = protocol.next(found["cot"], ())
     assert first is not None
@@ -150,11 +150,11 @@ def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both
     second = protocol.next(found["mm-cot"], (Generation("x", "The price tag.", "stop"),))
     assert second is not None
     assert [part.marks for part in media(second)] == [(own,), (PRICE,), (PRICE,)]
-    assert Sample.from_row(sample.to_row()) == sample
+    assert CrossCheckSample.from_row(sample.to_row()) == sample
 
 
 def test_where_nothing_is_named_stage_two_shows_no_box_and_does_not_say_that_it_does() -> None:
-    protocol, instance = Strategies(Decoding()), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
     second = protocol.next(instance, (Generation("x", "It looks fine. [200, 200, 300, 300]", "stop"),))
     assert second is not None
     assert [part.marks for part in media(second)] == [()]
@@ -167,14 +167,14 @@ def test_where_nothing_is_named_stage_two_shows_no_box_and_does_not_say_that_it_
 
 
 def test_an_empty_first_answer_is_said_to_be_one() -> None:
-    protocol, instance = Strategies(Decoding()), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
     second = protocol.next(instance, (Generation("x", " ", "stop"),))
     assert second is not None
     assert texts(second)[1] == prompts.NO_REASONING
 
 
 def test_a_first_stage_that_failed_ends_the_instance() -> None:
-    protocol, instance = Strategies(Decoding()), by_condition(made("PI"))["mm-cot"]
+    protocol, instance = StrategyProtocol(Decoding()), by_condition(made("PI"))["mm-cot"]
     assert protocol.next(instance, (Generation("x", "", "error", error="boom"),)) is None
 
 

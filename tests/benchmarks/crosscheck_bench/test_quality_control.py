@@ -12,14 +12,14 @@ import pytest
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench.build import build
 from benchmarks.crosscheck_bench.construction.quality_control import agreement, kappa, review, to_review
-from benchmarks.crosscheck_bench.sample import Sample
+from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import SourceError
 from tests.support.data.small import write_lines
 
 SET = Path(__file__).resolve().parents[3] / "assets" / "products"
 
 YES, NO = "accept", "reject"
-PAIRS = {f"s{i}": Sample("LD", f"Question {i}?", "Yes") for i in range(10)}
+PAIRS = {f"s{i}": CrossCheckSample("LD", f"Question {i}?", "Yes") for i in range(10)}
 
 
 def named(labels: Mapping[str, str | tuple[str, str]]) -> list[dict[str, str]]:
@@ -132,7 +132,7 @@ def test_one_annotator_alone_is_an_error_and_none_is_fine(tmp_path: Path) -> Non
 
 
 def test_a_tenth_of_each_task_is_put_up_for_review() -> None:
-    many = [Sample(task, f"Question {i}?", "Yes") for task, n in (("LD", 31), ("SP", 3)) for i in range(n)]
+    many = [CrossCheckSample(task, f"Question {i}?", "Yes") for task, n in (("LD", 31), ("SP", 3)) for i in range(n)]
     chosen = to_review(many, 0)
     assert [sample.task for sample in chosen] == ["LD"] * 4 + ["SP"]
     assert chosen != to_review(many, 1)

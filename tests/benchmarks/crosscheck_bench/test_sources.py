@@ -18,7 +18,7 @@ from benchmarks.base import Media, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench import sample as layout
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, LEVELS, TASKS
-from benchmarks.crosscheck_bench.sample import Sample, sample
+from benchmarks.crosscheck_bench.sample import CrossCheckSample, sample
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.rows.files import RowProblem
 from tests.support.data.crosscheck_bench import made, row, write_rows
@@ -67,7 +67,7 @@ def test_every_row_that_is_right_becomes_a_sample(tmp_path: Path) -> None:
     assert build.manifest["tasks"] == dict.fromkeys(TASKS, 2)
     assert (build.manifest["open"], build.manifest["with_boxes"]) == (4, 30)
     assert reasons(build) == {}
-    found = [Sample.from_row(each) for each in build.rows()]
+    found = [CrossCheckSample.from_row(each) for each in build.rows()]
     for fields, each in zip(rows, found, strict=True):
         same = {k: v for k, v in fields.items() if k not in ("frames", "id", "options", "boxes")}
         assert {k: getattr(each, k) for k in same} == same
@@ -188,7 +188,7 @@ def test_no_row_of_json_does_more_than_be_refused(fields: Mapping[str, Any], fra
         return
     media = [(Media("0" * 64, ".png"), (10**9, 10**9))] * frames
     whole = layout.with_frames(found, media)
-    assert Sample.from_row(json.loads(json.dumps(whole.to_row(), allow_nan=False))) == whole
+    assert CrossCheckSample.from_row(json.loads(json.dumps(whole.to_row(), allow_nan=False))) == whole
 
 
 def test_the_schema_the_page_and_the_reader_say_the_same() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from benchmarks.base import Generation, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import ModelError, SourceError, SpecError
-from benchmarks.mmkc_bench.construction.pipeline import Rejected, counter_answer, read_edits
+from benchmarks.mmkc_bench.construction.pipeline import RejectedEdit, counter_answer, read_edits
 from benchmarks.mmkc_bench.construction.prompts import PROMPTS
 from benchmarks.mmkc_bench.options import read_options
 from benchmarks.text_model import TextModel
@@ -162,7 +162,7 @@ def test_each_fact_of_a_person_is_edited_alone(tmp_path: Path) -> None:
     ],
 )
 def test_edits_that_are_not_what_was_asked_for_are_rejected_by_name(reply: str, check: str) -> None:
-    with pytest.raises(Rejected) as told:
+    with pytest.raises(RejectedEdit) as told:
         read_edits(reply, "PT", MUSK, "1971")
     assert told.value.check == check
 
@@ -173,7 +173,7 @@ def test_a_name_is_altered_wherever_it_stands_and_nothing_else_is() -> None:
     assert counter_answer(right, "ER", text, "White House") == "Forbidden City"
     # The paper's own second example rewords the last sentence.
     for edit in (text.replace("White House", "Gate", 1), right.replace("is big", "is bigger"), text):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedEdit):
             counter_answer(edit, "ER", text, "White House")
 
 
@@ -192,7 +192,7 @@ def test_a_name_is_altered_wherever_it_stands_and_nothing_else_is() -> None:
 def test_any_reply_is_read_or_rejected(reply: str) -> None:
     try:
         found = read_edits(reply, "PT", MUSK, "1971")
-    except Rejected:
+    except RejectedEdit:
         return
     assert all(answer in text for answer, text in zip(found.answers, found.texts, strict=True))
 

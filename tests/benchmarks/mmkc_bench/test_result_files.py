@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Imported, get_benchmark
+from benchmarks.base import ImportedAnswer, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SourceError
 from benchmarks.mmkc_bench.sources.result_files import result_files
@@ -19,7 +19,7 @@ from tests.support.data.small import write_lines
 MMKC = get_benchmark("mmkc-bench")
 
 
-def read(path: Path) -> tuple[list[Imported], list[str]]:
+def read(path: Path) -> tuple[list[ImportedAnswer], list[str]]:
     told: list[str] = []
     found = list(MMKC.read_answers(path, "published", lambda row, reason: told.append(f"{row} {reason}")))
     return found, told

@@ -16,10 +16,10 @@ from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.check_rows import check
 from benchmarks.cmc_bench.construction.passages import places, states, stating
-from benchmarks.cmc_bench.sources import Row, read
+from benchmarks.cmc_bench.sources import SourceRow, read
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.rows.csv_rows import LARGEST_CELL, columns, delimited_rows
-from benchmarks.rows.files import RowProblem, Skipped
+from benchmarks.rows.files import RowProblem, SkippedRow
 from benchmarks.rows.own_rows import RowCheck
 from benchmarks.text.answer_equality import same_value
 from tests.support.data.small import picture
@@ -37,8 +37,8 @@ def table(folder: Path, content: str | bytes, name: str = "rows.csv", pictures: 
     return file
 
 
-def usable(file: Path) -> list[Row]:
-    return [row for row in read("rows", str(file)) if isinstance(row, Row)]
+def usable(file: Path) -> list[SourceRow]:
+    return [row for row in read("rows", str(file)) if isinstance(row, SourceRow)]
 
 
 def checked(file: Path) -> dict[str, RowCheck]:
@@ -321,7 +321,7 @@ def test_options_may_stand_with_bars_between_them(tmp_path: Path) -> None:
 
 def test_a_cell_with_the_separator_in_it_is_told(tmp_path: Path) -> None:
     (left_out,) = read("rows", str(table(tmp_path, f"{HEADER}\n0.png,a, b?,5\n")))
-    assert isinstance(left_out, Skipped)
+    assert isinstance(left_out, SkippedRow)
     assert "double quotes" in left_out.reason
 
 
@@ -361,7 +361,7 @@ def test_a_changed_passage_states_the_value_and_the_gold_no_more(
     before: str, after: str, gold: str, value: str
 ) -> None:
     text = f"{before} {gold.strip()} {after}"
-    row = Row("rows", "1", "chartqa", "?", gold.strip(), bytes, passage=text)
+    row = SourceRow("rows", "1", "chartqa", "?", gold.strip(), bytes, passage=text)
     assert stating(row, gold) == text
     if states(text, gold.strip()) and not same_value(gold, value):
         changed = stating(row, value)

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from benchmarks.errors import SourceError
 from benchmarks.rows import parquet_rows
-from benchmarks.rows.files import RawRow, Skipped, rows
+from benchmarks.rows.files import RawRow, SkippedRow, rows
 
 MB = 1 << 20
 
@@ -87,7 +87,7 @@ def test_rows_that_take_no_room_have_an_end(tmp_path: Path) -> None:
 def test_a_row_that_is_too_large_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
     file = _one_page(tmp_path, pa.array([b"a", bytes(parquet_rows.LARGEST_ROW + 1), b"c"]), compression="zstd")
     first, large, last = rows(file, tmp_path, "source")
-    assert isinstance(large, Skipped)
+    assert isinstance(large, SkippedRow)
     assert large.reason == parquet_rows.LONG_ROW
     assert [row.fields["question"] for row in (first, last) if isinstance(row, RawRow)] == [b"a", b"c"]
 

@@ -20,7 +20,7 @@ from benchmarks.rows.files import (
     NOT_UNICODE,
     RawRow,
     RowProblem,
-    Skipped,
+    SkippedRow,
     image_loader,
     json_lines,
     rows,
@@ -47,7 +47,7 @@ def test_a_line_that_is_too_long_is_left_out_and_the_others_are_rows(tmp_path: P
     first, long, last = rows(file, tmp_path, "source")
     assert isinstance(first, RawRow)
     assert isinstance(last, RawRow)
-    assert isinstance(long, Skipped)
+    assert isinstance(long, SkippedRow)
     assert (long.row, long.reason) == ("rows.jsonl:2", LONG_LINE)
     assert last.where == "rows.jsonl:3"
 
@@ -103,7 +103,7 @@ def test_a_row_with_a_lone_surrogate_is_left_out_and_the_others_are_rows(tmp_pat
         (tmp_path / name).write_text(text)
         first, row, last = rows(tmp_path / name, tmp_path, "source")
         assert isinstance(row, RawRow)
-        assert [each.reason for each in (first, last) if isinstance(each, Skipped)] == [NOT_UNICODE] * 2
+        assert [each.reason for each in (first, last) if isinstance(each, SkippedRow)] == [NOT_UNICODE] * 2
 
 
 def test_a_lone_surrogate_that_reaches_a_build_is_stored_and_read_as_it_stands(tmp_path: Path) -> None:

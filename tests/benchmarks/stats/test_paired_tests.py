@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.base import Figures, get_benchmark
+from benchmarks.base import LabelMetrics, get_benchmark
 from benchmarks.cmc_bench.constants import ACCURATE
 from benchmarks.stats.paired_tests import (
     holm,
@@ -206,7 +206,7 @@ def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
     ],
 )
 def test_what_only_looks_like_a_share_is_none(figure: Callable[[Any], Any]) -> None:
-    assert share_of(figure, Figures(("a", "b"), ("X", "Y"), {"f": figure})) is None
+    assert share_of(figure, LabelMetrics(("a", "b"), ("X", "Y"), {"f": figure})) is None
 
 
 @pytest.mark.slow

@@ -17,10 +17,10 @@ from benchmarks.base import Decoding, Media, Message, Modality, Request, Text
 from benchmarks.media import load_image
 from benchmarks.media.audio import load_sound
 from benchmarks.media.video import Clip
-from mlx_backends.core.audio_video import MOST_FRAMES, Clips
+from mlx_backends.core.audio_video import MOST_FRAMES, AudioVideoReader
 from mlx_backends.core.chat_prompt import PromptError
-from mlx_backends.mlx.preprocess import Preparer, common
-from mlx_backends.mlx.vlm import TOGETHER, VLM
+from mlx_backends.mlx.preprocess import Preprocessor, common
+from mlx_backends.mlx.vlm import TOGETHER, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.mlx_backends.mlx.test_batched import loaded, tokens
@@ -55,22 +55,22 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 
 @pytest.fixture(scope="module")
-def omni(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLM]:
+def omni(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLMBackend]:
     folder = build_tiny_omni(tmp_path_factory.mktemp("omni") / "omni", TEXTS)
     backend = load_backend(str(folder), files.path)
-    assert isinstance(backend, VLM)
+    assert isinstance(backend, VLMBackend)
     yield backend
     backend.close()
 
 
 @pytest.fixture(scope="module")
-def qwen(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLM]:
+def qwen(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLMBackend]:
     backend = loaded("qwen3_vl", tmp_path_factory.mktemp("qwen") / "model", files.path, width=4)
     yield backend
     backend.close()
 
 
-def mlx_vlms_own(backend: VLM, request: Request, **media: Any) -> tuple[int, ...]:
+def mlx_vlms_own(backend: VLMBackend, request: Request, **media: Any) -> tuple[int, ...]:
     """What mlx-vlm says to the same prompt when it is handed the media itself."""
     from mlx_vlm import stream_generate
 
@@ -88,11 +88,11 @@ def mlx_vlms_own(backend: VLM, request: Request, **media: Any) -> tuple[int, ...
 
 
 @pytest.fixture(scope="module")
-def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLM]:
+def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLMBackend]:
     """Gemma 4, whose processor is another's than Qwen's in everything."""
     folder = architectures.gemma4(tmp_path_factory.mktemp("gemma") / "gemma4")
     backend = load_backend(str(folder), files.path)
-    assert isinstance(backend, VLM)
+    assert isinstance(backend, VLMBackend)
     yield backend
     backend.close()
 
@@ -102,7 +102,7 @@ def gemma(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VL
 def test_all_kinds_in_one_prompt_are_answered_as_mlx_vlm_answers_them(
     name: str, files: Files, request: pytest.FixtureRequest
 ) -> None:
-    backend: VLM = request.getfixturevalue(name)
+    backend: VLMBackend = request.getfixturevalue(name)
     image, heard, filmed = files.noise(4, 96, 64), files.sound(seconds=2), files.video(frames=30)
     scenes = (Text("Scene A: "), heard, Text(" Scene B: "), filmed, Text(" Scene C: "), image, Text(" Which?"))
     asking = asked(*scenes, decoding=Decoding(8))
@@ -145,7 +145,7 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gemma3n")
     processor = Processor(Gemma3nAudioFeatureExtractor(), NoImages(), tokenizer, tokenizer.chat_template)
     config = SimpleNamespace(model_type="gemma3n", image_token_id=ids["<image>"], audio_token_id=ids["<audio>"])
-    preparer = Preparer(processor, config, files.path)
+    preparer = Preprocessor(processor, config, files.path)
     assert preparer.clips.seconds == 30
     asking = asked(
         Text("Scene A: "), files.sound(seconds=2), Text(" Scene B: "), files.sound(pitch=900), Text(" Which?")
@@ -157,7 +157,7 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
     assert int((tensors["input_ids"] == ids["<audio>"]).sum()) == 2 * 188
 
 
-def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLM, files: Files) -> None:
+def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLMBackend, files: Files) -> None:
     requests = [
         Request(str(n), 0, (Message("user", (Text("A: "), files.sound(pitch=200 + n), Text(" What?"))),), Decoding(3))
         for n in range(3)
@@ -172,7 +172,7 @@ def test_where_a_batch_is_not_known_a_model_is_asked_alone(gemma: VLM, files: Fi
 
 
 @real_media
-def test_a_sound_is_what_mlx_vlm_makes_of_its_file(omni: VLM, files: Files, tmp_path: Path) -> None:
+def test_a_sound_is_what_mlx_vlm_makes_of_its_file(omni: VLMBackend, files: Files, tmp_path: Path) -> None:
     pytest.importorskip("mlx_audio")
     import soundfile
     from mlx_vlm.utils import load_audio
@@ -191,7 +191,7 @@ def test_a_sound_is_what_mlx_vlm_makes_of_its_file(omni: VLM, files: Files, tmp_
     assert len(theirs) == len(ours.tokens) or ours.finish_reason == "stop"
 
 
-def test_what_is_heard_changes_the_answer(omni: VLM, files: Files) -> None:
+def test_what_is_heard_changes_the_answer(omni: VLMBackend, files: Files) -> None:
     said = {
         answer(omni, asked(Text("Listen: "), files.sound(pitch=pitch, seconds=2), Text(" What is it?"))).tokens
         for pitch in (110.0, 880.0, 3000.0)
@@ -199,8 +199,8 @@ def test_what_is_heard_changes_the_answer(omni: VLM, files: Files) -> None:
     assert len(said) == 3
 
 
-def test_a_sound_is_one_channel_at_the_processors_rate(omni: VLM, files: Files) -> None:
-    clips = Clips(omni._processor)
+def test_a_sound_is_one_channel_at_the_processors_rate(omni: VLMBackend, files: Files) -> None:
+    clips = AudioVideoReader(omni._processor)
     assert (clips.rate, clips.seconds) == (16000, 30.0)
     stereo = files.sound(seconds=0.5, rate=44100, channels=2)
     _, heard = clips.sound(files.path(stereo), stereo, keep=False)
@@ -209,7 +209,7 @@ def test_a_sound_is_one_channel_at_the_processors_rate(omni: VLM, files: Files) 
     assert not heard.cut
 
 
-def test_what_a_model_does_not_hear_of_a_sound_is_said(omni: VLM, files: Files) -> None:
+def test_what_a_model_does_not_hear_of_a_sound_is_said(omni: VLMBackend, files: Files) -> None:
     long = files.sound(seconds=31)
     found = answer(omni, asked(Text("Listen: "), long, Text(" What?"), decoding=Decoding(2)))
     assert found.error is None
@@ -220,12 +220,12 @@ def test_what_a_model_does_not_hear_of_a_sound_is_said(omni: VLM, files: Files) 
     assert mx.array_equal(cut["input_features"][..., :-3], same["input_features"][..., :-3]), "all but the very end"
 
 
-def test_a_model_without_ears_says_so(qwen: VLM, files: Files) -> None:
+def test_a_model_without_ears_says_so(qwen: VLMBackend, files: Files) -> None:
     found = answer(qwen, asked(Text("Listen: "), files.sound(), Text(" What?")))
     assert found.error == "this model cannot be asked that: no audio can be put into its prompt."
 
 
-def test_a_second_sound_is_not_lost(omni: VLM, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_sound_is_not_lost(omni: VLMBackend, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """mlx-vlm gives a processor that takes one sound the first of several, with a warning."""
     request = asked(files.sound(), Text(" or "), files.sound(pitch=880), Text("?"))
     assert answer(omni, request).error is None
@@ -240,7 +240,7 @@ def test_a_second_sound_is_not_lost(omni: VLM, files: Files, monkeypatch: pytest
 @pytest.mark.parametrize(
     "name", ["tiny_3frames.mov", "arm_wrestling.mp4", pytest.param("man_playing_drums.mp4", marks=pytest.mark.slow)]
 )
-def test_frames_and_times_are_those_that_mlx_vlm_takes(qwen: VLM, files: Files, name: str) -> None:
+def test_frames_and_times_are_those_that_mlx_vlm_takes(qwen: VLMBackend, files: Files, name: str) -> None:
     pytest.importorskip("cv2")
     from mlx_vlm.utils import load_video, resolve_video_sampling
 
@@ -257,7 +257,7 @@ def test_frames_and_times_are_those_that_mlx_vlm_takes(qwen: VLM, files: Files, 
     assert seen.thinned == (name == "man_playing_drums.mp4")
 
 
-def test_a_video_is_answered_as_mlx_vlm_answers_its_frames(qwen: VLM, files: Files) -> None:
+def test_a_video_is_answered_as_mlx_vlm_answers_its_frames(qwen: VLMBackend, files: Files) -> None:
     medium = files.video(frames=40)
     request = asked(Text("Scene A: "), medium, Text(" Is it bright?"))
     _, seen = qwen._preparer.clips.video(files.path(medium), medium, None, keep=False)
@@ -276,15 +276,15 @@ def test_a_video_is_answered_as_mlx_vlm_answers_its_frames(qwen: VLM, files: Fil
     ("frames", "fps", "expected"),
     [(1, 10.0, 1), (2, 10.0, 2), (3, 10.0, 2), (5, 10.0, 4), (100, 10.0, 20), (3000, 10.0, MOST_FRAMES)],
 )
-def test_how_many_frames_are_taken(qwen: VLM, frames: int, fps: float, expected: int) -> None:
-    numbers = Clips(qwen._processor).sampled(Clip(64, 48, frames, frames / fps))
+def test_how_many_frames_are_taken(qwen: VLMBackend, frames: int, fps: float, expected: int) -> None:
+    numbers = AudioVideoReader(qwen._processor).sampled(Clip(64, 48, frames, frames / fps))
     assert len(numbers) == expected
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 0
     assert expected == 1 or numbers[-1] == frames - 1
 
 
-def test_a_large_frame_is_scaled_down_and_max_pixels_bounds_it(qwen: VLM, files: Files) -> None:
+def test_a_large_frame_is_scaled_down_and_max_pixels_bounds_it(qwen: VLMBackend, files: Files) -> None:
     medium = files.video(frames=4, size=(1600, 1200))
     clips = qwen._preparer.clips
     for bound, most in ((None, 1024 * 1024), (5000, 5000)):
@@ -293,7 +293,7 @@ def test_a_large_frame_is_scaled_down_and_max_pixels_bounds_it(qwen: VLM, files:
         assert most * 0.9 < seen.frames.shape[2] * seen.frames.shape[3] <= most
 
 
-def test_a_damaged_clip_is_an_error_of_its_own_answer(omni: VLM, files: Files) -> None:
+def test_a_damaged_clip_is_an_error_of_its_own_answer(omni: VLMBackend, files: Files) -> None:
     whole = video(frames=30)
     broken = [
         (files.put(whole[: len(whole) // 2], ".mp4", "video"), "the video"),
@@ -332,7 +332,7 @@ def mixed(files: Files) -> list[Request]:
     return found
 
 
-def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLM, files: Files) -> None:
+def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLMBackend, files: Files) -> None:
     qwen.exact()
     requests = mixed(files)
     expected = tokens(answers(qwen, requests))
@@ -346,7 +346,7 @@ def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLM, 
     assert qwen.prefilled < 1.7 * whole, "of two rounds"
 
 
-def test_positions_stand_for_what_is_shown_there(qwen: VLM, files: Files) -> None:
+def test_positions_stand_for_what_is_shown_there(qwen: VLMBackend, files: Files) -> None:
     clip, other, image = files.video(frames=20), files.video(frames=21), files.noise(9, 64, 64)
 
     def content(*parts: Any) -> Any:
@@ -367,7 +367,7 @@ def test_positions_stand_for_what_is_shown_there(qwen: VLM, files: Files) -> Non
     assert common(one.content, brighter.content) == first, "two videos of one size are two"
 
 
-def test_sounds_are_told_apart_and_stand_for_all_media_of_a_prompt(omni: VLM, files: Files) -> None:
+def test_sounds_are_told_apart_and_stand_for_all_media_of_a_prompt(omni: VLMBackend, files: Files) -> None:
     def content(*parts: Any) -> Any:
         return omni._preparer.inputs(asked(*parts))
 
@@ -381,7 +381,9 @@ def test_sounds_are_told_apart_and_stand_for_all_media_of_a_prompt(omni: VLM, fi
     assert (one.images, one.videos) == ((), ())
 
 
-def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so(omni: VLM, files: Files) -> None:
+def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so(
+    omni: VLMBackend, files: Files
+) -> None:
     requests = [
         asked(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)
     ]
@@ -397,13 +399,15 @@ def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so
 
 
 @pytest.mark.parametrize("text", ["<|video_pad|>", "<0.5 seconds>", "2.5", "<|vision_start|><|audio_pad|>", "\1\0"])
-def test_a_text_between_two_media_cannot_pass_for_one(omni: VLM, qwen: VLM, files: Files, text: str) -> None:
+def test_a_text_between_two_media_cannot_pass_for_one(
+    omni: VLMBackend, qwen: VLMBackend, files: Files, text: str
+) -> None:
     for backend, media in ((qwen, (files.video(), files.noise(1))), (omni, (files.sound(), files.video()))):
         first, second = media
         assert answer(backend, asked(first, Text(text), second, Text(" Which?"), decoding=Decoding(2))).error is None
 
 
-def test_inputs_without_one_of_the_media_are_refused(qwen: VLM, files: Files) -> None:
+def test_inputs_without_one_of_the_media_are_refused(qwen: VLMBackend, files: Files) -> None:
     prompter = qwen._preparer._prompter
     request = asked(Text("A: "), files.video(frames=20), Text(" B: "), files.video(frames=30), Text(" Which?"))
     prompt = prompter.prompt(request.messages)

@@ -17,7 +17,7 @@ from benchmarks.base import Choice, Decoding, Form, JSONObject, Media, Text
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend
 from mlx_backends.core.constrained_decoding import Constrainer
-from mlx_backends.core.detokenize import Reader
+from mlx_backends.core.detokenize import Detokenizer
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.support.architectures import TEXTS
@@ -160,7 +160,7 @@ class Writer:
         self.tokenizer = PreTrainedTokenizerFast(tokenizer_object=make(), eos_token=ends[0], unk_token=None)
         self.ends = [self.tokenizer.convert_tokens_to_ids(end) for end in ends]
         self.constrainer = Constrainer(self.tokenizer, self.ends)
-        self.reader = Reader(self.tokenizer)
+        self.reader = Detokenizer(self.tokenizer)
 
     def write(self, form: Form, seed: int, *, limit: int = 200, wider: int = 0) -> tuple[str, int | None]:
         """The text, and the token that ended it, or None where ``limit`` did."""

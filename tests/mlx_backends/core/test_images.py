@@ -13,9 +13,9 @@ from PIL import Image
 
 from benchmarks.base import Decoding, Mark, Request, Text
 from benchmarks.errors import MediaError
-from mlx_backends.core.images import Pictures, opened
-from mlx_backends.core.lru_cache import Kept
-from mlx_backends.mlx.vlm import VLM
+from mlx_backends.core.images import ProcessedImages, opened
+from mlx_backends.core.lru_cache import LRUCache
+from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures as Folder
 from tests.mlx_backends.conftest import asked
@@ -24,18 +24,18 @@ from tests.support.architectures import TEXTS
 from tests.support.tiny_qwen3 import build_tiny_vlm
 
 
-def loaded(kind: str, folder: Path, pictures: Folder) -> VLM:
+def loaded(kind: str, folder: Path, pictures: Folder) -> VLMBackend:
     if kind == "qwen3_vl":
         build_tiny_vlm(folder, TEXTS, quantise=False)
     else:
         getattr(architectures, kind)(folder)
     backend = load_backend(str(folder), pictures.path)
-    assert isinstance(backend, VLM)
+    assert isinstance(backend, VLMBackend)
     return backend
 
 
 @pytest.fixture(scope="module")
-def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Folder) -> VLM:
+def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Folder) -> VLMBackend:
     return loaded("qwen3_vl", tmp_path_factory.mktemp("qwen") / "model", pictures)
 
 
@@ -82,7 +82,7 @@ def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Fold
     backend.close()
 
 
-def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLM, pictures: Folder) -> None:
+def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLMBackend, pictures: Folder) -> None:
     processor = qwen._processor.image_processor
     data = pictures.path(pictures.noise(5)).read_bytes()
     torn = asked(pictures.file(data[: len(data) // 2]), Text("What?"))
@@ -93,7 +93,7 @@ def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLM, pictures: Fol
 
 
 def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_what_is_kept(
-    qwen: VLM, pictures: Folder
+    qwen: VLMBackend, pictures: Folder
 ) -> None:
     media, other = pictures.noise(21, 64, 64), pictures.noise(22, 64, 64)
     request = asked(media, Text("What?"))
@@ -132,7 +132,7 @@ class Careless:
 
 def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: Folder) -> None:
     processor = Careless()
-    kept = Pictures(processor)
+    kept = ProcessedImages(processor)
     media = pictures.noise(31, 16, 16)
     calls = Careless.image_processor.calls
     found = []
@@ -146,7 +146,7 @@ def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: 
 
 def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) -> None:
     processor = Careless()
-    kept = Pictures(processor)
+    kept = ProcessedImages(processor)
     media = pictures.noise(32, 16, 16)
     for turn in range(3):
         with kept.showing([opened(pictures.path(media), media, None)]) as images:
@@ -157,7 +157,7 @@ def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) 
 
 
 def test_no_more_is_kept_than_fits_and_the_longest_unused_goes_first() -> None:
-    kept: Kept[str] = Kept(10)
+    kept: LRUCache[str] = LRUCache(10)
     asks: list[str] = []
 
     def get(key: str, size: int) -> None:

@@ -15,8 +15,8 @@ from benchmarks.errors import ModelError
 from mlx_backends.base import Backend
 from mlx_backends.core.loglikelihood import score
 from mlx_backends.core.probe import log_softmax
-from mlx_backends.mlx.lm import LM
-from mlx_backends.mlx.vlm import SHARED, VLM
+from mlx_backends.mlx.lm import LMBackend
+from mlx_backends.mlx.vlm import SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.support.architectures import TEXTS
@@ -77,7 +77,7 @@ def scored(backend: Backend, requests: list[Request]) -> dict[str, Generation]:
 
 def test_scores_are_those_of_each_option_forced_by_itself(model: Path, pictures: Pictures) -> None:
     backend = load_backend(str(model), pictures.path)
-    assert isinstance(backend, VLM)
+    assert isinstance(backend, VLMBackend)
     requests = questions(pictures)
     found = scored(backend, requests)
     for request in requests[:3]:
@@ -119,7 +119,7 @@ def test_an_engine_that_cannot_score_says_so(tmp_path: Path) -> None:
     from mlx_backends.base import no_media
 
     backend = load_backend(str(build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)), no_media)
-    assert isinstance(backend, LM)
+    assert isinstance(backend, LMBackend)
     found = answer(backend, replace(asked(Text("Which?")), form=Likelihood(("A", "B"))))
     assert found.finish_reason == "error"
     assert "--score" in (found.error or "")

@@ -14,7 +14,7 @@ from benchmarks.base import Choice, Decoding, Generation, Media, Message, Reques
 from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.mlx.prefix_cache import whole_only
 from mlx_backends.mlx.preprocess import distinct
-from mlx_backends.mlx.vlm import SHARED, TOGETHER, VLM
+from mlx_backends.mlx.vlm import SHARED, TOGETHER, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, asked
 from tests.support import architectures
@@ -25,14 +25,14 @@ from tests.support.tiny_qwen3 import build_tiny_vlm
 MODELS = ("qwen3_vl", "qwen3_vl-4bit", "qwen2_5_vl", "lfm2_vl", "internvl_chat")
 
 
-def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLM:
+def loaded(kind: str, folder: Path, media: Any, width: int | None = None) -> VLMBackend:
     """A tiny model that computes in fp32, its 4-bit weights as they are."""
     if kind.startswith("qwen3_vl"):
         build_tiny_vlm(folder, TEXTS, quantise=kind.endswith("4bit"))
     else:
         getattr(architectures, kind)(folder)
     backend = load_backend(str(folder), media)
-    assert isinstance(backend, VLM)
+    assert isinstance(backend, VLMBackend)
     backend.width = width or backend.width
     backend._model.set_dtype(mx.float32)
     return backend
@@ -46,14 +46,14 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Asked, dict[str
 
 
 @pytest.fixture(scope="module")
-def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Pictures) -> Iterator[VLM]:
+def qwen(tmp_path_factory: pytest.TempPathFactory, pictures: Pictures) -> Iterator[VLMBackend]:
     backend = loaded("qwen3_vl", tmp_path_factory.mktemp("qwen") / "model", pictures.path, width=4)
     yield backend
     backend.close()
 
 
 @pytest.fixture
-def alone(qwen: VLM) -> VLM:
+def alone(qwen: VLMBackend) -> VLMBackend:
     """The model as ``--exact`` has it."""
     qwen.exact()
     return qwen
@@ -139,7 +139,7 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
     backend.close()
 
 
-def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLM, pictures: Pictures) -> None:
+def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLMBackend, pictures: Pictures) -> None:
     requests = [replace(one, decoding=replace(SAMPLED, seed=n)) for n, one in enumerate(varied(pictures, 2))]
     expected = tokens(answers(alone, requests))
     alone.prove(requests)
@@ -152,7 +152,7 @@ def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLM
     }
 
 
-def test_a_form_holds_its_own_answer_and_no_other(alone: VLM, pictures: Pictures) -> None:
+def test_a_form_holds_its_own_answer_and_no_other(alone: VLMBackend, pictures: Pictures) -> None:
     form = Choice(("IMAGE", "TEXT", "NEITHER"))
     requests = [replace(one, form=form if n % 3 == 0 else None) for n, one in enumerate(varied(pictures, 3))]
     requests = [replace(one, decoding=Decoding(max_tokens=12)) for one in requests]
@@ -163,7 +163,7 @@ def test_a_form_holds_its_own_answer_and_no_other(alone: VLM, pictures: Pictures
     assert all((found[one.id].text in form.words) == (one.form is not None) for one in requests)
 
 
-def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLM) -> None:
+def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLMBackend) -> None:
     qwen.prove(varied(pictures))
     requests = [asked(Text("Count."), decoding=Decoding(max_tokens=limit)) for limit in (1, 9, 2, 30, 5)]
     requests = [replace(one, instance_id=f"limit {one.decoding.max_tokens}") for one in requests]
@@ -175,7 +175,9 @@ def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLM) -
         assert found[one.id].finish_reason == ("length" if len(longest) >= limit else "stop")
 
 
-def test_a_cancelled_request_changes_no_other(qwen: VLM, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_request_changes_no_other(
+    qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mlx_backends.mlx.batched._SLICE_S", 0.0)  # a piece of work a step
     requests = varied(pictures)
     qwen.prove(requests)
@@ -198,7 +200,7 @@ def test_a_cancelled_request_changes_no_other(qwen: VLM, pictures: Pictures, mon
         assert tokens(found) == {name: expected[name] for name in found}
 
 
-def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLM, pictures: Pictures) -> None:
+def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures: Pictures) -> None:
     requests = varied(pictures)
     qwen.prove(requests)
     expected = tokens(answers(qwen, requests))
@@ -215,7 +217,7 @@ def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLM, pictures: Pictu
 
 
 def test_where_a_batch_fails_each_request_is_asked_alone(
-    qwen: VLM, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+    qwen: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = varied(pictures)
     qwen.exact()
@@ -247,7 +249,7 @@ def test_where_a_batch_fails_each_request_is_asked_alone(
     assert tokens(answers(qwen, requests)) == expected
 
 
-def test_it_takes_no_more_than_it_says(qwen: VLM, pictures: Pictures) -> None:
+def test_it_takes_no_more_than_it_says(qwen: VLMBackend, pictures: Pictures) -> None:
     qwen.prove(varied(pictures))
     for number in range(qwen.capacity):
         qwen.submit(replace(asked(Text("Hello.")), instance_id=str(number)))
@@ -264,7 +266,9 @@ def test_it_takes_no_more_than_it_says(qwen: VLM, pictures: Pictures) -> None:
 # --- never another image's answer ----------------------------------------------------------------
 
 
-def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(alone: VLM, pictures: Pictures) -> None:
+def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(
+    alone: VLMBackend, pictures: Pictures
+) -> None:
     import io
 
     from PIL import Image
@@ -289,7 +293,7 @@ def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(alone
 
 
 def test_a_file_written_over_between_two_questions_is_read_again(
-    alone: VLM, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+    alone: VLMBackend, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Builds name files by content; here one is deceived about it."""
     monkeypatch.setattr("benchmarks.media.read_media", lambda path, media: path.read_bytes())
@@ -308,7 +312,7 @@ def test_a_file_written_over_between_two_questions_is_read_again(
     assert after != before
 
 
-def test_the_same_image_at_another_size_is_another_one(alone: VLM, pictures: Pictures) -> None:
+def test_the_same_image_at_another_size_is_another_one(alone: VLMBackend, pictures: Pictures) -> None:
     image = pictures.noise(3, 128, 128)
     requests = [
         replace(asked(image, Text("What?"), decoding=Decoding(8, max_pixels=limit)), instance_id=str(limit))

@@ -16,8 +16,8 @@ import pytest
 from benchmarks.base import Choice, Decoding, Form, Generation, JSONObject, Media, Message, Request, Text
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, EngineInfo
-from mlx_backends.mlx.lm import LM, WIDTH
-from mlx_backends.mlx.lm_batch import PROVEN, Alone, Row, Together, rows_for
+from mlx_backends.mlx.lm import WIDTH, LMBackend
+from mlx_backends.mlx.lm_batch import PROVEN, BatchedTextRows, SequentialTextRows, TextRow, rows_for
 from mlx_backends.mlx.load import load_text
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe, load_backend
@@ -105,21 +105,21 @@ def answers(
 # --- together and alone ---------------------------------------------------------------------------
 
 
-def rows(kind: str) -> list[Row]:
+def rows(kind: str) -> list[TextRow]:
     from mlx_lm.sample_utils import greedy_sampler
 
     draw = random.Random(1)
     lengths, limits = (1, 2, 70, 9, 25, 530, 24, 3, 130, 40), (12, 40, 5, 30, 20, 9, 1, 33, 25, 28)
     prompts = [[draw.randrange(8, VOCABULARY) for _ in range(length)] for length in lengths]
-    return [Row(prompt, limit, greedy_sampler, ()) for prompt, limit in zip(prompts, limits, strict=True)]
+    return [TextRow(prompt, limit, greedy_sampler, ()) for prompt, limit in zip(prompts, limits, strict=True)]
 
 
 def written(
-    worker: Together | Alone, pending: list[Row], *, late: bool, dropped: Sequence[int] = ()
+    worker: BatchedTextRows | SequentialTextRows, pending: list[TextRow], *, late: bool, dropped: Sequence[int] = ()
 ) -> list[list[int]]:
     """The tokens of all rows; ``late`` lets one in before each token, ``dropped`` are tokens at which a row is dropped."""
     waiting, steps = list(pending), 0
-    under_way: list[Row] = []
+    under_way: list[TextRow] = []
     while waiting or under_way:
         while waiting and len(under_way) < worker.width:
             under_way.append(waiting.pop(0))
@@ -138,12 +138,12 @@ def written(
 @pytest.mark.parametrize("kind", [k if k in USUAL else pytest.param(k, marks=pytest.mark.slow) for k in BATCHED])
 def test_a_batch_gives_the_answers_that_each_request_has_alone(kind: str) -> None:
     model = text_model(kind)
-    expected = written(Alone(model, ENDS), rows(kind), late=False)
+    expected = written(SequentialTextRows(model, ENDS), rows(kind), late=False)
     assert len({tuple(tokens) for tokens in expected}) == len(expected)
     assert len(set(expected[1])) > 8
     for width, late in ((2, False), (4, True), (8, False)):
-        assert written(Together(model, ENDS, width), rows(kind), late=late) == expected
-    cut = written(Together(model, ENDS, 4), rows(kind), late=False, dropped=(4, 9, 15))
+        assert written(BatchedTextRows(model, ENDS, width), rows(kind), late=late) == expected
+    cut = written(BatchedTextRows(model, ENDS, 4), rows(kind), late=False, dropped=(4, 9, 15))
     assert [full[: len(part)] for full, part in zip(expected, cut, strict=True)] == cut
     assert sum(part != full for full, part in zip(expected, cut, strict=True)) == 3
 
@@ -154,8 +154,8 @@ def test_every_architecture_that_is_called_proven_is_proven_here() -> None:
 
 def test_an_architecture_that_a_batch_changes_answers_one_at_a_time() -> None:
     model = text_model("mamba")
-    expected = written(Alone(model, ENDS), rows("mamba"), late=False)
-    assert written(Together(model, ENDS, 8), rows("mamba"), late=False) != expected
+    expected = written(SequentialTextRows(model, ENDS), rows("mamba"), late=False)
+    assert written(BatchedTextRows(model, ENDS, 8), rows("mamba"), late=False) != expected
     for kind in ("mamba", "gemma2"):
         assert rows_for(text_model(kind), ENDS, WIDTH).width == 1
     assert rows_for(text_model("llama"), ENDS, WIDTH).width == WIDTH
@@ -185,7 +185,7 @@ def test_a_runs_canary_tries_the_model_and_exact_is_one_at_a_time(lm: Backend) -
 def test_the_canary_finds_a_model_that_a_batch_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mlx_backends.mlx.lm_batch.PROVEN", frozenset({"mamba"}))
     _, tokenizer = load_text(folder)
-    backend = LM(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
+    backend = LMBackend(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
     assert backend.capacity == WIDTH
     proof = backend.prove(every_kind(12))
     assert proof is not None
@@ -220,7 +220,7 @@ def test_cancelling_some_leaves_the_others_as_they_were(lm: Backend) -> None:
 
 def test_a_model_that_is_not_proven_is_asked_one_by_one(folder: Path) -> None:
     _, tokenizer = load_text(folder)
-    backend = LM(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
+    backend = LMBackend(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
     assert backend.capacity == 1
     requests = every_kind(6)
     first = [answer(backend, request) for request in requests]
@@ -241,14 +241,14 @@ def test_a_request_that_breaks_a_batch_does_not_spoil_its_neighbours(
     requests = [replace(request, form=None) for request in every_kind(5)]
     expected = {request.id: answer(lm, request).tokens for request in requests}
     marked = answer(lm, requests[3]).prompt_tokens
-    work = Together.work
+    work = BatchedTextRows.work
 
-    def failing(self: Together) -> None:
+    def failing(self: BatchedTextRows) -> None:
         if any(len(row.prompt) == marked for row in self._rows.values()):
             raise ValueError("a row that cannot be computed")
         work(self)
 
-    monkeypatch.setattr(Together, "work", failing)
+    monkeypatch.setattr(BatchedTextRows, "work", failing)
     got = answers(lm, requests, at_once=WIDTH)
     assert got.pop("r3#0").error == "ValueError: a row that cannot be computed"
     assert {name: one.tokens for name, one in got.items()} == {k: v for k, v in expected.items() if k != "r3#0"}
@@ -329,7 +329,7 @@ def test_an_interrupt_passes_and_frees_the_model(lm: Backend, monkeypatch: pytes
     request = asked(Text("Hello."))
     expected = answer(lm, request).tokens
     with monkeypatch.context() as patch:
-        patch.setattr(Together, "work", interrupt)
+        patch.setattr(BatchedTextRows, "work", interrupt)
         lm.submit(request)
         with pytest.raises(KeyboardInterrupt):
             lm.step()
@@ -358,7 +358,7 @@ TURNS = (
 
 
 def prompt_of(backend: Backend, messages: Sequence[Message]) -> str:
-    assert isinstance(backend, LM)
+    assert isinstance(backend, LMBackend)
     return backend._prompter.prompt(messages).text
 
 
@@ -553,10 +553,10 @@ def test_loading_and_answering_touch_no_network_and_keep_standard_output_clean(
 
 
 def test_a_model_that_does_not_fit_is_not_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mlx_backends.models.memory_estimate import Fit
+    from mlx_backends.models.memory_estimate import MemoryFit
 
     monkeypatch.setattr(
-        "mlx_backends.registry.fits", lambda *_: Fit(2, 1, "this machine", False, "it needs more than there is")
+        "mlx_backends.registry.fits", lambda *_: MemoryFit(2, 1, "this machine", False, "it needs more than there is")
     )
     with pytest.raises(ModelError, match="it needs more than there is"):
         load_backend(str(folder), nowhere)

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.base import Text
 from mlx_backends.base import Backend
-from mlx_backends.mlx.memory_limits import Limits, Usage, out_of_memory
+from mlx_backends.mlx.memory_limits import MemoryLimits, MemoryUsage, out_of_memory
 from mlx_backends.models import memory_estimate
 from mlx_backends.models.memory_estimate import GIB
 from mlx_backends.registry import load_backend
@@ -57,13 +57,13 @@ class Device:
 
 def test_on_metal_the_working_set_is_wired_and_the_cache_bounded() -> None:
     device = Device()
-    Limits(device, MAC).set()
+    MemoryLimits(device, MAC).set()
     assert (device.wired, device.cache_limit) == (WORKING_SET, WORKING_SET // 8)
 
 
 def test_a_system_that_refuses_to_wire_still_has_its_cache_bounded() -> None:
     device = Device(refuses=True)
-    Limits(device, MAC).set()
+    MemoryLimits(device, MAC).set()
     assert (device.wired, device.cache_limit) == (None, WORKING_SET // 8)
 
 
@@ -71,7 +71,7 @@ def test_a_system_that_refuses_to_wire_still_has_its_cache_bounded() -> None:
 @pytest.mark.parametrize("info", [{}, {"architecture": "x86_64"}, {"max_recommended_working_set_size": 0}])
 def test_without_metal_nothing_is_set(metal: bool, info: dict[str, Any]) -> None:
     device = Device(metal=metal)
-    Limits(device, info).set()
+    MemoryLimits(device, info).set()
     assert (device.wired, device.cache_limit) == (None, None)
 
 
@@ -90,7 +90,7 @@ def test_the_cache_is_given_back_when_it_and_what_is_in_use_near_the_working_set
 ) -> None:
     device = Device()
     device.active, device.cache = int(active * GIB), int(cache * GIB)
-    assert Limits(device, MAC).relieve() is cleared
+    assert MemoryLimits(device, MAC).relieve() is cleared
     assert device.cleared == cleared
 
 
@@ -108,14 +108,14 @@ def test_an_answer_carries_what_mlx_used(tiny: Path, pictures: Pictures) -> None
 def test_under_pressure_a_model_gives_its_cache_back_after_each_answer(
     working_set: int, gives: bool, tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    relieve, gave = Limits.relieve, list[bool]()
+    relieve, gave = MemoryLimits.relieve, list[bool]()
 
-    def noted(limits: Limits) -> bool:
+    def noted(limits: MemoryLimits) -> bool:
         gave.append(relieve(limits))
         return gave[-1]
 
     monkeypatch.setattr(memory_estimate, "device_info", lambda: {"max_recommended_working_set_size": working_set})
-    monkeypatch.setattr(Limits, "relieve", noted)
+    monkeypatch.setattr(MemoryLimits, "relieve", noted)
     backend: Backend = load_backend(str(tiny), pictures.path, force=True)
     for number in (1, 2):
         got = answer(backend, asked(Text("Hello.")))
@@ -127,7 +127,7 @@ def test_under_pressure_a_model_gives_its_cache_back_after_each_answer(
 def test_usage_is_read_as_it_is() -> None:
     device = Device()
     device.peak, device.active, device.cache = 3, 2, 1
-    assert Limits(device, MAC).usage() == Usage(3, 2, 1)
+    assert MemoryLimits(device, MAC).usage() == MemoryUsage(3, 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from benchmarks.base import Decoding, Generation, Instance, Media, Message, Part
 from judges.cmc_rules import Match
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 from tests.support.demo import BF16, FOUR_BIT, Held
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, run
@@ -137,7 +137,7 @@ def test_a_server_is_shown_the_chart_where_it_stands_in_the_question(
         for name, value in KEYS.items():
             monkeypatch.setenv(name, value)
         asked = charts.under("image-only", 8)
-        terms = Terms(replies=tmp_path / "replies.sqlite", scope="test", concurrency=1)
+        terms = RemoteOptions(replies=tmp_path / "replies.sqlite", scope="test", concurrency=1)
         for _ in range(2):  # the second time from the replies that were kept
             backend = load_backend(model.format(server.url), charts.path, terms=terms)
             said = run(backend, [asking(instance) for instance in asked])

@@ -160,9 +160,9 @@ def test_what_cannot_be_asked_is_an_error_of_that_request_alone(pictures: Pictur
 
 def test_a_name_says_model_type_and_device(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spec, "device", lambda: "mps")
-    assert spec.named("cuda:org/name") == spec.Named("org/name", None, "mps")
-    assert spec.named("cuda:org/name@fp32@cpu") == spec.Named("org/name", "fp32", "cpu")
-    assert spec.named("cuda:./a@b") == spec.Named("./a@b", None, "mps")
+    assert spec.named("cuda:org/name") == spec.TorchModelName("org/name", None, "mps")
+    assert spec.named("cuda:org/name@fp32@cpu") == spec.TorchModelName("org/name", "fp32", "cpu")
+    assert spec.named("cuda:./a@b") == spec.TorchModelName("./a@b", None, "mps")
     info = describe(f"cuda:{tiny}@fp32")
     assert (info.engine, info.model, info.quantisation) == ("transformers", "cuda:tiny-bf16", "bf16 in fp32")
     assert (info.device, info.weights) == ("mps", describe(str(tiny)).weights)

@@ -20,7 +20,7 @@ from benchmarks.errors import BudgetError, ModelError
 from mlx_backends.base import Backend
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import rate_limit
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 from tests.support.fault_server import FaultServer, faults
 from tests.support.remote import KEYS, ask, ended, endpoint, nowhere, one, run
 
@@ -104,7 +104,9 @@ def test_what_passes_is_asked_again_and_in_the_end_given_up(
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
             monkeypatch.setenv(name, server.url)
         backend = load_backend(
-            model, nowhere, terms=Terms(attempts=2, timeout=0.25 if fault.startswith(("timeout", "drip")) else 5)
+            model,
+            nowhere,
+            terms=RemoteOptions(attempts=2, timeout=0.25 if fault.startswith(("timeout", "drip")) else 5),
         )
         began = time.monotonic()
         generation = one(backend, ask(1))
@@ -145,7 +147,7 @@ def test_what_would_fail_again_is_not_asked_again(
     with FaultServer(fault=lambda number: fault) as server:
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
-        backend = load_backend(model, nowhere, terms=Terms())
+        backend = load_backend(model, nowhere, terms=RemoteOptions())
         generation = one(backend, ask(1))
         backend.close()
     assert generation.finish_reason == "error"
@@ -393,7 +395,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
         monkeypatch.setenv("OPENAI_LOG", "debug")
         monkeypatch.setenv("ANTHROPIC_LOG", "debug")
         model = f"{engine}:m" + (f"@{server.url}" if engine == "endpoint" else "")
-        backend = load_backend(model, nowhere, terms=Terms(attempts=2, replies=tmp_path / "replies.sqlite"))
+        backend = load_backend(model, nowhere, terms=RemoteOptions(attempts=2, replies=tmp_path / "replies.sqlite"))
         try:
             generation = one(backend, ask(1))
             told = generation.error or generation.text

@@ -18,8 +18,8 @@ from benchmarks.base import JSONObject
 from benchmarks.errors import ModelError
 from mlx_backends.registry import load_backend
 from mlx_backends.remote import rate_limit
-from mlx_backends.remote.options import Terms
-from mlx_backends.remote.provider import Permanent, classify
+from mlx_backends.remote.options import RemoteOptions
+from mlx_backends.remote.provider import PermanentError, classify
 from mlx_backends.remote.responses import refused_parameter
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, ask, endpoint, nowhere, one, run
@@ -65,7 +65,9 @@ def test_replies_are_shared_by_all_runs_only_where_the_vendor_serves_its_own_mod
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
         for scope in ("first run", "second run", "first run"):
-            backend = load_backend(model, nowhere, terms=Terms(replies=tmp_path / "replies.sqlite", scope=scope))
+            backend = load_backend(
+                model, nowhere, terms=RemoteOptions(replies=tmp_path / "replies.sqlite", scope=scope)
+            )
             one(backend, ask(1))
             backend.close()
     assert server.requests == calls
@@ -279,7 +281,7 @@ def test_a_wrong_key_ends_the_run_after_the_calls_that_were_under_way(concurrenc
 def test_a_server_that_is_not_there_ends_the_run_after_the_first_request_was_given_up() -> None:
     with FaultServer() as server:
         url = server.url
-    backend = load_backend(f"endpoint:m@{url}", nowhere, terms=Terms(attempts=3))
+    backend = load_backend(f"endpoint:m@{url}", nowhere, terms=RemoteOptions(attempts=3))
     with pytest.raises(ModelError, match=r"^endpoint:m: the server cannot be reached; see that it runs .*connection"):
         run(backend, [ask(number) for number in range(50)])
     backend.close()
@@ -290,7 +292,7 @@ def test_which_key_is_refused_is_said(model: str, monkeypatch: pytest.MonkeyPatc
     with FaultServer(fault=lambda number: "401") as server:
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
-        backend = load_backend(model, nowhere, terms=Terms())
+        backend = load_backend(model, nowhere, terms=RemoteOptions())
         variable = {"azure:m": "AZURE_OPENAI_API_KEY"}.get(model, f"{model[:-2].upper()}_API_KEY")
         with pytest.raises(
             ModelError, match=rf"^{model}: the provider refuses the key; set {variable} again \(HTTP 401"
@@ -337,8 +339,8 @@ def test_gemini_says_it_of_a_request() -> None:
         classify(400, {}, json.dumps(body)),
         classify(400, {}, '{"error": {"message": "API key not valid."}}'),
     )
-    assert isinstance(wrong, Permanent)
-    assert isinstance(other, Permanent)
+    assert isinstance(wrong, PermanentError)
+    assert isinstance(other, PermanentError)
     assert (wrong.refuses_key, other.refuses_key) == (True, False)
 
 
@@ -369,7 +371,7 @@ def test_the_second_address_is_tried_where_the_first_refuses(monkeypatch: pytest
     with FaultServer() as server:
         url = server.url.replace("127.0.0.1", "many.invalid")
         agree_to(url)
-        backend = load_backend(f"endpoint:m@{url}", nowhere, terms=Terms(attempts=1))
+        backend = load_backend(f"endpoint:m@{url}", nowhere, terms=RemoteOptions(attempts=1))
         assert one(backend, ask(1)).text == "yes"
         backend.close()
     assert server.received[0].headers["host"].startswith("many.invalid:")
@@ -387,7 +389,7 @@ def test_all_addresses_together_have_the_time_of_one_call(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(socket, "create_connection", silent)
     agree_to("http://many.invalid")
-    backend = load_backend("endpoint:m@http://many.invalid/v1", nowhere, terms=Terms(attempts=1, timeout=0.8))
+    backend = load_backend("endpoint:m@http://many.invalid/v1", nowhere, terms=RemoteOptions(attempts=1, timeout=0.8))
     began = time.monotonic()
     generation = one(backend, ask(1))
     backend.close()

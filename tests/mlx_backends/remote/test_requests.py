@@ -23,14 +23,14 @@ from PIL import Image, PngImagePlugin
 
 from benchmarks.base import Choice, Decoding, JSONObject, Media, Message, Request, Text
 from benchmarks.errors import KeyMissingError, ModelError, SpecError
-from mlx_backends.core.response_cache import ReplyCache
+from mlx_backends.core.response_cache import ResponseCache
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import api_keys, is_remote, rate_limit
 from mlx_backends.remote.budget import Budget, estimate
 from mlx_backends.remote.model_names import address_of, parse
-from mlx_backends.remote.options import Terms
+from mlx_backends.remote.options import RemoteOptions
 from mlx_backends.remote.provider import retry_after
-from mlx_backends.remote.rate_limit import Pace
+from mlx_backends.remote.rate_limit import RateLimit
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, ask, endpoint, nowhere, one, run
 from tests.support.trust import agree_to
@@ -80,7 +80,7 @@ def test_an_image_arrives_in_its_place_in_its_size_without_metadata(
 ) -> None:
     image = picture(tmp_path)
     with server:
-        backend = load_backend(model, lambda media: tmp_path / media.name, terms=Terms())
+        backend = load_backend(model, lambda media: tmp_path / media.name, terms=RemoteOptions())
         generation = one(backend, ask(1, Text("before"), image, Text("after"), max_pixels=max_pixels))
         backend.close()
     assert generation.text == "yes"
@@ -138,7 +138,7 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
     request = Request("r", 0, tuple(Message(role, (Text(text),)) for role, text in turns), Decoding())
     with server:
         for model in ("openai:m", "anthropic:m", "gemini:m"):
-            backend = load_backend(model, nowhere, terms=Terms())
+            backend = load_backend(model, nowhere, terms=RemoteOptions())
             one(backend, request)
             backend.close()
     openai, anthropic, gemini = (received.body for received in server.received)
@@ -152,7 +152,7 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
 
 def sent(server: FaultServer, model: str, request: Request) -> dict[str, object]:
     """The body that a request to ``model`` ends up as."""
-    backend = load_backend(model, nowhere, terms=Terms())
+    backend = load_backend(model, nowhere, terms=RemoteOptions())
     assert one(backend, request).finish_reason == "stop"
     backend.close()
     return dict(server.received[-1].body)
@@ -216,7 +216,7 @@ def test_what_a_model_refuses_is_left_out_from_then_on_and_said_once(
     server.fault = lambda number: f"refuses {refused}"
     names = refused.split(",")
     with server:
-        backend = load_backend(model, nowhere, terms=Terms(attempts=1, concurrency=1))
+        backend = load_backend(model, nowhere, terms=RemoteOptions(attempts=1, concurrency=1))
         first = one(backend, ask(1, form=LABEL))
         second = one(backend, ask(2, form=LABEL))
         backend.close()
@@ -240,7 +240,7 @@ def test_what_a_model_refuses_is_left_out_from_then_on_and_said_once(
 def test_a_limit_that_is_refused_by_either_name_is_an_error(server: FaultServer) -> None:
     server.fault = lambda number: "refuses max_tokens,max_completion_tokens"
     with server:
-        backend = load_backend("openai:m", nowhere, terms=Terms())
+        backend = load_backend("openai:m", nowhere, terms=RemoteOptions())
         generation = one(backend, ask(1))
         backend.close()
     assert (generation.finish_reason, generation.calls) == ("error", 2)
@@ -251,11 +251,11 @@ def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.Mon
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "elsewhere.invalid")
         agree_to("http://somewhere.invalid", "http://elsewhere.invalid")
-        backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, terms=Terms(attempts=1))
+        backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, terms=RemoteOptions(attempts=1))
         assert one(backend, ask(1)).text == "yes"
         backend.close()
         assert server.received[0].path == "http://somewhere.invalid/v1/chat/completions"
-        backend = load_backend("endpoint:m@http://elsewhere.invalid/v1", nowhere, terms=Terms(attempts=1))
+        backend = load_backend("endpoint:m@http://elsewhere.invalid/v1", nowhere, terms=RemoteOptions(attempts=1))
         with pytest.raises(ModelError, match="cannot be reached"):
             one(backend, ask(1))
         backend.close()
@@ -541,7 +541,7 @@ class Clock:
 
 def test_one_more_call_a_round_and_half_after_an_overload() -> None:
     clock = Clock()
-    rate = Pace(64, clock)
+    rate = RateLimit(64, clock)
     assert rate.allowed == 4
     for _ in range(4 + 5 + 6 + 7 + 4):
         rate.succeeded()
@@ -565,7 +565,7 @@ def test_one_more_call_a_round_and_half_after_an_overload() -> None:
 
 def test_a_pause_holds_everybody_and_the_longest_one_counts() -> None:
     clock = Clock()
-    rate = Pace(8, clock)
+    rate = RateLimit(8, clock)
     rate.pause(5)
     rate.pause(2)
     assert rate.wait() == 5
@@ -627,7 +627,7 @@ def test_what_it_will_take_is_told_without_decoding_an_image(tmp_path: Path) -> 
     image = picture(tmp_path, (1500, 1000))
     (tmp_path / image.name).write_bytes((tmp_path / image.name).read_bytes()[:200])
     requests = [ask(1, Text("x" * 100), image), ask(2, Text("ü" * 3), image, max_pixels=7500)]
-    terms = Terms(input_price=2.0, output_price=10.0)
+    terms = RemoteOptions(input_price=2.0, output_price=10.0)
     told = estimate(requests, terms, lambda media: tmp_path / media.name)
     assert (told.calls, told.images, told.output_tokens_at_most) == (2, 2, 128)
     assert told.input_tokens == 8 + 34 + 2000 + 8 + 2 + 10
@@ -635,12 +635,12 @@ def test_what_it_will_take_is_told_without_decoding_an_image(tmp_path: Path) -> 
     assert str(told) == (
         "2 calls of about 2,062 prompt tokens (2 images) and at most 128 completion tokens, which cost at most about 0.01"
     )
-    assert estimate([ask(1)], Terms()).cost is None
+    assert estimate([ask(1)], RemoteOptions()).cost is None
 
 
 def test_a_ceiling_on_cost_needs_prices() -> None:
     with pytest.raises(SpecError, match="needs the input price and the output price"):
-        load_backend("openai:m", nowhere, terms=Terms(max_cost=1.0, input_price=1.0))
+        load_backend("openai:m", nowhere, terms=RemoteOptions(max_cost=1.0, input_price=1.0))
 
 
 @given(
@@ -648,12 +648,12 @@ def test_a_ceiling_on_cost_needs_prices() -> None:
     calls=st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300), st.floats(0, 1), st.booleans()), max_size=60),
 )
 def test_no_order_of_calls_passes_the_ceiling(ceiling: int, calls: list[tuple[int, int, float, bool]]) -> None:
-    from mlx_backends.remote.budget import NOTHING, Size
+    from mlx_backends.remote.budget import NOTHING, RequestSize
 
-    budget = Budget(Terms(max_tokens=ceiling))
+    budget = Budget(RemoteOptions(max_tokens=ceiling))
     under_way = []
     for prompt, completion, share, ends in calls:
-        needed = Size(prompt, completion)
+        needed = RequestSize(prompt, completion)
         held = budget.reserve(needed)
         if held is not None:
             under_way.append((needed, held, share))
@@ -664,20 +664,20 @@ def test_no_order_of_calls_passes_the_ceiling(ceiling: int, calls: list[tuple[in
 
 
 def test_prompts_longer_than_estimated_are_expected_to_go_on_so() -> None:
-    from mlx_backends.remote.budget import Size
+    from mlx_backends.remote.budget import RequestSize
 
-    budget = Budget(Terms(max_tokens=10_000))
-    held = budget.reserve(Size(100, 10))
+    budget = Budget(RemoteOptions(max_tokens=10_000))
+    held = budget.reserve(RequestSize(100, 10))
     assert held is not None
-    budget.settle(Size(100, 10), held, 3000, 10)
-    assert budget.allows(Size(200, 10))
-    assert not budget.allows(Size(240, 10))
+    budget.settle(RequestSize(100, 10), held, 3000, 10)
+    assert budget.allows(RequestSize(200, 10))
+    assert not budget.allows(RequestSize(240, 10))
 
 
 def test_replies_are_shared_between_processes(tmp_path: Path) -> None:
     from benchmarks.base import Generation
 
-    one_of_them, other = ReplyCache(tmp_path / "r.sqlite"), ReplyCache(tmp_path / "r.sqlite")
+    one_of_them, other = ResponseCache(tmp_path / "r.sqlite"), ResponseCache(tmp_path / "r.sqlite")
     one_of_them.put("who", "digest", Generation("r", "\ud800 text", "length", prompt_tokens=3, completion_tokens=4))
     one_of_them.put("who", "digest", Generation("r", "another", "stop"))
     one_of_them.put("who", "wrong", Generation("r", "", "error", error="no"))

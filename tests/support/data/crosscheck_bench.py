@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from benchmarks.base import Generation, Media, Record
 from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.crosscheck_bench.instances import instances
-from benchmarks.crosscheck_bench.sample import Sample, sample, with_frames
+from benchmarks.crosscheck_bench.sample import CrossCheckSample, sample, with_frames
 from judges.base import get_judge
 
 SIZE = (160, 120)
@@ -60,14 +60,14 @@ def write_rows(folder: Path, rows: Iterable[dict[str, Any]]) -> Path:
     return folder
 
 
-def made(task: str, number: int = 0, *, boxes: bool = True) -> Sample:
+def made(task: str, number: int = 0, *, boxes: bool = True) -> CrossCheckSample:
     """The sample of a row, with pictures that are nowhere."""
     fields = row(task, number, boxes=boxes)
     media = [(Media(f"{i:064x}", ".png"), SIZE) for i in range(len(fields["frames"]))]
     return with_frames(sample(fields, len(media)), media)
 
 
-def records(samples: Iterable[Sample], say: Any, conditions: Sequence[str] = ("vanilla",)) -> list[Record]:
+def records(samples: Iterable[CrossCheckSample], say: Any, conditions: Sequence[str] = ("vanilla",)) -> list[Record]:
     """Records of ``samples`` under ``conditions``, answered by ``say(sample, condition)`` and judged by both matchings.
 
     Where it says a tuple, those are the steps' answers.

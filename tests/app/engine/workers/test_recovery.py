@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from app.commands.progress_display import Silent
+from app.commands.progress_display import SilentDisplay
 from app.engine.workers.keep_awake import awake
 from app.engine.workers.supervise import Job, Supervisor
 from app.store.database import DATABASE
@@ -148,7 +148,7 @@ def test_a_worker_that_found_no_room_is_told_as_that(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
     worker: Any = SimpleNamespace(returncode=1, pid=0)
     run = tmp_path / "runs" / RUN
-    end = Supervisor(Silent())._outcome(Job((run,), ()), worker, b"", run / "worker.log")
+    end = Supervisor(SilentDisplay())._outcome(Job((run,), ()), worker, b"", run / "worker.log")
     assert end.code == 1
     assert f"the disk of {run.parent} is full" in capsys.readouterr().err
 
@@ -213,7 +213,7 @@ def test_a_mac_is_kept_awake_while_a_run_goes_on(tmp_path: Path, monkeypatch: py
         os.kill(int(pid), 0)
     called.unlink()
 
-    class Seen(Silent):
+    class Seen(SilentDisplay):
         def __exit__(self, *_: object) -> None:
             wait_until(called.exists)
 
