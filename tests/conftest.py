@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 os.environ["MLX_DISABLE_COMPILE"] = "1"  # before MLX is imported: compiling costs seconds and changes nothing
 # What this machine has made and agreed to, for all processes of a session; the user's own is neither read nor written.
@@ -14,6 +15,8 @@ os.environ["TEXTUAL_ANIMATIONS"] = "none"  # before Textual is: a screen that mo
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.charts import draw_sources
+from tests.support.command import Rashomon
 from tests.support.demo import Held
 
 # How long an example takes says something of the machine, nothing of what is tested.
@@ -37,6 +40,22 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Held:
 def logos(tmp_path_factory: pytest.TempPathFactory) -> Held:
     """Logos with up to two pieces of evidence: MMKC-Bench."""
     return Held("mmkc-bench", tmp_path_factory.mktemp("logos"))
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """CMC-Bench from drawn charts: the folder of builds."""
+    home = tmp_path_factory.mktemp("built")
+    draw_sources(home / "sources")
+    Rashomon(home).run("build", "cmc-bench", "--source", home / "sources")
+    return home / "workspace" / "benchmarks"
+
+
+@pytest.fixture
+def rashomon(built: Path, tmp_path: Path) -> Rashomon:
+    """The command line, in a workspace of the test's own that holds :func:`built`."""
+    shutil.copytree(built, tmp_path / "workspace" / "benchmarks")
+    return Rashomon(tmp_path)
 
 
 def pytest_unconfigure() -> None:

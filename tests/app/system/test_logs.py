@@ -97,7 +97,7 @@ def test_a_child_that_holds_the_pipe_keeps_nobody_waiting(tmp_path: Path) -> Non
 
 WRITES_MUCH = """
 import sys, time
-from app import logs
+from app.system import logs
 logs._PATIENCE = {patience}
 logs.write_single_lines()
 for number in range({count}):

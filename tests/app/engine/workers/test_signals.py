@@ -17,8 +17,8 @@ PAIRS = 20_000
 
 _SET = """
 import signal, sys
-from app.engine.workers.worker import Stop
-stop = Stop()
+from app.engine.workers.worker import StopFlag
+stop = StopFlag()
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda *_: stop.set())
 print("ready", flush=True)
