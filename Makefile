@@ -4,12 +4,12 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test lint slow pictures constraints clean
+.PHONY: demo test lint docs slow pictures constraints clean
 
 demo: .venv/installed
 	$(BIN)/rashomon --workspace .venv demo
 
-test: .venv/installed-test lint
+test: .venv/installed-test lint docs
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
 lint: .venv/installed-test
@@ -17,6 +17,10 @@ lint: .venv/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation as a site in build/site; a link that leads nowhere fails.
+docs: .venv/installed-test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 slow: .venv/installed-test
 	$(BIN)/pytest -m slow
