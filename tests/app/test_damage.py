@@ -14,6 +14,7 @@ import pytest
 from app.store.database import DATABASE
 from app.store.digests import COLUMNS, as_stored, row_digest
 from app.store.run import RunStore
+from app.store.schema import NO_DIGESTS
 from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError
 from tests.support.damaged import OTHER, RUN, Damaged
@@ -275,6 +276,30 @@ def test_the_canonical_export_of_an_older_run_is_the_same(damaged: Damaged, vers
     assert {path.name: path.read_bytes() for path in out.iterdir()} == damaged.expected.export[1]
     assert [path.read_bytes() for path in damaged.folder.glob(f"{DATABASE}*")] == [before]
     assert "written without digests" in damaged.rashomon.run("show", RUN, "--spec").stdout
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("meta", "value"), ("instance", "body"), ("generation", "text"), ("verdict", "reason")]
+)
+@pytest.mark.parametrize("version", [2, 6])
+def test_an_older_run_with_text_that_is_not_utf8_is_refused_in_a_sentence(
+    damaged: Damaged, version: int, table: str, column: str
+) -> None:
+    damaged.put(damaged.content)
+    as_version(damaged.folder, version)
+    with sqlite3.connect(damaged.folder / DATABASE) as database:
+        key = "key = 'remarks'" if table == "meta" else f"{COLUMNS[table][0]} = 3"
+        database.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT) WHERE {key}", (NO_UTF8,))
+    database.close()
+    with pytest.raises(StoreError) as refused:
+        RunStore.open(damaged.folder)
+    assert "user-defined" not in str(refused.value)
+    assert RUN in str(refused.value)
+    with sqlite3.connect(damaged.folder / DATABASE) as database:
+        assert database.execute("PRAGMA user_version").fetchone()[0] <= NO_DIGESTS
+    database.close()
+    assert "user-defined" not in damaged.rashomon.run("doctor", RUN, code=1).stdout
+    damaged.put(damaged.content)
 
 
 def unusable(folder: Path) -> Iterator[None]:
