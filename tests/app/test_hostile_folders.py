@@ -51,6 +51,7 @@ NAMES = (
     "workspace/runs/.planning-1-0",
     *(f"workspace/replies.sqlite{suffix}" for suffix in ("", "-wal", "-shm", "-journal")),
     *(f"workspace/{name}" for name in ("jobs", "jobs/new.toml", "runs/.trash")),
+    *(f"workspace/runs/.trash/{name}" for name in ("left", "left/.lock", "left/0000-gone")),
     *(f"workspace/rashomon-demo{name}" for name in ("", "/demo.lock", "/cmc-bench")),
     *(f"{_FOREIGN}{name}" for name in ("", "/parity.log", "/probes", "/probes/probes.json", "/probes/pixels.npz")),
     *(f"state/rashomon-private{name}" for name in ("", "/ownership.key", "/agreed-addresses")),
