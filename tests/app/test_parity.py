@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +15,12 @@ from app.parity.pair import Parity, compare_runs, keep
 from app.parity.probing import Look
 from app.parity.tables import stages_table, to_json
 from app.store.workspace import Workspace
-from benchmarks.base import Instance, Media, Text, get_benchmark
+from benchmarks.base import Generation, Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from mlx_backends import batching, repair
 from mlx_backends.base import Backend
 from mlx_backends.tiny import build_tiny_vlm
+from mlx_backends.together import Together
 from mlx_backends.vlm import VLM
 from tests.support.command import ROOT
 from tests.support.fp32 import in_fp32
@@ -165,6 +168,15 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
 def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "END_TOKENS", 10_000)  # whole prompts are read together, as mlx-vlm's server does
     monkeypatch.setattr(batching, "FILLED", 100)
+    begin = Together._begin
+
+    def begin_prepared(self: Together) -> Iterator[Generation]:
+        wait(
+            [prepared for _, prepared in self._preparing]
+        )  # else a busy machine decides which of them are read together
+        return begin(self)
+
+    monkeypatch.setattr(Together, "_begin", begin_prepared)
     asked(workspace, "alone", tiny, some(workspace))
 
     def together(backend: Backend) -> None:
