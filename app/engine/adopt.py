@@ -36,6 +36,8 @@ _KEPT = ("created", "judges", "remarks", "canary", "deaths", "order", "reached")
 """Values of a run that are taken over as they are, besides those that :func:`app.engine.plan.create` writes."""
 
 _LABELLING = "labelling "
+_READ = ("meta", "instance", "engine", "generation", "verdict")
+"""The tables whose rows are taken over; the counters are made anew."""
 _PAGE = 256
 
 
@@ -161,6 +163,7 @@ def adopt(
             excluded=ExcludedInstances(**values[EXCLUDED]) if EXCLUDED in values else NONE_EXCLUDED,
             fill=fill,
         )
+        store.find_missing(lambda error: damage.append(str(error)), _READ)
     return AdoptedRun(folder, counts["answers"], counts["verdicts"], damage)
 
 

@@ -121,7 +121,7 @@ def keep(folder: Path, look: ProbeOptions) -> str:
     less = f" ({left_out(refused, len(seen.kept.digests))})" if refused else ""
     return (
         f"{len(seen.kept.digests) - len(refused)} requests of {folder.name} were looked at{less}; what its model makes of "
-        f"them lies in {place_of(folder) / FOLDER}: copy the run's folder, and compare it where its model is not."
+        f"them lies in {Path(*place_of(folder), FOLDER)}: copy the run's folder, and compare it where its model is not."
     )
 
 

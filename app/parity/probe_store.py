@@ -56,14 +56,26 @@ class StoredProbes:
         return next((p for p in found if p.pixel_values is not None), found[0] if found else None)
 
 
-def place_of(run: Path) -> Path:
-    """Return the folder that probes of a run are written to: its own, or one in the user's cache for a foreign run."""
+def place_of(run: Path) -> tuple[Path, str]:
+    """Return where probes of a run are written: a folder, and what their names in it begin with.
+
+    That is the run's own folder, or the user's cache for a foreign run, in which no link is followed either.
+    """
     with RunStore.read(run) as store:
         if store.own:
-            return run
+            return run, ""
     from platformdirs import user_cache_path
 
-    return user_cache_path("rashomon") / "foreign-runs" / digest(str(run.absolute()))
+    return user_cache_path("rashomon"), f"foreign-runs/{digest(str(run.absolute()))}/"
+
+
+def make_place(run: Path) -> tuple[Path, str]:
+    """Return :func:`place_of` after making what is missing of it. Raises UnsafeFileError, OSError."""
+    folder, inside = place_of(run)
+    folder.mkdir(parents=True, exist_ok=True)
+    if inside:
+        make_folder(folder, inside)
+    return folder, inside
 
 
 def save(run: Path, kept: StoredProbes) -> None:
@@ -80,29 +92,28 @@ def save(run: Path, kept: StoredProbes) -> None:
     body = {**vars(kept), "probes": rows, "refused": {request: asdict(why) for request, why in kept.refused.items()}}
     pixels = io.BytesIO()
     np.savez_compressed(pixels, **arrays)
-    folder = place_of(run)
-    place = folder / FOLDER
+    place = Path(*place_of(run), FOLDER)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        make_folder(folder, FOLDER)
+        folder, inside = make_place(run)
+        make_folder(folder, f"{inside}{FOLDER}")
         for name, content in ((_PIXELS, pixels.getvalue()), (_TEXTS, json.dumps(body).encode("utf-8", "replace"))):
-            replace_file(folder, f"{FOLDER}/{name}", content)
+            replace_file(folder, f"{inside}{FOLDER}/{name}", content)
     except OSError as error:
         raise StoreError(f"cannot write {place}: {error.strerror}; make the folder writable.") from error
 
 
 def load(run: Path) -> StoredProbes | None:
     """What is kept of a run, here or in its folder; None where that is nothing, or cannot be read. Raises UnsafeFileError."""
-    folder = place_of(run)
-    return _load(folder) or (_load(run) if folder != run else None)
+    folder, inside = place_of(run)
+    return _load(folder, inside) or (_load(run, "") if inside else None)
 
 
-def _load(folder: Path) -> StoredProbes | None:
+def _load(folder: Path, inside: str) -> StoredProbes | None:
     import numpy as np
 
     try:
-        body = parse_json(read_bytes(folder, f"{FOLDER}/{_TEXTS}", limit=_LARGEST))
-        with open_read(folder, f"{FOLDER}/{_PIXELS}") as stream, np.load(stream, allow_pickle=False) as arrays:
+        body = parse_json(read_bytes(folder, f"{inside}{FOLDER}/{_TEXTS}", limit=_LARGEST))
+        with open_read(folder, f"{inside}{FOLDER}/{_PIXELS}") as stream, np.load(stream, allow_pickle=False) as arrays:
             probes = tuple(_probe(number, row, arrays) for number, row in enumerate(body.pop("probes")))
         refused = {request: RefusedRequest(**why) for request, why in body.pop("refused").items()}
         return StoredProbes(**body, probes=probes, refused=refused)

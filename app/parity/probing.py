@@ -112,7 +112,7 @@ def elsewhere(run: RunOutputs) -> str:
         return str(error)
     if remote.is_remote(model) and info.engine != ENDPOINT:
         return f"{model} does not show what it makes of a prompt."
-    if remote.is_remote(model) and probe_store.place_of(run.folder) != run.folder:
+    if remote.is_remote(model) and probe_store.place_of(run.folder)[0] != run.folder:
         return (
             f"{run.folder.name} was not made on this machine, and {model} is not asked on its behalf; adopt it first."
         )
@@ -142,9 +142,8 @@ def _has(known: StoredProbes, run: RunOutputs, asked: Mapping[str, Sequence[Sequ
 def _run(order: ProbeOrder) -> str:
     """Run the worker; why it failed, empty where it did not."""
     try:
-        folder = probe_store.place_of(order.run)
-        folder.mkdir(parents=True, exist_ok=True)
-        log = Log(folder, "parity.log")
+        folder, inside = probe_store.make_place(order.run)
+        log = Log(folder, f"{inside}parity.log")
     except (StoreError, OSError) as error:
         return f"{error} What a model makes of its prompts is kept in its run's folder."
     with log.pump("worker") as pump:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from benchmarks.errors import StoreError
 
+_NOT_UTF8 = "a text in it is not UTF-8"
+"""Why a function of Python's fails that SQLite calls: it is given what is stored, and of that Python cannot read this."""
+
 
 class StoreFullError(StoreError):
     """The disk, or the database's page limit, is reached; what was committed is safe."""
@@ -69,4 +72,4 @@ def _explanation(error: sqlite3.Error, path: Path) -> StoreError | None:
     if code == sqlite3.SQLITE_INTERRUPT:
         return DamagedError(path.parent, path.name, "reading it takes far longer than its size explains")
     # The schema is the program's own and so is the SQL, so what fails is what is stored.
-    return DamagedError(path.parent, path.name, str(error))
+    return DamagedError(path.parent, path.name, _NOT_UTF8 if "user-defined" in str(error) else str(error))

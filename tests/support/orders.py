@@ -36,6 +36,7 @@ class Watched(Backend):
         self._says: dict[str, tuple[str, FinishReason]] = orders.get("says", {})
         self._dies: dict[str, Any] | None = orders.get("dies")
         self._gate: dict[str, Any] | None = orders.get("gate")
+        self._hangs: dict[str, Any] | None = orders.get("hangs")
         self._answered = 0
         self._under_way: set[str] = set()
 
@@ -56,6 +57,9 @@ class Watched(Backend):
         if self._gate is not None and self._answered >= self._gate["after"] and not os.path.exists(self._gate["until"]):
             time.sleep(0.02)
             return []
+        while self._hangs is not None and self._answered >= self._hangs["after"]:
+            open(self._hangs["file"], "w").close()
+            ctypes.PyDLL(None).sleep(60)
         time.sleep(random.uniform(*self._seconds))
         done = [self._spoken(generation) for generation in self._inner.step()]
         self._under_way -= {generation.request_id for generation in done}
@@ -98,6 +102,7 @@ def apply(orders: dict[str, Any]) -> None:
     """Change this process: keys ``calls``, ``seconds``, ``says``, ``info``, ``needs_device``, ``abort``, ``capacity``,
     ``dies`` (``how`` a worker does, ``of`` which requests, or ``above`` how many under way),
     ``load_holds`` (a file that is made as a load begins, which takes a minute),
+    ``hangs`` (``after`` so many answers a worker makes a ``file`` and comes back from nothing), ``stop_seconds``,
     ``gate`` (a worker answers no more ``after`` so many, ``until`` there is a file of that name),
     ``judge_seconds``, ``row_seconds``, ``migration``, ``pace``,
     ``structured_without_metal``, ``text_width``."""
@@ -116,7 +121,7 @@ def apply(orders: dict[str, Any]) -> None:
         backend = load(model, media, force=force, terms=terms, **more)
         return (
             Watched(backend, orders)
-            if orders.keys() & {"calls", "seconds", "says", "info", "capacity", "dies", "gate"}
+            if orders.keys() & {"calls", "seconds", "says", "info", "capacity", "dies", "gate", "hangs"}
             else backend
         )
 
@@ -145,6 +150,10 @@ def apply(orders: dict[str, Any]) -> None:
             add_row(writer, row)
 
         setattr(BuildWriter, "add_row", slow_row)  # noqa: B010 - a method cannot be assigned to, says mypy
+    if "stop_seconds" in orders:
+        from app.engine.workers import supervise
+
+        supervise.STOP_SECONDS = orders["stop_seconds"]
     if "text_width" in orders:
         from mlx_backends.mlx import lm
 

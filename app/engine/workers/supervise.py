@@ -7,10 +7,12 @@ fewer requests under way (see :mod:`app.engine.workers.recovery`).
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -28,6 +30,8 @@ from benchmarks.errors import StoreError
 from mlx_backends.remote.options import RemoteOptions
 
 POLL_SECONDS = 0.25
+STOP_SECONDS = 20.0
+"""How long a worker may take to stop once it was asked to. One that hangs in a library never does."""
 _ROOM = 1 << 20
 """Bytes free on a disk on which a worker, which died without a word, may have found no room."""
 INTERRUPTED = 130
@@ -84,12 +88,16 @@ class _End:
 
 
 class Supervisor:
-    """Works off jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; the second time they kill."""
+    """Works off jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; the second time they kill.
+
+    A worker that has not stopped :data:`STOP_SECONDS` after the first time is killed too: only what is under way is lost.
+    """
 
     def __init__(self, display: Display) -> None:
         self.display = display
         self.interrupted = False
         self._worker: subprocess.Popen[bytes] | None = None
+        self._stop_by = math.inf
 
     def run(self, jobs: Sequence[Job]) -> int:
         """Work off ``jobs``; the worst of their exit codes, or 130 when interrupted."""
@@ -145,6 +153,9 @@ class Supervisor:
         while worker.poll() is None:
             self._show(job)
             self._wait(worker)
+            if time.monotonic() > self._stop_by:
+                self._stop_by = math.inf
+                self._kill(job, worker, log)
         self._worker = None
         pump.finish()
         log.close()
@@ -172,7 +183,16 @@ class Supervisor:
         # Only where showing failed, as it does when the reader of our output goes away, is a worker left here.
         if self._worker is not None and self._worker.poll() is None:
             self._worker.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                self._worker.wait(STOP_SECONDS)
+            self._worker.kill()
             self._worker.wait()
+
+    def _kill(self, job: Job, worker: subprocess.Popen[bytes], log: Log) -> None:
+        told = f"the worker did not stop within {STOP_SECONDS:.0f} s and was killed"
+        log.write("rashomon", f"{told}.")
+        self.display.problem(f"{job.runs[0].name}: {told}; every answer reported done is safe.")
+        worker.kill()
 
     def _wait(self, worker: subprocess.Popen[bytes]) -> None:
         try:
@@ -204,6 +224,8 @@ class Supervisor:
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         again, self.interrupted = self.interrupted, True
+        if not again:
+            self._stop_by = time.monotonic() + STOP_SECONDS
         if self._worker is not None and self._worker.poll() is None:
             self._worker.send_signal(signal.SIGKILL if again else signal.SIGTERM)
 

@@ -148,8 +148,8 @@ def seal(connection: sqlite3.Connection) -> None:
 
 
 def tallies(rows: Sequence[Sequence[Any]]) -> dict[str, Tally]:
-    """Return the rows of the table ``tally`` by name."""
-    return {str(name): (count, total) for name, count, total in rows}
+    """Return the rows of the table ``tally`` by name; what is no number is none."""
+    return {str(name): (count, total) for name, count, total in rows if type(count) is type(total) is int}
 
 
 def missing(seen: Mapping[str, Tally], kept: Mapping[str, Tally]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,10 +124,10 @@ class Salvage(RunStore):
         rows = self._valid_rows("verdict", "WHERE r.accepted AND r.generation = ?", (answer["id"],), report)
         return tuple(stored_values.verdict(tuple(row.values())) for row in rows)
 
-    def find_missing(self, report: Report) -> None:
-        """Report the tables that have not all the rows that were written."""
+    def find_missing(self, report: Report, tables: Iterable[str] = COUNTED) -> None:
+        """Report those of the tables that have not all the rows that were written."""
         kept = self._tallies()
-        for table in kept:
+        for table in tables:
             try:
                 ((count, total),) = self._rows(
                     f"SELECT count(*), coalesce(digest_sum(r.digest), 0) FROM {COUNTED[table]}"

@@ -68,15 +68,16 @@ def test_a_received_run_sends_nothing_before_its_address_is_agreed_to(
     keyed: Rashomon, unknown: FaultServer, who: str
 ) -> None:
     word = f"endpoint:m@{unknown.url}"
-    received(Rashomon(keyed.home), **{who: word if who == "model" else ["match", word]})
+    plain = Rashomon(keyed.home)  # in this process: nothing is sent, with a key or without
+    received(plain, **{who: word if who == "model" else ["match", word]})
     address = address_of(unknown.url)
-    keyed.run("resume", "theirs", code=2)
-    keyed.run("judge", "theirs", "--judge", word, "--display", "none", code=2)
-    assert address in keyed.run("adopt", "theirs", "--yes", "--name", "ours").stdout
-    told = keyed.run("resume", "ours", code=2).stderr
+    plain.run("resume", "theirs", code=2)
+    plain.run("judge", "theirs", "--judge", word, "--display", "none", code=2)
+    assert address in plain.run("adopt", "theirs", "--yes", "--name", "ours").stdout
+    told = plain.run("resume", "ours", code=2).stderr
     assert f"--allow-address {address}" in told
     assert told.count("\n") == 1
-    keyed.run("resume", "ours", "--allow-address", "http://127.0.0.1:1", code=2)
+    plain.run("resume", "ours", "--allow-address", "http://127.0.0.1:1", code=2)
     assert unknown.requests == 0
     # The server gives answers, and as a judge no label.
     again = ("resume", "ours", "--allow-address", unknown.url, "--display", "none")
@@ -136,10 +137,9 @@ def test_a_key_named_with_its_address_goes_there_alone(rashomon: Rashomon, unkno
 
 
 def test_a_redirection_to_another_port_is_not_followed(keyed: Rashomon, unknown: FaultServer) -> None:
-    for status in ("redirect", "redirect 301"):
-        with FaultServer(fault=lambda number: f"redirect {unknown.url}/chat/completions") as agreed:
-            keyed.run(*ASKED, "--model", f"endpoint:m@{agreed.url}", "--name", status.replace(" ", "-"), code=1)
-            assert agreed.requests > 0
+    with FaultServer(fault=lambda number: f"redirect {unknown.url}/chat/completions") as agreed:
+        keyed.run(*ASKED, "--model", f"endpoint:m@{agreed.url}", code=1)
+        assert agreed.requests > 0
     assert unknown.requests == 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +15,11 @@ from app.parity.compare_runs import ParityReport, compare_runs, keep
 from app.parity.probing import ProbeOptions
 from app.parity.tables import stages_table, to_json
 from app.store.workspace import Workspace
-from benchmarks.base import Instance, Media, Text, get_benchmark
+from benchmarks.base import Generation, Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from mlx_backends.base import Backend
 from mlx_backends.mlx import vlm_batch
+from mlx_backends.mlx.batched import BatchedAnswers
 from mlx_backends.mlx.patches import qwen3_vl_deepstack
 from mlx_backends.mlx.vlm import VLMBackend
 from tests.support.command import ROOT
@@ -166,6 +169,15 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
 def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vlm_batch, "END_TOKENS", 10_000)  # whole prompts are read together, as mlx-vlm's server does
     monkeypatch.setattr(vlm_batch, "FILLED", 100)
+    begin = BatchedAnswers._begin
+
+    def begin_prepared(self: BatchedAnswers) -> Iterator[Generation]:
+        wait(
+            [prepared for _, prepared in self._preparing]
+        )  # else a busy machine decides which of them are read together
+        return begin(self)
+
+    monkeypatch.setattr(BatchedAnswers, "_begin", begin_prepared)
     asked(workspace, "alone", tiny, some(workspace))
 
     def together(backend: Backend) -> None:

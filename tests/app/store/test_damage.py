@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from app.doctor.run import examine_run
+from app.engine.adopt import adopt, examine
 from app.store.database import DATABASE
 from app.store.integrity.digests import COLUMNS, as_stored, row_digest
 from app.store.run import RunStore
+from app.store.schema import NO_DIGESTS
 from app.store.workspace import Summaries, Workspace
 from benchmarks.errors import StoreError
 from tests.support.damaged import OTHER, RUN, Damaged
@@ -277,6 +283,30 @@ def test_the_canonical_export_of_an_older_run_is_the_same(damaged: Damaged, vers
     assert "written without digests" in damaged.rashomon.run("show", RUN, "--spec").stdout
 
 
+@pytest.mark.parametrize(
+    ("table", "column"), [("meta", "value"), ("instance", "body"), ("generation", "text"), ("verdict", "reason")]
+)
+@pytest.mark.parametrize("version", [2, 6])
+def test_an_older_run_with_text_that_is_not_utf8_is_refused_in_a_sentence(
+    damaged: Damaged, version: int, table: str, column: str
+) -> None:
+    damaged.put(damaged.content)
+    as_version(damaged.folder, version)
+    with sqlite3.connect(damaged.folder / DATABASE) as database:
+        key = "key = 'remarks'" if table == "meta" else f"{COLUMNS[table][0]} = 3"
+        database.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT) WHERE {key}", (NO_UTF8,))
+    database.close()
+    with pytest.raises(StoreError) as refused:
+        RunStore.open(damaged.folder)
+    assert "user-defined" not in str(refused.value)
+    assert RUN in str(refused.value)
+    with sqlite3.connect(damaged.folder / DATABASE) as database:
+        assert database.execute("PRAGMA user_version").fetchone()[0] <= NO_DIGESTS
+    database.close()
+    assert "user-defined" not in damaged.rashomon.run("doctor", RUN, code=1).stdout
+    damaged.put(damaged.content)
+
+
 def unusable(folder: Path) -> Iterator[None]:
     path = folder / DATABASE
     os.mkfifo(path)
@@ -314,3 +344,49 @@ def test_the_doctor_says_what_is_damaged_and_what_can_be_saved(damaged: Damaged)
     assert bad == {"rows", "missing", "counters", "to save"}
     assert "table generation, row 3" in findings["rows"]["told"]
     assert "adopt" in findings["to save"]["mend"]
+
+
+_TAKEN_OVER = ("meta", "instance", "engine", "generation", "verdict")
+_ACCEPTED = {
+    "generation": "accepted",
+    "verdict": "accepted AND generation IN (SELECT id FROM generation WHERE accepted)",
+}
+"""The rows that can be lost: what is set aside is examined too, but never taken over."""
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_the_doctor_calls_lost_is_what_adopting_leaves_out(
+    damaged: Damaged, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr("app.doctor.run._SHOWN", 1000)
+    damaged.put(damaged.content)
+    chance = random.Random(seed)
+    with unsealed(damaged.folder) as database:
+        for table in chance.choices([*COLUMNS, "tally"], k=chance.choice((1, 1, 3))):
+            key = {"judged": "judge", "tally": "name"}.get(table) or COLUMNS[table][0]
+            name = chance.choice(
+                database.execute(f"SELECT {key} FROM {table} WHERE {_ACCEPTED.get(table, 1)}").fetchall()
+            )
+            column = chance.choice(database.execute(f"PRAGMA table_info({table})").fetchall())[1]
+            with suppress(sqlite3.IntegrityError):
+                if chance.random() < 0.4:
+                    database.execute(f"DELETE FROM {table} WHERE {key} = ?", name)
+                else:
+                    value = chance.choice((0, 1, 7, "x", "[]", None, 1.5))
+                    database.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (value, *name))
+    workspace = Workspace(damaged.rashomon.workspace)
+    findings = {finding.what: finding for finding in examine_run(workspace, damaged.folder)}
+    told = " ".join(findings[what].told for what in ("rows", "missing") if not findings[what].ok)
+    adopted = None
+    with suppress(StoreError):  # where its spec is lost there is nothing to adopt
+        adopted = adopt(workspace, examine(workspace, damaged.folder), name="adopted")
+    if adopted is None:
+        assert "table meta" in told
+        return
+    shutil.rmtree(adopted.folder)
+    left_out = " ".join(adopted.left_out)
+    row = re.compile(r"table (?:instance|engine|generation|verdict|meta), row [^:]+(?=: its values)")
+    assert {*row.findall(left_out)} <= {*row.findall(told)}
+    assert bool(left_out) == any(f"table {table}" in told for table in _TAKEN_OVER)
+    if not findings["to save"].ok:
+        assert f" {adopted.answers} instances have a valid answer" in findings["to save"].told

@@ -10,7 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from app.store.run import RunStore
+from tests.app.commands.test_batch import wait_until
 from tests.support.command import Rashomon, children_of
 
 PAIRS = 20_000
@@ -67,6 +70,32 @@ def test_a_worker_whose_parent_was_killed_ends_in_order(rashomon: Rashomon) -> N
     with RunStore.read(folder) as store:
         assert store.meta("state")["state"] == "interrupted"
     rashomon.run("resume", "x", "--display", "none")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_that_hangs_in_a_library_is_killed_some_time_after_the_first_signal(
+    rashomon: Rashomon, number: signal.Signals
+) -> None:
+    hanging, name = rashomon.home / "hanging", f"hangs-{number}"
+    options = ("--batch", "--benchmark", "cmc-bench", "--model", "policy:uniform", "--name", name, "--limit", "2")
+    ordered = rashomon.ordered(hangs={"after": 5, "file": str(hanging)}, stop_seconds=1.0)
+    batch = ordered.start(*options, "--display", "none")
+    wait_until(hanging.exists)
+    hanging.unlink()
+    batch.send_signal(number)
+    _, told = batch.communicate(timeout=30)
+    assert batch.returncode == 130
+    assert "was killed" in told
+    folder = rashomon.workspace / "runs" / name
+    safe = answered(folder)
+    assert 0 < safe <= 5, "answers that came within a commit of the last one share the next"
+    assert "was killed" in (folder / "worker.log").read_text()
+    calls = rashomon.home / "calls"
+    rashomon.ordered(calls=str(calls)).process("resume", name, "--display", "none")
+    with RunStore.read(folder) as store:
+        total = sum(p.total for p in store.progress())
+        assert sum(p.done for p in store.progress()) == total
+    assert len(calls.read_text().splitlines()) == total - safe, "what was reported done is not asked again"
 
 
 def answered(folder: Path) -> int:
