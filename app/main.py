@@ -1,4 +1,4 @@
-"""The process's entry: ``rashomon``. Turns what a user can cause into one sentence and the documented exit code."""
+"""Entry point of the ``rashomon`` command. Errors a user can cause become one sentence and the documented exit code."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 
 INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code.
+    """Run the command line and exit with its code.
 
-    0 done; 1 failures were recorded or the run could not go on; 2 the command or spec is wrong; 130 interrupted.
+    0 success; 1 failures were recorded or the run could not continue; 2 the command or spec is wrong; 130 interrupted.
     """
     if "_RASHOMON_COMPLETE" in os.environ:
-        from app.cli.completion import answer
+        from app.cli import cli, completion
 
-        sys.exit(answer())
-    from app.cli import cli, run_cli
+        sys.exit(completion.respond(cli))
+    from app.cli import run_cli
     from app.system.open_files import raise_open_files_limit
     from benchmarks.errors import RashomonError
 
@@ -31,10 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.unraisablehook = _repeat_lost_interrupt
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no error
+            stream.reconfigure(errors="backslashreplace")  # a character the terminal cannot encode is no error
     try:
         raise_open_files_limit()
-        code = run_cli(arranged(list(sys.argv[1:] if arguments is None else arguments), cli.commands))
+        code = run_cli(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except RashomonError as error:
         from app.text.escape import clean
@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"rashomon: {clean(str(error))}", file=sys.stderr)
         code = error.exit_code
     except (Interrupted, KeyboardInterrupt):
-        print("rashomon: interrupted; the same command again goes on or starts anew.", file=sys.stderr)
+        print("rashomon: interrupted; run the same command again to resume or start over.", file=sys.stderr)
         code = INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does; the flush at exit must not fail a second time.
+        # The reader of the output is gone, as with `| head`; the flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code)
@@ -54,13 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 class Interrupted(BaseException):
     """SIGINT or SIGTERM outside of a run.
 
-    Not KeyboardInterrupt: where one passes through ``exec``, as it does while dataclasses are made, CPython ends the process
-    by SIGINT although it was caught, and the exit code is lost.
+    It is not a KeyboardInterrupt, because CPython ends the process with SIGINT when one passes through ``exec`` (as happens
+    while a dataclass is created), even if it is caught; the exit code would be lost.
     """
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A fault of the program's own: its traceback, whose values may be outside text, without what could steer a terminal."""
+    """Print the traceback of a bug. It may quote foreign text, so terminal control characters are escaped."""
     import traceback
 
     from app.text.escape import clean
@@ -73,35 +73,12 @@ def _interrupt(*_: object) -> None:
 
 
 def _repeat_lost_interrupt(lost: sys.UnraisableHookArgs) -> None:
-    """Interrupt again a moment later where an interruption was raised in a callback whose exceptions Python drops."""
+    """Interrupt again a moment later if the interruption was raised in a callback whose exceptions Python drops."""
     if isinstance(lost.exc_value, Interrupted):
         signal.signal(signal.SIGALRM, _interrupt)
         signal.setitimer(signal.ITIMER_REAL, 0.01)
     else:
         sys.__unraisablehook__(lost)
-
-
-def arranged(arguments: list[str], commands: Collection[str]) -> list[str]:
-    """The arguments with --workspace in front, wherever it stood, and with --batch as the command it is."""
-    from benchmarks.errors import SpecError
-
-    front: list[str] = []
-    rest: list[str] = []
-    waiting = iter(arguments)
-    for argument in waiting:
-        if argument == "--workspace":
-            value = next(waiting, None)
-            if value is None:
-                raise SpecError("--workspace needs a folder.")
-            front += [argument, value]
-        elif argument.startswith("--workspace="):
-            front.append(argument)
-        else:
-            rest.append(argument)
-    if "--batch" in rest and rest[0] not in commands:
-        rest.remove("--batch")
-        rest.insert(0, "batch")
-    return front + rest
 
 
 if __name__ == "__main__":

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from app.system.paths import exists, typed_path
-from benchmarks.base import Decoding, Protocol, did_you_mean, digest, get_benchmark
-from benchmarks.errors import SpecError
-from judges.base import find_judge
-from mlx_backends.pytorch.spec import split
-from mlx_backends.remote.options import RemoteOptions
+from app.system.paths import path_exists, typed_path
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.protocols import Protocol
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Decoding, digest
+from judges.registry import find_judge
+from mlx_backends.options import RemoteOptions
+from mlx_backends.pytorch.spec import split_name
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -25,25 +27,26 @@ if TYPE_CHECKING:
 
 def _as_list(value: Any) -> Any:
     value = [value] if isinstance(value, str) else value
-    # Saying a thing twice asks for it once.
+    # A repeated value counts once.
     return list(dict.fromkeys(value)) if isinstance(value, list) and all(isinstance(v, str) for v in value) else value
 
 
 M = TypeVar("M", bound=BaseModel)
-Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
+Names = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 
 
 RESTARTS = 2
-"""How often, without an answer in between, a worker that died for want of memory is started again. Not part of what a run is."""
+"""The default number of restarts of a worker that runs out of memory without answering in between. Not part of a run's
+identity."""
 
 Score = Literal["generate", "likelihood"]
-Place = Annotated[str, Field(max_length=4096)]
-"""A folder. It is written into the spec's file, so it must be text: where there is a bound, pydantic sees to that."""
+FolderPath = Annotated[str, Field(max_length=4096)]
+"""A folder. The length limit makes pydantic reject text that cannot be written to the spec's file."""
 RunName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
 
 
 class DecodingSpec(BaseModel):
-    """How answers are decoded; see :class:`benchmarks.base.Decoding`. What is left open is the benchmark's."""
+    """Decoding settings; see :class:`benchmarks.vocabulary.Decoding`. Unset values are the benchmark's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,8 +57,10 @@ class DecodingSpec(BaseModel):
 
 
 class ApiSpec(BaseModel):
-    """On what terms remote engines are used; see :class:`mlx_backends.remote.options.RemoteOptions`. Not part of what
-    a run is."""
+    """Limits and prices of remote engines; see :class:`mlx_backends.options.RemoteOptions`.
+
+    They are not part of a run's identity.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -68,9 +73,9 @@ class ApiSpec(BaseModel):
     attempts: int = Field(default=6, ge=1, le=100)
 
     def terms(self, replies: Path | None) -> RemoteOptions:
-        """The terms, with replies kept in the file ``replies``. Raises SpecError for a ceiling on money without prices."""
+        """Return the options with replies cached in the file ``replies``. Raises SpecError for a cost ceiling without prices."""
         if self.cost_ceiling is not None and (self.input_price is None or self.output_price is None):
-            raise SpecError("cost_ceiling needs input_price and output_price, for a million tokens each.")
+            raise SpecError("cost_ceiling needs prices; set input_price and output_price, for a million tokens each.")
         return RemoteOptions(
             replies=replies,
             max_tokens=self.token_ceiling,
@@ -84,17 +89,17 @@ class ApiSpec(BaseModel):
 
 
 class BatchSpec(BaseModel):
-    """What a spec file or the command line says; lists of models or prompt sets become several runs."""
+    """The contents of a spec file or command line; lists of models or prompt sets become several runs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: str
-    model: Words = Field(min_length=1)
-    data: Place | None = None
-    prompt_set: Words = ()
-    judge: Words = ()
-    conditions: Words = ()
-    strata: dict[str, Words] = {}
+    model: Names = Field(min_length=1)
+    data: FolderPath | None = None
+    prompt_set: Names = ()
+    judge: Names = ()
+    conditions: Names = ()
+    strata: dict[str, Names] = {}
     limit: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
     name: RunName | None = None
@@ -105,94 +110,95 @@ class BatchSpec(BaseModel):
     api: ApiSpec = ApiSpec()
 
     def runs(self) -> list[RunSpec]:
-        """One RunSpec for each model and prompt set, each checked against what there is.
+        """Return a RunSpec for each model and prompt set.
 
-        Raises SpecError naming what does not exist and the nearest thing that does.
+        Raises SpecError for a name that does not exist, with the closest one that does.
         """
         for _, sentence in self.mismatches():
             raise SpecError(sentence)
         benchmark = get_benchmark(self.benchmark)
         judges = self.judge or benchmark.judges[:1]
-        for word in judges:
-            find_judge(word, benchmark)
+        for name in judges:
+            find_judge(name, benchmark)
         pairs = product(self.model, self.prompt_set or (next(iter(benchmark.prompt_sets)),))
         shared = self.model_dump(exclude={"model", "prompt_set", "judge"})
         shared["conditions"] = self.conditions or benchmark.default_conditions
-        paper = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
-        shared["decoding"] = {**paper, **self.decoding.model_dump(exclude_unset=True)}
-        return [RunSpec(**shared, model=model, prompt_set=prompts, judge=judges) for model, prompts in pairs]
+        defaults = {key: value for key, value in asdict(benchmark.decoding).items() if key in DecodingSpec.model_fields}
+        shared["decoding"] = {**defaults, **self.decoding.model_dump(exclude_unset=True)}
+        return [RunSpec(**shared, model=model, prompt_set=prompt_set, judge=judges) for model, prompt_set in pairs]
 
     def mismatches(self) -> Iterator[tuple[str, str]]:
-        """What of the spec does not fit its benchmark: key and sentence, without looking at models, judges or data."""
+        """Yield what does not fit the benchmark, as key and sentence. Models, judges and data are not checked."""
         try:
             benchmark = get_benchmark(self.benchmark)
         except SpecError as error:
             yield "benchmark", str(error)
             return
-        for key, kind, words, known in (
+        for key, kind, names, known in (
             ("prompt_set", "prompt set", self.prompt_set, tuple(benchmark.prompt_sets)),
             ("conditions", "condition", self.conditions, benchmark.conditions),
         ):
-            for word in words:
-                if word not in known:
-                    yield key, f"there is no {kind} {word!r}; {did_you_mean(word, known)}"
+            for name in names:
+                if name not in known:
+                    yield key, f"there is no {kind} {name!r}; {did_you_mean(name, known)}"
         count = len(self.model) * max(1, len(self.prompt_set))
         if self.name and count > 1:
             yield (
                 "name",
-                f"name = {self.name!r} can only name one run, and this spec makes {count}; leave it out.",
+                f"name = {self.name!r} can only name one run, but this spec makes {count}; remove it.",
             )
 
 
 class RunSpec(BaseModel):
-    """What one run is: one model, one prompt set, one build of one benchmark."""
+    """One run: one model, one prompt set and one build of one benchmark."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     benchmark: str
     model: str
     prompt_set: str
-    data: Place | None = None
-    judge: Words = ("match",)
-    conditions: Words = ()
-    strata: dict[str, Words] = {}
+    data: FolderPath | None = None
+    judge: Names = ("match",)
+    conditions: Names = ()
+    strata: dict[str, Names] = {}
     limit: int | None = None
     seed: int = 0
     name: RunName | None = None
     exact: bool = False
-    """Whether each answer is computed by itself: nothing together, nothing reused."""
+    """True to compute each answer separately, without batching and caches."""
     score: Score = "generate"
-    """Whether answers are generated, or the likeliest of an instance's options is taken ("likelihood")."""
+    """The source of answers: generated text, or the most likely of an instance's options ("likelihood")."""
     restarts: int = RESTARTS
     decoding: DecodingSpec = DecodingSpec()
     api: ApiSpec = ApiSpec()
 
     def run_name(self, data_digest: str) -> str:
-        """The run folder's name: ``name``, or one that the same spec and data always give again."""
+        """Return the run folder's name: ``name``, or a name derived from the spec and the data."""
         if self.name:
             return self.name
-        left_out = {"judge", "data", "name", "restarts", "api"}
+        excluded = {"judge", "data", "name", "restarts", "api"}
         if not self.exact:
-            left_out.add("exact")  # as runs before there was the word were named
+            excluded.add("exact")  # keeps the names of runs from before this key existed
         if self.score == "generate":
-            left_out.add("score")
-        decides = self.model_dump(mode="json", exclude=left_out)
+            excluded.add("score")
+        identity = self.model_dump(mode="json", exclude=excluded)
         slug = re.sub(r"[^A-Za-z0-9.]+", "-", Path(self.model).name if "/" in self.model else self.model).strip("-.")
-        return f"{self.benchmark}-{slug[:48]}-{self.prompt_set}-{digest([decides, data_digest])[:8]}"
+        return f"{self.benchmark}-{slug[:48]}-{self.prompt_set}-{digest([identity, data_digest])[:8]}"
 
     def to_decoding(self) -> Decoding:
-        """The decoding that requests carry; the run's seed is its seed."""
+        """Return the decoding of the run's requests, with the run's seed."""
         return Decoding(seed=self.seed, **self.decoding.model_dump())
 
     def protocol(self) -> Protocol:
-        """How the benchmark's instances become model calls in this run."""
+        """Return the protocol that turns the benchmark's instances into model calls."""
         from benchmarks.protocols import LikelihoodProtocol
 
         benchmark, decoding = get_benchmark(self.benchmark), self.to_decoding()
-        return LikelihoodProtocol(benchmark, decoding) if self.score == "likelihood" else benchmark.protocol(decoding)
+        protocol = benchmark.protocol(decoding)
+        return LikelihoodProtocol(protocol, benchmark.options) if self.score == "likelihood" else protocol
 
-    def what_decides(self) -> dict[str, Any]:
-        """What of the spec decides the answers, flat, as kept with a run and compared when it is resumed."""
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that determine the answers, flat. They are stored with a run and compared when it is resumed."""
         return {
             "benchmark": self.benchmark,
             "model": self.model,
@@ -207,14 +213,14 @@ class RunSpec(BaseModel):
 
 
 SECTIONS: dict[str, type[BaseModel]] = {"decoding": DecodingSpec, "api": ApiSpec}
-"""The tables of a spec, with the keys in each."""
+"""The sections of a spec, with the model of each."""
 
 
 def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
-    """The spec in a TOML file with the command line's values over it.
+    """Load a spec from a TOML file, with values of the command line overriding it.
 
-    A relative ``data`` or model folder in the file is relative to the file, and one on the command line to the current
-    folder; both become absolute, so that a run can be resumed from anywhere. Raises SpecError naming the key at fault.
+    Relative ``data`` and model folders in the file are relative to the file; those on the command line are relative to the
+    current folder. Both become absolute, so that a run can be resumed from anywhere. Raises SpecError naming the wrong key.
     """
     values: dict[str, Any] = {}
     if path is not None:
@@ -229,65 +235,66 @@ def load_spec(path: Path | None, overrides: Mapping[str, Any]) -> BatchSpec:
         for key in ("model", "judge"):
             if key in values:
                 values[key] = _models(values[key], path.parent)
-    return parse(BatchSpec, with_said(values, overrides), str(path) if path else "the command line")
+    return parse(BatchSpec, with_overrides(values, overrides), str(path) if path else "the command line")
 
 
-def with_said(values: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec's ``values`` with those ``said`` over them, each in the section it belongs to; None says nothing.
+def with_overrides(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a spec's ``values`` with overrides, each in its section; None overrides nothing.
 
     Models and judges that are folders below the current one become absolute.
     """
-    whole = dict(values)
-    for key, value in {**said, **{key: _models(said.get(key), Path()) for key in ("model", "judge")}}.items():
+    merged = dict(values)
+    models = {key: _models(overrides.get(key), Path()) for key in ("model", "judge")}
+    for key, value in {**overrides, **models}.items():
         if value is None:
             continue
         section = next((name for name, model in SECTIONS.items() if key in model.model_fields), None)
         if section is None:
-            whole[key] = value
-        elif isinstance(whole.get(section, {}), dict):
-            whole[section] = {**whole.get(section, {}), key: value}
-    return whole
+            merged[key] = value
+        elif isinstance(merged.get(section, {}), dict):
+            merged[section] = {**merged.get(section, {}), key: value}
+    return merged
 
 
-def _models(given: Any, base: Path) -> Any:
-    """The models with those that are folders below ``base`` made absolute."""
-    if isinstance(given, str):
-        given = [given]
-    if not isinstance(given, list):
-        return given
-    return [_absolute(m, base) if isinstance(m, str) and m else m for m in given]
+def _models(value: Any, base: Path) -> Any:
+    """Return the list of models with folders below ``base`` made absolute; a value of another type as it is."""
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list):
+        return value
+    return [_absolute(model, base) if isinstance(model, str) and model else model for model in value]
 
 
 def _absolute(model: str, base: Path) -> str:
-    before, place, behind = split(model)
-    return f"{before}{typed_path(place, base)}{behind}" if place and exists(base / place) else model
+    prefix, path, suffix = split_name(model)
+    return f"{prefix}{typed_path(path, base)}{suffix}" if path and path_exists(base / path) else model
 
 
 def parse(model: type[M], values: Any, where: str) -> M:
-    """``values`` as ``model``; a value that does not fit becomes one SpecError sentence."""
+    """Validate ``values`` as ``model``. Raises SpecError with one sentence about the first wrong value."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        every = error.errors(include_url=False)
-        # A misspelt key explains the one that is missing.
-        first = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
+        errors = error.errors(include_url=False)
+        # A misspelt key explains the missing one.
+        first = next((detail for detail in errors if detail["type"] == "extra_forbidden"), errors[0])
         key = _key(first)
         if first["type"] == "extra_forbidden":
             fields = SECTIONS.get(str(first["loc"][0]), model).model_fields
             raise SpecError(f"{where}: unknown key {key!r}; {did_you_mean(str(first['loc'][-1]), fields)}") from error
         if first["type"] == "missing":
             raise SpecError(
-                f"{where}: {key!r} is missing; say it in the spec or as --{key.replace('_', '-')}."
+                f"{where}: {key!r} is missing; set it in the spec or with --{key.replace('_', '-')}."
             ) from error
-        raise SpecError(f"{where}: {key} = {first['input']!r}: {_wrong(first)}.") from error
+        raise SpecError(f"{where}: {key} = {first['input']!r}: {_advice(first)}.") from error
 
 
-def problems(model: type[BaseModel], values: Any) -> dict[str, str]:
-    """What does not fit, by key (a section's with its own: ``decoding.top_p``), in a few words; empty where all fits."""
+def validation_problems(model: type[BaseModel], values: Any) -> dict[str, str]:
+    """Return what is wrong with ``values``, in a few words by key (``decoding.top_p`` within a section); empty if nothing is."""
     try:
         model.model_validate(values)
     except ValidationError as error:
-        return {_key(each): _wrong(each) for each in reversed(error.errors(include_url=False))}
+        return {_key(detail): _advice(detail) for detail in reversed(error.errors(include_url=False))}
     return {}
 
 
@@ -295,25 +302,25 @@ def _key(error: ErrorDetails) -> str:
     return ".".join(str(part) for part in error["loc"])
 
 
-_IN_WORDS = {
+_ADVICE = {
     "int_parsing": "give a whole number",
     "int_from_float": "give a whole number",
     "int_parsing_size": "give a smaller number",
     "float_parsing": "give a number",
-    "string_unicode": "it holds half a character, which is no text",
+    "string_unicode": "it holds half of a surrogate pair, which is not valid text",
 }
 
 
-def _wrong(error: ErrorDetails) -> str:
+def _advice(error: ErrorDetails) -> str:
     if error["type"] in ("too_short", "missing"):
         return "name at least one"
     if error["type"] == "string_pattern_mismatch":
         return "use letters, digits, '.', '_' and '-', at most 80, beginning with a letter or digit"
-    if error["type"] in _IN_WORDS:
-        return _IN_WORDS[error["type"]]
+    if error["type"] in _ADVICE:
+        return _ADVICE[error["type"]]
     return error["msg"][:1].lower() + error["msg"][1:]
 
 
-def load_judges(names: Sequence[str]) -> list[str]:
-    """Judges or models as typed, each once, with those that are folders below the current one made absolute."""
+def resolve_judges(names: Sequence[str]) -> list[str]:
+    """Return judges or models as typed, without duplicates, with folders below the current one made absolute."""
     return list(dict.fromkeys(_models(list(names), Path())))

@@ -2,14 +2,14 @@
 
 ::
 
-    manifest.json     what it was made of and how: digests, counts, seed, options; no time, no path
+    manifest.json     provenance: digests, counts, seed, options; no time, no path
     instances.jsonl   one JSON object a line, in the benchmark's own row format
-    skipped.jsonl     one JSON object for every source row that was left out, with the reason
-    media/            every medium once, named by the sha256 of its bytes
-    ...               what else a construction leaves for people to look at; its benchmark's page says what
+    skipped.jsonl     one JSON object for each source row that was left out, with the reason
+    media/            each medium once, named by the sha256 of its bytes
+    ...               other files for people to look at; the benchmark's documentation page lists them
 
-A build is written beside its place under a hidden name and renamed when it is complete, so that an interrupted
-build leaves nothing that looks like one.
+A build is written to a hidden folder next to its destination and renamed once it is complete, so an interrupted build
+leaves nothing that looks like a finished one.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from benchmarks.base import Media, Modality, canonical_json, digest
 from benchmarks.errors import AnotherBuildError, MediaError, SourceError
 from benchmarks.media import MISSING, UNSAFE
 from benchmarks.text_model import Embedder, TextModel
 from benchmarks.untrusted.safe_files import (
     UnsafeFileError,
     check_file,
-    is_full,
-    is_there,
+    exists,
+    is_disk_full,
     make_folder,
     open_read,
     open_write,
@@ -45,6 +44,7 @@ from benchmarks.untrusted.safe_files import (
     replace_file,
 )
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
+from benchmarks.vocabulary import Media, Modality, canonical_json, digest
 
 FORMAT = 1
 _MANIFEST, _ROWS, _SKIPPED, _MEDIA = "manifest.json", "instances.jsonl", "skipped.jsonl", "media"
@@ -59,16 +59,16 @@ _SUFFIXES = {
 }
 
 Renderer = Callable[[bytes, str, Modality], Sequence[bytes]]
-"""The pictures (PNG) of a 3D model or a video, from its bytes, suffix and modality. Raises MediaError."""
+"""A function from the bytes, suffix and modality of a 3D model or a video to its pictures (PNG). It raises MediaError."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What a build is asked for: its seed, the target of examples a stratum, and whether to replace another one.
+    """Options of a build: the seed, the target number of examples per stratum, and whether to replace another build.
 
-    ``writer`` is the model a construction lets write, ``checker`` the one that checks what was written, ``checkers`` all of
-    them. ``captioners`` describe media, by modality, ``embedder`` says which texts are near. ``render`` makes pictures of
-    3D models and videos; None where none are asked for.
+    ``writer`` is the model that writes for the construction, ``checker`` the one that checks what it wrote, and ``checkers``
+    all models that check. ``captioners`` describe media, by modality. ``embedder`` measures how similar texts are.
+    ``render`` makes pictures of 3D models and videos; None makes no pictures.
     """
 
     seed: int = 0
@@ -91,7 +91,7 @@ class Build:
 
     @classmethod
     def open(cls, path: Path) -> Build:
-        """The build in folder ``path``. Raises SourceError if it is not one, or its rows were changed."""
+        """Open the build in folder ``path``. Raises SourceError if it is not a build, or if its rows were changed."""
         try:
             manifest = read_manifest(path)
             with open_read(path, _ROWS) as stream:
@@ -101,26 +101,26 @@ class Build:
         except (OSError, ValueError) as error:
             raise SourceError(
                 f"{path} is not a built benchmark ({error.__class__.__name__}): it needs manifest.json, instances.jsonl "
-                "and media/; make one with `rashomon build`."
+                "and media/. Create one with `rashomon build`."
             ) from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or "benchmark" not in manifest:
-            raise SourceError(f"{path} was built in another format; build it again with `rashomon build`.")
+            raise SourceError(f"{path} has another build format; rebuild it with `rashomon build`.")
         if manifest.get("instances_sha256") != rows:
-            raise SourceError(f"{path}/instances.jsonl was changed after it was built; build it again.")
+            raise SourceError(f"{path}/instances.jsonl was changed after the build; rebuild the benchmark.")
         return cls(path, manifest)
 
     @cached_property
     def digest(self) -> str:
-        """sha256 of the manifest, which holds the digests of all the rest."""
+        """The sha256 of the manifest, which holds the digests of everything else."""
         return digest(self.manifest)
 
     @property
     def benchmark(self) -> str:
-        """The name of the benchmark this is a build of."""
+        """The name of the built benchmark."""
         return str(self.manifest["benchmark"])
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of ``instances.jsonl``, in order. Raise SourceError at one that is not a JSON object."""
+        """Yield the rows of ``instances.jsonl``, in order. Raises SourceError at a row that is not a JSON object."""
         with open_read(self.path, _ROWS) as lines:
             number = 0
             while line := lines.readline(_LONGEST_ROW + 1):
@@ -128,25 +128,25 @@ class Build:
                 try:
                     row = parse_json(line, _LONGEST_ROW)
                 except OutsideJSONError as error:
-                    raise SourceError(f"{self.path}/{_ROWS}:{number} is {error}; build the benchmark again.") from error
+                    raise SourceError(f"{self.path}/{_ROWS}:{number} is {error}; rebuild the benchmark.") from error
                 if not isinstance(row, dict):
-                    raise SourceError(f"{self.path}/{_ROWS}:{number} is not a JSON object; build the benchmark again.")
+                    raise SourceError(f"{self.path}/{_ROWS}:{number} is not a JSON object; rebuild the benchmark.")
                 yield row
 
     def media_path(self, media: Media) -> Path:
-        """Where a medium lies. Raises MediaError where that is no regular file of the build, or no medium's name."""
+        """Return the path of a medium. Raises MediaError if its name is invalid or it is no regular file of the build."""
         return media_path(self.path, media)
 
 
 def read_manifest(build: Path) -> Any:
-    """The manifest of the build in a folder, as JSON. Raises OSError, OutsideJSONError or UnsafeFileError."""
+    """Return the manifest of the build in a folder, as JSON. Raises OSError, OutsideJSONError or UnsafeFileError."""
     return parse_json(read_bytes(build, _MANIFEST, limit=_LARGEST_MANIFEST))
 
 
 def media_path(build: Path, media: Media) -> Path:
-    """Where a medium of the build in folder ``build`` lies: never outside it, never a file that could be run.
+    """Return the path of a medium of the build in folder ``build``: never outside the folder, never an executable type.
 
-    Raises MediaError where its name is no medium's, it is not there, or what is there is a link or no regular file.
+    Raises MediaError if the name is not a medium's name, or the file is missing, a link or not a regular file.
     """
     name = media.name
     if not _MEDIUM.fullmatch(name) or media.suffix not in _SUFFIXES.get(media.modality, "").split():
@@ -161,23 +161,23 @@ def media_path(build: Path, media: Media) -> Path:
     raise MediaError(f"the {media.modality} {name!r}", MISSING)
 
 
-def under_way(out: Path) -> Path:
-    """The folder in which a build is written before it is put in place as ``out``."""
+def staging_folder(out: Path) -> Path:
+    """Return the hidden folder in which a build is written before it is renamed to ``out``."""
     return out.parent / f".{out.name}.building"
 
 
 class BuildWriter:
-    """Writes a build beside ``out`` and puts it in place by one rename in :meth:`finish`.
+    """Writer of a build: it fills a hidden folder next to ``out``, which :meth:`finish` renames to ``out``.
 
-    Use it as a context manager: leaving the block without :meth:`finish` removes what was written. ``skipped`` counts what
-    was left out, by source and by the reason up to its first colon. Raises SourceError where ``out`` cannot be written or
-    another process is building it.
+    Use it as a context manager: leaving the block without :meth:`finish` removes what was written. ``skipped`` counts the
+    rows that were left out, by source and by the reason up to its first colon. Entering the block raises SourceError if
+    ``out`` cannot be written or another process is building it.
     """
 
     def __init__(self, out: Path) -> None:
         self.out = out
         self.skipped: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._folder = under_way(out)
+        self._folder = staging_folder(out)
         self._media: set[str] = set()
         self._rows = 0
         self._hash = hashlib.sha256()
@@ -186,43 +186,43 @@ class BuildWriter:
 
     def __enter__(self) -> Self:
         if self.out.exists() and self.out.samefile(Path.cwd()):
-            raise SourceError(f"{self.out} is the folder you are in, which cannot be replaced; name another one.")
-        taken = f"another process is building {self.out}; wait for it or name another folder."
+            raise SourceError(f"{self.out} is the current folder, which cannot be replaced; name another folder.")
+        busy = f"another process is building {self.out}; wait for it or name another folder."
         try:
             self.out.parent.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(make_folder(self.out.parent, self._folder.name), os.O_RDONLY | os.O_NOFOLLOW)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(self._lock), os.stat(self._folder)):
-                raise SourceError(taken)  # it was put in place between our two steps
+                raise SourceError(busy)  # the other process renamed it after we opened it
         except BlockingIOError as error:
             os.close(self._lock)
-            raise SourceError(taken) from error
+            raise SourceError(busy) from error
         except UnsafeFileError as error:
             raise SourceError(str(error)) from error
         except OSError as error:
-            if is_full(error):
+            if is_disk_full(error):
                 raise
             raise SourceError(f"cannot build in {self.out.parent}: {error.strerror}; name another folder.") from error
         try:
-            for left in self._folder.iterdir():  # an interrupted build's
-                _remove(left)
+            for leftover in self._folder.iterdir():  # of an interrupted build
+                _remove(leftover)
             make_folder(self._folder, _MEDIA)
             for name in (_ROWS, _SKIPPED):
                 self._streams.append(open_write(self._folder, name, new=True))
         except BaseException:
-            self._leave()
+            self._close()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
+        self._close()
 
-    def _leave(self) -> None:
+    def _close(self) -> None:
         try:
             for stream in self._streams:
-                with suppress(OSError):  # a full disk takes no last piece; what is complete was flushed by finish
+                with suppress(OSError):  # on a full disk; finish has flushed a complete build
                     stream.close()
             if not self._in_place:
                 shutil.rmtree(self._folder, ignore_errors=True)
@@ -230,7 +230,7 @@ class BuildWriter:
             os.close(self._lock)
 
     def add_media(self, data: bytes, suffix: str) -> Media:
-        """Store a medium's bytes once; ``suffix`` with its dot."""
+        """Store a medium's bytes, once for equal bytes; ``suffix`` includes the dot."""
         media = Media(hashlib.sha256(data).hexdigest(), suffix)
         if media.name not in self._media:
             replace_file(self._folder, f"{_MEDIA}/{media.name}", data)
@@ -239,28 +239,30 @@ class BuildWriter:
 
     def add_row(self, row: Mapping[str, Any]) -> None:
         """Append one instance row."""
-        line = canonical_json(row).encode("utf-8", "backslashreplace") + b"\n"  # JSON's own escape of a lone surrogate
+        line = (
+            canonical_json(row).encode("utf-8", "backslashreplace") + b"\n"
+        )  # writes a lone surrogate as JSON escapes it
         self._hash.update(line)
         self._streams[0].write(line)
         self._rows += 1
 
     def add_skipped(self, source: str, row: str, reason: str) -> None:
-        """Note a source row that was left out; ``row`` says which one, as a person would find it."""
+        """Record a source row that was left out; ``row`` locates it for a person, for example by file and line."""
         line = canonical_json({"source": source, "row": row, "reason": reason})
         self._streams[1].write(line.encode("utf-8", "backslashreplace") + b"\n")
         self.skipped[source][reason.partition(":")[0]] += 1
 
     def add_file(self, name: str, data: bytes) -> None:
-        """Put a file beside the instances that people may look at and no run reads."""
+        """Add a file for people to look at, which no run reads."""
         replace_file(self._folder, name, data)
 
     def finish(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Build:
-        """Complete the build with ``manifest`` (the writer adds format, counts of rows and media, and digests).
+        """Complete the build with ``manifest``, to which the format, counts of rows and media, and digests are added.
 
-        A build that is already at ``out`` gives way if it is the same one (and so is mended), or if ``replace``; else
-        AnotherBuildError.
+        An existing build at ``out`` is replaced if it is the same one (which repairs it) or if ``replace`` is true. Raises
+        AnotherBuildError otherwise, and SourceError if ``out`` holds other files.
         """
-        whole = {
+        contents = {
             **manifest,
             "format": FORMAT,
             "instances": self._rows,
@@ -268,29 +270,30 @@ class BuildWriter:
             "media": len(self._media),
             "media_sha256": digest(sorted(self._media)),
         }
-        manifest_text = json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        manifest_text = json.dumps(contents, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         replace_file(self._folder, _MANIFEST, manifest_text.encode("utf-8"))
         for stream in self._streams:
             stream.flush()
             os.fsync(stream.fileno())
         if self.out.exists():
-            if not is_there(self.out, _MANIFEST) and any(self.out.iterdir()):
-                raise SourceError(f"{self.out} holds other files; name an empty or new folder with --out.")
-            if not replace and any(self.out.iterdir()) and not self._is_this_build(digest(whole)):
+            if not exists(self.out, _MANIFEST) and any(self.out.iterdir()):
+                raise SourceError(f"{self.out} contains other files; name a new or empty folder with --out.")
+            if not replace and any(self.out.iterdir()) and not self._has_digest(digest(contents)):
                 raise AnotherBuildError(
-                    f"{self.out} holds another build, or a damaged one; name another folder with --out, or add --replace."
+                    f"{self.out} contains another or a damaged build; name another folder with --out, or add --replace."
                 )
         self._put_in_place()
         return Build.open(self.out)
 
-    def _is_this_build(self, wanted: str) -> bool:
+    def _has_digest(self, expected: str) -> bool:
+        """Return whether the build that is already at ``out`` has this digest."""
         try:
-            return Build.open(self.out).digest == wanted
+            return Build.open(self.out).digest == expected
         except SourceError:
             return False
 
     def _put_in_place(self) -> None:
-        # The old build goes by a rename too: deleted where it stands, it would for a while be half of one.
+        # The old build is renamed before it is deleted, so that no half-deleted build is ever at ``out``.
         old = self.out.with_name(f".{self.out.name}.replaced")
         with suppress(FileNotFoundError):
             _remove(old)
@@ -303,7 +306,7 @@ class BuildWriter:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, a link or a folder with what is in it; nothing that a link leads to."""
+    """Remove a file, a link or a folder and its contents; never the target of a link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

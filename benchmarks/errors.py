@@ -1,13 +1,13 @@
-"""The one exception family for what a user can cause and mend."""
+"""The exceptions for errors that a user can cause and correct."""
 
 from collections.abc import Iterable
 
 
 class RashomonError(Exception):
-    """Something the user can put right.
+    """An error that the user can correct.
 
-    The message is one sentence that says what is wrong and what to do. The command line prints it
-    without a traceback and leaves with ``exit_code``. Every other exception is a bug and shows itself.
+    The message says what is wrong and what to do. The command line prints it without a traceback and exits with
+    ``exit_code``. Any other exception is a bug and shows its traceback.
     """
 
     exit_code = 2
@@ -18,41 +18,45 @@ class SourceError(RashomonError):
 
 
 class NothingUsableError(SourceError):
-    """Sources of whose rows nothing can be made."""
+    """Sources without a single usable row."""
 
 
 class AnotherBuildError(SourceError):
-    """A folder that holds another build than the one that is to be put there."""
+    """A destination folder that already holds another build."""
 
 
 class SpecError(RashomonError):
-    """A run specification that names something that does not exist or does not fit together."""
+    """A run specification that names something unknown or contradicts itself."""
 
 
 class ModelError(RashomonError):
-    """A model that cannot be loaded, or that does not fit in this machine's memory."""
+    """A model that cannot be loaded or does not fit into this machine's memory."""
 
 
 class KeyMissingError(RashomonError):
-    """A key that a remote engine needs and that neither the environment nor the keychain has."""
+    """An API key that a remote engine needs and that is neither in the environment nor in the keychain."""
 
 
 class AddressError(RashomonError):
-    """A server that the user has not agreed to send anything to."""
+    """A server to which the user has not agreed to send data."""
 
 
 class BudgetError(RashomonError):
-    """The ceiling in tokens or money is reached; what was answered is safe."""
+    """A reached budget in tokens or money; all answers so far are stored."""
 
     exit_code = 1
 
 
 class StoreError(RashomonError):
-    """A workspace or run folder that cannot be read, written or resumed as asked."""
+    """A workspace or run folder that cannot be read, written or resumed."""
+
+
+class ExtraMissingError(RashomonError):
+    """An optional library that is not installed. The message names the extra that brings it."""
 
 
 class MediaError(RashomonError):
-    """A medium that cannot be used. ``reason`` is the message without the medium's name, one of a few, for counting."""
+    """A medium that cannot be used. ``reason`` is the message without the medium's name, so that equal reasons can be counted."""
 
     def __init__(self, medium: str, reason: str) -> None:
         super().__init__(f"{medium} {reason}.")
@@ -60,9 +64,9 @@ class MediaError(RashomonError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of an error's sentence: the nearest known word, or all of them."""
+    """Return the end of an error message about ``word``: the closest of the ``known`` words, or all of them."""
     from difflib import get_close_matches
 
     words = list(known)
-    near = get_close_matches(word, words, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(words)}."
+    close = get_close_matches(word, words, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(words)}."

@@ -1,11 +1,22 @@
-"""How one instance becomes model calls."""
+"""Protocols: the model calls that an instance takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from benchmarks.base import Benchmark, Decoding, Generation, Instance, Likelihood, Message, Protocol, Request
+from benchmarks.vocabulary import Decoding, Generation, Instance, Likelihood, Message, Request
+
+
+class Protocol(ABC):
+    """The model calls of one instance: a pure function, replayed from what is stored."""
+
+    name: str
+
+    @abstractmethod
+    def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
+        """Return the next request, given the generations so far in order of step, or None when the instance is done."""
 
 
 class DirectProtocol(Protocol):
@@ -26,12 +37,12 @@ class DirectProtocol(Protocol):
 class LikelihoodProtocol(Protocol):
     """A benchmark's own protocol, with instances of given options answered by the likeliest of them (Brown et al. 2020, 2.4)."""
 
-    def __init__(self, benchmark: Benchmark, decoding: Decoding) -> None:
-        self._benchmark = benchmark
-        self._protocol = benchmark.protocol(decoding)
-        self.name = f"{self._protocol.name}, the likeliest option"
+    def __init__(self, protocol: Protocol, options: Callable[[Instance], tuple[str, ...]]) -> None:
+        self._protocol = protocol
+        self._options = options
+        self.name = f"{protocol.name}, the likeliest option"
 
     def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
         request = self._protocol.next(instance, generations)
-        options = self._benchmark.options(instance)
+        options = self._options(instance)
         return replace(request, form=Likelihood(options)) if request is not None and options else request

@@ -1,4 +1,4 @@
-"""A part of a benchmark's instances: the same one every time, on every machine."""
+"""Reproducible subsets of a benchmark's instances: equal on every machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from benchmarks.base import Instance, did_you_mean
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.vocabulary import Instance
 
 
 def select(
@@ -19,51 +19,55 @@ def select(
     conditions: Collection[str] | None = None,
     strata: Mapping[str, Collection[str]] | None = None,
 ) -> list[Instance]:
-    """The chosen instances, in their order.
+    """Return the selected instances, in their original order.
 
-    ``conditions`` and ``strata`` (key to wanted values) keep the instances that have what they name, None or empty keeps
-    all. A condition, or a stratum that differs within an example, takes single instances out of it; what is left of an
-    example ``limit`` takes or leaves whole. ``limit`` counts examples (groups), shared out over the values of
-    ``strata[stratify_by]`` by largest remainder; which ones is decided by ``seed`` and the group's id alone. Raises
-    SpecError for a name that does not occur, for a ``limit`` below 1, and where nothing is left.
+    ``conditions`` and ``strata`` (key to values) filter instances; None or an empty collection selects all. A filter may
+    remove single instances of an example; ``limit`` then selects or drops the rest of the example as a whole. ``limit``
+    counts examples (groups) and is divided among the values of ``strata[stratify_by]`` by largest remainder. Only ``seed``
+    and the groups' ids decide which examples are drawn. Raises SpecError for an unknown name, for a ``limit`` below 1, and
+    if no instance remains.
     """
     if limit is not None and limit < 1:
-        raise SpecError(f"the limit is {limit}; it counts examples and must be at least 1.")
-    every = list(instances)
-    wanted = {key: set(values) for key, values in (strata or {}).items() if values}
-    _check_names(every, conditions or (), wanted)
-    kept = [
+        raise SpecError(f"the limit is {limit}, but must be at least 1; it counts examples.")
+    candidates = list(instances)
+    filters = {key: set(values) for key, values in (strata or {}).items() if values}
+    _check_names(candidates, conditions or (), filters)
+    matching = [
         i
-        for i in every
+        for i in candidates
         if (not conditions or i.condition in conditions)
-        and all(i.strata.get(key) in values for key, values in wanted.items())
+        and all(i.strata.get(key) in values for key, values in filters.items())
     ]
-    if every and not kept:
-        raise SpecError("no instance has all of the conditions and strata that were asked for; name fewer of them.")
+    if candidates and not matching:
+        raise SpecError("no instance matches all of the conditions and strata; name fewer of them.")
     if limit is None:
-        return kept
-    chosen = _chosen_groups(kept, limit, stratify_by, seed)
-    return [i for i in kept if i.group in chosen]
+        return matching
+    groups = _drawn_groups(matching, limit, stratify_by, seed)
+    return [i for i in matching if i.group in groups]
 
 
-def _check_names(every: list[Instance], conditions: Collection[str], wanted: Mapping[str, Collection[str]]) -> None:
-    known_conditions = dict.fromkeys(i.condition for i in every)
+def _check_names(
+    instances: list[Instance], conditions: Collection[str], filters: Mapping[str, Collection[str]]
+) -> None:
+    """Raise SpecError for a condition, stratum key or stratum value that no instance has."""
+    known_conditions = dict.fromkeys(i.condition for i in instances)
     for name in conditions:
         if name not in known_conditions:
-            raise SpecError(f"there is no condition {name!r}; {did_you_mean(name, known_conditions)}")
-    known_keys = dict.fromkeys(key for i in every for key in i.strata)
-    for key, values in wanted.items():
+            raise SpecError(f"no condition {name!r}; {did_you_mean(name, known_conditions)}")
+    known_keys = dict.fromkeys(key for i in instances for key in i.strata)
+    for key, values in filters.items():
         if key not in known_keys:
-            raise SpecError(f"there is no stratum {key!r}; {did_you_mean(key, known_keys)}")
-        known_values = dict.fromkeys(i.strata[key] for i in every if key in i.strata)
+            raise SpecError(f"no stratum {key!r}; {did_you_mean(key, known_keys)}")
+        known_values = dict.fromkeys(i.strata[key] for i in instances if key in i.strata)
         for value in sorted(values):
             if value not in known_values:
-                raise SpecError(f"there is no {key} {value!r}; {did_you_mean(value, known_values)}")
+                raise SpecError(f"no {key} {value!r}; {did_you_mean(value, known_values)}")
 
 
-def _chosen_groups(kept: list[Instance], limit: int, stratify_by: str, seed: int) -> set[str]:
+def _drawn_groups(instances: list[Instance], limit: int, stratify_by: str, seed: int) -> set[str]:
+    """Return the ids of ``limit`` groups, drawn from each stratum in proportion to its size."""
     stratum: dict[str, str] = {}
-    for instance in kept:
+    for instance in instances:
         stratum.setdefault(instance.group, instance.strata.get(stratify_by, ""))
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for group, name in stratum.items():
@@ -75,6 +79,7 @@ def _chosen_groups(kept: list[Instance], limit: int, stratify_by: str, seed: int
 
 
 def _largest_remainder(sizes: Mapping[str, int], seats: int) -> dict[str, int]:
+    """Return the number of ``seats`` of each name, in proportion to ``sizes`` (largest remainder method)."""
     total = sum(sizes.values())
     seats = min(seats, total)
     shares = {name: seats * size // total for name, size in sizes.items()}
@@ -85,4 +90,5 @@ def _largest_remainder(sizes: Mapping[str, int], seats: int) -> dict[str, int]:
 
 
 def _rank(seed: int, group: str) -> str:
+    """Return the key by which a stratum's groups are shuffled."""
     return hashlib.sha256(f"{seed}|subset|{group}".encode("utf-8", "surrogatepass")).hexdigest()

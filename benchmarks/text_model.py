@@ -1,4 +1,4 @@
-"""What a construction asks, handed to it ready; a benchmark never makes one."""
+"""Interfaces of the models that a construction uses; the application passes them in."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from benchmarks.base import Generation, Request
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Generation, Request
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,45 +15,45 @@ if TYPE_CHECKING:
 
 
 class TextModel(ABC):
-    """Answers requests about text. ``name`` says which model it is, for a build's manifest."""
+    """A model that answers text requests. ``name`` identifies it in a build's manifest."""
 
     name: str
 
     @abstractmethod
-    def ask(self, requests: Iterable[Request]) -> Iterator[Generation]:
-        """The generations, each as soon as it is there, in any order; several are under way at once where that is possible.
+    def generate(self, requests: Iterable[Request]) -> Iterator[Generation]:
+        """Yield a generation for each request as soon as it is available, in any order; requests may run concurrently.
 
-        Replies are kept by content, so that asking again after an interrupt costs nothing for what was answered. A request
-        that fails gives a Generation with an error. Raises RashomonError where no more can be asked at all.
+        Replies are cached by the content of their request, so repeating a request after an interruption costs nothing. A
+        failed request yields a Generation with an error. Raises RashomonError if no more requests can be sent at all.
         """
 
 
-_MANY = 8
-"""A model that answers none of so many requests, or more, is itself what is to be mended."""
+_MIN_FAILURES = 8
+"""The number of requests from which failures of all of them count as a failure of the model."""
 
 
-def ask_all(model: TextModel, requests: Collection[Request]) -> dict[str, Generation]:
-    """The replies to ``requests`` by their ids. Raises ModelError where the model answers none of many."""
-    replies = {reply.request_id: reply for reply in model.ask(requests)} if requests else {}
-    if error := mute(replies.values(), len(requests)):
+def generate_all(model: TextModel, requests: Collection[Request]) -> dict[str, Generation]:
+    """Return the replies to ``requests`` by request id. Raises ModelError if the model answers none of many requests."""
+    replies = {reply.request_id: reply for reply in model.generate(requests)} if requests else {}
+    if error := common_failure(replies.values(), len(requests)):
         raise ModelError(
-            f"{model.name} answered none of {len(requests)} requests ({error}); mend that and build again: what was answered "
-            "before is not asked again."
+            f"{model.name} answered none of {len(requests)} requests ({error}). Fix this and build again; earlier answers are "
+            "reused."
         )
     return replies
 
 
-def mute(replies: Iterable[Generation], asked: int) -> str:
-    """The first error, where the ``replies`` to many requests are nothing but errors; else empty."""
+def common_failure(replies: Iterable[Generation], n_requests: int) -> str:
+    """Return the first error if all of many requests failed, else an empty string."""
     failed = [reply for reply in replies if reply.finish_reason == "error"]
-    return str(failed[0].error) if len(failed) == asked >= _MANY else ""
+    return str(failed[0].error) if len(failed) == n_requests >= _MIN_FAILURES else ""
 
 
 class Embedder(ABC):
-    """Gives texts as vectors whose cosine says how near they are in meaning. ``name`` says which one it is."""
+    """A model that embeds texts as vectors whose cosine measures similarity. ``name`` identifies it."""
 
     name: str
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The texts as vectors of length 1, shape (texts, dimensions)."""
+        """Return the texts as unit vectors, shape (texts, dimensions)."""

@@ -109,13 +109,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class JSONObject:
-    """The answer must be a JSON object of this schema: ``properties`` maps each field to the words it may hold, all of them
-    required and in this order; an empty tuple allows any string."""
+    """An answer form: a JSON object.
+
+    ``properties`` maps each field to the values it may have; an empty tuple allows any string. All fields are required, in
+    this order.
+    """
 
     properties: Mapping[str, tuple[str, ...]]
 
     def schema(self) -> dict[str, Any]:
-        """The JSON schema."""
+        """Return the JSON schema."""
         return {
             "type": "object",
             "properties": {
@@ -304,7 +307,7 @@ def digest(value: Any) -> str:
 
 
 def part_to_json(part: Part) -> dict[str, Any]:
-    """A part as a JSON object: ``{"text": ...}`` or ``{"sha256": ..., "suffix": ..., "modality": ...}``.
+    """Return a part as a JSON object: ``{"text": ...}`` or ``{"sha256": ..., "suffix": ..., "modality": ...}``.
 
     ``marks`` stand in it only where there are any, so that what was stored before there were marks has the digest it had.
     """
@@ -315,7 +318,7 @@ def part_to_json(part: Part) -> dict[str, Any]:
 
 
 def part_from_json(value: Mapping[str, Any]) -> Part:
-    """The inverse of :func:`part_to_json`."""
+    """Return the part of a JSON object; the inverse of :func:`part_to_json`."""
     if "text" in value:
         return Text(value["text"])
     marks = tuple(Mark(mark["label"], tuple(mark["box"])) for mark in value.get("marks", ()))
@@ -323,7 +326,7 @@ def part_from_json(value: Mapping[str, Any]) -> Part:
 
 
 def instance_to_json(instance: Instance) -> dict[str, Any]:
-    """An instance as a JSON object."""
+    """Return an instance as a JSON object."""
     return {
         "id": instance.id,
         "group": instance.group,
@@ -336,7 +339,7 @@ def instance_to_json(instance: Instance) -> dict[str, Any]:
 
 
 def instance_from_json(value: Mapping[str, Any]) -> Instance:
-    """The inverse of :func:`instance_to_json`."""
+    """Return the instance of a JSON object; the inverse of :func:`instance_to_json`."""
     return Instance(
         id=value["id"],
         group=value["group"],

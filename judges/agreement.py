@@ -1,4 +1,4 @@
-"""How far judges agree: figures of counts of their labels, and how those are counted."""
+"""Agreement between judges: metrics of counts of their labels, and the counting of labels."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.base import Record
 from benchmarks.stats.intervals import diagonal, ratio
+from benchmarks.vocabulary import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,13 +20,16 @@ _UNKNOWN = "not a label of this benchmark"
 
 
 def raw_agreement(counts: Array) -> Array:
-    """The share of answers with one label by both judges; counts of shape (..., labels, labels) give shape (...)."""
+    """Return the share of answers with the same label from both judges.
+
+    Counts of shape (..., labels, labels) give shape (...).
+    """
     agreed: Array = ratio(diagonal(counts).sum(-1), counts.sum((-1, -2)))
     return agreed
 
 
 def positive_agreement(counts: Array) -> Array:
-    """For each label 2a / (2a + b + c), with a answers that both give it and b + c that only one does (Dice 1945).
+    """Return 2a / (2a + b + c) per label, for a answers with the label from both judges and b + c from only one (Dice 1945).
 
     Counts of shape (..., labels, labels) give shape (..., labels); nan for a label that neither gives.
     """
@@ -34,7 +37,7 @@ def positive_agreement(counts: Array) -> Array:
 
 
 def label_kappa(counts: Array) -> Array:
-    """For each label Cohen's kappa of it against all others; shapes as in :func:`positive_agreement`."""
+    """Return Cohen's kappa of each label against all others; shapes as in :func:`positive_agreement`."""
     n = counts.sum((-1, -2))[..., None]
     both, a, b = diagonal(counts), counts.sum(-1), counts.sum(-2)
     by_chance = a * b + (n - a) * (n - b)
@@ -42,81 +45,82 @@ def label_kappa(counts: Array) -> Array:
 
 
 def fleiss_kappa(counts: Array) -> float:
-    """Fleiss' kappa (Fleiss 1971, equation 7) of counts of shape (answers, labels): how many judges gave which label.
+    """Return Fleiss' kappa (Fleiss 1971, equation 7) of ``counts``, the number of judges per answer and label.
 
-    Every answer has the same number of judges, two at least. nan where only one label occurs or there is no answer.
+    ``counts`` has shape (answers, labels). Every answer has the same number of judges, at least two. nan if only one
+    label occurs or there is no answer.
     """
     judges = int(counts[0].sum()) if len(counts) else 2
-    return float(fleiss(fleiss_sums(counts).sum(0), judges)[1])
+    return float(fleiss_from_sums(fleiss_sums(counts).sum(0), judges)[1])
 
 
 def fleiss_sums(counts: Array) -> Array:
-    """Of each answer the sum of squared counts, 1, and its counts; shape (answers, 2 + labels)."""
+    """Return, for each answer, the sum of squared counts, 1, and its counts; shape (answers, 2 + labels)."""
     import numpy as np
 
     return np.column_stack([(counts**2).sum(-1), np.ones(len(counts)), counts])
 
 
-def fleiss(sums: Array, judges: int) -> tuple[Array, Array]:
-    """The mean agreement of pairs of judges, and kappa, from summed :func:`fleiss_sums` of shape (..., 2 + labels)."""
+def fleiss_from_sums(sums: Array, judges: int) -> tuple[Array, Array]:
+    """Return the mean agreement of pairs of judges, and kappa, from summed :func:`fleiss_sums` of shape (..., 2 + labels)."""
     squares, answers, totals = sums[..., 0], sums[..., 1], sums[..., 2:]
-    given, pairs = answers * judges, answers * judges * (judges - 1)
+    labels, pairs = answers * judges, answers * judges * (judges - 1)
     by_chance = (totals**2).sum(-1)
-    agreed, agreed_pairs = ratio(squares - given, pairs), (squares - given) * given * given
-    return agreed, ratio(agreed_pairs - by_chance * pairs, (given * given - by_chance) * pairs)
+    agreed, agreed_pairs = ratio(squares - labels, pairs), (squares - labels) * labels * labels
+    return agreed, ratio(agreed_pairs - by_chance * pairs, (labels * labels - by_chance) * pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelPairs:
-    """What two judges say of the answers that both have judged.
+    """The labels of two judges on the answers that both have judged.
 
-    ``counts`` has shape (groups, labels, labels): the first judge's label, the second's. ``left_out`` are, for each of
-    them, the answers without a label, by why.
+    ``counts`` has shape (groups, labels, labels): the first judge's label, then the second's. ``left_out`` counts, for
+    each judge, the answers without a label by reason.
     """
 
     counts: Array
     left_out: tuple[Counter[str], Counter[str]]
 
 
-def pairs(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> LabelPairs:
-    """What the judges ``a`` and ``b`` say of the records' answers, group by group."""
+def count_label_pairs(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> LabelPairs:
+    """Return the pairs of labels that the judges ``a`` and ``b`` give the records' answers, by group."""
     import numpy as np
 
     code = {label: i for i, label in enumerate(labels)}
     left_out: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     groups: dict[str, int] = {}
-    found: list[tuple[int, int, int]] = []
+    label_pairs: list[tuple[int, int, int]] = []
     for record in records:
-        said = _said(record, a, code), _said(record, b, code)
-        if None in said:
+        outcomes = _label_index(record, a, code), _label_index(record, b, code)
+        if None in outcomes:
             continue
-        for why, outcome in zip(left_out, said, strict=True):
+        for reasons, outcome in zip(left_out, outcomes, strict=True):
             if isinstance(outcome, str):
-                why[outcome] += 1
-        if isinstance(said[0], int) and isinstance(said[1], int):
-            found.append((groups.setdefault(record.instance.group, len(groups)), said[0], said[1]))
+                reasons[outcome] += 1
+        if isinstance(outcomes[0], int) and isinstance(outcomes[1], int):
+            label_pairs.append((groups.setdefault(record.instance.group, len(groups)), outcomes[0], outcomes[1]))
     counts = np.zeros((len(groups), len(labels), len(labels)))
-    if found:
-        np.add.at(counts, tuple(np.array(found).T), 1)
+    if label_pairs:
+        np.add.at(counts, tuple(np.array(label_pairs).T), 1)
     return LabelPairs(counts, left_out)
 
 
-def confusion(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> Array:
-    """How often ``a`` gave the row's label where ``b`` gave the column's; shape (labels, labels)."""
-    counts: Array = pairs(records, a, b, labels).counts.sum(0)
+def confusion_matrix(records: Sequence[Record], a: str, b: str, labels: Sequence[str]) -> Array:
+    """Return the counts of labels by ``a`` (rows) and ``b`` (columns); shape (labels, labels)."""
+    counts: Array = count_label_pairs(records, a, b, labels).counts.sum(0)
     return counts
 
 
-def _said(record: Record, judge: str, code: Mapping[str, int]) -> int | str | None:
-    """The label's index, or why there is none; None where the judge has not judged the answer, or there is none."""
+def _label_index(record: Record, judge: str, code: Mapping[str, int]) -> int | str | None:
+    """Return the label's index, or the reason why there is none; None if the judge has not judged the answer."""
     outcome = record.outcome(judge)
     if outcome in ("pending", "error"):
         return None
     return outcome if outcome != "labelled" else code.get(str(record.verdicts[judge].label), _UNKNOWN)
 
 
-def group_sums(records: Sequence[Record], judges: Sequence[str], labels: Sequence[str]) -> Array:
-    """:func:`fleiss_sums` summed group by group; shape (groups, 2 + labels)."""
+def fleiss_group_sums(records: Sequence[Record], judges: Sequence[str], labels: Sequence[str]) -> Array:
+    """Return :func:`fleiss_sums` summed by group; shape (groups, 2 + labels)."""
     import numpy as np
 
     code = {label: i for i, label in enumerate(labels)}
@@ -124,11 +128,11 @@ def group_sums(records: Sequence[Record], judges: Sequence[str], labels: Sequenc
     counts: list[Array] = []
     rows: list[int] = []
     for record in records:
-        said = [_said(record, judge, code) for judge in judges]
-        given = [index for index in said if isinstance(index, int)]
-        if len(given) == len(judges):
+        outcomes = [_label_index(record, judge, code) for judge in judges]
+        indices = [index for index in outcomes if isinstance(index, int)]
+        if len(indices) == len(judges):
             rows.append(groups.setdefault(record.instance.group, len(groups)))
-            counts.append(np.bincount(given, minlength=len(labels)).astype(np.float64))
+            counts.append(np.bincount(indices, minlength=len(labels)).astype(np.float64))
     sums = np.zeros((len(groups), 2 + len(labels)))
     if rows:
         np.add.at(sums, rows, fleiss_sums(np.stack(counts)))

@@ -1,4 +1,4 @@
-"""Judges' agreement as tables and as a sentence."""
+"""Agreement between judges as tables and as a sentence."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import cohen_kappa, diagonal, estimate, resample, wilson
-from judges.agreement import LabelPairs, fleiss, group_sums, label_kappa, pairs, positive_agreement, raw_agreement
+from benchmarks.vocabulary import Cell, Estimate, Record, Table
+from judges.agreement import (
+    LabelPairs,
+    count_label_pairs,
+    fleiss_from_sums,
+    fleiss_group_sums,
+    label_kappa,
+    positive_agreement,
+    raw_agreement,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,34 +30,34 @@ if TYPE_CHECKING:
 Runs = Mapping[str, Sequence[Record]]
 _Row = tuple[str, tuple[Cell, ...]]
 
-ALL = "all"
-"""The row of a table for all conditions together."""
+ALL_CONDITIONS = "all"
+"""The label of the row for all conditions together."""
 
-_NOBODY = "no answer is labelled by both"
+_NO_SHARED_LABELS = "no answer is labelled by both"
 
 _NOTE_PAIRS = (
-    "Only answers that both judges labelled count; the last two columns say what the one left unlabelled of the answers that "
-    "both have judged."
+    "Only answers that both judges labelled count; the last two columns count the answers that one of the two left "
+    "unlabelled, among those that both judged."
 )
 _NOTE_KAPPA = (
     "kappa: agreement beyond chance (Cohen 1960); 1 is full agreement, 0 what two independent judges would reach."
 )
 _NOTE_INTERVALS = (
-    "Intervals: 95%, percentile bootstrap over examples, so that an example's conditions stay together. Where it varies in "
-    "nothing, agreement has Wilson's interval on the number of examples and the other figures have none."
+    "Intervals: 95%, percentile bootstrap over examples, each with all its conditions. Where the bootstrap has no spread, "
+    "agreement has Wilson's interval on the number of examples and the other metrics have none."
 )
 
 
 def agreement_tables(
     runs: Runs, judges: Sequence[str], labels: Sequence[str], conditions: Sequence[str], *, resamples: int, seed: int
 ) -> list[Table]:
-    """The tables agreement, agreement-labels and confusion of every pair of ``judges``; fleiss too where there are three.
+    """Return the tables agreement, agreement-labels and confusion for all pairs of ``judges``, and fleiss for three or more.
 
-    ``runs`` maps a row's label to its records, ``judges`` are ids, ``labels`` and ``conditions`` the benchmark's. Raises
-    SpecError for fewer than two judges, and for a judge that is named twice.
+    ``runs`` maps a row's label to its records, ``judges`` are ids, ``labels`` and ``conditions`` are the benchmark's.
+    Raises SpecError for fewer than two judges, and for a judge named twice.
     """
     if len(judges) < 2 or len(set(judges)) < len(judges):
-        raise SpecError("agreement is between different judges; name two or more, each once.")
+        raise SpecError("agreement needs two or more different judges; name each once.")
     agreement: list[_Row] = []
     by_label: list[_Row] = []
     confused: list[_Row] = []
@@ -57,12 +65,12 @@ def agreement_tables(
         views = _views(records, conditions)
         for a, b in combinations(judges, 2):
             for view, chosen in views.items():
-                found = pairs(chosen, a, b, labels)
-                agreement.append((f"{run} / {a}, {b} / {view}", _agreement_cells(found, resamples, seed)))
-                if view == ALL:
+                label_pairs = count_label_pairs(chosen, a, b, labels)
+                agreement.append((f"{run} / {a}, {b} / {view}", _agreement_cells(label_pairs, resamples, seed)))
+                if view == ALL_CONDITIONS:
                     prefix = f"{run} / {a}, {b}"
-                    by_label += _label_rows(prefix, found.counts, labels, resamples, seed)
-                    confused += _confusion_rows(prefix, found.counts.sum(0), labels)
+                    by_label += _label_rows(prefix, label_pairs.counts, labels, resamples, seed)
+                    confused += _confusion_rows(prefix, label_pairs.counts.sum(0), labels)
     tables = [
         Table(
             "agreement",
@@ -97,79 +105,86 @@ def agreement_tables(
 def agreement_sentence(
     records: Sequence[Record], judge: str, references: Sequence[str], *, resamples: int = 1000, seed: int = 0
 ) -> str:
-    """How ``judge`` agrees with the best judge there is, in one line to stand under a table.
+    """Return one line on how ``judge`` agrees with the best available judge, for display under a table.
 
-    ``references`` are ids, the best first (people, then models behind an API); the first with which it shares a labelled
-    answer is taken.
+    ``references`` are ids, best first (people, then models behind an API); the first one that shares a labelled answer
+    with ``judge`` is used.
     """
-    found = {label for record in records for verdict in record.verdicts.values() if (label := verdict.label)}
-    labels = sorted(found)
+    used_labels = {label for record in records for verdict in record.verdicts.values() if (label := verdict.label)}
+    labels = sorted(used_labels)
     for reference in references:
         if reference == judge:
             continue
-        pair = pairs(records, judge, reference, labels)
+        pair = count_label_pairs(records, judge, reference, labels)
         n = int(pair.counts.sum())
         if n:
-            agreed, kappa = _agreement(pair.counts, resamples, seed)
-            lost = sum(pair.left_out[0].values())
-            without = f"; {judge} gave {lost} more no label" if lost else ""
+            agreed, kappa = _estimate_agreement(pair.counts, resamples, seed)
+            unlabelled = sum(pair.left_out[0].values())
+            suffix = f"; {judge} gave {unlabelled} more no label" if unlabelled else ""
             kappa_text = (
                 f"Cohen's kappa is undefined: {kappa.reason}"
                 if kappa.value is None
                 else f"Cohen's kappa {kappa.value:.2f}{_interval(kappa, '.2f')}"
             )
             share = f"{100 * (agreed.value or 0):.1f}%{_interval(agreed, '.1f', 100)}"
-            return f"{judge} agrees with {reference} on {share} of {n} answer{'s' * (n != 1)}, {kappa_text}{without}."
+            return f"{judge} agrees with {reference} on {share} of {n} answer{'s' * (n != 1)}, {kappa_text}{suffix}."
     return f"How {judge} agrees with people or with an API judge is unknown for this run."
 
 
-def _interval(found: Estimate, form: str, scale: float = 1) -> str:
-    if found.low is None or found.high is None:
+def _interval(estimate: Estimate, form: str, scale: float = 1) -> str:
+    if estimate.low is None or estimate.high is None:
         return ""
-    return f" ({scale * found.low:{form}} to {scale * found.high:{form}})"
+    return f" ({scale * estimate.low:{form}} to {scale * estimate.high:{form}})"
 
 
 def _views(records: Sequence[Record], conditions: Sequence[str]) -> dict[str, list[Record]]:
     by_condition: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_condition[record.instance.condition].append(record)
-    known = [condition for condition in conditions if condition in by_condition]
+    present = [condition for condition in conditions if condition in by_condition]
     everything = [record for record in records if record.instance.condition in conditions]
-    if len(known) < 2:  # its row would be that of all
-        return {ALL: everything}
-    return {ALL: everything, **{condition: by_condition[condition] for condition in known}}
+    if len(present) < 2:  # the only condition would repeat the row of all
+        return {ALL_CONDITIONS: everything}
+    return {ALL_CONDITIONS: everything, **{condition: by_condition[condition] for condition in present}}
 
 
-def _agreement(counts: Array, resamples: int, seed: int) -> tuple[Estimate, Estimate]:
-    """Raw agreement and Cohen's kappa with their intervals."""
+def _estimate_agreement(counts: Array, resamples: int, seed: int) -> tuple[Estimate, Estimate]:
+    """Return raw agreement and Cohen's kappa with their intervals."""
     totals, draws = counts.sum(0), resample(counts, resamples, seed)
     n = int(totals.sum())
-    agreed = estimate(float(raw_agreement(totals)), raw_agreement(draws), n, reason=_NOBODY)
+    agreed = estimate(float(raw_agreement(totals)), raw_agreement(draws), n, reason=_NO_SHARED_LABELS)
     if agreed.value in (0.0, 1.0):
-        # The bootstrap varies in nothing there, however few the examples are.
+        # The bootstrap has no spread at 0 and 1, however few the examples.
         wide = wilson(len(counts) * int(agreed.value), len(counts))
         agreed = replace(agreed, low=wide.low, high=wide.high)
     kappa = estimate(
-        float(cohen_kappa(totals)), cohen_kappa(draws), n, reason=_NOBODY if n == 0 else _one_label(totals)
+        float(cohen_kappa(totals)),
+        cohen_kappa(draws),
+        n,
+        reason=_NO_SHARED_LABELS if n == 0 else _undefined_kappa(totals),
     )
     return agreed, _without_width(kappa)
 
 
-def _one_label(totals: Array) -> str:
-    return "both give all answers one and the same label, so agreement by chance is 1 too" if totals.any() else _NOBODY
+def _undefined_kappa(totals: Array) -> str:
+    return (
+        "both give all answers one and the same label, so agreement by chance is 1 too"
+        if totals.any()
+        else _NO_SHARED_LABELS
+    )
 
 
-def _without_width(found: Estimate) -> Estimate:
-    return replace(found, low=None, high=None) if found.low == found.high else found
+def _without_width(estimate: Estimate) -> Estimate:
+    return replace(estimate, low=None, high=None) if estimate.low == estimate.high else estimate
 
 
-def _agreement_cells(found: LabelPairs, resamples: int, seed: int) -> tuple[Cell, ...]:
-    agreed, kappa = _agreement(found.counts, resamples, seed)
-    return (agreed.n, agreed, kappa, *(_left_out(why) for why in found.left_out))
+def _agreement_cells(label_pairs: LabelPairs, resamples: int, seed: int) -> tuple[Cell, ...]:
+    agreed, kappa = _estimate_agreement(label_pairs.counts, resamples, seed)
+    return (agreed.n, agreed, kappa, *(_format_reasons(reasons) for reasons in label_pairs.left_out))
 
 
-def _left_out(why: Counter[str]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in sorted(why.items())) or "0"
+def _format_reasons(reasons: Counter[str]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) or "0"
 
 
 def _label_rows(prefix: str, counts: Array, labels: Sequence[str], resamples: int, seed: int) -> list[_Row]:
@@ -177,14 +192,20 @@ def _label_rows(prefix: str, counts: Array, labels: Sequence[str], resamples: in
     first, second, both = totals.sum(-1), totals.sum(-2), diagonal(totals)
     n = int(totals.sum())
     values = positive_agreement(totals), label_kappa(totals)
-    drawn = positive_agreement(draws), label_kappa(draws)
+    replicates = positive_agreement(draws), label_kappa(draws)
     rows: list[_Row] = []
     for i, label in enumerate(labels):
-        given = int(first[i] + second[i] - both[i])
-        none = _NOBODY if n == 0 else "neither judge gives this label" if given == 0 else _one_label(totals)
+        either = int(first[i] + second[i] - both[i])
+        none = (
+            _NO_SHARED_LABELS
+            if n == 0
+            else "neither judge gives this label"
+            if either == 0
+            else _undefined_kappa(totals)
+        )
         cells = (
             _without_width(estimate(float(value[i]), draw[:, i], size, reason=none))
-            for value, draw, size in zip(values, drawn, (given, n), strict=True)
+            for value, draw, size in zip(values, replicates, (either, n), strict=True)
         )
         rows.append((f"{prefix} / {label}", (int(first[i]), int(second[i]), int(both[i]), *cells)))
     return rows
@@ -200,17 +221,19 @@ def _fleiss_table(
     rows: list[_Row] = []
     for run, records in runs.items():
         for view, chosen in _views(records, conditions).items():
-            sums = group_sums(chosen, judges, labels)
+            sums = fleiss_group_sums(chosen, judges, labels)
             totals, draws = sums.sum(0), resample(sums, resamples, seed)
             n = int(totals[1])
             reason = (
-                _one_label(totals).replace("both give", "all judges give")
+                _undefined_kappa(totals).replace("both give", "all judges give")
                 if n
                 else "no answer is labelled by all of them"
             )
             cells = (
                 _without_width(estimate(float(value), draw, n, reason=reason))
-                for value, draw in zip(fleiss(totals, len(judges)), fleiss(draws, len(judges)), strict=True)
+                for value, draw in zip(
+                    fleiss_from_sums(totals, len(judges)), fleiss_from_sums(draws, len(judges)), strict=True
+                )
             )
             rows.append((f"{run} / {view}", (n, *cells)))
     notes = (

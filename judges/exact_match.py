@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from benchmarks.base import Record, Verdict
-from benchmarks.crosscheck_bench.exact_match import Labelled, by_final_answer, by_whole_reply
+from benchmarks.crosscheck_bench.exact_match import LabelAndReason, match_final_answer, match_whole_reply
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Record, Verdict
 from judges.base import FunctionJudge
 
 
 class _Exact(FunctionJudge):
     """CORRECT or INCORRECT. An answer that is empty, or nothing but reasoning, is unparsed.
 
-    Open answers are matched in the same way, which is less than the paper does: it has a model compare their meaning.
+    Open answers are matched in the same way. The paper does more: it has a model compare their meaning.
     """
 
     version = "1"
     benchmarks = ("crosscheck-bench",)
 
     @abstractmethod
-    def label(self, record: Record) -> Labelled:
-        """The label of an answer that is not empty."""
+    def label(self, record: Record) -> LabelAndReason:
+        """Return the label and reason of an answer that is not empty."""
 
     def judge(self, record: Record) -> Verdict:
         text = record.answer.text if record.answer else ""
@@ -31,21 +31,21 @@ class _Exact(FunctionJudge):
 
 
 class ExtractedMatch(_Exact):
-    """By the final answer, wherever in the reply it stands."""
+    """Exact match of the final answer, wherever it occurs in the reply."""
 
     name = "extracted"
     version = "2"
     description = "CrossCheck-Bench: the final answer in the reply, matched exactly"
 
-    def label(self, record: Record) -> Labelled:
-        return by_final_answer(record)
+    def label(self, record: Record) -> LabelAndReason:
+        return match_final_answer(record)
 
 
 class PrintedMatch(_Exact):
-    """By the whole reply, as the paper's exact match reads: a reply that reasons first is INCORRECT."""
+    """Exact match of the whole reply, as printed in the paper: a reply that reasons first is INCORRECT."""
 
     name = "printed"
     description = "CrossCheck-Bench: the whole reply, matched exactly"
 
-    def label(self, record: Record) -> Labelled:
-        return by_whole_reply(record)
+    def label(self, record: Record) -> LabelAndReason:
+        return match_whole_reply(record)

@@ -1,4 +1,4 @@
-"""RubricJudge: a benchmark's rubric put to a language model, constrained to its labels where the engine can do that."""
+"""RubricJudge: a language model that applies a benchmark's rubric, constrained to its labels where the engine can do that."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from benchmarks.base import Decoding, Generation, Record, Request, Verdict
 from benchmarks.rubric import Rubric
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Decoding, Generation, Record, Request, Verdict
 from judges.base import Judge
 from mlx_backends.base import EngineInfo
 
-REPLIES = 3
-"""How often a judge is asked for one label before it has failed on that answer."""
+MAX_REPLIES = 3
+"""The number of times a judge is prompted for one label before the verdict is judge-failed."""
 
-_DECODING = Decoding(max_tokens=1024)  # room for a model that cannot be kept from reasoning first
+_DECODING = Decoding(max_tokens=1024)  # room for a model that always reasons first
 
 
 class RubricJudge(Judge):
-    """Labels answers by asking a model. ``model`` is what a user types, ``info`` what it stands for.
+    """A judge that prompts a model for labels. ``model`` is the name a user types, ``info`` the engine it refers to.
 
-    Its id is the model's name and the rubric's: ``openai:gpt-5@clash-1``.
+    Its id consists of the model's name and the rubric's: ``openai:gpt-5@clash-1``.
     """
 
     def __init__(self, model: str, info: EngineInfo, rubric: Rubric) -> None:
@@ -34,15 +34,15 @@ class RubricJudge(Judge):
         self.conditions = rubric.conditions
 
     def identity(self) -> dict[str, Any]:
-        """What decides this judge's labels, kept with a run and compared when it judges more of it."""
+        """Return everything that decides this judge's labels; it is stored with a run and compared when judging resumes."""
         info = {key: value for key, value in asdict(self.info).items() if key not in ("needs_device", "takes")}
-        return {**info, "rubric": self.rubric.digest, "decoding": asdict(_DECODING), "replies": REPLIES}
+        return {**info, "rubric": self.rubric.digest, "decoding": asdict(_DECODING), "replies": MAX_REPLIES}
 
-    def unasked(self, record: Record) -> Verdict | None:
-        """The verdict on an answer that needs no asking: there is nothing in it, or the rubric decides without a model."""
+    def verdict_without_model(self, record: Record) -> Verdict | None:
+        """Return the verdict on an answer that needs no model: it is empty, or the rubric decides it by rule."""
         text = record.answer.text if record.answer else ""
         if visible_answer(text):
-            decided = self.rubric.decided(record)
+            decided = self.rubric.label_by_rule(record)
             if decided is None:
                 return None
             label, reason = decided
@@ -50,13 +50,15 @@ class RubricJudge(Judge):
         return self.empty(text)
 
     def request(self, key: str, record: Record, replies: Sequence[Generation] = ()) -> Request:
-        """The request for a label after ``replies`` that could not be read; ``key`` tells it from others' requests."""
+        """Return the request for a label after ``replies`` that could not be parsed; ``key`` distinguishes it from others."""
         rubric = self.rubric
-        messages = rubric.again(record, [reply.text for reply in replies]) if replies else rubric.messages(record)
+        messages = (
+            rubric.retry_messages(record, [reply.text for reply in replies]) if replies else rubric.messages(record)
+        )
         return Request(key, len(replies), messages, _DECODING, rubric.form)
 
     def verdict(self, replies: Sequence[Generation]) -> Verdict | None:
-        """The verdict after ``replies``, or None: ask once more."""
+        """Return the verdict after ``replies``, or None to request another reply."""
         last = replies[-1]
         verdict = self._verdict(replies)
         return verdict and replace(
@@ -74,6 +76,6 @@ class RubricJudge(Judge):
         label = self.rubric.read(last.text)
         if label is not None:
             return Verdict(self.id, "labelled", label, f"reply {len(replies)}")
-        if len(replies) < REPLIES:
+        if len(replies) < MAX_REPLIES:
             return None
         return Verdict(self.id, "judge-failed", reason=f"none of {len(replies)} replies is exactly one label")

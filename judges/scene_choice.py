@@ -1,12 +1,12 @@
-"""``choice`` and ``official``: whether a reply chooses the right scene (Contra4)."""
+"""``parse_choice`` and ``official``: whether a reply chooses the correct scene (Contra4)."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 
-from benchmarks.base import Record, Verdict
-from benchmarks.contra4.parse_answer import choice, contains
+from benchmarks.contra4.parse_answer import contains_answer, parse_choice
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Record, Verdict
 from judges.base import FunctionJudge
 
 
@@ -18,7 +18,7 @@ class _Scene(FunctionJudge):
 
     @abstractmethod
     def label(self, reply: str, record: Record) -> tuple[bool | None, str]:
-        """Whether a reply that is not empty is right, None where it chooses nothing, and why."""
+        """Return whether a non-empty reply is correct, None if it chooses nothing, and the reason."""
 
     def judge(self, record: Record) -> Verdict:
         reply = record.answer.text if record.answer else ""
@@ -31,7 +31,7 @@ class _Scene(FunctionJudge):
 
 
 class SceneChoice(_Scene):
-    """By the one scene that the reply chooses; none, or several, is no answer."""
+    """The one scene that the reply chooses; a reply with none or several has no answer."""
 
     name = "choice"
     version = "2"
@@ -39,18 +39,18 @@ class SceneChoice(_Scene):
 
     def label(self, reply: str, record: Record) -> tuple[bool | None, str]:
         references = record.instance.references
-        said, rule = choice(reply, "".join(references.get("options", ())))
-        if said is None:
+        scene, rule = parse_choice(reply, "".join(references.get("options", ())))
+        if scene is None:
             return None, rule
-        return said in references.get("answer", ()), f"Scene {said}: {rule}"
+        return scene in references.get("answer", ()), f"Scene {scene}: {rule}"
 
 
 class OfficialSceneChoice(_Scene):
-    """As the published evaluation: the answer as it is printed stands anywhere in the reply."""
+    """The published evaluation's rule: the printed answer occurs anywhere in the reply."""
 
     name = "official"
     description = "Contra4: the printed answer anywhere in the reply, as the published evaluation counts"
 
     def label(self, reply: str, record: Record) -> tuple[bool | None, str]:
         gold = (*record.instance.references.get("gold", ()), "")[0]
-        return contains(reply, gold), f"{gold!r} in the reply, or not"
+        return contains_answer(reply, gold), f"{gold!r} in the reply, or not"

@@ -1,4 +1,4 @@
-"""Backend: anything that turns a Request into a Generation."""
+"""Engines and backends: an engine describes and loads models, a backend turns a Request into a Generation."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.base import Generation, Media, Modality, Request
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Generation, Media, Modality, Request
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.probe import Probe
+from mlx_backends.options import LoadOptions
 
 MediaPath = Callable[[Media], Path]
-"""Where a medium's file lies; handed to a backend so that a request need not carry its media."""
+"""A function that finds the file of a medium, so that a request need not carry its media."""
 
 
 def no_media(media: Media) -> Path:
-    """The MediaPath of whoever shows no media: judges, constructions. Raises RuntimeError, since being asked is a bug."""
+    """Raise RuntimeError: the :data:`MediaPath` of requests without media."""
     raise RuntimeError(f"this engine is shown no media, and was asked for {media.name}")
 
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """What answered: kept with a run and compared when it is resumed.
+    """Identity of what answered, stored with a run and compared when it is resumed.
 
     ``engine`` is "mlx-vlm", "policy" ...; ``versions`` those of the libraries that decide an answer;
     ``weights`` the sha256 over the model's files, None where there are none; ``device`` "metal", "cpu" ...;
@@ -57,7 +58,7 @@ class Backend(ABC):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What whoever reads the answers must know of how they were asked, a sentence each."""
+        """Remarks on how the answers were generated, a sentence each."""
         return ()
 
     @abstractmethod
@@ -74,7 +75,7 @@ class Backend(ABC):
 
     @property
     def widest(self) -> int:
-        """What ``capacity`` may become by :meth:`prove`."""
+        """The highest value of ``capacity`` after :meth:`prove`."""
         return self.capacity
 
     def exact(self) -> None:  # noqa: B027 - most backends know no other way
@@ -89,11 +90,38 @@ class Backend(ABC):
         return None
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
-        """What the engine makes of ``request``, led through the ``forced`` tokens of an answer; ``keep`` the pixel values too.
+        """Return what the engine makes of ``request``, forced through the ``forced`` tokens of an answer.
 
-        Nothing may be in flight. Raises ModelError where the engine shows nothing of that.
+        ``keep`` adds the pixel values. Nothing may be in flight. Raises ModelError if the engine does not support it.
         """
         raise ModelError(f"{self.info.engine} does not show what it makes of a prompt; compare models of this machine.")
 
     def close(self) -> None:  # noqa: B027 - most backends have nothing to free
         """Free what the backend holds; it answers nothing afterwards."""
+
+
+class Engine(ABC):
+    """One way to get answers: describes the models that its names stand for, and loads them."""
+
+    @abstractmethod
+    def describe(self, model: str) -> EngineInfo:
+        """Return what answers as ``model``, without loading it or importing a heavy library.
+
+        Raises SpecError for a name that says too little, ModelError for a model that is not there or cannot be run.
+        """
+
+    def modalities(self, model: str) -> tuple[Modality, ...]:
+        """Return the media that ``model`` takes as they are, without reading its weights. Raises as :meth:`describe`."""
+        return self.describe(model).takes
+
+    def engine_name(self, model: str) -> str:
+        """Return :attr:`EngineInfo.engine` of ``model``, without reading its weights. Raises as :meth:`describe`."""
+        return self.describe(model).engine
+
+    @abstractmethod
+    def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
+        """Return the backend that answers as ``model``; ``media`` finds the file of a medium.
+
+        Raises as :meth:`describe`, ModelError where the model cannot be loaded or does not fit in memory, and KeyMissingError
+        or AddressError for a remote engine without its key or the user's consent.
+        """

@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 
-from benchmarks.base import SHOWN_TEXT, Generation, Request, did_you_mean
-from benchmarks.errors import SpecError
-from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.models.modalities import ALL
-from mlx_backends.remote.options import RemoteOptions
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.vocabulary import SHOWN_TEXT, Generation, Request
+from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
+from mlx_backends.models.modalities import ALL_MODALITIES
+from mlx_backends.options import LoadOptions
 
 PREFIX = "policy:"
 ABSTAIN = "The sources disagree, so the answer cannot be determined."
@@ -27,12 +27,12 @@ _NEITHER = ("Ouagadougou", "Tbilisi", "Reykjavik", "Quito")
 
 
 def policy_names() -> tuple[str, ...]:
-    """The policies, as models are named: ``policy:always-image`` ..."""
+    """Return the policies, as models are named: ``policy:always-image`` ..."""
     return tuple(PREFIX + name for name in _SPEAKS_OF)
 
 
 def means_nothing(model: str, references: Iterable[Mapping[str, Sequence[str]]]) -> bool:
-    """Whether ``model`` is a policy that says nothing about instances with these references.
+    """Return whether ``model`` is a policy that says nothing about instances with these references.
 
     Policies of sources need one of the references "image" and "text" in any of the instances, always-yes and always-no
     need "answer". False for whatever is no policy.
@@ -41,14 +41,15 @@ def means_nothing(model: str, references: Iterable[Mapping[str, Sequence[str]]])
     return bool(needed) and not any(each.get(source) for each in references for source in needed)
 
 
-def describe(model: str) -> EngineInfo:
-    """What answers as ``model``. Raises SpecError for an unknown name."""
-    return PolicyBackend(model).info
+class PolicyEngine(Engine):
+    """Baselines that look at no medium, as ``policy:NAME``."""
 
+    def describe(self, model: str) -> EngineInfo:
+        """Return what answers as ``model``. Raises SpecError for an unknown name."""
+        return PolicyBackend(model).info
 
-def load(model: str, media: MediaPath, terms: RemoteOptions) -> Backend:
-    """The policy called ``model``, which looks at no medium. Raises SpecError for an unknown name."""
-    return PolicyBackend(model)
+    def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
+        return PolicyBackend(model)
 
 
 class PolicyBackend(Backend):
@@ -68,7 +69,7 @@ class PolicyBackend(Backend):
         name = model.removeprefix(PREFIX)
         if name not in _SPEAKS_OF:
             raise SpecError(f"there is no policy {model!r}; {did_you_mean(PREFIX + name, policy_names())}")
-        self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False, takes=ALL)
+        self.info = EngineInfo(engine="policy", model=PREFIX + name, needs_device=False, takes=ALL_MODALITIES)
         self._name = name
         self._waiting: deque[Request] = deque()
 
@@ -114,7 +115,7 @@ class PolicyBackend(Backend):
 
 
 def _said(source: str, references: Mapping[str, tuple[str, ...]]) -> str:
-    """What stands for ``source``: its option's letter in brackets in a multiple choice, else its first reference."""
+    """Return what stands for ``source``: its option's letter in brackets in a multiple choice, else its first reference."""
     for key, form in ((f"{source} letter", "({})"), (source, "{}")):
         if references.get(key):
             return form.format(references[key][0])
@@ -122,7 +123,7 @@ def _said(source: str, references: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _as(label: str, shown: Mapping[str, str], references: Mapping[str, tuple[str, ...]]) -> str:
-    """An answer that a judge gives ``label``; nothing where it is ABSTAIN or the sources shown do not allow it."""
+    """Return an answer that a judge gives ``label``; nothing where it is ABSTAIN or the sources shown do not allow it."""
     match label:
         case "IMAGE" if "image" in shown:
             return shown["image"]
@@ -136,7 +137,7 @@ def _as(label: str, shown: Mapping[str, str], references: Mapping[str, tuple[str
 
 
 def _neither(references: Mapping[str, tuple[str, ...]]) -> str:
-    """A value that no reference is, contains or (references of one or two characters aside) is contained in."""
+    """Return a value that no reference is, contains or (references of one or two characters aside) is contained in."""
     taken = [squeezed for values in references.values() for value in values if (squeezed := _squeeze(value))]
     free = (v for v in _candidates() if not any(_squeeze(v) in value or _occurs(value, v) for value in taken))
     return next(free)

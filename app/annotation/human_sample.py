@@ -1,4 +1,4 @@
-"""Which labels by a person correct figures: those on the sample that was drawn for them, as far as they have come."""
+"""Human labels on a random sample: the labels that may correct metrics."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.store.run import RunStore
-from benchmarks.base import Record
+from benchmarks.vocabulary import Record
 
 
-def samples(stores: Mapping[str, RunStore], person: str) -> dict[str, list[str]]:
-    """The samples of answers, by instance id, that were drawn for ``person`` in each of these runs; empty where none was."""
+def drawn_samples(stores: Mapping[str, RunStore], person: str) -> dict[str, list[str]]:
+    """Return the sample drawn for ``person`` in each run, as instance ids; empty for a run without one."""
     return {run: store.meta(f"labelling {person}", {}).get("sample", []) for run, store in stores.items()}
 
 
-def on_the_sample(
+def restrict_to_sample(
     runs: Mapping[str, Sequence[Record]], person: str, drawn: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, list[Record]], int]:
-    """The runs with those verdicts of ``person`` alone that are on a random sample, and how many are not.
+    """Return the runs without those verdicts of ``person`` that are not on a random sample, and the number removed.
 
-    A sample is random from its beginning to any place. So what was looked at after the first answer that was not does not
-    count: of two answers somebody may have chosen the one that is easier to label.
+    Every beginning of a sample is random. Labels after the first unlabelled answer do not count, because the person may have
+    chosen the answers that are easier to label.
     """
-    kept: dict[str, list[Record]] = {}
+    restricted: dict[str, list[Record]] = {}
     outside = 0
     for run, records in runs.items():
-        seen = {record.instance.id for record in records if person in record.verdicts}
+        labelled = {record.instance.id for record in records if person in record.verdicts}
         used: set[str] = set()
         for instance in drawn[run]:
-            if instance not in seen:
+            if instance not in labelled:
                 break
             used.add(instance)
-        outside += len(seen - used)
-        kept[run] = [
+        outside += len(labelled - used)
+        restricted[run] = [
             record
             if record.instance.id in used or person not in record.verdicts
             else replace(record, verdicts={judge: v for judge, v in record.verdicts.items() if judge != person})
             for record in records
         ]
-    return kept, outside
+    return restricted, outside

@@ -1,4 +1,4 @@
-"""Labelling: one person's sample of a run, and a sitting in which they label it. For the command line and the screen alike."""
+"""Labelling sessions: a person's random sample of a run, and their progress through it. Used by the CLI and the TUI."""
 
 from __future__ import annotations
 
@@ -7,35 +7,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, Record, Verdict, get_benchmark
+from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError, StoreError
-from judges.human_labels import BlindAnswer, blind, sample
-from judges.prediction_powered import FEWEST
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Record, Verdict
+from judges.human_labels import BlindAnswer, blind_answer
+from judges.human_labels import draw_sample as draw_ids
+from judges.prediction_powered import MIN_LABELS
 
-SAMPLE = 100
-"""How many answers a person is asked to label unless told otherwise."""
+DEFAULT_SAMPLE_SIZE = 100
+"""The default number of answers to label."""
 
 
 @dataclass(frozen=True)
 class LabellingTask:
-    """One person's sample of one run; ``answers`` are the generation ids of what they are shown."""
+    """One person's sample of one run; ``answers`` maps instance ids to the generation ids of the displayed answers."""
 
     benchmark: Benchmark
     judge: str
     seed: int
     records: tuple[Record, ...]
     answers: Mapping[str, int]
-    enough: str = ""
-    """Whether the sample is large enough to correct figures, and if not, the number that is; a sentence or two."""
+    advice: str = ""
+    """One or two sentences on whether the sample is large enough to correct metrics, and which number would be."""
 
     def label(self, store: RunStore, record: Record, label: str | None) -> None:
-        """Keep ``label``, durably, in place of what this person said of the answer before; None: they cannot label it.
+        """Store ``label`` in place of this person's earlier one; None means that they skip the answer.
 
-        Raises StoreError where the answer is not the one that was shown any more.
+        Raises StoreError if the answer has changed since it was displayed.
         """
         answer = store.answer_of(record.instance.id)
         if answer is None or answer[0] != self.answers[record.instance.id]:
-            raise StoreError(f"{store.folder.name} was asked again meanwhile; start labelling again.")
+            raise StoreError(
+                f"the answers of {store.folder.name} have changed in the meantime; start a new labelling session."
+            )
         generation, condition = answer
         if label is None:
             verdict = Verdict(self.judge, "unparsed", reason="skipped by hand")
@@ -45,48 +50,50 @@ class LabellingTask:
         store.add_verdicts([(generation, condition, verdict, correct)])
 
     def done(self, store: RunStore) -> dict[str, str | None]:
-        """What this person has looked at in the run: instance id to label, None where they skipped it."""
+        """Return this person's labels by instance id; None for a skipped answer."""
         verdicts = ((record.instance.id, record.verdicts.get(self.judge)) for record in store.records())
         return {instance: verdict.label for instance, verdict in verdicts if verdict is not None}
 
 
-def draw(store: RunStore, judge: str, n: int | None = None, seed: int | None = None) -> LabellingTask:
-    """The sample of ``n`` answers that the person ``judge`` is shown, which is kept with the run; what was begun is gone on with.
+def draw_sample(store: RunStore, judge: str, n: int | None = None, seed: int | None = None) -> LabellingTask:
+    """Draw the sample of ``n`` answers for the person ``judge``, or return the one drawn before; it is stored with the run.
 
-    Raises SpecError where a sample was begun with another seed, and where the run is not answered to the end: a sample drawn
-    then is none of all its answers.
+    Raises SpecError if the sample was drawn with another seed, or if the run is unfinished: a sample drawn then would not be
+    one of all its answers.
     """
     benchmark = get_benchmark(store.meta("spec")["benchmark"])
-    before = store.meta(f"labelling {judge}", {"n": SAMPLE, "seed": 0 if seed is None else seed})
+    before = store.meta(f"labelling {judge}", {"n": DEFAULT_SAMPLE_SIZE, "seed": 0 if seed is None else seed})
     if "seed" not in before:
-        raise SpecError(f"the labels of {judge} were imported as a sample of their own; label under another name.")
+        raise SpecError(f"the labels of {judge} were imported with their own sample; label under another name.")
     if seed is not None and seed != before["seed"]:
-        raise SpecError(f"{judge} began with --seed {before['seed']}; go on with it, or label under another name.")
+        raise SpecError(
+            f"{judge} has a sample drawn with --seed {before['seed']}; use that seed, or label under another name."
+        )
     if n is not None and n < 1:
         raise SpecError("--n must be at least 1.")
     done, total = (sum(getattr(p, what) for p in store.progress()) for what in ("done", "total"))
     if done < total:
         raise SpecError(
-            f"{store.folder.name} is answered to {done} of {total}; finish it first, since a sample drawn now would not be "
-            "one of all its answers."
+            f"{store.folder.name} has {done} of {total} answers; finish it first, because a sample drawn now would not be one "
+            "of all its answers."
         )
     by_id = {record.instance.id: record for record in store.records()}
-    # A sample only grows: labels that were given on it must not fall out of it.
+    # A sample only grows, so that no label drops out of it.
     now = {"n": max(n or before["n"], len(before.get("sample", ()))), "seed": before["seed"]}
-    order = sample(by_id.values(), len(by_id), now["seed"], stratify_by=benchmark.stratum)
+    order = draw_ids(by_id.values(), len(by_id), now["seed"], stratify_by=benchmark.stratum)
     chosen = order[: now["n"]]
     if not chosen:
         raise SpecError(f"{store.folder.name} has no answers to label.")
     store.set_meta(f"labelling {judge}", {**now, "sample": chosen})
-    answers = {each: answer[0] for each in chosen if (answer := store.answer_of(each))}
-    enough = enough_sentence(benchmark, [by_id[each].instance.condition for each in order], len(chosen))
-    return LabellingTask(benchmark, judge, now["seed"], tuple(by_id[each] for each in chosen), answers, enough)
+    answers = {instance: answer[0] for instance in chosen if (answer := store.answer_of(instance))}
+    advice = sample_size_advice(benchmark, [by_id[instance].instance.condition for instance in order], len(chosen))
+    return LabellingTask(benchmark, judge, now["seed"], tuple(by_id[instance] for instance in chosen), answers, advice)
 
 
-def enough_sentence(benchmark: Benchmark, conditions: Sequence[str], n: int) -> str:
-    """Say whether the first ``n`` answers of a sample suffice to correct figures, and how many do.
+def sample_size_advice(benchmark: Benchmark, conditions: Sequence[str], n: int) -> str:
+    """Return whether the first ``n`` answers of a sample are enough to correct metrics, and how many would be, in words.
 
-    ``conditions`` are those of all answers in the sample's order. Empty where the benchmark has no figures to correct.
+    ``conditions`` are those of all answers in the sample's order. Empty if the benchmark has no metrics to correct.
     """
     figures = benchmark.figures()
     if figures is None:
@@ -94,23 +101,25 @@ def enough_sentence(benchmark: Benchmark, conditions: Sequence[str], n: int) -> 
     total, drawn = Counter(conditions), Counter(conditions[:n])
     needed = [condition for condition in figures.conditions if total[condition]]
     fewest = min((drawn[condition] for condition in needed), default=0)
-    if fewest >= FEWEST:
-        return f"{n} labels are enough to correct figures: each condition has {FEWEST} or more of them."
-    # The conditions have no names here: whoever labels is not shown them.
-    some = [condition for condition in needed if drawn[condition] >= FEWEST]
-    what = "not every figure" if some else "no figure"
-    told = f"{n} labels correct {what}: {FEWEST} are needed under each condition, and one has {fewest} of them."
-    possible = [condition for condition in needed if total[condition] >= FEWEST]
-    if possible and (number := _suffices(conditions, possible)) > n:
-        told += f" {number} labels are enough: --n {number}."
+    if fewest >= MIN_LABELS:
+        return f"{n} labels are enough to correct the metrics: each condition has at least {MIN_LABELS}."
+    # The conditions are not named, because labelling is blind to them.
+    sufficient = [condition for condition in needed if drawn[condition] >= MIN_LABELS]
+    metrics = "not every metric" if sufficient else "no metric"
+    advice = f"{n} labels correct {metrics}: each condition needs {MIN_LABELS}, and one has {fewest}."
+    possible = [condition for condition in needed if total[condition] >= MIN_LABELS]
+    if possible and (number := _sufficient_size(conditions, possible)) > n:
+        advice += f" {number} labels are enough: --n {number}."
     if lacking := len(needed) - len(possible):
-        told += f" {lacking} of {len(needed)} conditions have fewer answers than that; figures that need them stay uncorrected."
-    return told
+        advice += (
+            f" {lacking} of {len(needed)} conditions have fewer answers than that; their metrics stay uncorrected."
+        )
+    return advice
 
 
-def _suffices(conditions: Sequence[str], needed: Sequence[str]) -> int:
-    """Return how many of the first answers have ``FEWEST`` under each of ``needed``."""
-    missing = dict.fromkeys(needed, FEWEST)
+def _sufficient_size(conditions: Sequence[str], needed: Sequence[str]) -> int:
+    """Return the smallest sample size with ``MIN_LABELS`` answers under each of the conditions ``needed``."""
+    missing = dict.fromkeys(needed, MIN_LABELS)
     for number, condition in enumerate(conditions, 1):
         if condition in missing:
             missing[condition] -= 1
@@ -120,65 +129,65 @@ def _suffices(conditions: Sequence[str], needed: Sequence[str]) -> int:
 
 
 class LabellingSession:
-    """A person going through their sample: the answer they are at, and what can be undone, of earlier sittings too."""
+    """A person's labelling session: the current answer and the labels that can be undone, from earlier sessions too."""
 
-    def __init__(self, labelling: LabellingTask, store: RunStore) -> None:
-        self.labelling = labelling
-        known = labelling.done(store)
-        self._done = {r.instance.id for r in labelling.records if r.instance.id in known}
-        self._undo = [number for number, r in enumerate(labelling.records) if r.instance.id in self._done]
+    def __init__(self, task: LabellingTask, store: RunStore) -> None:
+        self.task = task
+        known = task.done(store)
+        self._done = {r.instance.id for r in task.records if r.instance.id in known}
+        self._undo = [number for number, r in enumerate(task.records) if r.instance.id in self._done]
         self._at = 0
 
     @property
     def total(self) -> int:
-        return len(self.labelling.records)
+        return len(self.task.records)
 
     @property
     def count(self) -> int:
-        """How many answers they have looked at."""
+        """The number of answers that are labelled or skipped."""
         return len(self._done)
 
     @property
-    def place(self) -> int | None:
-        """The place in the sample of the answer they are at; None where none is left."""
-        while self._at < self.total and self.labelling.records[self._at].instance.id in self._done:
+    def position(self) -> int | None:
+        """The current answer's position in the sample; None at the end."""
+        while self._at < self.total and self.task.records[self._at].instance.id in self._done:
             self._at += 1
         return self._at if self._at < self.total else None
 
     @property
-    def shown(self) -> BlindAnswer | None:
-        """What they are shown of it."""
-        place = self.place
-        if place is None:
+    def current(self) -> BlindAnswer | None:
+        """The current answer as displayed; None at the end."""
+        position = self.position
+        if position is None:
             return None
-        return blind(self.labelling.records[place], self.labelling.benchmark.labels, self.labelling.seed)
+        return blind_answer(self.task.records[position], self.task.benchmark.labels, self.task.seed)
 
-    def give(self, store: RunStore, label: str | None) -> None:
-        """Label the answer they are at, durably, and go on; None: they cannot label it. Raises StoreError as Labelling.label."""
-        place = self.place
-        if place is None:
+    def label_current(self, store: RunStore, label: str | None) -> None:
+        """Store the label of the current answer and advance; None skips it. Raises StoreError as LabellingTask.label does."""
+        position = self.position
+        if position is None:
             return
-        record = self.labelling.records[place]
-        self.labelling.label(store, record, label)
+        record = self.task.records[position]
+        self.task.label(store, record, label)
         self._done.add(record.instance.id)
-        self._undo.append(place)
+        self._undo.append(position)
 
     def undo(self, store: RunStore) -> bool:
-        """Take back the last label and go back to its answer; False where there is none."""
+        """Remove the last label and return to its answer; return False if there is none."""
         if not self._undo:
             return False
         self._at = self._undo.pop()
-        before = self.labelling.records[self._at].instance.id
-        self._done.discard(before)
-        store.retract(self.labelling.judge, instance=before)
+        instance = self.task.records[self._at].instance.id
+        self._done.discard(instance)
+        store.retract(self.task.judge, instance=instance)
         return True
 
 
-def meant(said: str, labels: Sequence[str]) -> str | None:
-    """The label that ``said`` means: its number from 1, or its name or the beginning of it that no other has."""
-    if said.isascii() and said.isdigit() and len(said) < 4:
-        return labels[int(said) - 1] if 1 <= int(said) <= len(labels) else None
-    if said.upper() in labels:
-        return said.upper()
-    begun = [label for label in labels if said and label.upper().startswith(said.upper())]
-    return begun[0] if len(begun) == 1 else None
+def match_label(text: str, labels: Sequence[str]) -> str | None:
+    """Return the label that ``text`` stands for: its number from 1, its name, or a unique prefix of its name."""
+    if text.isascii() and text.isdigit() and len(text) < 4:
+        return labels[int(text) - 1] if 1 <= int(text) <= len(labels) else None
+    if text.upper() in labels:
+        return text.upper()
+    matches = [label for label in labels if text and label.upper().startswith(text.upper())]
+    return matches[0] if len(matches) == 1 else None

@@ -1,6 +1,7 @@
-"""The command line: what there is to type.
+"""The command line: groups, commands, arguments and options.
 
-What each command does stands in ``app.commands``, imported only when it runs: nothing here may import what is heavy.
+The commands' code is in ``app.commands``, which is imported only when a command runs, so that ``rashomon --help`` and shell
+completion start quickly. Nothing in this package may import a heavy library at module level.
 """
 
 from __future__ import annotations
@@ -17,7 +18,32 @@ from app.cli import data, results, run, system
 from app.cli.options import PATH
 
 
-def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+class RashomonGroup(click.Group):
+    """A group that accepts ``--workspace`` anywhere on the line and ``--batch`` as a name of the command ``batch``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments with ``--workspace FOLDER`` moved to the front and ``--batch`` replaced by ``batch``."""
+        front: list[str] = []
+        rest: list[str] = []
+        remaining = iter(args)
+        for argument in remaining:
+            if argument == "--workspace":
+                folder = next(remaining, None)
+                if folder is not None:
+                    front += [argument, folder]
+                elif not ctx.resilient_parsing:
+                    raise click.BadOptionUsage(argument, "--workspace needs a folder.", ctx)
+            elif argument.startswith("--workspace="):
+                front.append(argument)
+            else:
+                rest.append(argument)
+        if "--batch" in rest and rest[0] not in self.commands:
+            rest.remove("--batch")
+            rest.insert(0, "batch")
+        return super().parse_args(ctx, front + rest)
+
+
+def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         from importlib.metadata import version
 
@@ -26,26 +52,38 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False, invoke_without_command=True
+    cls=RashomonGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=False,
+    invoke_without_command=True,
 )
 @click.option(
-    "--workspace", type=PATH, help="The folder of runs and builds; default: RASHOMON_WORKSPACE, else your data folder."
+    "--workspace",
+    type=PATH,
+    help="The folder for runs and builds; default: RASHOMON_WORKSPACE, or else your user data folder.",
 )
 @click.option(
     "--images",
     type=click.Choice(["auto", "sixel", "kitty", "half", "off"]),
-    help="How the terminal interface shows pictures; default: as the settings say, else as the terminal can.",
+    help="How the terminal interface draws images; default: as in its settings, or else the best the terminal supports.",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="The version.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def cli(context: click.Context, workspace: Path | None, images: str | None) -> int:
-    """What a vision-language model does when its sources disagree.
+    """Evaluate vision-language models whose sources disagree.
 
-    `rashomon` on a terminal opens the interface.
+    In a terminal, `rashomon` without a command opens the terminal interface.
 
-    `rashomon --batch SPEC.toml` runs headless; so does `rashomon --batch --benchmark NAME --model ID ...`.
+    To run without it: `rashomon --batch SPEC.toml`, or `rashomon --batch --benchmark NAME --model ID`.
 
-    Exit codes: 0 done; 1 the run ended with failures recorded, or could not go on; 2 the command or the spec is
+    Exit codes: 0 success; 1 the run ended with failures recorded, or could not continue; 2 the command or the spec is
     wrong; 130 interrupted.
     """
     from app.store.workspace import Workspace
@@ -65,20 +103,20 @@ for _command in (*run.COMMANDS, *data.COMMANDS, *results.COMMANDS, *system.COMMA
 
 
 def run_cli(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code. A wrong option or argument becomes a SpecError."""
+    """Run the command line and return the exit code. Raises SpecError for a wrong option or argument."""
     from benchmarks.errors import SpecError
 
     try:
-        # Not cli.main(), which takes a closed pipe for its own and leaves.
+        # cli.main() would handle a closed pipe itself and end the process.
         with cli.make_context("rashomon", list(arguments)) as context:
             code = cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
         message = re.sub(r"\s*\n\s*", " ", error.format_message()).removesuffix(".")
-        joint = " " if message.endswith("?") else "; "
-        asked = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "rashomon"
-        raise SpecError(f"{message[:1].lower()}{message[1:]}{joint}`{asked} --help` lists what there is.") from error
+        separator = " " if message.endswith("?") else "; "
+        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "rashomon"
+        raise SpecError(f"{message[:1].lower()}{message[1:]}{separator}see `{command} --help`.") from error
     except click.Abort as error:
         raise KeyboardInterrupt from error
     return code if isinstance(code, int) else 0

@@ -1,4 +1,4 @@
-"""What the shell is offered when Tab is pressed: runs, models, benchmarks, judges. Names only; nothing is opened or loaded."""
+"""Shell completion of runs, models, benchmarks and judges. It reads names only; nothing is opened or loaded."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from click.shell_completion import (
 PROGRAM, VARIABLE = "rashomon", "_RASHOMON_COMPLETE"
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/@+=-]+")
-"""Names of other characters are not offered: a shell would have to quote them, and a hostile one could be code."""
+"""Names that are safe to complete; others would need quoting in the shell, and a hostile one could run code."""
 
-Offered = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _offer(names: Callable[[click.Context], Iterable[str]], *, several: bool = False) -> Offered:
-    """Offers ``names``; with ``several``, of a list with commas its last word is completed."""
+def _completer(names: Callable[[click.Context], Iterable[str]], *, comma_list: bool = False) -> Completer:
+    """Return a completer for ``names``; with ``comma_list`` it completes the last item of a comma-separated list."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
-        found = (name for name in names(context) if name.startswith(last) and _PLAIN.fullmatch(name))
-        return [CompletionItem(before + comma + name) for name in found]
+        before, comma, last = incomplete.rpartition(",") if comma_list else ("", "", incomplete)
+        matches = (name for name in names(context) if name.startswith(last) and _PLAIN.fullmatch(name))
+        return [CompletionItem(before + comma + name) for name in matches]
 
     return complete
 
 
 def _workspace(context: click.Context) -> Path:
-    given = context.find_root().params.get("workspace") or os.environ.get("RASHOMON_WORKSPACE")
-    if given:
-        return Path(given).expanduser()
+    folder = context.find_root().params.get("workspace") or os.environ.get("RASHOMON_WORKSPACE")
+    if folder:
+        return Path(folder).expanduser()
     import platformdirs
 
     return Path(platformdirs.user_data_dir(PROGRAM))
@@ -55,7 +55,7 @@ def _runs(context: click.Context) -> list[str]:
 
 
 def _benchmarks(context: click.Context) -> Sequence[str]:
-    from benchmarks.base import benchmark_names
+    from benchmarks.registry import benchmark_names
 
     return benchmark_names()
 
@@ -76,22 +76,22 @@ def _models(context: click.Context) -> list[str]:
     return [*policy_names(), *_cached(context)]
 
 
-def _curated(context: click.Context) -> list[str]:
-    from mlx_backends.models.catalog import curated
+def _catalog(context: click.Context) -> list[str]:
+    from mlx_backends.models.catalog import catalog_models
 
-    return [each.id for each in curated()]
+    return [model.id for model in catalog_models()]
 
 
 def _judges(context: click.Context) -> list[str]:
-    from judges.base import judge_names
+    from judges.registry import judge_names
     from mlx_backends.remote.model_names import ENGINES
 
     return [*judge_names(), *_cached(context), *(f"{engine}:" for engine in ENGINES)]
 
 
 def _conditions(context: click.Context) -> Sequence[str]:
-    from benchmarks.base import get_benchmark
     from benchmarks.errors import RashomonError
+    from benchmarks.registry import get_benchmark
 
     try:
         return tuple(get_benchmark(context.params.get("benchmark") or "").conditions)
@@ -99,32 +99,26 @@ def _conditions(context: click.Context) -> Sequence[str]:
         return ()
 
 
-runs = _offer(_runs)
-benchmarks = _offer(_benchmarks)
-models = _offer(_models)
-to_fetch = _offer(_curated)
-judges = _offer(_judges)
-conditions = _offer(_conditions, several=True)
-displays = _offer(lambda context: ("full", "plain", "json", "none"))
+runs = _completer(_runs)
+benchmarks = _completer(_benchmarks)
+models = _completer(_models)
+catalog_models = _completer(_catalog)
+judges = _completer(_judges)
+conditions = _completer(_conditions, comma_list=True)
+displays = _completer(lambda context: ("full", "plain", "json", "none"))
 
 
-class _Arranged(ShellComplete):
-    """Takes ``--batch`` for the command it is, and ``--workspace`` wherever it stands, as the command line does."""
+class _RashomonComplete(ShellComplete):
+    """Completion of a folder after ``--workspace``, wherever it is on the line; click completes the rest."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        from app.cli import cli
-        from app.main import arranged
-        from benchmarks.errors import RashomonError
-
-        try:
-            args = arranged(args, cli.commands)
-        except RashomonError:  # --workspace, and its folder is what is being typed
+        if args[-1:] == ["--workspace"]:
             return [CompletionItem(incomplete, type="dir")]
         return super().get_completions(args, incomplete)
 
 
-class Bash(_Arranged, BashComplete):
-    """For bash from 3.2 on, which a Mac has. bash parts words at ``:``, so that is undone here: models' names have it."""
+class Bash(_RashomonComplete, BashComplete):
+    """Completion for bash 3.2 (the version on macOS) and newer. bash splits words at ``:``, which model names contain."""
 
     source_template = """\
 %(complete_func)s() {
@@ -150,7 +144,7 @@ complete -o bashdefault -o default -F %(complete_func)s %(prog_name)s
         return words[1:], self._typed
 
     def format_completion(self, item: CompletionItem) -> str:
-        """The value from where bash's own word begins; "" for files, which bash completes itself."""
+        """Return the part of the value that replaces bash's current word; "" for files, which bash completes itself."""
         if item.type != "plain":
             return ""
         typed = self._typed.partition("=")[2] if self._typed.startswith("--") else self._typed
@@ -158,30 +152,26 @@ complete -o bashdefault -o default -F %(complete_func)s %(prog_name)s
         return str(item.value)[typed.rfind(":") + 1 if breaks else 0 :]
 
 
-class Zsh(_Arranged, ZshComplete):
-    """For zsh."""
+class Zsh(_RashomonComplete, ZshComplete):
+    """Completion for zsh."""
 
 
-class Fish(_Arranged, FishComplete):
-    """For fish."""
+class Fish(_RashomonComplete, FishComplete):
+    """Completion for fish."""
 
 
 SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
 
 
-def script(shell: str) -> str:
-    """What the shell has to read."""
-    from app.cli import cli
-
+def script(cli: click.Command, shell: str) -> str:
+    """Return the script that sets up completion of ``cli`` in ``shell``."""
     return SHELLS[shell](cli, {}, PROGRAM, VARIABLE).source()
 
 
-def answer() -> int:
-    """Answer the shell, which asks through the environment; the exit code."""
-    from app.cli import cli
-
-    shell, _, wanted = os.environ[VARIABLE].partition("_")
-    if shell not in SHELLS or wanted != "complete":
+def respond(cli: click.Command) -> int:
+    """Print the completions that the shell requests through the environment; return the exit code."""
+    shell, _, instruction = os.environ[VARIABLE].partition("_")
+    if shell not in SHELLS or instruction != "complete":
         return 1
     sys.stdout.write(SHELLS[shell](cli, {}, PROGRAM, VARIABLE).complete() + "\n")
     return 0

@@ -1,91 +1,112 @@
-"""What there is to run on: build, training, data, models, benchmarks, judges."""
+"""Commands for data, models and judges: build, training, data, models, benchmarks, judges."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from app.cli import completion
-from app.cli.options import PATH, allow_address, api, as_json, benchmark_name, build_folder, fetching, force, terms
+from app.cli.options import (
+    PATH,
+    allow_address,
+    api_options,
+    as_json,
+    benchmark_name,
+    build_folder,
+    fetch_options,
+    force,
+    pop_api_options,
+)
 
 
 @click.command()
 @benchmark_name
 @click.option(
     "--source",
+    "sources",
     multiple=True,
     metavar="NAME=WHERE",
-    help="A folder, or hub:ORG/NAME; or a folder with a sub-folder for each source. Repeatable.",
+    help="A folder or hub:ORG/NAME for one source; or just a folder with a subfolder for each source. Repeatable.",
 )
 @click.option(
     "--from",
     "from_file",
     type=PATH,
     metavar="FILE",
-    help="Your own rows: CSV, TSV or JSON lines of image, question, answer (cmc-bench).",
+    help="A table of your own rows: CSV, TSV or JSON lines with image, question and answer (cmc-bench).",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Build nothing; list the rows of --from that cannot be used, and what the others become.",
+    help="Check the rows of --from, and build nothing: list unusable rows with fixes, and what the others become.",
 )
+@click.option("--all", "every", is_flag=True, help="Print all details of the build; with --check, list every row.")
+@click.option("--out", type=PATH, help="The folder to write the build to; default: in the workspace.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the construction.")
 @click.option(
-    "--all", "every", is_flag=True, help="List every row with --check; without it, all that the build says of itself."
+    "--per-stratum", type=int, default=250, show_default=True, help="Target number of examples for each conflict type."
 )
-@click.option("--out", type=PATH, help="The folder to build; default: in the workspace.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides every choice of the construction.")
-@click.option("--per-stratum", type=int, default=250, show_default=True, help="The target of examples a conflict type.")
-@click.option("--replace", is_flag=True, help="Replace another build in the folder.")
-@click.option("--writer", metavar="MODEL", help="The model that writes, where a construction needs one.")
+@click.option("--replace", is_flag=True, help="Replace a different build in the same folder.")
+@click.option("--writer", metavar="MODEL", help="The model that writes text, for constructions that need one.")
 @click.option(
     "--checker",
     "checkers",
     multiple=True,
     metavar="MODEL",
-    help="The model that checks what was written; default: the writer. Repeatable where several check.",
+    help="The model that checks the written text; default: the writer. Repeatable if the construction takes several.",
 )
 @click.option(
     "--captioner",
     "captioners",
     multiple=True,
     metavar="MODALITY=MODEL",
-    help="The model that describes audio, image, video or 3d (contra4). Repeatable.",
+    help="The model that describes media of one modality: audio, image, video or 3d (contra4). Repeatable.",
 )
-@click.option("--embedder", metavar="MODEL", help="The model that says which captions are near; default: their words.")
-@click.option("--rendered", is_flag=True, help="Make pictures of 3D models and videos, for models that see only those.")
-@api
+@click.option(
+    "--embedder",
+    metavar="MODEL",
+    help="The embedding model for the similarity of captions; default: similarity of their words.",
+)
+@click.option(
+    "--rendered", is_flag=True, help="Render 3D models and videos as images, for models that take only images."
+)
+@api_options
 @allow_address
 @force
 @as_json
 @click.pass_obj
-def build(workspace: Any, /, benchmark: str, source: Sequence[str], **how: Any) -> int:
-    """Construct a benchmark from its sources. Rows of your own are one of them: `--from rows.csv`."""
-    from app.commands.build import build as construct
+def build(workspace: Any, /, benchmark: str, **options: Any) -> int:
+    """Build a benchmark from its sources. Your own rows can be one of them: `--from rows.csv`."""
+    from app.commands.build import BuildArguments, ConstructionModels
+    from app.commands.build import build as build_benchmark
 
-    return construct(workspace, benchmark, source, api=terms(how), **how)
+    names = ("writer", "checkers", "captioners", "embedder", "force", "allowed")
+    models = ConstructionModels(api=pop_api_options(options), **{name: options.pop(name) for name in names})
+    return build_benchmark(workspace, benchmark, BuildArguments(**options), models)
 
 
 @click.command()
 @benchmark_name
-@click.option("--out", type=PATH, required=True, help="The folder to write: train.jsonl, validation.jsonl.")
+@click.option("--out", type=PATH, required=True, help="The folder for train.jsonl and validation.jsonl.")
 @build_folder
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides which caption and which file.")
-@click.option("--validation-share", type=float, default=0.1, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choice of captions and of the split.")
+@click.option(
+    "--validation-share", type=float, default=0.1, show_default=True, help="Share of the rows for validation."
+)
 @click.pass_obj
-def training(workspace: Any, /, benchmark: str, **how: Any) -> None:
-    """Write a build as files for fine-tuning. `python -m mlx_vlm.train` reads them."""
-    from app.commands.build import training as write
+def training(workspace: Any, /, benchmark: str, **options: Any) -> None:
+    """Write a build as fine-tuning data. `python -m mlx_vlm.train` reads the files."""
+    from app.commands.build import training as write_training
 
-    write(workspace, benchmark, **how)
+    write_training(workspace, benchmark, **options)
 
 
 @click.group(invoke_without_command=True)
 @as_json
 @click.pass_context
 def data(context: click.Context, as_json: bool) -> None:
-    """List what benchmarks need from elsewhere. `rashomon data get BENCHMARK` fetches it."""
+    """List the data each benchmark is built from. `rashomon data get BENCHMARK` fetches it."""
     if context.invoked_subcommand is None:
         from app.commands.data import listing
 
@@ -95,63 +116,64 @@ def data(context: click.Context, as_json: bool) -> None:
 @data.command("get")
 @benchmark_name
 @click.option(
-    "--to", type=PATH, help="The folder to fetch to; default: in the workspace, where `rashomon build` looks."
+    "--to", type=PATH, help="The folder to fetch to; default: in the workspace, where `rashomon build` finds the data."
 )
-@fetching
+@fetch_options
 @click.pass_obj
-def data_get(workspace: Any, /, benchmark: str, **how: Any) -> int:
-    """Fetch what a benchmark is built from, and no more.
+def data_get(workspace: Any, /, benchmark: str, **options: Any) -> int:
+    """Fetch the data a benchmark is built from.
 
-    Size, licence and free disk are said first; what broke off is continued, and nothing lies at its place before it is whole.
+    Shows size, licence and free disk space first. An interrupted download resumes, and every file is verified before it is
+    put in place.
     """
     from app.commands.data import get
 
-    return get(workspace, benchmark, **how)
+    return get(workspace, benchmark, **options)
 
 
 @click.group(invoke_without_command=True)
 @as_json
 @click.pass_context
 def models(context: click.Context, as_json: bool) -> None:
-    """List the models, and whether each fits in memory. `rashomon models get ID` fetches one."""
+    """List the models and whether each fits in memory. `rashomon models get ID` fetches one."""
     if context.invoked_subcommand is None:
-        from app.commands.listing import models as tell
+        from app.commands.listing import models as list_models
 
-        tell(as_json=as_json)
+        list_models(as_json=as_json)
 
 
 @models.command("get")
-@click.argument("model", metavar="ID", shell_complete=completion.to_fetch)
-@fetching
+@click.argument("model", metavar="ID", shell_complete=completion.catalog_models)
+@fetch_options
 @force
 @click.pass_obj
-def models_get(workspace: Any, /, model: str, **how: Any) -> int:
+def models_get(workspace: Any, /, model: str, **options: Any) -> int:
     """Fetch a model from the Hugging Face Hub into its cache. ID is org/name; `rashomon models` lists some.
 
-    Size, licence, memory and free disk are said first; what broke off is continued.
+    Shows size, licence, memory and free disk space first. An interrupted download resumes.
     """
     from app.commands.models import get
 
-    return get(workspace, model, **how)
+    return get(workspace, model, **options)
 
 
 @click.command()
 @as_json
 @click.pass_obj
 def benchmarks(workspace: Any, /, as_json: bool) -> None:
-    """List the benchmarks, and which are built."""
-    from app.commands.listing import benchmarks as tell
+    """List the benchmarks and whether each is built."""
+    from app.commands.listing import benchmarks as list_benchmarks
 
-    tell(workspace, as_json=as_json)
+    list_benchmarks(workspace, as_json=as_json)
 
 
 @click.command()
 @as_json
 def judges(as_json: bool) -> None:
     """List the judges."""
-    from app.commands.listing import judges as tell
+    from app.commands.listing import judges as list_judges
 
-    tell(as_json=as_json)
+    list_judges(as_json=as_json)
 
 
 COMMANDS = (build, training, data, models, benchmarks, judges)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their words are read."""
+"""Options shared by several commands, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -14,107 +14,112 @@ from app.cli import completion
 PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-RUN_HELP = "RUN is a run's name, or the beginning of one."
+RUN_HELP = "RUN is a run's name or a unique prefix of it."
 
 
-def together(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
-    """Several options as one, in their order in the help."""
+def option_group(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds several options, in the order in which the help lists them."""
 
-    def added(command: _Command) -> _Command:
+    def add_options(command: _Command) -> _Command:
         for option in reversed(options):
             command = option(command)
         return command
 
-    return added
+    return add_options
 
 
 run_name = click.argument("run", shell_complete=completion.runs)
 run_names = click.argument("run", nargs=-1, required=True, shell_complete=completion.runs)
 benchmark_name = click.argument("benchmark", shell_complete=completion.benchmarks)
-build_folder = click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's.")
+build_folder = click.option(
+    "--data", type=PATH, help="The built benchmark's folder; default: the build in the workspace."
+)
 width = click.option(
-    "--width", default="column", show_default=True, metavar="WIDTH", help="Of figures: column or page."
+    "--width", default="column", show_default=True, metavar="WIDTH", help="Width of figures: column or page."
 )
 display = click.option(
     "--display",
     metavar="KIND",
     shell_complete=completion.displays,
-    help="full, plain, json or none; default: full on a terminal.",
+    help="How to show progress: full, plain, json or none; default: full in a terminal, plain otherwise.",
 )
-force = click.option("--force", is_flag=True, help="Load the model even if it does not seem to fit in memory.")
+force = click.option("--force", is_flag=True, help="Load the model even if it seems too large for the memory.")
 restarts = click.option(
     "--restarts",
     type=click.IntRange(0, 100),
     metavar="N",
-    help="Start a worker that died for want of memory again, so often in a row without an answer; default 2.",
+    help="How often to restart a worker that ran out of memory without answering in between; default 2.",
 )
 until_width = click.option(
     "--until-width",
     type=float,
     metavar="W",
-    help="Ask examples in random order, and stop when each condition's accuracy has a 95% interval this wide.",
+    help="Ask the examples in random order, and stop when the 95% interval of every condition's accuracy is this narrow.",
 )
 accept_engine = click.option(
-    "--accept-engine", is_flag=True, help="Go on with other versions of the engine; each answer records its own."
+    "--accept-engine",
+    is_flag=True,
+    help="Resume with another device or other engine versions; each answer records which it used.",
 )
 allow_address = click.option(
     "--allow-address",
     "allowed",
     multiple=True,
     metavar="URL",
-    help="Agree to send questions, pictures and keys to this server; remembered. Repeatable.",
+    help="Allow this server to receive questions, images and API keys; remembered. Repeatable.",
 )
-worker = together(display, force, accept_engine, allow_address)
-"""How models are started that answer or judge."""
-answering = together(until_width, restarts, worker)
-"""How a run is gone on with, and how long."""
+worker_options = option_group(display, force, accept_engine, allow_address)
+"""Options for starting models that answer or judge."""
+run_options = option_group(until_width, restarts, worker_options)
+"""Options for executing a run."""
 conditions = click.option(
     "--conditions",
     metavar="C,C",
     shell_complete=completion.conditions,
-    help="Only these conditions, with commas between; `rashomon benchmarks` lists them.",
+    help="Only these conditions, separated by commas; `rashomon benchmarks` lists them.",
 )
 judge = click.option(
     "--judge",
     metavar="NAME",
     shell_complete=completion.judges,
-    help="Whose labels; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C), first(A,B).",
+    help="The judge whose labels count; default: the run's first judge. Also any(A,B), all(A,B), majority(A,B,C) and "
+    "first(A,B).",
 )
-fetching = together(
-    click.option("--yes", is_flag=True, help="Fetch without asking, after saying what."),
-    click.option("--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing."),
+fetch_options = option_group(
+    click.option("--yes", is_flag=True, help="Fetch without asking for confirmation."),
+    click.option("--dry-run", is_flag=True, help="Show what would be fetched; fetch nothing."),
 )
-as_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-_TERMS: dict[str, tuple[type, str]] = {
-    "token_ceiling": (int, "Remote engines: at most so many tokens, a run and a judge."),
-    "cost_ceiling": (float, "The same in money; needs the prices."),
-    "input_price": (float, "What a million tokens in cost, in any currency."),
-    "output_price": (float, "What a million tokens out cost."),
-    "concurrency": (int, "Remote engines: at most so many calls at once; default 8."),
-    "timeout": (float, "Remote engines: seconds a call may take; default 120."),
-    "attempts": (int, "Remote engines: how often a failing call is made; default 6."),
+_API_OPTIONS: dict[str, tuple[type, str]] = {
+    "token_ceiling": (int, "Remote models: the most tokens to use, for each run and each judge."),
+    "cost_ceiling": (float, "Remote models: the most to spend; needs both prices."),
+    "input_price": (float, "Remote models: price of a million input tokens, in any currency."),
+    "output_price": (float, "Remote models: price of a million output tokens."),
+    "concurrency": (int, "Remote models: the most calls at a time; default 8."),
+    "timeout": (float, "Remote models: seconds before a call times out; default 120."),
+    "attempts": (int, "Remote models: how often to try a failing call; default 6."),
 }
 
-api = together(
-    *(click.option(f"--{name.replace('_', '-')}", type=kind, help=told) for name, (kind, told) in _TERMS.items())
+api_options = option_group(
+    *(click.option(f"--{name.replace('_', '-')}", type=kind, help=text) for name, (kind, text) in _API_OPTIONS.items())
 )
-"""On what terms remote engines are used."""
+"""Limits and prices of remote models; the keys of a spec's ``api`` section."""
 
 
-def terms(how: dict[str, Any]) -> dict[str, Any]:
-    """What of ``api`` is said, taken out of ``how``."""
-    return {name: value for name in _TERMS if (value := how.pop(name)) is not None}
+def pop_api_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove the values of ``api_options`` from a command's options, and return those that were set."""
+    return {name: value for name in _API_OPTIONS if (value := options.pop(name)) is not None}
 
 
-def words(text: str | None) -> list[str]:
-    """The words between commas, without white space around them; a backslash takes the next character as it is."""
+def split_commas(text: str | None) -> list[str]:
+    """Split text at commas and strip white space; a backslash makes the next character literal."""
     pieces = re.findall(r"(?:\\.|[^,\\]|\\$)+", text or "", re.DOTALL)
-    return [word for piece in pieces if (word := _unescaped(piece))]
+    return [word for piece in pieces if (word := _unescape(piece))]
 
 
-def _unescaped(piece: str) -> str:
+def _unescape(piece: str) -> str:
     characters = re.findall(r"\\.|.", piece, re.DOTALL)
     while characters and characters[0].isspace():
         characters.pop(0)
@@ -123,13 +128,14 @@ def _unescaped(piece: str) -> str:
     return "".join(character[-1] for character in characters)
 
 
-def strata(given: Sequence[str]) -> dict[str, list[str]]:
+def parse_strata(options: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of ``--strata KEY=VALUE,VALUE`` by key. Raises SpecError for another form."""
     from benchmarks.errors import SpecError
 
-    chosen: dict[str, list[str]] = {}
-    for item in given:
-        key, _, values = item.partition("=")
-        if not key or not words(values):
-            raise SpecError(f"--strata takes KEY=VALUE,VALUE, not {item!r}.")
-        chosen[key] = words(values)
-    return chosen
+    strata: dict[str, list[str]] = {}
+    for option in options:
+        key, _, values = option.partition("=")
+        if not key or not split_commas(values):
+            raise SpecError(f"--strata {option!r} is not of the form KEY=VALUE,VALUE.")
+        strata[key] = split_commas(values)
+    return strata

@@ -1,4 +1,4 @@
-"""What came of runs: runs, show, compare, parity, recommend, export, published."""
+"""Commands for results: runs, show, compare, parity, recommend, export, published."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from app.cli.options import (
     force,
     judge,
     run_names,
+    split_commas,
     width,
-    words,
 )
 
 
@@ -27,84 +27,102 @@ from app.cli.options import (
 @as_json
 @click.pass_obj
 def runs(workspace: Any, /, as_json: bool) -> None:
-    """List the runs and how far they are. Each condition has a line."""
-    from app.commands.runs import runs as tell
+    """List the runs and their progress, condition by condition."""
+    from app.commands.runs import runs as list_runs
 
-    tell(workspace, as_json=as_json)
+    list_runs(workspace, as_json=as_json)
 
 
 @click.command(epilog=RUN_HELP)
 @run_names
 @click.option("--table", metavar="NAME", help="Print only this table.")
 @click.option("--all", "all_tables", is_flag=True, help="Print every table, not only the main one.")
-@click.option("--sample", metavar="ID", help="One instance instead: its prompt, answer and verdicts.")
-@click.option("--spec", is_flag=True, help="The spec that repeats it instead, and what it was made of.")
+@click.option("--sample", metavar="ID", help="Show one instance instead: its prompt, answer and verdicts.")
+@click.option(
+    "--spec", is_flag=True, help="Show the spec that repeats the run instead; with --json also its provenance."
+)
 @judge
 @as_json
 @click.pass_obj
-def show(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
-    """Show what a run comes to, and its main table. Also while it runs; several runs have a row each."""
-    from app.commands.show import show as tell
+def show(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
+    """Show a run's headline and main table, even while it runs. With several runs, one row each."""
+    from app.commands.show import show as show_runs
 
-    tell(workspace, run, **how)
+    show_runs(workspace, run, **options)
 
 
-@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's.")
+@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table.")
 @run_names
 @click.option(
     "--baseline",
     metavar="RUN",
     shell_complete=completion.runs,
-    help="What the others are compared to; default: the first.",
+    help="The run that the others are compared with; default: the first.",
 )
 @click.option(
     "--metric",
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="Only this figure, by its column's name in the table main. Repeatable.",
+    help="Only this metric: a column of the main table. Repeatable.",
 )
-@click.option("--group-by", metavar="WHAT", help="quantization: each model's quantisations, beside memory and speed.")
-@click.option("--flips", is_flag=True, help="Name the instances whose label is another.")
+@click.option(
+    "--group-by", metavar="WHAT", help="quantization: compare each model's quantisations, with their memory and speed."
+)
+@click.option("--flips", is_flag=True, help="List the instances whose labels differ.")
 @click.option(
     "--cell",
     "cells",
     multiple=True,
     metavar="FROM:TO",
-    help="Only flips between these labels, such as IMAGE:TEXT. Repeatable.",
+    help="Only flips from one label to another, such as IMAGE:TEXT. Repeatable.",
 )
 @click.option("--table", "only", metavar="NAME", help="Print only this table.")
 @click.option("--all", "all_tables", is_flag=True, help="Print every table, not only the main one.")
 @click.option("--format", "formats", metavar="F,F", help="Write files instead: csv, md, latex, html, png, svg, pdf.")
-@click.option("--out", type=PATH, help="With --format: the folder to write; default: comparison here.")
+@click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./comparison.")
 @width
 @judge
 @as_json
 @click.pass_obj
-def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
-    """Compare runs. Differences, tests, flipped labels, memory, speed."""
-    from app.commands.compare import compare as tell
+def compare(workspace: Any, /, run: Sequence[str], formats: str | None, **options: Any) -> None:
+    """Compare runs. Shows differences with significance tests, flipped labels, memory and speed."""
+    from app.commands.compare import CompareArguments
+    from app.commands.compare import compare as compare_runs
 
-    how["formats"] = None if how["formats"] is None else words(how["formats"])
-    tell(workspace, run, **how)
+    parsed_formats = None if formats is None else split_commas(formats)
+    compare_runs(workspace, run, CompareArguments(formats=parsed_formats, **options))
 
 
-@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's; a model is asked first.")
-@click.argument("sides", nargs=-1, metavar="[A] [B] [published:ROW]...")
+@click.command(epilog=f"{RUN_HELP} published:ROW is a row of the paper's table. A model is run first.")
+@click.argument("names", nargs=-1, metavar="[A] [B] [published:ROW]...")
 @click.option(
-    "--model", "models", multiple=True, metavar="ID", help="The ladder of a model instead. Repeatable: its rungs."
+    "--model",
+    "models",
+    multiple=True,
+    metavar="ID",
+    help="Compare the versions of this model instead. Repeatable, to name each version.",
 )
-@click.option("--probe", "probes", type=click.IntRange(0), default=16, show_default=True, help="Requests to look at.")
-@click.option("--benchmark", metavar="NAME", help="What models are asked.")
-@click.option("--data", type=PATH, help="The built benchmark's folder; default: the runs', else the workspace's.")
-@click.option("--prompt-set", metavar="NAME", help="What models are asked in.")
+@click.option(
+    "--probe",
+    "probes",
+    type=click.IntRange(0),
+    default=16,
+    show_default=True,
+    help="The number of requests to examine.",
+)
+@click.option("--benchmark", metavar="NAME", help="The benchmark, for models.")
+@click.option(
+    "--data", type=PATH, help="The built benchmark's folder; default: the runs' build, or else the workspace's."
+)
+@click.option("--prompt-set", metavar="NAME", help="The prompt set, for models.")
 @conditions
-@click.option("--limit", type=int, help="So many examples are asked of models; default 24.")
-@click.option("--max-tokens", type=int, help="The longest answer of models; default: the benchmark's.")
+@click.option("--limit", type=int, help="The number of examples, for models; default 24.")
+@click.option("--max-tokens", type=int, help="The most tokens of an answer, for models; default: the benchmark's.")
 @click.option(
-    "--format", "formats", metavar="F,F", help="Write the ladder as files too: png, svg, pdf, csv, md, latex."
+    "--format", "formats", metavar="F,F", help="With --model: also write files: png, svg, pdf, csv, md, latex."
 )
-@click.option("--out", type=PATH, help="With --format: the folder to write; default: parity here.")
+@click.option("--out", type=PATH, help="With --format: the folder to write to; default: ./parity.")
 @width
 @judge
 @display
@@ -112,40 +130,49 @@ def compare(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
 @force
 @as_json
 @click.pass_obj
-def parity(workspace: Any, /, sides: Sequence[str], models: Sequence[str], **how: Any) -> int:
-    """Say where two runs or models part, and why. Prompt, tokens, pixels, numerics, batching, judge.
+def parity(workspace: Any, /, names: Sequence[str], **options: Any) -> int:
+    """Find where two runs or models diverge, and why. Checks prompt, tokens, pixels, numerics, batching and judge.
 
-    With --model: where the difference enters between PyTorch, MLX in full precision, 8-bit and 4-bit.
+    With --model: find where a model's answers change between PyTorch, MLX in full precision, 8-bit and 4-bit.
     """
     from app.commands.parity import OutputOptions
-    from app.commands.parity import parity as tell
-    from app.commands.parity_runs import RunOptions
+    from app.commands.parity import parity as check_parity
+    from app.commands.parity_runs import AnswerOptions
 
-    spec = {key: how.pop(key) for key in ("benchmark", "prompt_set", "limit", "max_tokens")}
-    spec["prompt_set"] = [spec["prompt_set"]] if spec["prompt_set"] else []
-    spec["conditions"] = words(how.pop("conditions"))
-    output = OutputOptions(words(how.pop("formats")), how.pop("out"), how.pop("width"), how.pop("as_json"))
-    display = how.pop("display")
-    shown = "none" if output.as_json else display
-    asking = RunOptions(spec, how.pop("data"), how.pop("force"), shown, how.pop("allowed"))
-    return tell(workspace, sides, models, asking, output, **how)
+    as_json, display = options.pop("as_json"), options.pop("display")
+    spec = {key: options.pop(key) for key in ("benchmark", "limit", "max_tokens")}
+    spec["prompt_set"] = [prompt_set] if (prompt_set := options.pop("prompt_set")) else []
+    spec["conditions"] = split_commas(options.pop("conditions"))
+    output = OutputOptions(split_commas(options.pop("formats")), options.pop("out"), options.pop("width"), as_json)
+    answering = AnswerOptions(
+        spec, options.pop("data"), options.pop("force"), "none" if as_json else display, options.pop("allowed")
+    )
+    return check_parity(workspace, names, answering, output, **options)
 
 
 @click.command(epilog=RUN_HELP)
 @run_names
-@click.option("--margin", type=float, default=0.03, show_default=True, help="How much worse than the best may be.")
-@click.option("--metric", metavar="NAME", help="What decides; default: the share of right labels.")
-@click.option("--lower-is-better", is_flag=True, help="For a metric such as HR.")
-@click.option("--plan", is_flag=True, help="Say how many examples and hours an interval takes instead.")
-@click.option("--width", type=float, default=0.05, show_default=True, help="With --plan: how wide it may be.")
+@click.option(
+    "--margin", type=float, default=0.03, show_default=True, help="How much worse than the best run is acceptable."
+)
+@click.option(
+    "--metric", metavar="NAME", help="The metric that decides; default: accuracy, the share of correct labels."
+)
+@click.option("--lower-is-better", is_flag=True, help="Lower values are better, as with HR.")
+@click.option("--plan", is_flag=True, help="Show instead how many examples and hours a narrow interval needs.")
+@click.option("--width", type=float, default=0.05, show_default=True, help="With --plan: the width of the interval.")
 @judge
 @as_json
 @click.pass_obj
-def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
-    """Recommend a run: the leanest and fastest that is as good within a margin. Policies are floors."""
-    from app.commands.recommend import recommend as tell
+def recommend(workspace: Any, /, run: Sequence[str], **options: Any) -> None:
+    """Recommend a run. It is the smallest and the fastest one that is as good as the best within a margin.
 
-    tell(workspace, run, **how)
+    Policy baselines are never recommended; they only show what ignoring the sources achieves.
+    """
+    from app.commands.recommend import RecommendArguments
+    from app.commands.recommend import recommend as recommend_run
+
+    recommend_run(workspace, run, RecommendArguments(**options))
 
 
 @click.command(epilog=RUN_HELP)
@@ -156,31 +183,36 @@ def recommend(workspace: Any, /, run: Sequence[str], **how: Any) -> None:
     default="csv,md,latex,json",
     show_default=True,
     metavar="F,F",
-    help="Also parquet, html, png, svg, pdf, lm-eval, inspect.",
+    help="Formats, separated by commas; also parquet, html, png, svg, pdf, lm-eval and inspect.",
 )
-@click.option("--out", type=PATH, help="The folder to write; default: export/RUN here.")
+@click.option("--out", type=PATH, help="The folder to write to; default: ./export/RUN.")
 @judge
-@click.option("--canonical", is_flag=True, help="Without times, memory and places: equal runs give equal bytes.")
+@click.option(
+    "--canonical", is_flag=True, help="Leave out times, memory and paths, so that equal runs give equal files."
+)
 @width
-@click.option("--metric", metavar="COLUMN", help="What of the main table is drawn against memory; default: its first.")
-@click.option("--caption", multiple=True, metavar="TABLE=TEXT", help="A table's caption in LaTeX; repeatable.")
+@click.option(
+    "--metric", metavar="COLUMN", help="The column of the main table to plot against memory; default: the first."
+)
+@click.option("--caption", multiple=True, metavar="TABLE=TEXT", help="A table's caption in LaTeX. Repeatable.")
 @click.pass_obj
-def export(workspace: Any, /, run: Sequence[str], formats: str, **how: Any) -> None:
-    """Write tables, figures and samples as files. Of several runs, tables and figures together."""
-    from app.commands.export import export as write
+def export(workspace: Any, /, run: Sequence[str], formats: str, **options: Any) -> None:
+    """Export tables, figures and samples as files. Several runs share their tables and figures."""
+    from app.commands.export import ExportArguments
+    from app.commands.export import export as export_runs
 
-    write(workspace, run, formats=words(formats), **how)
+    export_runs(workspace, run, ExportArguments(formats=split_commas(formats), **options))
 
 
 @click.command()
 @click.argument("benchmark", required=False, shell_complete=completion.benchmarks)
-@click.option("--table", metavar="NAME", help="Only this one, as the paper numbers it.")
+@click.option("--table", metavar="NAME", help="Only this table, by its number in the paper.")
 @as_json
-def published(benchmark: str | None, **how: Any) -> None:
-    """Show the tables of a benchmark's paper. Without one, which there are."""
-    from app.commands.published import published as tell
+def published(benchmark: str | None, **options: Any) -> None:
+    """Show the tables of a benchmark's paper. Without BENCHMARK, list the papers' tables."""
+    from app.commands.published import published as show_published
 
-    tell(benchmark, **how)
+    show_published(benchmark, **options)
 
 
 COMMANDS = (runs, show, compare, parity, recommend, export, published)

@@ -1,4 +1,4 @@
-"""What asks, and what labels: batch, resume, judge, label, override, import, adopt."""
+"""Commands that answer, judge and label: batch, resume, judge, label, override, import, adopt."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from app.cli.options import (
     PATH,
     RUN_HELP,
     allow_address,
-    answering,
-    api,
+    api_options,
     build_folder,
     conditions,
     display,
+    parse_strata,
+    pop_api_options,
     run_name,
-    strata,
-    terms,
-    words,
-    worker,
+    run_options,
+    split_commas,
+    worker_options,
 )
+
+_EXECUTION = ("display", "force", "accept_engine", "allowed")
 
 
 @click.command()
@@ -31,7 +33,7 @@ from app.cli.options import (
 @click.option(
     "--benchmark",
     metavar="NAME",
-    help="See `rashomon benchmarks`.",
+    help="The benchmark to run; `rashomon benchmarks` lists them.",
     shell_complete=completion.benchmarks,
     is_eager=True,
 )
@@ -40,71 +42,80 @@ from app.cli.options import (
     multiple=True,
     metavar="ID",
     shell_complete=completion.models,
-    help="A folder, a Hub id in the cache, or policy:NAME. Repeatable.",
+    help="A folder, the Hub id of a fetched model, a remote model such as openai:NAME, or policy:NAME. Repeatable.",
 )
 @build_folder
-@click.option("--prompt-set", multiple=True, metavar="NAME", help="`rashomon benchmarks` lists them. Repeatable.")
+@click.option(
+    "--prompt-set", multiple=True, metavar="NAME", help="A prompt set; `rashomon benchmarks` lists them. Repeatable."
+)
 @click.option(
     "--judge",
     multiple=True,
     metavar="NAME",
     shell_complete=completion.judges,
-    help="Repeatable; the first one's labels are shown.",
+    help="A judge; `rashomon judges` lists them. Repeatable; tables show the first one's labels.",
 )
 @conditions
-@click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances of these strata. Repeatable.")
-@click.option("--limit", type=int, help="This many examples, stratified, each with all its conditions.")
-@click.option("--seed", type=int, help="What the subset and sampled answers are drawn by; default 0.")
-@click.option("--max-tokens", type=int, help="The longest answer, in tokens; default: the benchmark's.")
-@click.option("--temperature", type=float, help="0 is greedy; default: the benchmark's.")
-@click.option("--top-p", type=float, help="Nucleus sampling; default: the benchmark's.")
-@click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")
-@click.option("--name", help="The run's name; default: one that the same spec always gives again.")
+@click.option("--strata", multiple=True, metavar="KEY=V,V", help="Only instances in these strata. Repeatable.")
+@click.option("--limit", type=int, help="Only this many examples, stratified; each keeps all its conditions.")
+@click.option("--seed", type=int, help="Seed for the choice of examples and for sampled answers; default 0.")
+@click.option("--max-tokens", type=int, help="The most tokens of an answer; default: the benchmark's.")
 @click.option(
-    "--exact", is_flag=True, default=None, help="Compute each answer by itself: none together, nothing reused."
+    "--temperature", type=float, help="Sampling temperature, 0 for greedy decoding; default: the benchmark's."
 )
+@click.option("--top-p", type=float, help="Nucleus sampling threshold; default: the benchmark's.")
+@click.option("--max-pixels", type=int, help="Scale larger images down to this many pixels.")
+@click.option("--name", help="The run's name; default: a name derived from the spec, the same each time.")
+@click.option("--exact", is_flag=True, default=None, help="Compute each answer separately: no batching, no caches.")
 @click.option(
     "--score",
     type=click.Choice(["generate", "likelihood"]),
-    help="Generate answers, or take the likeliest of a question's options.",
+    help="Generate answers, or score a question's options by likelihood; default: generate.",
 )
-@click.option("--dry-run", is_flag=True, help="Check everything; load and run nothing.")
-@api
-@answering
+@click.option("--dry-run", is_flag=True, help="Check everything, but load no model and run nothing.")
+@api_options
+@run_options
 @click.pass_obj
-def batch(workspace: Any, /, **given: Any) -> int:
-    """Run headless. The same spec again goes on where it stopped.
+def batch(workspace: Any, /, spec: Path | None, **options: Any) -> int:
+    """Run a spec without the terminal interface. The same command resumes an unfinished run.
 
-    `rashomon --batch ...` is this command. What is said here goes before what the spec says.
+    Options override the spec file. `rashomon --batch` is the same as `rashomon batch`.
     """
-    from app.commands.batch import batch as run
+    from app.commands.batch import ExecutionOptions
+    from app.commands.batch import batch as run_batch
     from app.system.paths import typed_path
 
-    how = {key: given.pop(key) for key in ("display", "force", "accept_engine", "dry_run", "until_width", "allowed")}
-    spec = given.pop("spec")
-    given |= {
-        "data": str(typed_path(given["data"])) if given["data"] else None,
-        "conditions": words(given["conditions"]),
-        "strata": strata(given["strata"]),
+    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_EXECUTION, "until_width")})
+    dry_run = options.pop("dry_run")
+    overrides = options | {
+        "data": str(typed_path(options["data"])) if options["data"] else None,
+        "conditions": split_commas(options["conditions"]),
+        "strata": parse_strata(options["strata"]),
+        **{key: list(options[key]) for key in ("model", "prompt_set", "judge")},
     }
-    for key in ("model", "prompt_set", "judge"):
-        given[key] = list(given[key])
-    return run(workspace, spec, {key: value for key, value in given.items() if value not in (None, [], {})}, **how)
+    overrides = {key: value for key, value in overrides.items() if value not in (None, [], {})}
+    return run_batch(workspace, spec, overrides, execution, dry_run=dry_run)
 
 
 @click.command(epilog=RUN_HELP)
 @run_name
 @conditions
-@click.option("--repeat", is_flag=True, help="Ask --conditions (default: all) again; old answers are kept, set aside.")
-@click.option("--retry-errors", is_flag=True, help="Ask again what ended in an error.")
-@click.option("--data", type=PATH, help="Where the built benchmark lies now, if it moved.")
-@answering
+@click.option(
+    "--repeat",
+    is_flag=True,
+    help="Answer --conditions (default: all) again; the old answers stay in the run's database, unused.",
+)
+@click.option("--retry-errors", is_flag=True, help="Answer again the instances that ended in an error.")
+@click.option("--data", type=PATH, help="The built benchmark's folder, if it was moved.")
+@run_options
 @click.pass_obj
-def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> int:
-    """Go on with a run. Or do some of its conditions alone, or again."""
-    from app.commands.batch import resume as go_on
+def resume(workspace: Any, /, run: str, conditions: str | None, **options: Any) -> int:
+    """Resume a run, or repeat some of its conditions."""
+    from app.commands.batch import ExecutionOptions
+    from app.commands.batch import resume as resume_run
 
-    return go_on(workspace, run, conditions=words(conditions), **how)
+    execution = ExecutionOptions(**{key: options.pop(key) for key in (*_EXECUTION, "until_width", "restarts")})
+    return resume_run(workspace, run, execution, conditions=split_commas(conditions), **options)
 
 
 @click.command("judge", epilog=RUN_HELP)
@@ -115,52 +126,59 @@ def resume(workspace: Any, /, run: str, conditions: str | None, **how: Any) -> i
     multiple=True,
     metavar="NAME",
     shell_complete=completion.judges,
-    help="See `rashomon judges`; or a model. Repeatable.",
+    help="A judge or a model; `rashomon judges` lists them. Repeatable.",
 )
-@click.option("--retry-failed", is_flag=True, help="Judge again what the judge failed on.")
-@click.option("--dry-run", is_flag=True, help="Say what there is to judge, and what it may cost; ask nothing.")
-@api
-@worker
+@click.option("--retry-failed", is_flag=True, help="Judge again the answers the judge failed on.")
+@click.option("--dry-run", is_flag=True, help="Show how many answers would be judged and the estimated cost.")
+@api_options
+@worker_options
 @click.pass_obj
-def judge_command(workspace: Any, /, run: str, names: Sequence[str], **how: Any) -> int:
-    """Have a run's answers labelled by more judges. Nothing is answered again."""
-    from app.commands.judge import judge as label_answers
+def judge_command(workspace: Any, /, run: str, names: Sequence[str], **options: Any) -> int:
+    """Judge a run's answers with further judges. No answer is generated again."""
+    from app.commands.batch import ExecutionOptions
+    from app.commands.judge import judge as judge_run
 
-    return label_answers(workspace, run, list(names), api=terms(how), **how)
+    execution = ExecutionOptions(**{key: options.pop(key) for key in _EXECUTION})
+    return judge_run(workspace, run, list(names), execution, api=pop_api_options(options), **options)
 
 
 @click.command(epilog=RUN_HELP)
 @run_name
-@click.option("--as", "annotator", required=True, metavar="NAME", help="Who labels.")
-@click.option("--n", type=int, help="So many answers; default 100, or as before. More continues the same sample.")
-@click.option("--seed", type=int, help="Decides which answers; default 0, or as before.")
-@click.option("--import", "import_file", type=PATH, metavar="FILE", help="Take labels from a CSV file: id, label.")
-@click.option("--export", "export_file", type=PATH, metavar="FILE", help="Write the sample as CSV, to be filled in.")
-@click.option("--random-sample", is_flag=True, help="The imported labels are on a random sample drawn elsewhere.")
+@click.option("--as", "annotator", required=True, metavar="NAME", help="The annotator's name.")
+@click.option(
+    "--n", type=int, help="How many answers to label; default 100, or as before. A larger number extends the sample."
+)
+@click.option("--seed", type=int, help="Seed of the random sample; default 0, or as before.")
+@click.option("--import", "import_file", type=PATH, metavar="FILE", help="Import labels from a CSV file: id, label.")
+@click.option("--export", "export_file", type=PATH, metavar="FILE", help="Write the sample as a CSV file to fill in.")
+@click.option(
+    "--random-sample", is_flag=True, help="The imported labels are for a random sample that was drawn elsewhere."
+)
 @click.pass_obj
-def label(workspace: Any, /, run: str, **how: Any) -> int:
-    """Label a random sample of answers by hand. You see neither model, condition nor other labels."""
-    from app.commands.label import label as take_labels
+def label(workspace: Any, /, run: str, **options: Any) -> int:
+    """Label a random sample of answers by hand. Labelling is blind to the model, the condition and other labels."""
+    from app.commands.label import LabelArguments
+    from app.commands.label import label as label_sample
 
-    return take_labels(workspace, run, **how)
+    return label_sample(workspace, run, LabelArguments(**options))
 
 
 @click.command(epilog=RUN_HELP)
 @run_name
 @click.argument("sample", metavar="ID")
 @click.argument("label", required=False)
-@click.option("--as", "person", required=True, metavar="NAME", help="Who says so.")
-@click.option("--reason", metavar="TEXT", help="Why; kept with the label.")
-@click.option("--undo", is_flag=True, help="Take it back.")
+@click.option("--as", "person", required=True, metavar="NAME", help="The name of the person who overrides.")
+@click.option("--reason", metavar="TEXT", help="The reason; stored with the label.")
+@click.option("--undo", is_flag=True, help="Remove this person's override.")
 @click.pass_obj
-def override(workspace: Any, /, run: str, sample: str, label: str | None, **how: Any) -> int:
-    """Give one answer another label than its judge gave. The judge's stays.
+def override(workspace: Any, /, run: str, sample: str, label: str | None, **options: Any) -> int:
+    """Override a judge's label for one answer. The judge's own verdict is kept.
 
-    Tables use yours with `--judge "first(override:NAME, JUDGE)"`.
+    `--judge "first(override:NAME, JUDGE)"` makes tables use the override.
     """
-    from app.commands.override import override as give
+    from app.commands.override import override as override_label
 
-    return give(workspace, run, sample, label, **how)
+    return override_label(workspace, run, sample, label, **options)
 
 
 @click.command("import")
@@ -170,52 +188,55 @@ def override(workspace: Any, /, run: str, sample: str, label: str | None, **how:
     required=True,
     metavar="NAME",
     shell_complete=completion.benchmarks,
-    help="See `rashomon benchmarks`.",
+    help="The benchmark; `rashomon benchmarks` lists them.",
 )
-@click.option("--model", required=True, metavar="NAME", help="Who gave the answers, as tables are to call it.")
+@click.option("--model", required=True, metavar="NAME", help="The name of the model that answered, as tables show it.")
 @click.option(
     "--format",
     "kind",
     default="jsonl",
     show_default=True,
     metavar="NAME",
-    help="jsonl: objects of id and answer, one a line; or a format of the benchmark's published predictions.",
+    help="jsonl: an object with id and answer on each line; or a format of the benchmark's published predictions.",
 )
-@click.option("--data", type=PATH, help="The built benchmark the ids are of; default: the workspace's.")
-@click.option("--prompt-set", metavar="NAME", help="The prompt set the answers were given to.")
+@click.option("--data", type=PATH, help="The build that the ids refer to; default: the build in the workspace.")
+@click.option("--prompt-set", metavar="NAME", help="The prompt set that was used; default: the benchmark's first.")
 @click.option(
     "--judge",
     "judges",
     multiple=True,
     metavar="NAME",
     shell_complete=completion.judges,
-    help="Repeatable; default: the benchmark's.",
+    help="A judge. Repeatable; default: the benchmark's judges.",
 )
-@click.option("--name", help="The run's name.")
+@click.option("--name", help="The run's name; default: a name derived from the file.")
 @display
 @allow_address
 @click.pass_obj
-def import_command(workspace: Any, /, file: Path, **how: Any) -> int:
-    """Make a run of answers from elsewhere. It is judged like any other."""
-    from app.commands.importing import import_answers
+def import_command(workspace: Any, /, file: Path, **options: Any) -> int:
+    """Import answers that were generated elsewhere. They become a run and are judged."""
+    from app.commands.importing import ImportArguments, import_answers
 
-    return import_answers(workspace, file, **how)
+    return import_answers(workspace, file, ImportArguments(**options))
 
 
-@click.command(epilog="RUN is a run's name, the beginning of one, or its folder.")
+@click.command(epilog="RUN is a run's name, a unique prefix of it, or its folder.")
 @run_name
-@click.option("--name", metavar="NEW", help="The new run's name; default: the same, or with -adopted behind it.")
-@click.option("--data", type=PATH, help="The built benchmark's folder; default: the workspace's, of the same digest.")
-@click.option("--yes", is_flag=True, help="Adopt without asking, after showing what it would use.")
+@click.option("--name", metavar="NEW", help="The new run's name; default: the old one, or the old one with -adopted.")
+@click.option(
+    "--data", type=PATH, help="The built benchmark's folder; default: the workspace's build, if its digest matches."
+)
+@click.option("--yes", is_flag=True, help="Adopt without asking for confirmation.")
 @click.pass_obj
-def adopt(workspace: Any, /, run: str, **how: Any) -> int:
-    """Take over a run that another machine made. Its valid answers and verdicts become a new run.
+def adopt(workspace: Any, /, run: str, **options: Any) -> int:
+    """Adopt a run from another machine.
 
-    First it shows the model, the addresses, the judges and the media folder that the run would use.
+    Its valid answers and verdicts are copied to a new run. The command shows the model, addresses, judges and media folder
+    that the run would use, and asks for confirmation.
     """
     from app.commands.adopt import adopt_run
 
-    return adopt_run(workspace, run, **how)
+    return adopt_run(workspace, run, **options)
 
 
 COMMANDS = (batch, resume, judge_command, label, override, import_command, adopt)

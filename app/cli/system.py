@@ -1,4 +1,4 @@
-"""This machine: doctor, completion, serve, demo."""
+"""Commands for this machine: doctor, completion, serve, demo."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from app.cli.options import as_json, display
 @as_json
 @click.pass_obj
 def doctor(workspace: Any, /, run: str | None, as_json: bool) -> int:
-    """Say what works on this machine, or what of RUN is damaged, and how to fix what does not.
+    """Check this machine or a run, and suggest fixes.
 
-    Exit codes: 0 all of it works (what is marked "see" is advice); 1 something does not.
+    With RUN, the run's database is checked for damage.
+
+    Exit codes: 0 everything works ("see" marks advice); 1 something does not.
     """
-    from app.commands.doctor import doctor as examine
+    from app.commands.doctor import doctor as run_doctor
 
-    return examine(workspace, run, as_json=as_json)
+    return run_doctor(workspace, run, as_json=as_json)
 
 
 @click.command(
@@ -30,26 +32,30 @@ def doctor(workspace: Any, /, run: str | None, as_json: bool) -> int:
     "fish: `rashomon completion fish > ~/.config/fish/completions/rashomon.fish`.",
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_script(shell: str) -> None:
-    """Print what makes Tab complete commands, options, runs, models, benchmarks and judges in a shell."""
-    click.echo(completion.script(shell), nl=False)
+@click.pass_context
+def completion_script(context: click.Context, shell: str) -> None:
+    """Print a shell's completion script. It completes commands, options, runs, models, benchmarks and judges."""
+    click.echo(completion.script(context.find_root().command, shell), nl=False)
 
 
 @click.command()
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Another can be reached from elsewhere, without encryption."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on. Another than the default can be reached from other machines, unencrypted.",
 )
-@click.option("--port", type=click.IntRange(1, 65535), default=8123, show_default=True)
-@click.option("--images", type=click.Choice(["half", "off"]), help="How pictures are shown; default: half.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8123, show_default=True, help="The port.")
+@click.option("--images", type=click.Choice(["half", "off"]), help="How to draw images; default: half.")
 @click.pass_obj
-def serve(workspace: Any, /, **how: Any) -> int:
-    """Show the terminal interface in a browser. On this machine alone, unless --host says otherwise.
+def serve(workspace: Any, /, **options: Any) -> int:
+    """Serve the terminal interface to a browser. Only this machine can reach it, unless --host is set.
 
-    The link that it prints opens one session, in one browser; all else is refused.
+    The printed link opens one session in one browser; all other requests are refused.
     """
-    from app.commands.serve import serve as show_in_browser
+    from app.commands.serve import serve as serve_interface
 
-    return show_in_browser(workspace, **how)
+    return serve_interface(workspace, **options)
 
 
 @click.command()
@@ -57,13 +63,13 @@ def serve(workspace: Any, /, **how: Any) -> int:
 @display
 @click.pass_obj
 def demo(workspace: Any, /, benchmark: str, display: str | None) -> int:
-    """Perform a complete small run, no download.
+    """Run a small complete evaluation that needs no download.
 
     BENCHMARK is cmc-bench (the default), clash, mmkc-bench or crosscheck-bench.
     """
-    from app.commands.demo import demo as perform
+    from app.commands.demo import demo as run_demo
 
-    return perform(workspace, benchmark, display=display)
+    return run_demo(workspace, benchmark, display=display)
 
 
 COMMANDS = (doctor, completion_script, serve, demo)

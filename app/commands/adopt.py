@@ -1,4 +1,4 @@
-"""``rashomon adopt``: take over a run that this machine has not made."""
+"""``rashomon adopt``: a new run from the valid answers of a run from another machine."""
 
 from __future__ import annotations
 
@@ -6,51 +6,55 @@ import shlex
 import sys
 from pathlib import Path
 
-from app.engine.adopt import ReceivedRun, adopt, build_at, examine
+from app.engine.adopt import ReceivedRun, adopt, matching_build, read_received_run
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.errors import SpecError
 
-_SHOWN = 10
-"""How many things that were left out are listed."""
+_MAX_LISTED = 10
+"""The number of left-out items that are listed."""
 
 
 def adopt_run(workspace: Workspace, run: str, *, name: str | None, data: Path | None, yes: bool) -> int:
-    """Show what a received run would use, ask, and make a run of this machine of it; 1 where something was left out."""
-    received = examine(workspace, workspace.run_folder(run))
-    where = "was made on this machine" if received.own else "was not made on this machine"
-    print(clean(f"{received.folder.name} {where}. It would use:"))
+    """Show what a received run would use, ask, and copy it to a new run; return 1 if anything was left out."""
+    received = read_received_run(workspace, workspace.run_folder(run))
+    origin = "was created on this machine" if received.own else "was not created on this machine"
+    print(clean(f"{received.folder.name} {origin}. It would use:"))
     for line in received.lines():
         print(clean(f"  {line}"))
-    build = None if data is None else build_at(received, data)
+    build = None if data is None else matching_build(received, data)
     if not yes:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise SpecError("nothing is adopted unasked; look at what is shown above, then add --yes.")
+            raise SpecError("adopting needs confirmation; check the list above, then add --yes.")
         import click
 
         if not click.confirm("Adopt it?", default=False):
             print("nothing was adopted.")
             return 0
-        if build is None and received.here is None and received.named is not None:
-            build = _named(received)
-    adopted = adopt(workspace, received, name=name, data=build or received.here)
+        if build is None and received.local_build is None and received.named_build is not None:
+            build = _confirmed_build(received)
+    adopted = adopt(workspace, received, name=name, data=build or received.local_build)
     name = adopted.folder.name
     print(
-        clean(f"{name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted; the received folder stays.")
+        clean(
+            f"{name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted; the received folder is unchanged."
+        )
     )
-    for why in adopted.left_out[:_SHOWN]:
-        print(clean(f"  left out: {why}"))
-    if len(adopted.left_out) > _SHOWN:
-        print(f"  left out: {len(adopted.left_out) - _SHOWN} more")
-    if build is None and received.here is None and received.named is not None:
+    for item in adopted.left_out[:_MAX_LISTED]:
+        print(clean(f"  left out: {item}"))
+    if len(adopted.left_out) > _MAX_LISTED:
+        print(f"  left out: {len(adopted.left_out) - _MAX_LISTED} more")
+    if build is None and received.local_build is None and received.named_build is not None:
         resume = f"{workspace.command()} resume {shlex.quote(name)} --data BUILD"
-        print(clean(f"  It has no media folder: the one that it named was not confirmed; `{resume}` names one."))
+        print(clean(f"  It has no media folder, because the named one was not confirmed; `{resume}` sets one."))
     return 1 if adopted.left_out else 0
 
 
-def _named(received: ReceivedRun) -> Path | None:
+def _confirmed_build(received: ReceivedRun) -> Path | None:
     import click
 
-    if received.named is None or not click.confirm(f"Take media from {clean(str(received.named))}?", default=False):
+    if received.named_build is None or not click.confirm(
+        f"Use the media in {clean(str(received.named_build))}?", default=False
+    ):
         return None
-    return build_at(received, received.named)
+    return matching_build(received, received.named_build)

@@ -1,145 +1,145 @@
-"""``rashomon --batch`` and ``rashomon resume``: plan, supervise, and say how it ended."""
+"""``rashomon --batch`` and ``rashomon resume``: plan runs, execute them and report the result."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from app.commands.confirm_addresses import agree
-from app.commands.progress_display import Display, make_display
+from app.commands.confirm_addresses import confirm_addresses
+from app.commands.progress_display import make_display
 from app.engine import stopping_rule
-from app.engine.plan import CheckedSpec, PlannedRun, check, open_build, plan, replan
-from app.engine.workers.recovery import deaths
-from app.engine.workers.run_control import forget_pause, is_paused, unpause, worker_of
+from app.engine.plan import CheckedSpec, PlannedRun, check_spec, open_build, plan_resume, plan_run
+from app.engine.progress import Display
+from app.engine.run_control import clear_stale_pause, is_paused, unpause, worker_pid
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
-from app.new_run.run_estimate import remote_use
+from app.new_run.run_estimate import remote_usage
 from app.run_spec import RunSpec, load_spec
-from app.store.locks import FileLock, working
+from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
-from app.store.workspace import RunSummary, Workspace, summary
-from benchmarks.base import did_you_mean, get_benchmark
-from benchmarks.errors import SpecError, StoreError
-from judges.base import find_judge, newest
-from mlx_backends.registry import IMPORTED
-from mlx_backends.remote import all_ready, lack
+from app.store.run_facts import worker_deaths
+from app.store.sqlite_errors import DamagedError
+from app.store.workspace import RunSummary, Workspace, read_summary
+from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.registry import get_benchmark
+from judges.base import newest
+from judges.registry import find_judge
+from mlx_backends.imported import IMPORTED
+from mlx_backends.remote import check_all_ready, is_remote, readiness_problem
 
 _DEVICE = "device"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOptions:
+    """Options of how runs are executed and judged; none of them is part of a run's spec."""
+
+    display: str | None = None
+    force: bool = False
+    accept_engine: bool = False
+    allowed: Sequence[str] = ()
+    """Addresses the user allows."""
+    until_width: float | None = None
+    """The width of every condition's accuracy interval at which a run stops."""
+    restarts: int | None = None
+    """The number of restarts of a worker that runs out of memory; None: as the spec says."""
 
 
 def batch(
     workspace: Workspace,
     spec: Path | None,
     overrides: Mapping[str, Any],
+    options: ExecutionOptions,
     *,
-    display: str | None,
-    force: bool,
-    accept_engine: bool,
-    dry_run: bool,
-    until_width: float | None,
-    allowed: Sequence[str] = (),
+    dry_run: bool = False,
 ) -> int:
-    """Run what a spec says, going on where an earlier run of the same spec stopped; the exit code.
-
-    ``allowed`` are addresses that the user agrees to. With ``until_width`` each run stops when the interval of every
-    condition's accuracy is that narrow.
-    """
-    shown = make_display(display)
+    """Run a spec file with ``overrides`` from the command line, resuming runs that exist; return the exit code."""
+    display = make_display(options.display)
     specs = load_spec(spec, overrides).runs()
-    # All are checked before any is made.
-    checked = [check(workspace, run, accept_engine=accept_engine) for run in specs]
+    # All specs are checked before the first run is created.
+    checked = [check_spec(workspace, run, accept_engine=options.accept_engine) for run in specs]
     for run in checked:
-        _check_until_width(until_width, run.spec, run.folder if run.found else None)
+        _check_until_width(options.until_width, run.spec, run.folder if run.existing else None)
     for run in checked:
-        if run.identity[_DEVICE] == "remote" and not run.found:
-            say(f"{run.folder.name}: {remote_use(run.spec, run.instances, run.build)}", display)
+        if run.identity[_DEVICE] == "remote" and not run.existing:
+            print_message(f"{run.folder.name}: {remote_usage(run.spec, run.instances, run.build)}", options.display)
     for run in checked:
         if run.excluded.total:
-            say(f"{run.folder.name}: {run.excluded.sentence}", display)
+            print_message(f"{run.folder.name}: {run.excluded.sentence}", options.display)
+    remote_models = [_remote_models(run) for run in checked]
+    requirements = [
+        (names, run.spec.api.terms(workspace.replies)) for run, names in zip(checked, remote_models, strict=True)
+    ]
     if dry_run:
         for run in checked:
-            count = summary(run.folder).total if run.found else len(run.instances)
-            say(f"{run.folder.name}: the spec is right, {count} instances; nothing was run.", display)
-        for lacking in dict.fromkeys(lack(_to_ask(run), run.spec.api.terms(workspace.replies)) for run in checked):
-            if lacking:
-                shown.problem(f"it cannot be run yet: {lacking}")
+            count = read_summary(run.folder).total if run.existing else len(run.instances)
+            print_message(f"{run.folder.name}: the spec is valid, {count} instances; nothing was run.", options.display)
+        for problem in dict.fromkeys(readiness_problem(names, limits) for names, limits in requirements):
+            if problem:
+                display.problem(f"not ready to run: {problem}")
         return 0
-    agree([word for run in checked for word in _to_ask(run)], allowed)
-    for run in checked:
-        all_ready(_to_ask(run), run.spec.api.terms(workspace.replies))
+    confirm_addresses([name for names in remote_models for name in names], options.allowed)
+    for names, limits in requirements:
+        check_all_ready(names, limits)
     if warning := workspace.warning():
-        shown.problem(warning)
-    planned = [plan(workspace, run) for run in checked]
-    return work(
-        workspace,
-        planned,
-        shown,
-        display=display,
-        force=force,
-        accept_engine=accept_engine,
-        until_width=until_width,
-    )
+        display.problem(warning)
+    return execute_runs(workspace, [plan_run(workspace, run) for run in checked], display, options)
 
 
 def resume(
     workspace: Workspace,
     name: str,
+    options: ExecutionOptions,
     *,
-    conditions: Sequence[str],
-    repeat: bool,
-    retry_errors: bool,
-    data: Path | None,
-    display: str | None,
-    restarts: int | None,
-    force: bool,
-    accept_engine: bool,
-    until_width: float | None,
-    allowed: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    repeat: bool = False,
+    retry_errors: bool = False,
+    data: Path | None = None,
 ) -> int:
-    """Go on with the run called ``name``; the exit code."""
-    shown = make_display(display)
+    """Resume the run called ``name``, or answer ``conditions`` of it again; return the exit code."""
+    display = make_display(options.display)
     folder = workspace.run_folder(name)
     RunStore.require_own(folder)
     if not (conditions or repeat or retry_errors) and is_paused(folder) and unpause(folder):
-        say(f"{folder.name}: its pause is lifted; process {worker_of(folder)} goes on with it.", display)
+        print_message(f"{folder.name}: no longer paused; process {worker_pid(folder)} resumes it.", options.display)
         return 0
-    planned = replan(workspace, folder, data=data, accept_engine=accept_engine)
-    known = [p.condition for p in summary(folder).progress]
-    for word in conditions:
-        if word not in known:
-            raise SpecError(f"{folder.name} has no condition {word!r}; {did_you_mean(word, known)}")
-    _check_until_width(until_width, planned.spec, folder)
+    planned = plan_resume(workspace, folder, data=data, accept_engine=options.accept_engine)
+    known = [p.condition for p in read_summary(folder).progress]
+    for condition in conditions:
+        if condition not in known:
+            raise SpecError(f"{folder.name} has no condition {condition!r}; {did_you_mean(condition, known)}")
+    _check_until_width(options.until_width, planned.spec, folder)
     again = repeat or retry_errors
-    asked = (planned.spec.model, *planned.spec.judge) if again else _asked(folder, planned.spec, conditions)
-    agree(asked, allowed)
-    all_ready(asked, planned.spec.api.terms(workspace.replies))
     if again:
-        if planned.spec.model.startswith(IMPORTED):
-            raise SpecError(f"the answers of {folder.name} were imported; nobody here can be asked them again.")
-        with FileLock(folder / "lock") as lock:
-            if not lock.acquire("rashomon resume"):
-                raise StoreError(f"{working(lock)}; wait for it to end.")
-            with RunStore.open(folder) as store:
-                count = store.repeat(conditions, errors_only=retry_errors and not repeat)
-        say(f"{folder.name}: {count} instances are asked again.", display)
-    return work(
-        workspace,
-        [planned],
-        shown,
-        display=display,
-        conditions=conditions,
-        restarts=restarts,
-        force=force,
-        accept_engine=accept_engine,
-        until_width=until_width,
-    )
+        names: tuple[str, ...] = (planned.spec.model, *planned.spec.judge)
+    else:
+        with RunStore.read(folder) as store:
+            names = _models_needed(store, planned.spec, conditions)
+    confirm_addresses(names, options.allowed)
+    check_all_ready(names, planned.spec.api.terms(workspace.replies))
+    if again:
+        count = _discard_answers(planned, conditions, errors_only=not repeat)
+        print_message(f"{folder.name}: {count} instances will be answered again.", options.display)
+    return execute_runs(workspace, [planned], display, options, conditions=conditions)
+
+
+def _discard_answers(run: PlannedRun, conditions: Sequence[str], *, errors_only: bool) -> int:
+    """Set aside answers of a run so that they are generated again; return their number. Raises SpecError, StoreError."""
+    if run.spec.model.startswith(IMPORTED):
+        raise SpecError(f"{run.name} was imported, so its answers cannot be generated again; import them as a new run.")
+    with FileLock(run.folder / "lock") as lock:
+        if not lock.acquire("rashomon resume"):
+            raise StoreError(f"{busy_message(lock)}; wait for it to end.")
+        with RunStore.open(run.folder) as store:
+            return store.repeat(conditions, errors_only=errors_only)
 
 
 def _check_until_width(width: float | None, spec: RunSpec, folder: Path | None) -> None:
-    """Raise SpecError where the run of a spec, in ``folder`` if it was begun, cannot be stopped at ``width``."""
+    """Raise SpecError if a run of ``spec`` cannot stop at ``width``; ``folder`` is the run's if it exists."""
     if width is None:
         return
     stopping_rule.check_width(width, spec.judge[0], get_benchmark(spec.benchmark))
@@ -148,137 +148,152 @@ def _check_until_width(width: float | None, spec: RunSpec, folder: Path | None) 
             stopping_rule.check_order(store)
 
 
-def work(
+def execute_runs(
     workspace: Workspace,
     planned: Sequence[PlannedRun],
-    shown: Display,
+    display: Display,
+    options: ExecutionOptions,
     *,
-    display: str | None,
     conditions: Sequence[str] = (),
-    restarts: int | None = None,
-    force: bool = False,
-    accept_engine: bool = False,
-    until_width: float | None = None,
     demo: bool = False,
 ) -> int:
-    """Do the planned runs, one worker a model, then show their main table; the exit code.
+    """Execute the planned runs with one worker per model, print their main table, and return the exit code.
 
-    A ``demo`` shows the paper's rows under a table of rows too, which it ships with.
+    A ``demo`` shows the paper's rows although it uses its own data, because that data ships with the project.
     """
     for run in planned:
         RunStore.require_own(run.folder)
     _refuse_in_use(planned)
+    unfinished_runs = [run for run in planned if _announce(run, conditions, options.display)]
     for run in planned:
-        before = summary(run.folder)
-        if run.found and before.done == before.total:
-            say(f"{run.name}: all {before.total} are answered already.", display)
-        elif run.found and before.done:
-            say(f"{run.name}: going on after {before.done} of {before.total}.", display)
-        forget_pause(run.folder)
-    waiting = [run for run in planned if _asked(run.folder, run.spec, conditions)]
+        clear_stale_pause(run.folder)
     jobs = [
-        Job(
-            tuple(run.folder for run in runs),
-            tuple(runs[0].spec.judge),
-            None if runs[0].spec.model.startswith(IMPORTED) else open_build(workspace, runs[0].spec).path,
-            tuple(conditions),
-            runs[0].spec.api.terms(workspace.replies),
-            force,
-            accept_engine,
-            restarts=runs[0].spec.restarts if restarts is None else restarts,
-            until_width=until_width,
-        )
-        for runs in (list(group) for _, group in groupby(waiting, key=lambda run: (run.spec.model, run.spec.data)))
+        _job(workspace, list(group), conditions, options)
+        for _, group in groupby(unfinished_runs, key=lambda run: (run.spec.model, run.spec.data))
     ]
     try:
-        code = Supervisor(shown).run(jobs)
+        code = Supervisor(display).run(jobs)
     except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does: that stops the run as Ctrl-C would.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it stays for the rest of the process
+        # The reader of the output is gone, as with `| head`: stop the run as Ctrl-C would.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open for the rest of the process
         code = INTERRUPTED
-    after = [summary(run.folder) for run in planned]
+    after = [read_summary(run.folder) for run in planned]
     unfinished = [run for run in after if run.done < run.total]
     if unfinished and code:
-        how = (
-            f"with `{workspace.command()} resume {unfinished[0].name}`"
-            if len(unfinished) == 1
-            else "with the same command"
+        command = (
+            f"`{workspace.command()} resume {unfinished[0].name}`" if len(unfinished) == 1 else "the same command again"
         )
-        began = "interrupted; " if code == INTERRUPTED else ""
-        shown.problem(f"{began}every answer reported done is safe: go on {how}.")
+        prefix = "interrupted; " if code == INTERRUPTED else ""
+        display.problem(f"{prefix}every answer reported as done is saved; run {command} to resume.")
     if code == INTERRUPTED:
         return INTERRUPTED
-    if display != "json" and display != "none":
-        _conclude(planned, after, demo=demo)
+    if options.display != "json" and options.display != "none":
+        _print_results(planned, after, demo=demo)
     return code or (1 if any(map(_failures, after)) else 0)
 
 
+def _announce(run: PlannedRun, conditions: Sequence[str], display: str | None) -> bool:
+    """Print how far a run is that existed before; return whether anything is left to answer or judge in it."""
+    with RunStore.read(run.folder) as store:
+        models = _models_needed(store, run.spec, conditions)
+        try:
+            progress = store.progress() if run.existing else []
+        except DamagedError:  # the worker reports it
+            progress = []
+    done, total = sum(p.done for p in progress), sum(p.total for p in progress)
+    if progress and done == total:
+        print_message(f"{run.name}: all {total} instances are answered already.", display)
+    elif done:
+        print_message(f"{run.name}: resuming after {done} of {total}.", display)
+    return bool(models)
+
+
+def _job(workspace: Workspace, runs: Sequence[PlannedRun], conditions: Sequence[str], options: ExecutionOptions) -> Job:
+    """Return the worker's job for ``runs``, which share a model and a build."""
+    spec = runs[0].spec
+    return Job(
+        tuple(run.folder for run in runs),
+        tuple(spec.judge),
+        None if spec.model.startswith(IMPORTED) else open_build(workspace, spec).path,
+        tuple(conditions),
+        spec.api.terms(workspace.replies),
+        options.force,
+        options.accept_engine,
+        restarts=spec.restarts if options.restarts is None else options.restarts,
+        until_width=options.until_width,
+    )
+
+
 def _refuse_in_use(planned: Sequence[PlannedRun]) -> None:
-    """Raise StoreError where other processes work on all of the runs; a worker passes over one among others."""
-    told = []
+    """Raise StoreError if other processes work on all of the runs; a worker skips a single one among others."""
+    holders = []
     for run in planned:
         with FileLock(run.folder / "lock") as lock:
-            if lock.acquire("rashomon"):  # which waits a moment for one that is just ending
+            if lock.acquire("rashomon"):  # waits a moment for a process that is just ending
                 return
-            told.append(working(lock))
-    if told:
-        raise StoreError(f"{told[0]}; `rashomon runs` shows how far it is.")
+            holders.append(busy_message(lock))
+    if holders:
+        raise StoreError(f"{holders[0]}; `rashomon runs` shows its progress.")
 
 
-def _to_ask(run: CheckedSpec) -> tuple[str, ...]:
-    """Who is asked, now or still, when a run is begun or gone on with."""
-    return _asked(run.folder, run.spec) if run.found else (run.spec.model, *run.spec.judge)
+def _remote_models(run: CheckedSpec) -> list[str]:
+    """Return the remote models and judges that a run still needs. The run's store is read only if there may be any."""
+    names = [name for name in (run.spec.model, *run.spec.judge) if is_remote(name)]
+    if not names or not run.existing:
+        return names
+    with RunStore.read(run.folder) as store:
+        needed = _models_needed(store, run.spec)
+    return [name for name in names if name in needed]
 
 
-def _asked(folder: Path, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple[str, ...]:
-    """What is still to be asked of a run: its model, if answers are missing, and its judges; nothing where all is there."""
+def _models_needed(store: RunStore, spec: RunSpec, conditions: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the model, if answers are missing, and the judges, if anything is missing; empty for a finished run."""
+    if next(store.pending(conditions), None) is not None:
+        return (spec.model, *spec.judge)
     benchmark = get_benchmark(spec.benchmark)
-    with RunStore.read(folder) as store:
-        if next(store.pending(conditions), None) is not None:
-            return (spec.model, *spec.judge)
-        judges = [find_judge(name, benchmark) for name in spec.judge]
-        some = any(next(store.unjudged(judge.id, judge.conditions), None) is not None for judge in judges)
-        return spec.judge if some else ()
+    judges = [find_judge(name, benchmark) for name in spec.judge]
+    unjudged = any(next(store.unjudged(judge.id, judge.conditions), None) is not None for judge in judges)
+    return spec.judge if unjudged else ()
 
 
-def _conclude(planned: Sequence[PlannedRun], after: Sequence[RunSummary], *, demo: bool) -> None:
-    from app.report.headline import over_own_rows, without_paper
+def _print_results(planned: Sequence[PlannedRun], after: Sequence[RunSummary], *, demo: bool) -> None:
+    from app.report.headline import has_only_own_rows, without_paper
     from app.report.render import print_table
     from app.report.tables import tables_of
     from app.text.escape import clean
 
     if any(run.done for run in after):
         folders = [run.folder for run in planned]
-        own = not demo and all(over_own_rows(folder) for folder in folders)
+        own = not demo and all(has_only_own_rows(folder) for folder in folders)
         (main,) = tables_of(folders, only="main", published=not own)
         print_table(without_paper(main) if own else main)
     for run in after:
         failures = _failures(run)
-        told = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""
-        enough = f"; stopped, for {run.note}" if run.state == "stopped" else ""
-        print(clean(f"{run.name}: {run.done} of {run.total} answered{enough}{told}"))
-    for each in planned:
-        with RunStore.read(each.folder) as store:
+        failed = f"; {failures} failed: `rashomon show {run.name} --table failures`" if failures else ""
+        stopped = f"; stopped because {run.note}" if run.state == "stopped" else ""
+        print(clean(f"{run.name}: {run.done} of {run.total} answered{stopped}{failed}"))
+    for planned_run in planned:
+        with RunStore.read(planned_run.folder) as store:
             if store.meta("identity", {}).get(_DEVICE) == "remote":
                 calls, prompt, completion = store.answer_usage()
-                kept = f"; {store.kept_replies()} answers from replies kept earlier" if store.kept_replies() else ""
-                print(clean(f"{each.name}: {calls} calls, {prompt} + {completion} tokens{kept}"))
-            for death in deaths(store):
-                print(clean(f"{each.name}: {death.sentence()}"))
-            lacks = [proof["lacks"] for proof in store.meta("canary", []) if proof.get("lacks")]
-            for remark in dict.fromkeys([*store.meta("remarks", []), *lacks]):
+                cached = f"; {store.cached_replies()} answers from cached replies" if store.cached_replies() else ""
+                print(clean(f"{planned_run.name}: {calls} calls, {prompt} + {completion} tokens{cached}"))
+            for death in worker_deaths(store):
+                print(clean(f"{planned_run.name}: {death.sentence()}"))
+            limitations = [proof["lacks"] for proof in store.meta("canary", []) if proof.get("lacks")]
+            for remark in dict.fromkeys([*store.meta("remarks", []), *limitations]):
                 print(clean(remark))
 
 
 def _failures(run: RunSummary) -> int:
-    """The answers that are errors, and those that a judge of the run, in its newest version, failed on."""
+    """Return the number of answers that are errors or that a judge of the run failed on, in its newest version."""
     judges = {newest(name, p.judged) for p in run.progress for name in run.spec["judge"]}
     failed = sum(judged.failed for p in run.progress for judge, judged in p.judged.items() if judge in judges)
     return failed + sum(p.errors for p in run.progress)
 
 
-def say(message: str, display: str | None) -> None:
-    """A line for a person, kept out of machine-read output."""
+def print_message(message: str, display: str | None) -> None:
+    """Print a line for a person; on standard error if standard output is JSON, and nowhere if there is no display."""
     from app.text.escape import clean
 
     if display != "none":

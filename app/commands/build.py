@@ -1,4 +1,4 @@
-"""``rashomon build``."""
+"""``rashomon build`` and ``rashomon training``."""
 
 from __future__ import annotations
 
@@ -8,167 +8,201 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace as replace_terms
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from app.commands.check_rows import check_rows
-from app.commands.confirm_addresses import agree
+from app.commands.confirm_addresses import confirm_addresses
 from app.engine.text_models import CachedTextModel, LocalEmbedder, LocalModelSlot
 from app.fetch import manifest
 from app.fetch.recipes import RECIPES
 from app.new_run.custom_rows import table_path
-from app.run_spec import ApiSpec, load_judges, parse
+from app.run_spec import ApiSpec, parse, resolve_judges
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
-from app.system.paths import exists, typed_path
+from app.system.paths import path_exists, typed_path
 from app.text.escape import clean
-from benchmarks.base import Benchmark, did_you_mean, get_benchmark
-from benchmarks.build import Build, BuildOptions, media_path, under_way
-from benchmarks.errors import AnotherBuildError, NothingUsableError, SpecError, StoreError
-from benchmarks.media.previews import pictures
-from benchmarks.rows.files import json_lines
+from benchmarks.base import Benchmark
+from benchmarks.build import Build, BuildOptions, media_path, staging_folder
+from benchmarks.errors import AnotherBuildError, NothingUsableError, SpecError, StoreError, did_you_mean
+from benchmarks.media.previews import media_pictures
+from benchmarks.registry import get_benchmark
+from benchmarks.rows.files import read_json_lines
 from benchmarks.text_model import TextModel
-from benchmarks.untrusted.safe_files import is_full
+from benchmarks.untrusted.safe_files import is_disk_full
 from mlx_backends.base import Backend
 from mlx_backends.core.response_cache import ResponseCache
+from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote.options import RemoteOptions
 
-_TOLD = 20
-"""So many rows that were left out are told of one by one."""
+_MAX_ROWS_LISTED = 20
+"""The number of left-out rows that are listed one by one."""
 
-_REASONS = 5
-"""The most reasons for leaving rows out that are named."""
+_MAX_REASONS_LISTED = 5
+
+_MAX_RUNS_LISTED = 5
 
 _COUNTS = ("examples", "conditions", "change_types", "types", "levels")
-"""What of a manifest is always printed: how much there is of what."""
+"""The counts of a manifest that are always printed."""
 
 
-_NAMED = 5
-"""So many runs of a build that is replaced are named."""
+@dataclass(frozen=True, slots=True)
+class BuildArguments:
+    """The options of ``rashomon build``, without those about models."""
+
+    sources: Sequence[str] = ()
+    out: Path | None = None
+    seed: int = 0
+    per_stratum: int = 250
+    replace: bool = False
+    from_file: Path | None = None
+    """A table of the user's own rows; a source like any other."""
+    check: bool = False
+    """True to check the rows of ``from_file`` instead of building."""
+    every: bool = False
+    """True to print all details."""
+    rendered: bool = False
+    """True to render 3D models and videos as images."""
+    as_json: bool = False
 
 
-def build(
-    workspace: Workspace,
-    name: str,
-    sources: Sequence[str],
-    *,
-    out: Path | None,
-    seed: int,
-    per_stratum: int,
-    replace: bool,
-    as_json: bool,
-    from_file: Path | None = None,
-    check: bool = False,
-    every: bool = False,
-    writer: str | None = None,
-    checkers: Sequence[str] = (),
-    captioners: Sequence[str] = (),
-    embedder: str | None = None,
-    rendered: bool = False,
-    api: Mapping[str, Any] = MappingProxyType({}),
-    force: bool = False,
-    allowed: Sequence[str] = (),
-) -> int:
-    """Construct a benchmark and say what came of it; 1 where ``check`` finds no row that can be used.
+@dataclass(frozen=True, slots=True)
+class ConstructionModels:
+    """The models of a construction, by name, and the options for using them."""
 
-    ``from_file`` is a table of the user's own rows, which is a source like any other; with ``check`` its rows are told one by
-    one and nothing is built. With ``every`` nothing is left out of what is printed.
+    writer: str | None = None
+    checkers: Sequence[str] = ()
+    captioners: Sequence[str] = ()
+    """Models that describe media, each "MODALITY=MODEL"."""
+    embedder: str | None = None
+    api: Mapping[str, Any] = field(default_factory=dict)
+    force: bool = False
+    allowed: Sequence[str] = ()
 
-    ``writer`` and ``checkers`` are the models of a construction that needs some, ``captioners`` describe media, each
-    "MODALITY=MODEL"; what they reply is kept in the workspace, so that building again after an interrupt asks only what is left.
+    def modalities(self) -> dict[str, str]:
+        """Return the captioner of each modality. Raises SpecError for another form than MODALITY=MODEL."""
+        return dict(_captioner(text) for text in self.captioners)
+
+    def names(self) -> list[str]:
+        """Return the models that write text, each once."""
+        return list(dict.fromkeys(name for name in (self.writer, *self.checkers, *self.modalities().values()) if name))
+
+
+def build(workspace: Workspace, name: str, arguments: BuildArguments, models: ConstructionModels) -> int:
+    """Build a benchmark and print the result; return the exit code, which is 1 if ``check`` finds no usable row.
+
+    The replies of models are stored in the workspace, so that building again after an interruption continues.
     """
     benchmark = get_benchmark(name)
-    most = benchmark.most_checkers
-    if most is not None and len(set(checkers)) > most:
-        raise SpecError(f"{name} is checked by one model; name --checker once.")
-    describers = dict(_captioner(text) for text in captioners)
-    if per_stratum < 1:
-        raise SpecError("--per-stratum must be at least 1.")
-    rows = table_path(from_file) if from_file is not None else None
+    _check_arguments(benchmark, arguments, models)
+    rows = table_path(arguments.from_file) if arguments.from_file is not None else None
     if rows is not None and not benchmark.rows_source:
-        benchmark.check_rows(rows, BuildOptions())  # which says so
-    if check:
-        if rows is None or sources:
-            raise SpecError("--check is of a table of rows; give it with --from, and no --source.")
-        options = BuildOptions(seed=seed, per_stratum=per_stratum)
-        return check_rows(benchmark, rows, options, as_json=as_json, every=every)
-    pairs = [_source(benchmark, text) for text in sources]
-    if rows is None:
-        pairs = pairs or _fetched(workspace, benchmark)
-    else:
-        pairs.append((benchmark.rows_source, str(rows)))
-    folder = typed_path(out or workspace.build_folder(name))
-    before, asked = workspace.asked_from(folder)
-    terms = parse(ApiSpec, api, "the command line").terms(workspace.replies)
-    agree([model for model in (writer, *checkers, *describers.values()) if model], allowed)
+        benchmark.check_rows(rows, BuildOptions())  # raises the error that explains it
+    if arguments.check:
+        if rows is None or arguments.sources:
+            raise SpecError("--check checks a table of rows; name it with --from, without --source.")
+        options = BuildOptions(seed=arguments.seed, per_stratum=arguments.per_stratum)
+        return check_rows(benchmark, rows, options, as_json=arguments.as_json, every=arguments.every)
+    sources = _sources(workspace, benchmark, arguments.sources, rows)
+    folder = typed_path(arguments.out or workspace.build_folder(name))
+    old_digest, dependent_runs = workspace.runs_of_build(folder)
+    limits = replace(parse(ApiSpec, models.api, "the command line").terms(workspace.replies), scope=str(folder))
+    confirm_addresses(models.names(), models.allowed)
     with ExitStack() as stack:
-        terms = replace_terms(terms, scope=str(folder))
-        device = LocalModelSlot(lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr))
-        stack.callback(device.close)
-        models = {
-            name: _text_model(stack, workspace, name, terms, force, device, folder)
-            for name in dict.fromkeys((writer, *checkers, *describers.values()))
-            if name
-        }
-        options = BuildOptions(
-            seed=seed,
-            per_stratum=per_stratum,
-            replace=replace,
-            writer=models[writer] if writer else None,
-            checker=models[checkers[0]] if checkers else None,
-            checkers=tuple(models[name] for name in dict.fromkeys(checkers)),
-            captioners={modality: models[name] for modality, name in describers.items()},
-            embedder=LocalEmbedder(embedder, force, device) if embedder else None,
-            render=pictures if rendered else None,
-        )
+        options = _build_options(stack, workspace, arguments, models, limits, folder)
         try:
-            made = benchmark.build(pairs, folder, options)
+            built = benchmark.build(sources, folder, options)
         except AnotherBuildError as error:
-            if not asked:
+            if not dependent_runs:
                 raise
             raise AnotherBuildError(
-                f"{error} {_asked(asked)} asked from the build that is there ({before[:12]}): if it is replaced, their pictures "
-                "go with it, and they cannot be resumed unless it is built again as it was."
+                f"{error} {_runs_text(dependent_runs)} made from the existing build ({old_digest[:12]}). Replacing it removes "
+                "their media, and they cannot be resumed unless the same build is made again."
             ) from error
         except NothingUsableError as error:
             if rows is None:
                 raise
-            check_it = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))} --check"
-            raise NothingUsableError(f"{error} `{check_it}` says of each row how to mend it.") from error
+            command = f"{workspace.command()} build {name} --from {shlex.quote(str(rows))} --check"
+            raise NothingUsableError(f"{error} `{command}` lists a fix for each row.") from error
         except OSError as error:
-            kind = StoreFullError if is_full(error) else StoreError
+            kind = StoreFullError if is_disk_full(error) else StoreError
             raise kind(
-                f"cannot build {folder}: {error.strerror}; nothing was left there, mend that and build again."
+                f"cannot build {folder}: {error.strerror}; nothing was written. Fix that and build again."
             ) from error
-    lost = asked if made.digest != before else []
-    if as_json:
-        told = {"path": str(made.path), "digest": made.digest, "manifest": made.manifest}
-        print(json.dumps(told | ({"runs of the replaced build": lost} if lost else {}), indent=2))
-    else:
-        _print_build(made, benchmark, by_row=rows is not None, every=every)
-        if lost:
-            print(
-                f"  replaced the build {before[:12]}: {clean(_asked(lost))} asked from it; their pictures are gone with it, and "
-                "they cannot be resumed unless it is built again as it was, in another folder"
-            )
-        if not every:
-            print("--all prints what else the build says of itself, --json all of it.")
+    orphaned_runs = dependent_runs if built.digest != old_digest else []
+    if arguments.as_json:
+        result = {"path": str(built.path), "digest": built.digest, "manifest": built.manifest}
+        print(json.dumps(result | ({"runs of the replaced build": orphaned_runs} if orphaned_runs else {}), indent=2))
+        return 0
+    _print_build(built, benchmark, by_row=rows is not None, every=arguments.every)
+    if orphaned_runs:
+        print(
+            f"  replaced the build {old_digest[:12]}: {clean(_runs_text(orphaned_runs))} made from it. Their media are gone, and "
+            "they cannot be resumed unless the same build is made again in another folder."
+        )
+    if not arguments.every:
+        print("--all prints further details of the build, --json all of them.")
     return 0
+
+
+def _check_arguments(benchmark: Benchmark, arguments: BuildArguments, models: ConstructionModels) -> None:
+    """Raise SpecError for values that no build can use."""
+    limit = benchmark.most_checkers
+    if limit is not None and len(set(models.checkers)) > limit:
+        raise SpecError(f"{benchmark.name} takes one checking model; name --checker once.")
+    models.modalities()
+    if arguments.per_stratum < 1:
+        raise SpecError("--per-stratum must be at least 1.")
+
+
+def _sources(
+    workspace: Workspace, benchmark: Benchmark, texts: Sequence[str], rows: Path | None
+) -> list[tuple[str, str]]:
+    """Return the sources named on the command line, or those that were fetched if there are none."""
+    sources = [_source(benchmark, text) for text in texts]
+    if rows is not None:
+        return [*sources, (benchmark.rows_source, str(rows))]
+    return sources or _fetched_sources(workspace, benchmark)
+
+
+def _build_options(
+    stack: ExitStack,
+    workspace: Workspace,
+    arguments: BuildArguments,
+    models: ConstructionModels,
+    limits: RemoteOptions,
+    folder: Path,
+) -> BuildOptions:
+    """Return the options of the construction, with its models open until ``stack`` ends."""
+    device = LocalModelSlot(lambda holder: print(f"waiting for {clean(holder)}", file=sys.stderr))
+    stack.callback(device.close)
+    text_models = {
+        name: _text_model(stack, workspace, name, limits, models.force, device, folder) for name in models.names()
+    }
+    return BuildOptions(
+        seed=arguments.seed,
+        per_stratum=arguments.per_stratum,
+        replace=arguments.replace,
+        writer=text_models[models.writer] if models.writer else None,
+        checker=text_models[models.checkers[0]] if models.checkers else None,
+        checkers=tuple(text_models[name] for name in dict.fromkeys(models.checkers)),
+        captioners={modality: text_models[name] for modality, name in models.modalities().items()},
+        embedder=LocalEmbedder(models.embedder, models.force, device) if models.embedder else None,
+        render=media_pictures if arguments.rendered else None,
+    )
 
 
 def training(
     workspace: Workspace, name: str, *, out: Path, data: Path | None, seed: int, validation_share: float
 ) -> None:
-    """Write a build's training files and say how many rows they have."""
+    """Write a build's training files and print their numbers of rows."""
     benchmark = get_benchmark(name)
     folder = typed_path(out)
-    found = Build.open(typed_path(data) if data else workspace.build_folder(name))
+    opened = Build.open(typed_path(data) if data else workspace.build_folder(name))
     try:
-        rows = benchmark.write_training(found, folder, seed=seed, validation_share=validation_share)
+        rows = benchmark.write_training(opened, folder, seed=seed, validation_share=validation_share)
     except OSError as error:
         raise StoreError(f"cannot write {folder}: {error.strerror}; name another folder with --out.") from error
     print(f"wrote {clean(str(folder))}: {', '.join(f'{count} rows for {part}' for part, count in rows.items())}")
@@ -178,7 +212,7 @@ def _captioner(text: str) -> tuple[str, str]:
     modality, equals, model = text.partition("=")
     known = {"audio": "audio", "image": "image", "video": "video", "3d": "point_cloud", "point_cloud": "point_cloud"}
     if not equals or not model or modality.lower() not in known:
-        raise SpecError(f"--captioner is MODALITY=MODEL, with one of audio, image, video and 3d; not {text!r}.")
+        raise SpecError(f"--captioner {text!r} is not of the form MODALITY=MODEL, with audio, image, video or 3d.")
     return known[modality.lower()], model
 
 
@@ -186,23 +220,23 @@ def _text_model(
     stack: ExitStack,
     workspace: Workspace,
     name: str,
-    terms: RemoteOptions,
+    limits: RemoteOptions,
     force: bool,
     device: LocalModelSlot,
     out: Path,
 ) -> TextModel:
-    """The model called ``name``: one that is elsewhere until ``stack`` ends, one of this machine while it is asked.
+    """Return the model called ``name``, which finds media in the unfinished build for ``out``.
 
-    It finds the media of the build that is under way for ``out``.
+    A remote model stays open until ``stack`` ends; a local one is loaded while it is in use.
     """
-    name = load_judges([name])[0]
+    name = resolve_judges([name])[0]
     info = describe(name)
     if info.engine in ("policy", "imported"):
-        raise SpecError(f"{name} cannot write, it reads nothing; name a model.")
+        raise SpecError(f"{name} cannot write text, because it is not a model; name a model.")
     workspace.make()
 
     def load() -> Backend:
-        return load_backend(name, partial(media_path, under_way(out)), force=force, terms=terms)
+        return load_backend(name, partial(media_path, staging_folder(out)), force=force, remote=limits)
 
     if info.needs_device:
         return CachedTextModel(info, lambda: device.use(name, load), ResponseCache(workspace.replies))
@@ -212,68 +246,68 @@ def _text_model(
 
 
 def _source(benchmark: Benchmark, text: str) -> tuple[str, str]:
-    name, equals, where = text.partition("=")
-    if not equals or exists(text):
+    name, equals, place = text.partition("=")
+    if not equals or path_exists(text):
         return "", str(typed_path(text))
     known = [source.name for source in benchmark.sources]
     if name not in known:
         raise SpecError(f"{benchmark.name} has no source {name!r}; {did_you_mean(name, known)}")
-    return name, str(typed_path(where)) if where.startswith("~") else where
+    return name, str(typed_path(place)) if place.startswith("~") else place
 
 
-def _fetched(workspace: Workspace, benchmark: Benchmark) -> list[tuple[str, str]]:
-    """The sources that `rashomon data get` fetched. Raises SpecError where it did not, or not all of them."""
+def _fetched_sources(workspace: Workspace, benchmark: Benchmark) -> list[tuple[str, str]]:
+    """Return the sources that `rashomon data get` fetched. Raises SpecError if they are missing or incomplete."""
     folder = workspace.source_folder(benchmark.name)
-    if benchmark.name in RECIPES and manifest.state(folder) == "fetched":
+    if benchmark.name in RECIPES and manifest.fetch_state(folder) == "fetched":
         return RECIPES[benchmark.name].pairs(folder)
     get = f"`{workspace.command()} data get {benchmark.name}`"
-    if benchmark.name in RECIPES and manifest.state(folder) == "begun":
-        raise SpecError(f"what {benchmark.name} is built from is not completely here; {get} goes on.")
+    if benchmark.name in RECIPES and manifest.fetch_state(folder) == "begun":
+        raise SpecError(f"the data of {benchmark.name} is only partly fetched; {get} resumes.")
     known = " ".join(f"--source {s.name}={s.hub_id or 'FOLDER'}" for s in benchmark.sources)
     or_get = f"; or {get} first" if benchmark.name in RECIPES else ""
-    raise SpecError(f"say what to build from; nothing is downloaded unless named, for example: {known}{or_get}.")
+    raise SpecError(f"nothing to build from; name the sources, for example: {known}{or_get}.")
 
 
-def _asked(runs: Sequence[str]) -> str:
-    more = ", …" if len(runs) > _NAMED else ""
-    one = len(runs) == 1
-    return f"{len(runs)} run{'s'[one:]} ({', '.join(runs[:_NAMED])}{more}) {'was' if one else 'were'}"
+def _runs_text(runs: Sequence[str]) -> str:
+    more = ", …" if len(runs) > _MAX_RUNS_LISTED else ""
+    noun, verb = ("run", "was") if len(runs) == 1 else ("runs", "were")
+    return f"{len(runs)} {noun} ({', '.join(runs[:_MAX_RUNS_LISTED])}{more}) {verb}"
 
 
-def _print_build(made: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
-    """Print what was built and what was left out, row ``by_row`` or by reason; with ``every`` the manifest's counts too."""
-    rows, media = made.manifest["instances"], made.manifest["media"]
-    asked = sum(1 for _ in benchmark.instances(made, next(iter(benchmark.prompt_sets))))
-    samples = "" if asked == rows else f"{rows} samples, "
-    print(f"built {clean(str(made.path))}: {samples}{asked} instances, {media} media")
-    for key in made.manifest if every else [key for key in _COUNTS if key in made.manifest]:
-        value = made.manifest[key]
+def _print_build(built: Build, benchmark: Benchmark, *, by_row: bool, every: bool) -> None:
+    """Print the build's counts, and the rows left out one ``by_row`` or by reason; with ``every`` all of the manifest."""
+    rows, media = built.manifest["instances"], built.manifest["media"]
+    instances = sum(1 for _ in benchmark.instances(built, next(iter(benchmark.prompt_sets))))
+    row_count = "" if instances == rows else f"{rows} rows, "
+    print(f"built {clean(str(built.path))}: {row_count}{instances} instances, {media} media")
+    for key in built.manifest if every else [key for key in _COUNTS if key in built.manifest]:
+        value = built.manifest[key]
         if isinstance(value, dict) and key != "options":
-            print(f"  {clean(key.replace('_', ' '))}: {clean(_plain(value))}")
-    _print_left_out(made.path / "skipped.jsonl", by_row=by_row)
-    print(f"  digest: {made.digest}")
+            print(f"  {clean(key.replace('_', ' '))}: {clean(_prose(value))}")
+    _print_left_out(built.path / "skipped.jsonl", by_row=by_row)
+    print(f"  digest: {built.digest}")
 
 
 def _print_left_out(file: Path, *, by_row: bool) -> None:
-    """Print how many rows were left out and why: the first ones ``by_row``, as whoever wrote them fixes them, else by reason."""
+    """Print how many rows were left out and why: the first ones ``by_row``, for the user to fix, or else counted by reason."""
     reasons: Counter[str] = Counter()
-    for _, line in json_lines(file):
-        if by_row and reasons.total() < _TOLD:
+    for _, line in read_json_lines(file):
+        if by_row and reasons.total() < _MAX_ROWS_LISTED:
             print(f"  left out: {clean(line['row'])}: {clean(line['reason'])}")
         reasons[line["reason"]] += 1
     if by_row and reasons:
-        print(f"  {reasons.total()} rows are left out; --check instead of building says how to fix each of them")
+        print(f"  {reasons.total()} rows were left out; --check lists a fix for each of them")
     elif reasons:
-        each = [f"{count} for {reason!r}" for reason, count in reasons.most_common(_REASONS)]
-        more = [f"and {len(reasons) - _REASONS} reasons more"] if len(reasons) > _REASONS else []
-        print(f"  left out: {reasons.total()} rows, listed in {clean(str(file))}: {clean('; '.join([*each, *more]))}")
+        counts = [f"{count} for {reason!r}" for reason, count in reasons.most_common(_MAX_REASONS_LISTED)]
+        more = [f"and {len(reasons) - _MAX_REASONS_LISTED} more reasons"] if len(reasons) > _MAX_REASONS_LISTED else []
+        print(f"  left out: {reasons.total()} rows, listed in {clean(str(file))}: {clean('; '.join([*counts, *more]))}")
 
 
-def _plain(value: object) -> str:
-    """Return a value of a manifest as prose: ``factual 30, temporal 2``; what is empty or zero is left out."""
+def _prose(value: object) -> str:
+    """Return a value of a manifest as prose, such as ``factual 30, temporal 2``, without empty and zero entries."""
     if isinstance(value, dict):
         parts = [
-            (key, _plain(inner), isinstance(inner, dict)) for key, inner in value.items() if inner not in (0, {}, [])
+            (key, _prose(inner), isinstance(inner, dict)) for key, inner in value.items() if inner not in (0, {}, [])
         ]
         return ", ".join(f"{key} ({text})" if nested else f"{key} {text}" for key, text, nested in parts) or "none"
-    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(_prose, value)) if isinstance(value, list) else str(value)

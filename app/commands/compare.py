@@ -1,126 +1,128 @@
-"""``rashomon compare``: runs beside each other, and beside the paper's rows."""
+"""``rashomon compare``: a comparison of runs with each other and with a paper's rows."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from app.commands.spinner import doing
+from app.commands.spinner import spinner
 from app.compare.headline import headlines
-from app.compare.published import PUBLISHED
+from app.compare.published import PUBLISHED_PREFIX
 from app.compare.tables import Comparison, to_json
 from app.compare.tables import compare as compare_runs
-from app.exports.writer import check_formats, told, write
+from app.exports.writer import check_formats, write_files, written_message
 from app.figures.style import FIGURE_FORMATS, inches
-from app.report.headline import others
+from app.report.headline import other_tables_note
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.escape import clean
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, did_you_mean
 
 FORMATS = ("csv", "md", "latex", "html", *FIGURE_FORMATS)
 
 
-def compare(
-    workspace: Workspace,
-    runs: Sequence[str],
-    *,
-    judge: str | None,
-    baseline: str | None,
-    metrics: Sequence[str],
-    group_by: str | None,
-    flips: bool,
-    cells: Sequence[str],
-    formats: Sequence[str] | None,
-    out: Path | None,
-    width: str,
-    as_json: bool,
-    only: str | None = None,
-    all_tables: bool = False,
-) -> None:
-    """Print what differs between ``runs``, and how sure that is; or write it in ``formats`` into the folder ``out``.
+@dataclass(frozen=True, slots=True)
+class CompareArguments:
+    """The options of ``rashomon compare``."""
 
-    Without ``all_tables``, or ``only`` the name of one, the tables that were asked for are printed: of the differences, the
-    quantisations, the flipped instances or the paper's rows.
+    judge: str | None = None
+    baseline: str | None = None
+    metrics: Sequence[str] = ()
+    group_by: str | None = None
+    flips: bool = False
+    cells: Sequence[str] = ()
+    formats: Sequence[str] | None = None
+    out: Path | None = None
+    width: str = "column"
+    as_json: bool = False
+    only: str | None = None
+    """The name of the one table to print."""
+    all_tables: bool = False
+
+
+def compare(workspace: Workspace, runs: Sequence[str], arguments: CompareArguments) -> None:
+    """Print the differences between ``runs`` with their significance, or write them to files.
+
+    By default the tables that the arguments request are printed: the differences or quantisations, the flipped instances and
+    the paper's rows.
     """
-    inches(width)
-    if formats is not None:
-        check_formats(formats, FORMATS)
-    sides = [found_run(workspace, run) for run in runs]
-    with doing(f"comparing {len(sides)} runs"):
-        found = compare_runs(
-            sides,
-            judge=judge,
-            baseline=workspace.run_folder(baseline) if baseline else None,
-            metrics=metrics,
-            group_by=group_by,
-            instances=flips,
-            cells=cells,
+    inches(arguments.width)
+    if arguments.formats is not None:
+        check_formats(arguments.formats, FORMATS)
+    compared = [run_or_published(workspace, run) for run in runs]
+    with spinner(f"comparing {len(compared)} runs"):
+        comparison = compare_runs(
+            compared,
+            judge=arguments.judge,
+            baseline=workspace.run_folder(arguments.baseline) if arguments.baseline else None,
+            metrics=arguments.metrics,
+            group_by=arguments.group_by,
+            instances=arguments.flips,
+            cells=arguments.cells,
         )
-    if formats is not None:
-        _write(workspace, found, judge, formats, out, width)
+    if arguments.formats is not None:
+        _write(workspace, comparison, arguments.formats, arguments)
         return
-    tables = found.tables
+    tables, only = comparison.tables, arguments.only
     if only is not None:
         tables = tuple(table for table in tables if table.name == only)
         if not tables:
-            raise SpecError(
-                f"there is no table {only!r} here; {did_you_mean(only, [each.name for each in found.tables])}"
-            )
-    if as_json:
-        whole = {**to_json(found), "tables": [table_to_json(table) for table in tables]}
-        print(json.dumps(whole, indent=2))
+            names = [table.name for table in comparison.tables]
+            raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, names)}")
+    if arguments.as_json:
+        print(json.dumps({**to_json(comparison), "tables": [table_to_json(table) for table in tables]}, indent=2))
         return
-    told = [clean(line) for line in headlines(found)]
-    told += [f"! {clean(warning)}" for warning in found.warnings]
-    print("\n".join(told), end="\n\n" if told else "")
-    shown = tables if only is not None or all_tables else [table for table in tables if table.name in _main(found)]
-    for table in shown:
+    lines = [clean(line) for line in headlines(comparison)]
+    lines += [f"! {clean(warning)}" for warning in comparison.warnings]
+    print("\n".join(lines), end="\n\n" if lines else "")
+    every = only is not None or arguments.all_tables
+    printed = tables if every else [table for table in tables if table.name in _requested_tables(comparison)]
+    for table in printed:
         print_table(table)
-    if only is None and (more := others(tables, [table.name for table in shown])):
+    if only is None and (more := other_tables_note(tables, [table.name for table in printed])):
         print(more)
 
 
-def _main(found: Comparison) -> tuple[str, ...]:
-    """The names of the tables that answer what was asked."""
-    names = [table.name for table in found.tables]
+def _requested_tables(comparison: Comparison) -> tuple[str, ...]:
+    """Return the names of the tables that the arguments of the comparison request."""
+    names = [table.name for table in comparison.tables]
     flipped = [name for name in names if name == "flipped"]
     paper = [name for name in names if name == "published"]
     first = next((name for name in ("tradeoff", "differences") if name in names), "")
     return (first, *flipped, *paper)
 
 
-def _write(
-    workspace: Workspace,
-    found: Comparison,
-    judge: str | None,
-    formats: Sequence[str],
-    out: Path | None,
-    width: str,
-) -> None:
+def _write(workspace: Workspace, comparison: Comparison, formats: Sequence[str], arguments: CompareArguments) -> None:
     from app.exports.comparison import WRITERS
-    from app.exports.source import Export, Files, load
+    from app.exports.source import Export, ExportOptions, Files, load_runs
 
     files: Files = {}
-    with doing("reading the runs") as say:
-        runs = load(workspace, found.folders, judge)
-        given = Export(
-            found.sides.benchmark, runs, found.tables, width=width, warnings=found.warnings, comparison=found
+    with spinner("reading the runs") as update:
+        runs = load_runs(workspace, comparison.folders, arguments.judge)
+        export = Export(
+            comparison.views.benchmark,
+            runs,
+            comparison.tables,
+            ExportOptions(width=arguments.width),
+            warnings=comparison.warnings,
+            comparison=comparison,
         )
-        for word in dict.fromkeys(formats):
-            say(f"making {word}")
-            files |= WRITERS[word](given)
+        for file_format in dict.fromkeys(formats):
+            update(f"writing {file_format}")
+            files |= WRITERS[file_format](export)
     if not files:
-        raise SpecError(f"these runs have no figure to draw as {', '.join(formats)}; their tables are in --format md.")
-    folder = typed_path(out or Path("comparison"))
-    write(folder, files)
-    print(told(folder, files))
+        raise SpecError(
+            f"there is no figure of these runs to draw as {', '.join(formats)}; --format md writes their tables."
+        )
+    folder = typed_path(arguments.out or Path("comparison"))
+    write_files(folder, files)
+    print(written_message(folder, files))
 
 
-def found_run(workspace: Workspace, run: str) -> str | Path:
-    """A run's folder; a row of the paper's as it is named."""
-    return run if run.startswith(PUBLISHED) else workspace.run_folder(run)
+def run_or_published(workspace: Workspace, run: str) -> str | Path:
+    """Return a run's folder, or the name itself if it is a row of the paper's."""
+    return run if run.startswith(PUBLISHED_PREFIX) else workspace.run_folder(run)

@@ -1,4 +1,4 @@
-"""Agreeing to the addresses that a command would send questions, pictures and keys to."""
+"""Confirmation of the addresses to which a command would send questions, images and API keys."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from collections.abc import Iterable, Sequence
 from app.text.escape import clean
 from mlx_backends.remote import is_remote
 
-FACTS = (
-    "is new on this machine. Questions and pictures would be sent to it, and the key in RASHOMON_ENDPOINT_KEY, or that of the "
-    "vendor whose base URL names it, if there is one. A spec or run that you received names whatever its author liked."
+ADDRESS_WARNING = (
+    "has not been used on this machine. It would receive the questions and images, and your API key if one is set "
+    "(RASHOMON_ENDPOINT_KEY, or the vendor's key if the vendor's base URL is this address). Allow only servers you trust: a "
+    "spec or run from somebody else can name any address."
 )
 
 
-def agree(models: Iterable[str], allowed: Sequence[str]) -> None:
-    """Remember the addresses in ``allowed``, and on a terminal ask for any other new one of ``models``.
+def confirm_addresses(models: Iterable[str], allowed: Sequence[str]) -> None:
+    """Remember the addresses in ``allowed``, and ask on a terminal about other new addresses of ``models``.
 
-    What is not agreed to is refused where it would be used. Raises SpecError for what is no address.
+    An address that is not confirmed is refused when it would be used. Raises SpecError for text that is no address.
     """
     models = [model for model in models if is_remote(model)]
     if not models and not allowed:
         return
     from mlx_backends.remote import addresses
 
-    addresses.agree([addresses.typed_address(text) for text in allowed])
+    addresses.allow([addresses.parse_address(text) for text in allowed])
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     import click
 
     for address in addresses.new_addresses(models):
-        print(clean(f"{address} {FACTS}"), file=sys.stderr)
-        if click.confirm(f"Agree to {clean(address)}?", default=False, err=True):
-            addresses.agree([address])
+        print(clean(f"{address} {ADDRESS_WARNING}"), file=sys.stderr)
+        if click.confirm(f"Allow {clean(address)}?", default=False, err=True):
+            addresses.allow([address])

@@ -1,30 +1,33 @@
-"""``rashomon doctor``: why something does not work, and how to mend it."""
+"""``rashomon doctor``: problems of this machine or of a run, and their fixes."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
-from app.doctor import examine
+from app.doctor import CheckResult, examine
 from app.store.workspace import Workspace
 from app.text.escape import clean
 
 
 def doctor(workspace: Workspace, run: str | None = None, *, as_json: bool) -> int:
-    """Examine this machine, or one run, and print what was found; 1 where something does not work, 0 also where there is
-    advice."""
+    """Check this machine, or one run, and print the results; return 1 if something does not work. Advice is no failure."""
     if run is None:
-        findings = list(examine(workspace))
+        results = list(examine(workspace))
     else:
-        from app.doctor.run import examine_run
+        from app.doctor.run import check_run
 
-        findings = list(examine_run(workspace, workspace.run_folder(run)))
+        results = list(check_run(workspace, workspace.run_folder(run)))
     if as_json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+        print(json.dumps([_to_json(result) for result in results], indent=2))
     else:
-        for finding in findings:
-            state = "FAIL" if not finding.ok else "see " if finding.mend else "ok  "
-            print(clean(f"{state}  {finding.what:<12} {finding.told}"))
-            if finding.mend:
-                print(clean(f"      {'':<12} -> {finding.mend}"))
-    return 0 if all(finding.ok for finding in findings) else 1
+        for result in results:
+            state = "FAIL" if not result.ok else "see " if result.fix else "ok  "
+            print(clean(f"{state}  {result.check:<12} {result.message}"))
+            if result.fix:
+                print(clean(f"      {'':<12} -> {result.fix}"))
+    return 0 if all(result.ok for result in results) else 1
+
+
+def _to_json(result: CheckResult) -> dict[str, object]:
+    """Return the result under the keys that ``doctor --json`` has always had."""
+    return {"what": result.check, "ok": result.ok, "told": result.message, "mend": result.fix}

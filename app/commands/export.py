@@ -3,49 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from app.commands.spinner import doing
-from app.exports.formats import FORMATS, usual_folder, write
-from app.exports.writer import check_formats, told
+from app.commands.spinner import spinner
+from app.exports.formats import FORMATS, default_folder, export_runs
+from app.exports.source import ExportOptions
+from app.exports.writer import check_formats, written_message
 from app.store.workspace import Workspace
 from benchmarks.errors import SpecError
 
 
-def export(
-    workspace: Workspace,
-    runs: Sequence[str],
-    *,
-    formats: Sequence[str],
-    out: Path | None,
-    judge: str | None,
-    canonical: bool,
-    width: str,
-    metric: str | None,
-    caption: Sequence[str] = (),
-) -> None:
-    """Write the tables of ``runs`` together, and each one's samples, in every one of ``formats``; see ``write``."""
-    check_formats(formats, FORMATS)
-    captions = dict(_caption(text) for text in caption)
+@dataclass(frozen=True, slots=True)
+class ExportArguments:
+    """The options of ``rashomon export``; see :func:`app.exports.formats.export_runs`."""
+
+    formats: Sequence[str]
+    out: Path | None = None
+    judge: str | None = None
+    canonical: bool = False
+    width: str = "column"
+    metric: str | None = None
+    caption: Sequence[str] = ()
+    """LaTeX captions, each "TABLE=TEXT"."""
+
+
+def export(workspace: Workspace, runs: Sequence[str], arguments: ExportArguments) -> None:
+    """Write the shared tables and figures of ``runs`` and the samples of each run, in every format."""
+    check_formats(arguments.formats, FORMATS)
+    captions = dict(_caption(text) for text in arguments.caption)
     folders = [workspace.run_folder(run) for run in runs]
-    with doing("reading the runs") as say:
-        made = write(
+    with spinner("reading the runs") as update:
+        exported = export_runs(
             workspace,
             folders,
-            formats=formats,
-            out=out or usual_folder(folders),
-            judge=judge,
-            canonical=canonical,
-            width=width,
-            metric=metric,
-            captions=captions,
-            step=lambda what, done, total: say(f"{what} ({done} of {total})"),
+            formats=arguments.formats,
+            out=arguments.out or default_folder(folders),
+            judge=arguments.judge,
+            options=ExportOptions(arguments.canonical, arguments.width, arguments.metric, captions),
+            step=lambda what, done, total: update(f"{what} ({done} of {total})"),
         )
-    print(told(made.folder, (name for name, _ in made.files)))
+    print(written_message(exported.folder, (name for name, _ in exported.files)))
 
 
 def _caption(text: str) -> tuple[str, str]:
-    name, equals, words = text.partition("=")
-    if not equals or not words.strip():
-        raise SpecError(f"--caption takes TABLE=TEXT, not {text!r}; write for example 'main=Results on our charts'.")
-    return name.strip(), words.strip()
+    table, equals, caption = text.partition("=")
+    if not equals or not caption.strip():
+        raise SpecError(
+            f"--caption {text!r} is not of the form TABLE=TEXT; an example is 'main=Results on our charts'."
+        )
+    return table.strip(), caption.strip()

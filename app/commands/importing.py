@@ -1,4 +1,4 @@
-"""``rashomon import``: answers that were produced elsewhere become a run."""
+"""``rashomon import``: a run made of answers that were generated elsewhere."""
 
 from __future__ import annotations
 
@@ -7,134 +7,140 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.commands.batch import say
-from app.commands.confirm_addresses import agree
+from app.commands.batch import ExecutionOptions, print_message
+from app.commands.confirm_addresses import confirm_addresses
 from app.commands.judge import judge as judge_run
-from app.engine.plan import chosen_instances, create, identity_of, open_build
+from app.engine.plan import chosen_instances, create_run, identity_of, open_build
 from app.run_spec import RunSpec, parse
 from app.store.database import DATABASE
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
-from benchmarks.base import Benchmark, Generation, ImportedAnswer, Instance, did_you_mean, digest, get_benchmark
-from benchmarks.errors import SourceError, SpecError, StoreError
-from benchmarks.rows.files import json_lines, open_source
-from judges.base import find_judge
-from mlx_backends.registry import IMPORTED, describe
-from mlx_backends.remote import all_ready
+from benchmarks.base import Benchmark, ImportedAnswer
+from benchmarks.errors import SourceError, SpecError, StoreError, did_you_mean
+from benchmarks.registry import get_benchmark
+from benchmarks.rows.base import open_source
+from benchmarks.rows.files import read_json_lines
+from benchmarks.vocabulary import Generation, Instance, digest
+from judges.registry import find_judge
+from mlx_backends.imported import IMPORTED
+from mlx_backends.registry import describe
+from mlx_backends.remote import check_all_ready
 
 _ID_FIELDS = ("id", "instance_id", "question_id")
 _ANSWER_FIELDS = ("answer", "prediction", "response", "output")
 _LARGEST = 1024 * 1024 * 1024
 
 
-def import_answers(
-    workspace: Workspace,
-    file: Path,
-    *,
-    benchmark: str,
-    model: str,
-    kind: str,
-    data: Path | None,
-    prompt_set: str | None,
-    judges: Sequence[str],
-    name: str | None,
-    display: str | None,
-    allowed: Sequence[str] = (),
-) -> int:
-    """Make a run of the answers in ``file`` and have it judged; the exit code.
+@dataclass(frozen=True, slots=True)
+class ImportArguments:
+    """The options of ``rashomon import``.
 
     ``kind`` is "jsonl" (objects with an instance's id and its answer, for the instances of a build), or one of the
-    benchmark's own formats of published predictions, which bring their instances along.
+    benchmark's formats of published predictions, which contain their instances.
     """
-    about = get_benchmark(benchmark)
-    if kind not in (formats := ("jsonl", *about.answer_formats)):
-        raise SpecError(f"{benchmark} has no format {kind!r}; {did_you_mean(kind, formats)}")
+
+    benchmark: str
+    model: str
+    kind: str = "jsonl"
+    data: Path | None = None
+    prompt_set: str | None = None
+    judges: Sequence[str] = ()
+    name: str | None = None
+    display: str | None = None
+    allowed: Sequence[str] = ()
+
+
+def import_answers(workspace: Workspace, file: Path, arguments: ImportArguments) -> int:
+    """Create a run from the answers in ``file`` and judge it; return the exit code."""
+    benchmark, kind = get_benchmark(arguments.benchmark), arguments.kind
+    if kind not in (formats := ("jsonl", *benchmark.answer_formats)):
+        raise SpecError(f"{benchmark.name} has no format {kind!r}; {did_you_mean(kind, formats)}")
     path = typed_path(file)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._:/+()-]{0,99}", model):
-        raise SpecError(f"--model {model!r}: say who gave the answers in letters, digits and ' ._:/+()-', at most 100.")
-    prompts = prompt_set or next(iter(about.prompt_sets))
-    if prompts not in about.prompt_sets:
-        raise SpecError(f"there is no prompt set {prompts!r}; {did_you_mean(prompts, about.prompt_sets)}")
-    names = tuple(judges) or about.judges
-    for word in names:
-        find_judge(word, about)
-    said = {
-        "benchmark": benchmark,
-        "model": IMPORTED + model,
-        "prompt_set": prompts,
-        "judge": names,
-        "data": str(typed_path(data)) if data else None,
-        "name": name,
-    }
-    spec = parse(RunSpec, said, "the command line")
-    agree(names, allowed)
-    all_ready(names, spec.api.terms(workspace.replies))
-    files = about.answer_files(path, kind) if kind != "jsonl" else (path,)
-    digest_of_file = _sha256(path) if files == (path,) else digest([_sha256(file) for file in files])
+    spec = _spec(arguments, benchmark)
+    confirm_addresses(spec.judge, arguments.allowed)
+    check_all_ready(spec.judge, spec.api.terms(workspace.replies))
+    files = benchmark.answer_files(path, kind) if kind != "jsonl" else (path,)
+    file_digest = _sha256(path) if files == (path,) else digest([_sha256(file) for file in files])
     left_out: Counter[str] = Counter()
     if kind != "jsonl":
-        found = list(about.read_answers(path, kind, lambda row, reason: left_out.update([reason])))
-        identity = {**spec.what_decides(), "engine": "imported"}
+        answers = list(benchmark.read_answers(path, kind, lambda row, reason: left_out.update([reason])))
+        identity = {**spec.identity(), "engine": "imported"}
         build_path = None
     else:
         build = open_build(workspace, spec)
-        found = list(_read_jsonl(path, chosen_instances(spec, about, build)))
+        answers = list(_read_jsonl(path, chosen_instances(spec, benchmark, build)))
         identity = identity_of(spec, build, describe(spec.model))
         build_path = build.path
-    if not found:
-        raise SourceError(f"{path} holds no answer to an instance of {benchmark}.")
+    if not answers:
+        raise SourceError(f"{path} has no answer to an instance of {benchmark.name}; check --benchmark and --format.")
     workspace.make()
-    folder = workspace.runs_folder / spec.run_name(digest_of_file)
+    folder = workspace.runs_folder / spec.run_name(file_digest)
     if (folder / DATABASE).is_file():
-        raise StoreError(f"{folder.name} is there already; give the import another --name, or `rashomon judge` it.")
-    create(
+        raise StoreError(
+            f"the run {folder.name} exists already; import under another --name, or judge it with `rashomon judge`."
+        )
+    create_run(
         workspace,
         spec,
         folder,
-        {**identity, "answers digest": digest_of_file},
-        [one.instance for one in found],
+        {**identity, "answers digest": file_digest},
+        [answer.instance for answer in answers],
         data=build_path,
-        fill=lambda store: _fill(store, found, about, spec),
+        fill=lambda store: _fill(store, answers, benchmark, spec),
     )
     for reason, count in left_out.items():
-        say(f"{count} rows: {reason}", display)
-    say(f"{folder.name}: {len(found)} answers imported.", display)
-    return judge_run(
-        workspace,
-        folder.name,
-        names,
-        api={},
-        retry_failed=False,
-        dry_run=False,
-        display=display,
-        force=False,
-        accept_engine=False,
-    )
+        print_message(f"{count} rows left out: {reason}", arguments.display)
+    print_message(f"{folder.name}: {len(answers)} answers imported.", arguments.display)
+    return judge_run(workspace, folder.name, spec.judge, ExecutionOptions(display=arguments.display))
 
 
-def _fill(store: RunStore, found: Sequence[ImportedAnswer], benchmark: Benchmark, spec: RunSpec) -> None:
+def _spec(arguments: ImportArguments, benchmark: Benchmark) -> RunSpec:
+    """Return the spec of the imported run. Raises SpecError for an argument that does not fit the benchmark."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._:/+()-]{0,99}", arguments.model):
+        raise SpecError(
+            f"--model {arguments.model!r} is not usable as a name; use at most 100 letters, digits and ' ._:/+()-'."
+        )
+    prompt_set = arguments.prompt_set or next(iter(benchmark.prompt_sets))
+    if prompt_set not in benchmark.prompt_sets:
+        raise SpecError(f"there is no prompt set {prompt_set!r}; {did_you_mean(prompt_set, benchmark.prompt_sets)}")
+    judges = tuple(arguments.judges) or benchmark.judges
+    for name in judges:
+        find_judge(name, benchmark)
+    values = {
+        "benchmark": benchmark.name,
+        "model": IMPORTED + arguments.model,
+        "prompt_set": prompt_set,
+        "judge": judges,
+        "data": str(typed_path(arguments.data)) if arguments.data else None,
+        "name": arguments.name,
+    }
+    return parse(RunSpec, values, "the command line")
+
+
+def _fill(store: RunStore, imported: Sequence[ImportedAnswer], benchmark: Benchmark, spec: RunSpec) -> None:
+    """Store the imported answers and mark the run as done."""
     store.use_engine(asdict(describe(spec.model)))
     answers = []
-    for ordinal, one in enumerate(found):
-        condition = one.instance.condition
+    for ordinal, answer in enumerate(imported):
+        condition = answer.instance.condition
         answers.append(
             NewAnswer(
                 ordinal=ordinal,
                 condition=condition,
                 step=0,
-                request_digest=digest(["imported", one.instance.id]),
-                generation=Generation(f"{one.instance.id}#0", one.answer, "stop", calls=0),
+                request_digest=digest(["imported", answer.instance.id]),
+                generation=Generation(f"{answer.instance.id}#0", answer.answer, "stop", calls=0),
                 last=True,
-                verdicts=one.verdicts,
+                verdicts=answer.verdicts,
                 correct=tuple(
                     verdict.label is not None and benchmark.correct(condition, verdict.label)
-                    for verdict in one.verdicts
+                    for verdict in answer.verdicts
                 ),
             )
         )
@@ -143,19 +149,21 @@ def _fill(store: RunStore, found: Sequence[ImportedAnswer], benchmark: Benchmark
 
 
 def _read_jsonl(path: Path, instances: Sequence[Instance]) -> Iterator[ImportedAnswer]:
-    """The answers in a JSON-lines file, each an object of an instance's id and an answer. Raises SourceError by line."""
+    """Yield the answers in a JSON-lines file of objects with an id and an answer. Raises SourceError naming the line."""
     known = {instance.id: instance for instance in instances}
-    seen: set[str] = set()
-    for number, row in json_lines(path):
+    answered: set[str] = set()
+    for number, row in read_json_lines(path):
         where = f"{path.name}, line {number}"
         if not isinstance(row, dict):
-            raise SourceError(f"{where} is not a JSON object; it needs an id and an answer.")
+            raise SourceError(f"{where} is not a JSON object; write an object with an id and an answer.")
         identifier, answer = _field(row, _ID_FIELDS, where), _field(row, _ANSWER_FIELDS, where)
         if identifier not in known:
-            raise SourceError(f"{where}: the build has no instance {identifier[:80]!r}; is --data the right build?")
-        if identifier in seen:
-            raise SourceError(f"{where}: instance {identifier!r} is answered a second time; keep one answer.")
-        seen.add(identifier)
+            raise SourceError(
+                f"{where}: the build has no instance {identifier[:80]!r}; check that --data names the right build."
+            )
+        if identifier in answered:
+            raise SourceError(f"{where}: instance {identifier!r} has a second answer; keep only one.")
+        answered.add(identifier)
         yield ImportedAnswer(known[identifier], answer)
 
 
@@ -163,11 +171,13 @@ def _field(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
     for name in names:
         if isinstance(row.get(name), str):
             return str(row[name])
-    raise SourceError(f"{where} has no text in any of {', '.join(names)}; found {', '.join(map(str, list(row)[:8]))}.")
+    raise SourceError(
+        f"{where} has no text under {', '.join(names)}; its keys are {', '.join(map(str, list(row)[:8]))}."
+    )
 
 
 def _sha256(path: Path) -> str:
     with open_source(path) as stream:
         if os.fstat(stream.fileno()).st_size > _LARGEST:
-            raise SourceError(f"{path} is larger than 1 GiB; split it.")
+            raise SourceError(f"{path} is larger than 1 GiB; split it into several files.")
         return hashlib.file_digest(stream, "sha256").hexdigest()

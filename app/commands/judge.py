@@ -1,98 +1,102 @@
-"""``rashomon judge``: add judges to the answers a run has."""
+"""``rashomon judge``: further judges for the answers of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from app.commands.batch import say
-from app.commands.confirm_addresses import agree
+from app.commands.batch import ExecutionOptions, print_message
+from app.commands.confirm_addresses import confirm_addresses
 from app.commands.progress_display import make_display
-from app.engine.workers.run_control import forget_pause
+from app.engine.run_control import clear_stale_pause
 from app.engine.workers.supervise import INTERRUPTED, Job, Supervisor
-from app.run_spec import ApiSpec, RunSpec, load_judges, parse
+from app.run_spec import ApiSpec, RunSpec, parse, resolve_judges
 from app.store.run import RunStore
-from app.store.workspace import Workspace, summary
-from benchmarks.base import get_benchmark
+from app.store.workspace import Workspace, read_summary
 from benchmarks.errors import SpecError
-from judges.base import Judge, find_judge
+from benchmarks.registry import get_benchmark
+from judges.base import Judge
+from judges.registry import find_judge
 from judges.rubric import RubricJudge
-from mlx_backends.remote import all_ready, lack
-from mlx_backends.remote.options import RemoteOptions
+from mlx_backends.options import RemoteOptions
+from mlx_backends.remote import check_all_ready, readiness_problem
 
 
 def judge(
     workspace: Workspace,
     run: str,
     names: Sequence[str],
+    options: ExecutionOptions,
     *,
-    api: Mapping[str, Any],
-    retry_failed: bool,
-    dry_run: bool,
-    display: str | None,
-    force: bool,
-    accept_engine: bool,
-    allowed: Sequence[str] = (),
+    api: Mapping[str, Any] = MappingProxyType({}),
+    retry_failed: bool = False,
+    dry_run: bool = False,
 ) -> int:
-    """Have the answers of ``run`` labelled by the judges called ``names``, each where it has not yet; the exit code."""
-    shown = make_display(display)
+    """Judge those answers of ``run`` that the judges called ``names`` have not judged yet; return the exit code."""
+    display = make_display(options.display)
     folder = workspace.run_folder(run)
     if not names:
-        raise SpecError("name a judge with --judge: one of `rashomon judges`, or a model.")
-    names = load_judges(names)
+        raise SpecError("name a judge with --judge; `rashomon judges` lists them.")
+    names = resolve_judges(names)
     with RunStore.read(folder) as store:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
     benchmark = get_benchmark(spec.benchmark)
     judges = [find_judge(name, benchmark) for name in names]
-    terms = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").terms(workspace.replies)
+    limits = parse(ApiSpec, {**spec.api.model_dump(), **api}, "the command line").terms(workspace.replies)
     if not dry_run:
         RunStore.require_own(folder)
-        agree(names, allowed)
-        all_ready(names, terms)
-    for each in judges:
-        with RunStore.read(folder) as store:
-            failed_before = sum(p.judged[each.id].failed for p in store.progress() if each.id in p.judged)
-            again = f", and {failed_before} that it failed on again" if retry_failed else ""
-            say(f"{each.id}: {_estimate(store, each, terms)}{again}", display)
+        confirm_addresses(names, options.allowed)
+        check_all_ready(names, limits)
+    with RunStore.read(folder) as store:
+        for judge in judges:
+            failed_before = sum(p.judged[judge.id].failed for p in store.progress() if judge.id in p.judged)
+            retried = f", and {failed_before} failed ones to retry" if retry_failed else ""
+            print_message(f"{judge.id}: {_estimate(store, judge, limits)}{retried}", options.display)
     if dry_run:
-        if lacking := lack(names, terms):
-            shown.problem(f"they cannot be asked yet: {lacking}")
+        if problem := readiness_problem(names, limits):
+            display.problem(f"not ready to judge: {problem}")
         return 0
     job = Job(
         (folder,),
         tuple(names),
-        terms=terms,
-        force=force,
-        accept_engine=accept_engine,
+        terms=limits,
+        force=options.force,
+        accept_engine=options.accept_engine,
         retry_failed=retry_failed,
         restarts=spec.restarts,
     )
-    forget_pause(folder)
-    code = Supervisor(shown).run([job])
+    clear_stale_pause(folder)
+    code = Supervisor(display).run([job])
     if code == INTERRUPTED:
-        shown.problem("interrupted; every verdict until now is safe: go on with the same command.")
+        display.problem("interrupted; every verdict so far is saved; run the same command to resume.")
         return INTERRUPTED
     failed = 0
-    after = summary(folder)
+    after = read_summary(folder)
     with RunStore.read(folder) as store:
-        for each in judges:
-            counts = [p.judged[each.id] for p in after.progress if each.id in p.judged]
-            lost = sum(count.failed for count in counts)
-            failed += lost
-            calls, prompt, completion = store.judge_usage(each.id)
-            used = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(each, RubricJudge) else ""
+        for judge in judges:
+            counts = [p.judged[judge.id] for p in after.progress if judge.id in p.judged]
+            failures = sum(count.failed for count in counts)
+            failed += failures
+            calls, prompt, completion = store.judge_usage(judge.id)
+            used = f"; {calls} calls, {prompt} + {completion} tokens" if isinstance(judge, RubricJudge) else ""
             labelled = sum(count.labelled for count in counts)
             unparsed = sum(count.unparsed for count in counts)
-            say(f"{each.id}: {labelled} labelled, {unparsed} unparsed, {lost} failed{used}", display)
+            print_message(
+                f"{judge.id}: {labelled} labelled, {unparsed} unparsed, {failures} failed{used}", options.display
+            )
     return code or (1 if failed else 0)
 
 
-def _estimate(store: RunStore, judge: Judge, terms: RemoteOptions) -> str:
-    cases = [record for _, record in store.unjudged(judge.id, judge.conditions)]
-    told = f"{len(cases)} answers to judge"
-    if not isinstance(judge, RubricJudge) or judge.info.needs_device or not cases:
-        return told
-    from mlx_backends.remote.budget import estimate
+def _estimate(store: RunStore, judge: Judge, limits: RemoteOptions) -> str:
+    """Return the number of answers to judge, with the estimated cost of a remote judge."""
+    records = [record for _, record in store.unjudged(judge.id, judge.conditions)]
+    count = f"{len(records)} answers to judge"
+    if not isinstance(judge, RubricJudge) or judge.info.needs_device or not records:
+        return count
+    from mlx_backends.remote.budget import estimate_usage
 
-    asked = [judge.request(str(i), record) for i, record in enumerate(cases) if judge.unasked(record) is None]
-    return f"{told}, {estimate(asked, terms)}"
+    requests = [
+        judge.request(str(i), record) for i, record in enumerate(records) if judge.verdict_without_model(record) is None
+    ]
+    return f"{count}, {estimate_usage(requests, limits)}"

@@ -1,4 +1,4 @@
-"""``rashomon parity``: two runs or models stage by stage, or one model's ladder of frameworks and quantisations."""
+"""``rashomon parity``: two runs or models compared stage by stage, or a ladder of one model's versions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app.commands.parity_runs import RunOptions, ask, builds_of, runs_of
-from app.compare.published import PUBLISHED
+from app.commands.parity_runs import AnswerOptions, answer_runs, candidate_builds, find_or_answer_runs
+from app.compare.published import PUBLISHED_PREFIX
 from app.engine.workers.supervise import INTERRUPTED
-from app.exports.writer import check_formats, write
-from app.exports.writer import told as told_files
+from app.exports.writer import check_formats, write_files
+from app.exports.writer import written_message as told_files
 from app.figures.style import inches
-from app.parity.compare_runs import compare_runs, keep
-from app.parity.probing import PROBES, ProbeOptions
-from app.parity.published import beside_published
+from app.parity.compare_runs import compare_runs, store_probes
+from app.parity.probing import DEFAULT_PROBES, ProbeOptions
+from app.parity.published import compare_with_paper
 from app.parity.tables import tables, to_json
 from app.report.render import print_table
 from app.report.render import to_json as table_to_json
@@ -25,14 +25,13 @@ from app.store.workspace import Workspace
 from app.system.paths import typed_path
 from app.text.console import Terminal
 from app.text.escape import clean
-from benchmarks.base import Table
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Table
 
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """How it is told: printed, as JSON where ``as_json``; a ladder also in ``formats`` as files in the folder ``out``, figures of
-    ``width``."""
+    """Options of the output: JSON if ``as_json``; for a ladder also files of ``formats`` in the folder ``out``."""
 
     formats: Sequence[str] = ()
     out: Path | None = None
@@ -43,104 +42,112 @@ class OutputOptions:
 def parity(
     workspace: Workspace,
     names: Sequence[str],
-    models: Sequence[str],
-    asking: RunOptions,
+    answering: AnswerOptions,
     output: OutputOptions,
     *,
+    models: Sequence[str],
     judge: str | None,
     probes: int,
 ) -> int:
-    """Compare two runs or models, stand a run beside the paper's rows, or climb the ladder of ``models``; the exit code."""
-    rows = [name.removeprefix(PUBLISHED) for name in names if name.startswith(PUBLISHED)]
-    sides = [name for name in names if not name.startswith(PUBLISHED)]
+    """Compare two runs or models, a run with the paper's rows, or the versions of a model; return the exit code."""
+    rows = [name.removeprefix(PUBLISHED_PREFIX) for name in names if name.startswith(PUBLISHED_PREFIX)]
+    run_names = [name for name in names if not name.startswith(PUBLISHED_PREFIX)]
     if models:
-        if sides:
-            raise SpecError("--model climbs the ladder of one model; name no runs beside it but published:ROW.")
-        return _climb(workspace, models, rows, asking, output, judge=judge, probes=probes)
+        if run_names:
+            raise SpecError("--model compares the versions of one model; name no runs with it except published:ROW.")
+        return _compare_ladder(workspace, models, rows, answering, output, judge=judge, probes=probes)
     if output.formats:
-        raise SpecError("--format writes a ladder; with two runs use `rashomon compare --format`, or --json.")
-    if not sides or len(sides) > 2:
+        raise SpecError(
+            "--format needs --model; to write files about two runs use `rashomon compare --format`, or --json."
+        )
+    if not run_names or len(run_names) > 2:
         raise SpecError("name two runs or models, or one run and published:ROW; or a model with --model.")
-    folders = runs_of(workspace, sides, asking)
+    folders = find_or_answer_runs(workspace, run_names, answering)
     if folders is None:
         return INTERRUPTED
-    look = ProbeOptions(probes, builds_of(workspace, folders, asking.data), asking.force, _say)
-    if len(sides) + len(rows) == 1:
-        _say(keep(folders[0], replace(look, probes=probes or PROBES)))
+    probing = ProbeOptions(
+        probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
+    )
+    if len(run_names) + len(rows) == 1:
+        _print_progress(store_probes(folders[0], replace(probing, probes=probes or DEFAULT_PROBES)))
         return 0
     body: dict[str, Any] = {}
-    shown: list[Table] = []
+    printed: list[Table] = []
     verdicts: list[str] = []
     if len(folders) == 2:
-        found = compare_runs((folders[0], folders[1]), look, judge=judge)
-        body, shown, verdicts = to_json(found), tables(found), [found.verdict]
+        comparison = compare_runs((folders[0], folders[1]), probing, judge=judge)
+        body, printed, verdicts = to_json(comparison), tables(comparison), [comparison.verdict]
     if rows:
-        beside = beside_published(folders, rows, judge)
-        body["published"] = {"verdict": beside.verdict, "comparability": list(beside.comparability)}
-        shown.append(beside.table)
-        verdicts.append(beside.verdict)
-    _tell(verdicts, shown, body, as_json=output.as_json)
+        published = compare_with_paper(folders, rows, judge)
+        body["published"] = {"verdict": published.verdict, "comparability": list(published.comparability)}
+        printed.append(published.table)
+        verdicts.append(published.verdict)
+    _print_results(verdicts, printed, body, as_json=output.as_json)
     return 0
 
 
-def _climb(
+def _compare_ladder(
     workspace: Workspace,
     models: Sequence[str],
     rows: Sequence[str],
-    asking: RunOptions,
+    answering: AnswerOptions,
     output: OutputOptions,
     *,
     judge: str | None,
     probes: int,
 ) -> int:
-    """Ask every rung that can be had here, and tell where the difference enters."""
+    """Run every version of the model that is available here, and print where its answers change; return the exit code."""
     from app.exports.ladder import FORMATS, to_files
     from app.parity.ladder import tables
-    from app.parity.ladder.compare import climb
-    from app.parity.ladder.models import rungs
+    from app.parity.ladder.compare import compare_rungs
+    from app.parity.ladder.models import find_rungs
 
     if output.formats:
         check_formats(output.formats, FORMATS)
         inches(output.width)
-    every = rungs(list(models))
-    there = [rung for rung in every if not rung.why]
-    missing = [f"{rung.name}: {rung.why}" for rung in every if rung.why]
+    ladder = find_rungs(list(models))
+    available = [rung for rung in ladder if not rung.why]
+    missing = [f"{rung.name}: {rung.why}" for rung in ladder if rung.why]
     for line in missing:
-        _say(line)
-    if sum(not rung.aside for rung in there) < 2:
-        raise SpecError(f"there is one rung or none of {models[0]} here; name the rungs, each with --model.")
-    folders = ask(workspace, [rung.model for rung in there], asking)
+        _print_progress(line)
+    if sum(not rung.side_branch for rung in available) < 2:
+        raise SpecError(f"fewer than two versions of {models[0]} are available here; name each version with --model.")
+    folders = answer_runs(workspace, [rung.model for rung in available], answering)
     if folders is None:
         return INTERRUPTED
-    look = ProbeOptions(probes, builds_of(workspace, folders, asking.data), asking.force, _say)
-    found = climb(there, folders, look, judge=judge, missing=missing)
-    body, shown, verdicts = tables.to_json(found), tables.tables(found), [found.verdict]
+    probing = ProbeOptions(
+        probes, candidate_builds(workspace, folders, answering.data), answering.force, _print_progress
+    )
+    comparison = compare_rungs(available, folders, probing, judge=judge, missing=missing)
+    body, printed, verdicts = tables.to_json(comparison), tables.tables(comparison), [comparison.verdict]
     if rows:
-        table, told = tables.beside_paper(found, rows, judge)
-        shown.append(table)
-        verdicts.append(told)
-        body["published"] = {"verdict": told}
+        table, verdict = tables.compare_with_paper_columns(comparison, rows, judge)
+        printed.append(table)
+        verdicts.append(verdict)
+        body["published"] = {"verdict": verdict}
     if output.formats:
-        files = to_files(found, shown, verdicts, output.formats, output.width)
+        files = to_files(comparison, printed, verdicts, output.formats, output.width)
         folder = typed_path(output.out or Path("parity"))
-        write(folder, files)
-        _say(told_files(folder, files))
-    _tell(verdicts, shown, body, as_json=output.as_json)
+        write_files(folder, files)
+        _print_progress(told_files(folder, files))
+    _print_results(verdicts, printed, body, as_json=output.as_json)
     return 0
 
 
-def _tell(verdicts: Sequence[str], shown: Sequence[Table], body: Mapping[str, Any], *, as_json: bool) -> None:
+def _print_results(
+    verdicts: Sequence[str], printed: Sequence[Table], body: Mapping[str, Any], *, as_json: bool
+) -> None:
     if as_json:
-        print(json.dumps({**body, "tables": [table_to_json(table) for table in shown]}, indent=2))
+        print(json.dumps({**body, "tables": [table_to_json(table) for table in printed]}, indent=2))
         return
     from rich.text import Text
 
     for verdict in verdicts:
         Terminal().print(Text(clean(verdict)))
         print()
-    for table in shown:
+    for table in printed:
         print_table(table)
 
 
-def _say(line: str) -> None:
+def _print_progress(line: str) -> None:
     print(clean(line), file=sys.stderr, flush=True)

@@ -1,16 +1,16 @@
-"""How a batch shows itself: ``full`` on a terminal, ``plain`` lines, ``json`` lines, or ``none``."""
+"""Displays of a batch's progress: ``full`` for a terminal, ``plain`` lines, ``json`` lines, or ``none``."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
+from app.engine.progress import Display
 from app.report.render import cell_text, terminal_cell
-from app.report.running_accuracy import accuracy, judging
+from app.report.running_accuracy import accuracy, judging_progress
 from app.store.rows import progress_to_json
 from app.store.throughput import Throughput, duration
 from app.store.workspace import RunSummary
@@ -25,75 +25,57 @@ KINDS = ("full", "plain", "json", "none")
 _BAR = 8  # characters
 
 
-class Display(ABC):
-    """What a supervisor tells: the state of its runs, again and again, and the problems it meets."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    @abstractmethod
-    def update(self, runs: Sequence[RunSummary]) -> None:
-        """The runs of the present worker as they are now."""
-
-    def problem(self, message: str) -> None:
-        """One sentence for the user, to standard error."""
-        print(f"rashomon: {clean(message)}", file=sys.stderr)
-
-
 class SilentDisplay(Display):
-    """Shows problems alone."""
+    """A display of problems only."""
 
     def update(self, runs: Sequence[RunSummary]) -> None:
         return None
 
 
 class PlainDisplay(Display):
-    """A line whenever a run's state changes, and every ten seconds."""
+    """A display that prints a line whenever a run's state changes, and every ten seconds."""
 
     every_seconds = 10.0
 
     def __init__(self, write: Callable[[str], None] = print) -> None:
         self._write = write
-        self._paces: dict[str, Throughput] = {}
-        self._told: dict[str, tuple[str, int]] = {}
-        self._when: dict[str, float] = {}
+        self._throughputs: dict[str, Throughput] = {}
+        self._printed: dict[str, tuple[str, int]] = {}
+        self._printed_at: dict[str, float] = {}
 
     def update(self, runs: Sequence[RunSummary]) -> None:
         for run in runs:
-            pace = self._paces.setdefault(run.name, Throughput())
-            pace.sample(run.done)
-            now, before = time.monotonic(), self._told.get(run.name)
-            news = before is None or before[0] != run.state
-            due = now - self._when.get(run.name, 0.0) >= self.every_seconds and before != (run.state, run.done)
-            if news or due:
-                self._told[run.name], self._when[run.name] = (run.state, run.done), now
-                self._write(self.line(run, pace))
+            throughput = self._throughputs.setdefault(run.name, Throughput())
+            throughput.sample(run.done)
+            now, before = time.monotonic(), self._printed.get(run.name)
+            changed = before is None or before[0] != run.state
+            due = now - self._printed_at.get(run.name, 0.0) >= self.every_seconds and before != (run.state, run.done)
+            if changed or due:
+                self._printed[run.name], self._printed_at[run.name] = (run.state, run.done), now
+                self._write(self.line(run, throughput))
 
-    def line(self, run: RunSummary, pace: Throughput) -> str:
-        """One line that says all about a run."""
+    def line(self, run: RunSummary, throughput: Throughput) -> str:
+        """Return a run's progress in one line."""
         facts = [f"{run.done}/{run.total} answered"]
         shares = [(p.condition, accuracy(p, run)) for p in run.progress if p.done]
         facts += [f"{condition} {cell_text(share)} n={share.n}" for condition, share in shares]
         failures = sum(p.errors for p in run.progress)
         if failures:
             facts.append(f"{failures} errors")
-        facts += judging(run)
-        if run.state == "running" and pace.per_second is not None:
-            facts.append(f"{pace.per_second:.3g} answers/s")
-            facts.append(f"{duration(pace.eta(run.total - run.done))} left")
+        facts += judging_progress(run)
+        if run.state == "running" and throughput.per_second is not None:
+            facts.append(f"{throughput.per_second:.3g} answers/s")
+            facts.append(f"{duration(throughput.eta(run.total - run.done))} left")
         note = f" ({run.note})" if run.note else ""
         return clean(f"{run.name}: {run.state}{note}: {', '.join(facts)}")
 
 
 class JsonDisplay(PlainDisplay):
-    """One JSON object a line, whenever a run's state changes and every half second."""
+    """A display that prints a JSON object on a line whenever a run's state changes, and every half second."""
 
     every_seconds = 0.5
 
-    def line(self, run: RunSummary, pace: Throughput) -> str:
+    def line(self, run: RunSummary, throughput: Throughput) -> str:
         return json.dumps(
             {
                 "run": run.name,
@@ -101,18 +83,18 @@ class JsonDisplay(PlainDisplay):
                 "note": run.note,
                 "done": run.done,
                 "total": run.total,
-                "answers_per_second": pace.per_second,
-                "seconds_left": pace.eta(run.total - run.done),
+                "answers_per_second": throughput.per_second,
+                "seconds_left": throughput.eta(run.total - run.done),
                 "conditions": [progress_to_json(p) for p in run.progress],
             }
         )
 
 
 class FullDisplay(Display):
-    """A table that is kept up to date in place."""
+    """A display of tables that update in place."""
 
     def __init__(self) -> None:
-        self._paces: dict[str, Throughput] = {}
+        self._throughputs: dict[str, Throughput] = {}
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -132,27 +114,27 @@ class FullDisplay(Display):
         from rich.console import Group
 
         for run in runs:
-            self._paces.setdefault(run.name, Throughput()).sample(run.done)
+            self._throughputs.setdefault(run.name, Throughput()).sample(run.done)
         if self._live is not None:
-            self._live.update(Group(*(progress_table(run, self._paces[run.name]) for run in runs)))
+            self._live.update(Group(*(progress_table(run, self._throughputs[run.name]) for run in runs)))
 
 
-def progress_table(run: RunSummary, pace: Throughput) -> Table:
-    """A run's conditions with their accuracy so far, and under them its speed, memory and what is left."""
+def progress_table(run: RunSummary, throughput: Throughput) -> Table:
+    """Return a table of a run's conditions and running accuracy, with its speed, memory and time left below."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     note = f" ({run.note})" if run.note else ""
-    left = duration(pace.eta(run.total - run.done)) if run.state == "running" else "-"
+    left = duration(throughput.eta(run.total - run.done)) if run.state == "running" else "-"
     seconds = sum(p.seconds for p in run.progress)
     tokens = sum(p.tokens for p in run.progress)
     caption = [
-        f"{pace.per_second:.3g} answers/s" if pace.per_second is not None else "- answers/s",
+        f"{throughput.per_second:.3g} answers/s" if throughput.per_second is not None else "- answers/s",
         f"{tokens / seconds:.0f} tokens/s" if seconds and tokens else "- tokens/s",
         f"{max((p.peak_memory for p in run.progress), default=0) / 1e9:.2f} GB peak",
         f"{left} left",
-        *judging(run),
+        *judging_progress(run),
     ]
     table = Table(
         title=Text(clean(f"{run.name}: {run.state}{note}"), overflow="fold"),
@@ -162,7 +144,7 @@ def progress_table(run: RunSummary, pace: Throughput) -> Table:
         box=box.SIMPLE_HEAD,
         expand=False,
     )
-    for name in ("condition", "done", "", "accuracy\nso far", "n", "errors", "cut"):
+    for name in ("condition", "done", "", "running\naccuracy", "n", "errors", "truncated"):
         table.add_column(name, justify="left" if name in ("condition", "") else "right", no_wrap=True)
     for p in run.progress:
         filled = round(_BAR * p.done / p.total) if p.total else 0
@@ -174,18 +156,18 @@ def progress_table(run: RunSummary, pace: Throughput) -> Table:
 
 
 def make_display(kind: str | None) -> Display:
-    """The display called ``kind``; None is ``full`` on a terminal and ``plain`` elsewhere. Raises SpecError."""
+    """Return the display called ``kind``; None means ``full`` on a terminal and ``plain`` elsewhere. Raises SpecError."""
     if kind is None:
         kind = "full" if sys.stdout.isatty() else "plain"
-    made: dict[str, Callable[[], Display]] = {
+    displays: dict[str, Callable[[], Display]] = {
         "full": FullDisplay,
         "plain": _plain,
         "json": _json,
         "none": SilentDisplay,
     }
-    if kind not in made:
-        raise SpecError(f"there is no display {kind!r}; known are {', '.join(KINDS)}.")
-    return made[kind]()
+    if kind not in displays:
+        raise SpecError(f"there is no display {kind!r}; choose one of {', '.join(KINDS)}.")
+    return displays[kind]()
 
 
 def _flushed(line: str) -> None:

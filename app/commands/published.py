@@ -1,4 +1,4 @@
-"""``rashomon published``: the papers' tables."""
+"""``rashomon published``: the tables of the papers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any
 
 from app.report.published import published_cells, published_names
 from app.report.render import print_table, to_json
-from benchmarks.base import Cell, Estimate, Table, did_you_mean
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 
 def published(name: str | None, *, table: str | None, as_json: bool) -> None:
-    """Print the tables of the paper of the benchmark called ``name``, or the one called ``table``; without a name, which
-    papers' tables there are."""
+    """Print the tables of a benchmark's paper, or only ``table``. Without a name, list the papers' tables.
+
+    Raises SpecError for an unknown benchmark or table.
+    """
     if name is None:
         if table is not None:
-            raise SpecError("a table is one of a paper's; name its benchmark before it.")
+            raise SpecError("--table needs a benchmark; name it first.")
         tables = [_contents()]
     elif name not in published_names():
         raise SpecError(f"there are no published results of {name!r}; {did_you_mean(name, published_names())}")
@@ -26,16 +28,16 @@ def published(name: str | None, *, table: str | None, as_json: bool) -> None:
         cells = published_cells(name)
         names = list(dict.fromkeys(cell["table"] for cell in cells))
         if table is not None:
-            wanted = [one for one in names if one.casefold() in (table.casefold(), f"table {table}".casefold())]
-            if not wanted:
+            matches = [key for key in names if key.casefold() in (table.casefold(), f"table {table}".casefold())]
+            if not matches:
                 raise SpecError(f"{name} has no published table {table!r}; {did_you_mean(table, names)}")
-            names = wanted
-        tables = [_table(one, [cell for cell in cells if cell["table"] == one]) for one in names]
+            names = matches
+        tables = [_table(key, [cell for cell in cells if cell["table"] == key]) for key in names]
     if as_json:
-        print(json.dumps([to_json(one) for one in tables], indent=2))
+        print(json.dumps([to_json(paper_table) for paper_table in tables], indent=2))
         return
-    for one in tables:
-        print_table(one)
+    for paper_table in tables:
+        print_table(paper_table)
 
 
 def _contents() -> Table:
@@ -43,8 +45,8 @@ def _contents() -> Table:
     for name in published_names():
         cells = published_cells(name)
         counts = Counter(cell["table"] for cell in cells)
-        of = ", ".join(f"{table} ({count})" for table, count in counts.items())
-        rows.append((name, (cells[0]["paper"], len(cells), of)))
+        cells_by_table = ", ".join(f"{table} ({count})" for table, count in counts.items())
+        rows.append((name, (cells[0]["paper"], len(cells), cells_by_table)))
     return Table("contents", "Published results", ("paper", "cells", "of them in"), tuple(rows))
 
 
@@ -54,9 +56,9 @@ def _table(name: str, cells: Sequence[dict[str, Any]]) -> Table:
     for cell in cells:
         rows.setdefault(cell["row"], {})[cell["column"]] = _cell(cell)
     notes = tuple(dict.fromkeys(cell["note"] for cell in cells if "note" in cell))
-    whole = tuple((row, tuple(found.get(column) for column in columns)) for row, found in rows.items())
+    values = tuple((row, tuple(by_column.get(column) for column in columns)) for row, by_column in rows.items())
     percent = any("percent" in cell for cell in cells)
-    return Table(name, f"{name} of {cells[0]['paper']}", columns, whole, notes, percent=percent)
+    return Table(name, f"{name} of {cells[0]['paper']}", columns, values, notes, percent=percent)
 
 
 def _cell(cell: dict[str, Any]) -> Cell:

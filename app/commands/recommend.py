@@ -1,66 +1,85 @@
-"""``rashomon recommend``: which run to take, or what it takes to know."""
+"""``rashomon recommend``: the recommended run, or the sample size a recommendation needs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from app.commands.spinner import doing
+from app.commands.spinner import spinner
 from app.compare.recommend import recommend as decide
-from app.compare.sample_size import plan as plan_runs
+from app.compare.sample_size import sample_size_table as plan_runs
 from app.report.render import print_table, to_json
 from app.store.workspace import Workspace
 from app.text.escape import clean
 
 
-def recommend(
-    workspace: Workspace,
-    runs: Sequence[str],
-    *,
-    judge: str | None,
-    margin: float,
-    metric: str | None,
-    lower_is_better: bool,
-    plan: bool,
-    width: float,
-    as_json: bool,
-) -> None:
-    """Print which of ``runs`` to take; with ``plan`` what an interval of ``width`` takes instead."""
+@dataclass(frozen=True, slots=True)
+class RecommendArguments:
+    """The options of ``rashomon recommend``; ``width`` is the interval's width that a ``plan`` is for."""
+
+    judge: str | None = None
+    margin: float = 0.03
+    metric: str | None = None
+    lower_is_better: bool = False
+    plan: bool = False
+    width: float = 0.05
+    as_json: bool = False
+
+
+def recommend(workspace: Workspace, runs: Sequence[str], arguments: RecommendArguments) -> None:
+    """Print the recommended run; with ``plan``, print instead the sample size that an interval of ``width`` needs."""
     folders = [workspace.run_folder(run) for run in runs]
-    if plan:
-        with doing(f"reading {len(folders)} runs"):
+    if arguments.plan:
+        with spinner(f"reading {len(folders)} runs"):
             table = plan_runs(
-                folders, judge=judge, width=width, margin=margin, metric=metric, lower_is_better=lower_is_better
+                folders,
+                judge=arguments.judge,
+                width=arguments.width,
+                margin=arguments.margin,
+                metric=arguments.metric,
+                lower_is_better=arguments.lower_is_better,
             )
-        if as_json:
+        if arguments.as_json:
             print(json.dumps(to_json(table), indent=2))
         else:
             print_table(table)
         return
-    with doing(f"comparing {len(folders)} runs"):
-        found = decide(folders, judge=judge, margin=margin, metric=metric, lower_is_better=lower_is_better)
-    told = {"take": found.take, "does": found.does, "unknown": found.unknown}
-    if as_json:
-        decision = found.decision
-        names = [side.name for side in decision.basis.sides.sides]
-        chosen = {
-            "margin": margin,
+    with spinner(f"comparing {len(folders)} runs"):
+        recommendation = decide(
+            folders,
+            judge=arguments.judge,
+            margin=arguments.margin,
+            metric=arguments.metric,
+            lower_is_better=arguments.lower_is_better,
+        )
+    if arguments.as_json:
+        decision = recommendation.decision
+        names = [side.name for side in decision.basis.views.runs]
+        values = {
+            "margin": arguments.margin,
             "best": names[decision.basis.best],
             "holds": [names[i] for i in decision.holds],
             "smallest": None if decision.smallest is None else names[decision.smallest],
             "fastest": None if decision.fastest is None else names[decision.fastest],
         }
-        alone = {} if found.alone is None else {"alone": to_json(found.alone)}
-        print(json.dumps({**chosen, **told, "table": to_json(found.table), **alone}, indent=2))
+        sentences = {"take": recommendation.advice, "does": recommendation.behaviour, "unknown": recommendation.caveats}
+        single_source = (
+            {} if recommendation.single_sources is None else {"alone": to_json(recommendation.single_sources)}
+        )
+        print(json.dumps({**values, **sentences, "table": to_json(recommendation.table), **single_source}, indent=2))
         return
-    print("\n".join(clean(line) for line in found.take))
-    if any("ore examples would tell" in line for line in (*found.take, *found.unknown)):
-        print("--plan says how many examples.")
+    print("\n".join(clean(line) for line in recommendation.advice))
+    if any("ore examples would tell" in line for line in (*recommendation.advice, *recommendation.caveats)):
+        print("--plan shows how many examples.")
     print()
-    print_table(found.table)
-    if found.alone is not None:
-        print_table(found.alone)
-    for title, lines in (("How they differ", found.does), ("What cannot be said", found.unknown)):
+    print_table(recommendation.table)
+    if recommendation.single_sources is not None:
+        print_table(recommendation.single_sources)
+    for title, lines in (
+        ("How they differ", recommendation.behaviour),
+        ("What remains unknown", recommendation.caveats),
+    ):
         if lines:
             print(title)
             print("\n".join(f"  {clean(line)}" for line in lines))

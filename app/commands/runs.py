@@ -1,4 +1,4 @@
-"""``rashomon runs``."""
+"""``rashomon runs``: the list of runs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from app.text.escape import clean
 
 
 def runs(workspace: Workspace, *, as_json: bool) -> None:
-    """Print the runs: a line each and one for every condition."""
-    found = workspace.summaries()
+    """Print a line for each run and each of its conditions."""
+    summaries = workspace.summaries()
     if as_json:
-        print(json.dumps([_to_json(run) for run in found], indent=2))
+        print(json.dumps([_to_json(run) for run in summaries], indent=2))
         return
-    if not found:
-        print(f"no runs in {workspace.path} yet; `rashomon demo` makes some.")
-    for run in found:
+    if not summaries:
+        print(f"no runs in {workspace.path} yet; `rashomon demo` creates a few.")
+    for run in summaries:
         problem = f"  {clean(run.problem)}" if run.problem else ""
         received = "" if run.own else "  received, read-only"
         print(f"{clean(run.name)}  {run.state}  {run.done}/{run.total}{received}{problem}")

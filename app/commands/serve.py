@@ -1,4 +1,4 @@
-"""``rashomon serve``: the interface in the browser of whoever has the link, on this machine alone unless asked."""
+"""``rashomon serve``: the terminal interface in a browser, by default only on this machine."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from app.store.workspace import Workspace
 from app.text.escape import clean
 from benchmarks.errors import SpecError
+from benchmarks.extras import require_extra
 
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -23,31 +24,32 @@ _POLICY = (
 
 
 def serve(workspace: Workspace, *, host: str, port: int, images: str | None) -> int:
-    """Serve the interface at ``http://host:port`` until Ctrl-C; each tab of a browser has one of its own; the exit code.
+    """Serve the interface at ``http://host:port`` until Ctrl-C; return the exit code. Each browser tab has its own interface.
 
-    The link that is printed holds a token that opens one session, in one browser: other users of this machine can reach the
-    port, but without that session they are refused. Raises SpecError where the address cannot be used.
+    The printed link holds a token that opens one session in one browser: other users of this machine can reach the port, but
+    are refused without that session. Raises SpecError if the address cannot be used.
     """
-    _free(host, port)
+    _check_address(host, port)
     if not _loopback(host):
         print(
-            f"WARNING: the connection to {clean(host)}:{port} is not encrypted. Whoever reads it on its way can take over the "
-            "session, and with it read this workspace, start runs and use your keys.",
+            f"WARNING: the connection to {clean(host)}:{port} is not encrypted. Anybody who can read the traffic can take over "
+            "the session, read this workspace, start runs and use your API keys.",
             file=sys.stderr,
         )
     command = [sys.executable, "-P", "-m", "app.main", "--workspace", str(workspace.path)]
-    command += ["--images", images or "half"]  # a browser's terminal shows no Sixels
+    command += ["--images", images or "half"]  # a browser's terminal does not support Sixel
     admission = Admission(f"rashomon-{port}")
+    require_extra("serve", "browsers")
     server = _server(shlex.join(command), host, port, admission)
-    where = f"[{host}]" if ":" in host else host
-    print(f"http://{where}:{port}/?token={admission.token}", flush=True)
-    print("The link opens one session, in one browser. Ctrl-C ends it; runs go on.", flush=True)
+    address = f"[{host}]" if ":" in host else host
+    print(f"http://{address}:{port}/?token={admission.token}", flush=True)
+    print("The link opens one session in one browser. Ctrl-C ends the server; runs continue.", flush=True)
     server.serve()
     return 0
 
 
 class Admission:
-    """A token that is exchanged once for a session, whose secret a browser keeps as a cookie."""
+    """A token that can be exchanged once for a session, whose secret the browser keeps as a cookie."""
 
     def __init__(self, cookie: str) -> None:
         self.cookie = cookie
@@ -67,8 +69,8 @@ class Admission:
         return self._used and secret is not None and _equal(secret, self._session)
 
 
-def _equal(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode())
+def _equal(text: str, secret: str) -> bool:
+    return hmac.compare_digest(text.encode("utf-8", "surrogateescape"), secret.encode())
 
 
 def _server(command: str, host: str, port: int, admission: Admission) -> Any:
@@ -76,7 +78,7 @@ def _server(command: str, host: str, port: int, admission: Admission) -> Any:
     from textual_serve.server import Server
 
     class Guarded(Server):  # type: ignore[misc, unused-ignore]
-        """Textual's server, for pages of its own alone, which load nothing from elsewhere."""
+        """Textual's server, restricted to its own pages, which load nothing from other hosts."""
 
         def initialize_logging(self) -> None:
             logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -85,9 +87,9 @@ def _server(command: str, host: str, port: int, admission: Admission) -> Any:
             pass
 
         async def _make_app(self) -> web.Application:
-            made = await super()._make_app()
-            made.middlewares.append(guard)
-            return made
+            application = await super()._make_app()
+            application.middlewares.append(guard)
+            return application
 
         async def handle_index(self, request: web.Request) -> Any:
             self.public_url = f"{request.scheme}://{request.host}"
@@ -95,15 +97,15 @@ def _server(command: str, host: str, port: int, admission: Admission) -> Any:
 
     @web.middleware
     async def guard(request: web.Request, handler: Any) -> Any:
-        if not allowed(request.host, request.headers.get("Origin"), host):
-            raise web.HTTPForbidden(text="this page is not served to others")
+        if not is_allowed(request.host, request.headers.get("Origin"), host):
+            raise web.HTTPForbidden(text="this page is served only under its own address")
         token = request.query.get("token") if request.path == "/" else None
         if not admission.admits(request.cookies.get(admission.cookie)):
             secret = admission.exchange(token) if token is not None and request.method == "GET" else None
             if secret is None:
                 raise web.HTTPForbidden(
-                    text="this page is served to one session: open the link that `rashomon serve` printed, which opens one "
-                    "once; start it again for another."
+                    text="this page is served to one session. Open the link that `rashomon serve` printed; it works once. "
+                    "Run `rashomon serve` again for a new link."
                 )
             opened = _without_token(web.HTTPSeeOther("/"))
             opened.set_cookie(admission.cookie, secret, path="/", httponly=True, samesite="Strict")
@@ -117,26 +119,26 @@ def _server(command: str, host: str, port: int, admission: Admission) -> Any:
             response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
-    def _without_token(answer: Any) -> Any:
-        answer.headers["Referrer-Policy"] = "no-referrer"
-        answer.headers["Cache-Control"] = "no-store"
-        return answer
+    def _without_token(response: Any) -> Any:
+        response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     return Guarded(command, host=host, port=port, title="rashomon")
 
 
-def allowed(asked: str, origin: str | None, host: str) -> bool:
-    """Whether a request is one of our own pages: no other site's page can open the interface through a user's browser.
+def is_allowed(requested: str, origin: str | None, host: str) -> bool:
+    """Return whether a request comes from one of our own pages, and not from another site in the user's browser.
 
-    ``asked`` is its Host header: an address, ``localhost`` or the name that is served, as any other name could be made to lead
-    here. ``origin`` is its Origin header, which must be the same place where there is one.
+    ``requested`` is its Host header. It must be an IP address, ``localhost`` or the served name, because any other name could
+    be made to resolve to this machine. ``origin`` is its Origin header, which must match if it is present.
     """
     try:
-        name = urlsplit(f"//{asked}").hostname or ""
-        place = urlsplit(origin).netloc if origin is not None else asked
+        name = urlsplit(f"//{requested}").hostname or ""
+        source = urlsplit(origin).netloc if origin is not None else requested
     except ValueError:
         return False
-    return place == asked and (name in ("localhost", host.lower()) or _address(name) is not None)
+    return source == requested and (name in ("localhost", host.lower()) or _address(name) is not None)
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -151,12 +153,12 @@ def _loopback(host: str) -> bool:
     return host == "localhost" if address is None else address.is_loopback
 
 
-def _free(host: str, port: int) -> None:
+def _check_address(host: str, port: int) -> None:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except (OSError, UnicodeError) as error:
-        told = getattr(error, "strerror", None) or "there is no such address"
-        raise SpecError(f"cannot serve at {host}:{port}: {told}; name another --port or --host.") from error
+        reason = getattr(error, "strerror", None) or "there is no such address"
+        raise SpecError(f"cannot serve at {host}:{port}: {reason}; choose another --port or --host.") from error

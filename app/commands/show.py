@@ -1,4 +1,4 @@
-"""``rashomon show``: a run's tables, or one of its samples."""
+"""``rashomon show``: a run's headline and tables, one of its instances, or its spec."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.commands.spinner import doing
-from app.engine.unsupported_media import ExcludedInstances
-from app.engine.workers.recovery import deaths
-from app.report.headline import headline, others, over_own_rows, without_paper
-from app.report.judge_selection import judge_of, judged_records, panel_of, present
-from app.report.media import media_path, seen
-from app.report.provenance import provenance, spec_of, spec_toml
+from app.commands.spinner import spinner
+from app.report.headline import has_only_own_rows, headline, other_tables_note, without_paper
+from app.report.judge_selection import judged_records, present_judges, resolve_judge, resolve_panel
+from app.report.media import media_path, preview_media
+from app.report.provenance import read_provenance, spec_of, spec_toml
 from app.report.render import print_table, to_json
-from app.report.samples import sample
+from app.report.samples import sample_to_json
 from app.report.tables import run_labels, tables_of
 from app.store.run import RunStore
-from app.store.sample_lookup import sample_id
-from app.store.workspace import Workspace, summary
+from app.store.run_facts import ExcludedInstances, worker_deaths
+from app.store.sample_lookup import find_sample_id
+from app.store.workspace import Workspace, read_summary
 from app.text.escape import clean
-from benchmarks.base import Media, Record, get_benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Media, Record
 
 
 def show(
@@ -35,59 +35,59 @@ def show(
     as_json: bool,
     all_tables: bool = False,
 ) -> None:
-    """Print what ``runs`` come to and their main table (only ``table`` if named), or the instance ``sample``, or the ``spec``.
+    """Print the headlines and main table of ``runs``, or one ``table``, one instance (``sample_to_json``) or the ``spec``.
 
-    With ``all_tables`` every table follows.
+    With ``all_tables`` every table is printed.
     """
     folders = [workspace.run_folder(run) for run in runs]
     if spec:
         if as_json:
-            told = [{"spec": spec_of(folder), "provenance": provenance(folder)} for folder in folders]
-            print(json.dumps(told, indent=2))
+            specs = [{"spec": spec_of(folder), "provenance": read_provenance(folder)} for folder in folders]
+            print(json.dumps(specs, indent=2))
         else:
             print("\n".join(spec_toml(folder) for folder in folders), end="")
         return
     if sample is not None:
-        found = [_sample(workspace, folder, sample) for folder in folders]
+        samples = [_sample(workspace, folder, sample) for folder in folders]
         if as_json:
-            print(json.dumps([one for one, _ in found], indent=2, ensure_ascii=True))
+            print(json.dumps([details for details, _ in samples], indent=2, ensure_ascii=True))
         else:
-            for folder, (one, media) in zip(folders, found, strict=True):
-                _tell_sample(folder, one, media)
+            for folder, (details, media) in zip(folders, samples, strict=True):
+                _print_sample(folder, details, media)
         return
-    with doing("making the tables"):
-        own = not as_json and all(over_own_rows(folder) for folder in folders)
+    with spinner("computing the tables"):
+        own = not as_json and all(has_only_own_rows(folder) for folder in folders)
         tables = tables_of(folders, judge=judge, only=table, published=not own)
         headlines = [] if as_json or table is not None else _headlines(folders, judge)
     if as_json:
-        print(json.dumps([to_json(one) for one in tables], indent=2))
+        print(json.dumps([to_json(table_) for table_ in tables], indent=2))
         return
     for folder in folders:
-        run = summary(folder)
-        why = f" ({clean(run.note)})" if run.state == "stopped" else ""
-        print(f"{clean(run.name)}: {run.state}{why}, {run.done} of {run.total} answered")
+        run = read_summary(folder)
+        reason = f" ({clean(run.note)})" if run.state == "stopped" else ""
+        print(f"{clean(run.name)}: {run.state}{reason}, {run.done} of {run.total} answered")
         with RunStore.read(folder) as store:
-            if excluded := ExcludedInstances.kept(store).sentence:
+            if excluded := ExcludedInstances.load(store).sentence:
                 print(f"  {excluded}")
-            for death in deaths(store):
+            for death in worker_deaths(store):
                 print(clean(f"{folder.name}: {death.sentence()}"))
     for line in headlines:
         print(clean(line))
     print()
-    shown = tables if table is not None or all_tables else tables[:1]
-    for each in shown:
-        print_table(without_paper(each) if own else each)
+    printed = tables if table is not None or all_tables else tables[:1]
+    for table_ in printed:
+        print_table(without_paper(table_) if own else table_)
     for folder in folders:
-        for line in _ways(folder):
+        for line in _answering_modes(folder):
             print(f"  {clean(line)}")
-    if table is None and (more := others(tables, [each.name for each in shown])):
+    if table is None and (more := other_tables_note(tables, [table_.name for table_ in printed])):
         print(more)
 
 
 def _headlines(folders: Sequence[Path], judge: str | None) -> list[str]:
     stores = [RunStore.read(folder) for folder in folders]
     try:
-        benchmark, judge_id = get_benchmark(stores[0].meta("spec")["benchmark"]), judge_of(stores, judge)
+        benchmark, judge_id = get_benchmark(stores[0].meta("spec")["benchmark"]), resolve_judge(stores, judge)
         return [
             " ".join(headline(label, _records(store, judge), judge_id, benchmark))
             for label, store in zip(run_labels(stores), stores, strict=True)
@@ -98,19 +98,19 @@ def _headlines(folders: Sequence[Path], judge: str | None) -> list[str]:
 
 
 def _records(store: RunStore, judge: str | None) -> Iterable[Record]:
-    """A run's records, one by one unless a panel has to judge them first."""
-    return store.records() if panel_of(judge, present([store])) is None else judged_records(store, judge)
+    """Return a run's records, streamed unless a panel has to judge them first."""
+    return store.records() if resolve_panel(judge, present_judges([store])) is None else judged_records(store, judge)
 
 
-def _ways(folder: Path) -> Iterator[str]:
-    """How the run's answers were given, each time that it was found out."""
+def _answering_modes(folder: Path) -> Iterator[str]:
+    """Yield lines on how the run's answers were computed, as measured when each model was loaded."""
     with RunStore.read(folder) as store:
         if store.meta("spec").get("exact"):
-            yield "each answer was computed by itself (--exact)"
+            yield "each answer was computed separately (--exact)"
         for proof in store.meta("canary", []):
             noise = f"padding moves a logit by {proof['noise']:.2g}"
-            compared = f"compared with one at a time on {proof['cases']} requests and {proof['tokens']} tokens"
-            yield f"{proof['model']} asked {proof['way']}: {compared}, where {noise}"
+            compared = f"compared with sequential answers on {proof['cases']} requests and {proof['tokens']} tokens"
+            yield f"{proof['model']} answered {proof['way']}: {compared}, where {noise}"
             for way, reason in proof["failed"].items():
                 yield f"not {way}: {reason}"
             if proof.get("lacks"):
@@ -118,33 +118,33 @@ def _ways(folder: Path) -> Iterator[str]:
 
 
 def _sample(workspace: Workspace, folder: Path, instance: str) -> tuple[dict[str, Any], dict[Media, Path | None]]:
-    """A sample, and its media with their files as far as they are there."""
+    """Return an instance's details, and its media with their files; None for a file that is missing."""
     with RunStore.read(folder) as store:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         build = workspace.build_of(store)
-        record = next(store.records(only=sample_id(store, instance)))
+        record = next(store.records(only=find_sample_id(store, instance)))
         media = {part: media_path(build, part) for part in record.instance.parts if isinstance(part, Media)}
-        return sample(record, remarks=benchmark.remarks(record)), media
+        return sample_to_json(record, remarks=benchmark.remarks(record)), media
 
 
-def _tell_sample(folder: Path, one: dict[str, Any], media: Mapping[Media, Path | None]) -> None:
+def _print_sample(folder: Path, details: dict[str, Any], media: Mapping[Media, Path | None]) -> None:
     def line(name: str, text: object) -> None:
         print(f"{name:<12} {clean(str(text), newlines=True)}")
 
     line("run", folder.name)
     for key in ("id", "condition", "question", "prompt"):
-        line(key, one[key])
+        line(key, details[key])
     for medium, path in media.items():
-        line("medium", f"{medium.sha256[:8]}: {seen(medium, path, 1).facts}")
-    for key, values in one["references"].items():
+        line("medium", f"{medium.sha256[:8]}: {preview_media(medium, path, 1).facts}")
+    for key, values in details["references"].items():
         line(f"{key} says", " | ".join(values))
-    if "own answer" in one:
-        line("own answer", one["own answer"])
-    for step in one["steps"]:
+    if "own answer" in details:
+        line("own answer", details["own answer"])
+    for step in details["steps"]:
         line("answer", step["error"] or step["text"])
         tokens = "" if step["completion_tokens"] is None else f", {step['completion_tokens']} tokens"
         line("finished", step["finish_reason"] + tokens)
-    for remark in one.get("remarks", ()):
+    for remark in details.get("remarks", ()):
         line("remark", remark)
-    for judge, verdict in one["verdicts"].items():
+    for judge, verdict in details["verdicts"].items():
         line(judge, f"{verdict['label'] or verdict['status']} ({verdict['reason']})")

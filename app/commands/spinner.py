@@ -1,4 +1,4 @@
-"""What a command that says nothing yet is doing, for whoever waits before a terminal."""
+"""A status line on the terminal while a command works without output."""
 
 from __future__ import annotations
 
@@ -12,62 +12,62 @@ from contextlib import contextmanager, suppress
 from app.text.escape import clean
 
 AFTER_SECONDS = 1.0
-_AWAY = "\r\x1b[K"
+_CLEAR = "\r\x1b[K"
 
 
 @contextmanager
-def doing(what: str) -> Iterator[Callable[[str], None]]:
-    """After a second, a line on standard error that says ``what`` is being done, taken away at the end of the block.
+def spinner(activity: str) -> Iterator[Callable[[str], None]]:
+    """Show ``activity`` on standard error after a second, and clear the line at the end of the block.
 
-    Only where standard error is a terminal. What is given says that something else is being done now. Print nothing within
-    the block: the line would stand before it.
+    Nothing is shown unless standard error is a terminal. Yields a function that changes the activity. Print nothing within
+    the block: the output would follow the status on the same line.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda what: None
+        yield lambda activity: None
         return
-    line = _Line(what)
+    line = _StatusLine(activity)
     timer = threading.Timer(AFTER_SECONDS, line.show)
     timer.daemon = True
     timer.start()
     try:
-        yield line.say
+        yield line.update
     finally:
         timer.cancel()
         line.end()
 
 
-class _Line:
-    """A line that is seen from :meth:`show` to :meth:`end`."""
+class _StatusLine:
+    """A line that is visible from :meth:`show` to :meth:`end`."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._seen = self._ended = False
+    def __init__(self, activity: str) -> None:
+        self._activity = activity
+        self._visible = self._ended = False
         self._lock = threading.Lock()
 
-    def say(self, what: str) -> None:
+    def update(self, activity: str) -> None:
         with self._lock:
-            self._what = what
-            if self._seen:
+            self._activity = activity
+            if self._visible:
                 self._write()
 
     def show(self) -> None:
         with self._lock:
             if not self._ended:
-                self._seen = True
+                self._visible = True
                 self._write()
 
     def end(self) -> None:
         with self._lock:
             self._ended = True
-            if self._seen:
-                _put(_AWAY)
+            if self._visible:
+                _put(_CLEAR)
 
     def _write(self) -> None:
-        # A line that is broken by the terminal's edge could not be taken away.
-        _put(f"{_AWAY}{clean(self._what)[: shutil.get_terminal_size().columns - 5]} ...")
+        # A line that wraps at the terminal's edge could not be cleared.
+        _put(f"{_CLEAR}{clean(self._activity)[: shutil.get_terminal_size().columns - 5]} ...")
 
 
 def _put(text: str) -> None:
-    with suppress(OSError):  # the terminal has gone: nobody waits there
+    with suppress(OSError):  # the terminal is gone
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -1,1 +1,1 @@
-"""Runs beside each other: what differs, how sure that is, what it costs, and which one to take."""
+"""Comparisons of runs: differences, their confidence intervals, costs, and the recommended run."""

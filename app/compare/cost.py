@@ -1,4 +1,4 @@
-"""What runs take: memory, disk and time, and that beside how good they are."""
+"""Costs of runs (memory, disk and time), alone and next to their accuracy."""
 
 from __future__ import annotations
 
@@ -7,84 +7,88 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.pairs import Array, RunPair, own_counts
+from app.compare.pairs import Array, RunPair, label_counts
 from app.compare.run_view import RunView, RunViews
-from app.compare.spec_diff import chip_of, stem
-from benchmarks.base import Cell, Estimate, Table
+from app.compare.spec_diff import chip_of, unquantised_model
 from benchmarks.stats.intervals import estimate, resample
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 COSTS = ("tokens per second", "seconds per answer", "peak memory, GB", "size on disk, GB")
 _GB = 1e9
 
-Hits = NDArray[np.bool_]
+LabelMask = NDArray[np.bool_]
 
 
-def costs(side: RunView) -> tuple[Estimate, ...]:
-    """The columns ``COSTS``; n/a where the engine cannot tell."""
-    cost = side.cost
+def cost_cells(run: RunView) -> tuple[Estimate, ...]:
+    """Return the columns ``COSTS`` of a run; n/a where the engine does not report them."""
+    cost = run.cost
     peak = None if cost.peak_memory is None else cost.peak_memory / _GB
-    size = None if side.weights_bytes is None else side.weights_bytes / _GB
+    size = None if run.weights_bytes is None else run.weights_bytes / _GB
     return (
         Estimate(cost.tokens_per_second, n=cost.timed, reason="no answer was timed"),
         Estimate(cost.seconds_per_answer, n=cost.timed, reason="no answer was timed"),
-        Estimate(peak, n=cost.answers, reason="the engine does not tell its memory"),
-        Estimate(size, n=1, reason="the model has no weights here, or the run is from before they were measured"),
+        Estimate(peak, n=cost.answers, reason="the engine does not report its memory"),
+        Estimate(size, n=1, reason="the model has no local weights, or the run predates their measurement"),
     )
 
 
-def cost_table(sides: Sequence[RunView]) -> Table:
-    """A row for each run: what it is, and what its answers took."""
+def cost_table(runs: Sequence[RunView]) -> Table:
+    """Return a table with a row for each run: quantisation, chip, and the cost of its answers."""
     rows: list[tuple[str, tuple[Cell, ...]]] = [
-        (side.label, (side.quantisation or "", chip_of(side) or "", side.cost.answers, *costs(side))) for side in sides
+        (run.label, (run.quantisation or "", chip_of(run) or "", run.cost.answers, *cost_cells(run))) for run in runs
     ]
     notes = (
-        "Over all answers of a run that are no error. tokens per second: tokens after an answer's first by the time they took; "
-        "seconds per answer: from the prepared prompt to the last token; peak memory: the engine's highest; GB: 10^9 bytes.",
+        "Over all answers of a run except errors. tokens per second: the tokens after an answer's first, divided by their "
+        "decoding time; seconds per answer: from the prepared prompt to the last token; peak memory: the engine's highest; "
+        "GB: 10^9 bytes.",
     )
     return Table("cost", "Memory and speed", ("quantisation", "chip", "answers", *COSTS), tuple(rows), notes)
 
 
 def tradeoff_table(
-    grouped: Sequence[Sequence[RunView]], pairs: Sequence[RunPair], sides: RunViews, resamples: int
+    groups: Sequence[Sequence[RunView]], pairs: Sequence[RunPair], views: RunViews, resamples: int
 ) -> Table:
-    """Quality against memory and speed: a row for each quantisation of each model."""
-    by_run = {id(pair.second): pair for pair in pairs}
+    """Return quality against memory and speed, with a row for each quantisation of each model."""
+    pair_of_run = {id(pair.second): pair for pair in pairs}
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for group in grouped:
-        for side in group:
-            pair = by_run.get(id(side))
-            difference = None if pair is None else accuracy_difference(pair, sides)
-            label = f"{stem(side)} / {side.quantisation or side.label}"
-            rows.append((label, (accuracy(side, sides, resamples), difference, *costs(side))))
+    for group in groups:
+        for run in group:
+            pair = pair_of_run.get(id(run))
+            difference = None if pair is None else accuracy_difference(pair, views)
+            label = f"{unquantised_model(run)} / {run.quantisation or run.label}"
+            rows.append((label, (accuracy(run, views, resamples), difference, *cost_cells(run))))
     notes = (
-        f"accuracy: the share of right labels over {', '.join(sides.figures.conditions)} together; difference: to the first row "
-        "of the same model, over the answers that both have labelled. Intervals: 95%, percentile bootstrap over examples; one of "
-        "no width means that all is the same, not that it is certain.",
+        f"accuracy: the share of right labels over {', '.join(views.label_metrics.conditions)} together; difference: to the "
+        "first row of the same model, over the answers labelled in both. Intervals: 95%, percentile bootstrap over examples; an "
+        "interval of zero width means that all examples agree, not that the value is certain.",
     )
     columns = ("accuracy", "difference", *COSTS)
     return Table("tradeoff", "Quality against memory and speed, by quantisation", columns, tuple(rows), notes)
 
 
-def right(sides: RunViews) -> Hits:
-    """Which labels are right under which condition; shape (conditions, labels). All conditions together are the accuracy."""
-    figures, correct = sides.figures, sides.benchmark.correct
-    return np.array([[correct(condition, label) for label in figures.labels] for condition in figures.conditions])
+def correct_labels(views: RunViews) -> LabelMask:
+    """Return the labels that are right under each condition, of shape (conditions, labels).
+
+    Their share over all conditions is the accuracy.
+    """
+    metrics, is_correct = views.label_metrics, views.benchmark.correct
+    return np.array([[is_correct(condition, label) for label in metrics.labels] for condition in metrics.conditions])
 
 
-def accuracy(side: RunView, sides: RunViews, resamples: int) -> Estimate:
-    """The share of a run's labels that are right, over all conditions together."""
-    counts = own_counts(side, sides.figures)
-    return _ratio((counts * right(sides)).sum((1, 2)), counts.sum((1, 2)), resamples, sides.seed)
+def accuracy(run: RunView, views: RunViews, resamples: int) -> Estimate:
+    """Return the share of a run's labels that are right, over all conditions."""
+    counts = label_counts(run, views.label_metrics)
+    return _ratio((counts * correct_labels(views)).sum((1, 2)), counts.sum((1, 2)), resamples, views.seed)
 
 
-def accuracy_difference(pair: RunPair, sides: RunViews) -> Estimate:
-    """The second run's accuracy less the first one's, over the answers that both have labelled."""
-    return _ratio(*pair.of_share(right(sides)), pair.resamples, pair.seed)
+def accuracy_difference(pair: RunPair, views: RunViews) -> Estimate:
+    """Return the second run's accuracy less the first one's, over the answers labelled in both."""
+    return _ratio(*pair.hit_differences(correct_labels(views)), pair.resamples, pair.seed)
 
 
 def _ratio(sums: Array, sizes: Array, resamples: int, seed: int) -> Estimate:
-    drawn = resample(np.column_stack([sums, sizes]), resamples, seed)
+    totals = resample(np.column_stack([sums, sizes]), resamples, seed)
     total, n = float(sums.sum()), int(sizes.sum())
     value = total / n if n else float("nan")
-    replicates = np.divide(drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), np.nan), where=drawn[:, 1] > 0)
+    replicates = np.divide(totals[:, 0], totals[:, 1], out=np.full(len(totals), np.nan), where=totals[:, 1] > 0)
     return estimate(value, replicates, n, reason="there is no labelled answer")

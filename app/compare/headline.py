@@ -1,80 +1,85 @@
-"""Headlines of a comparison: what differs, and whether by more than chance, in a sentence or two a pair of runs."""
+"""Headlines of a comparison: the significant differences of each pair of runs, in a sentence or two."""
 
 from __future__ import annotations
 
-from app.compare.cost import accuracy_difference, right
-from app.compare.non_inferiority import ERROR, points
+from app.compare.cost import accuracy_difference, correct_labels
+from app.compare.non_inferiority import ALPHA, format_points
 from app.compare.pairs import RunPair
 from app.compare.tables import Comparison
-from app.report.competence import listed
-from benchmarks.base import Cell, Estimate, Table
+from app.report.competence import join_names
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 _NAMED = 4
-"""The most figures of a pair that are named."""
+"""The most metrics of a pair that are named."""
 
 
 def headlines(comparison: Comparison) -> list[str]:
-    """Say for each pair how far its accuracies are apart and which figures differ, and how the paper's rows compare."""
+    """Return a headline for each pair of runs, and one for the paper's rows."""
     tables = {table.name: table for table in comparison.tables}
     sentences = (
-        [_of_pair(pair, comparison, tables["differences"]) for pair in comparison.pairs]
+        [_pair_headline(pair, comparison, tables["differences"]) for pair in comparison.pairs]
         if "differences" in tables
         else []
     )
     if "tradeoff" in tables and not comparison.pairs:
         sentences.append("No two of these runs are quantisations of one model, so none is compared with another.")
     if "published" in tables:
-        sentences.append(_beside_paper(tables["published"]))
-    return [line for line in sentences if line]
+        sentences.append(_paper_headline(tables["published"]))
+    return [sentence for sentence in sentences if sentence]
 
 
-def _of_pair(pair: RunPair, comparison: Comparison, differences: Table) -> str:
+def _pair_headline(pair: RunPair, comparison: Comparison, differences: Table) -> str:
     first, second = pair.first.label, pair.second.label
-    sentence = ""
-    apart = accuracy_difference(pair, comparison.sides)
-    if not comparison.metrics and apart.value is not None and apart.low is not None and apart.high is not None:
-        shares = (pair.counts * right(comparison.sides)).sum((0, 2, 3)) / apart.n
-        sure = "" if apart.low > 0 or apart.high < 0 else ", which chance may bring"
-        sentence = (
-            f"{second} is right on {shares[1]:.1%} of the {apart.n} answers that both have labelled, {first} on {shares[0]:.1%}: "
-            f"{points(apart.value, sign=True)} points ({points(apart.low, sign=True)} to {points(apart.high, sign=True)} at "
-            f"95%){sure}. "
-        )
-    rows = [(label.removeprefix(f"{second} / "), cells) for label, cells in differences.rows if _is(label, second)]
+    sentence = _accuracy_sentence(pair, comparison)
+    prefix = f"{second} / "
+    rows = [(label.removeprefix(prefix), cells) for label, cells in differences.rows if label.startswith(prefix)]
     p, size = differences.columns.index("p (Holm)"), differences.columns.index("difference")
     tested = [(name, cells) for name, cells in rows if _value(cells[p]) is not None]
-    differ = [(name, _value(cells[size]) or 0.0) for name, cells in tested if (_value(cells[p]) or 0.0) <= ERROR]
+    significant = [(name, _value(cells[size]) or 0.0) for name, cells in tested if (_value(cells[p]) or 0.0) <= ALPHA]
     if not tested:
         return sentence or f"Nothing between {first} and {second} can be tested: no answer is labelled in both."
-    if not differ:
-        none = "The figure does not differ" if len(tested) == 1 else f"None of the {len(tested)} figures differs"
-        return f"{sentence}{none} by more than chance may bring (Holm)."
-    differ.sort(key=lambda pair: -abs(pair[1]))
-    named = [f"{name} ({value:+.3f})" for name, value in differ[:_NAMED]]
-    more = [f"{len(differ) - _NAMED} more"] if len(differ) > _NAMED else []
-    verb = "differs" if len(differ) == 1 else "differ"
-    which = listed([*named, *more])
-    return f"{sentence}Of {len(tested)} figures {len(differ)} {verb} by more than chance may bring (Holm): {which}."
+    if not significant:
+        subject = "The metric does not differ" if len(tested) == 1 else f"None of the {len(tested)} metrics differs"
+        return f"{sentence}{subject} significantly (Holm)."
+    significant.sort(key=lambda metric: -abs(metric[1]))
+    named = [f"{name} ({value:+.3f})" for name, value in significant[:_NAMED]]
+    more = [f"{len(significant) - _NAMED} more"] if len(significant) > _NAMED else []
+    verb = "differs" if len(significant) == 1 else "differ"
+    metrics = join_names([*named, *more])
+    return f"{sentence}Of {len(tested)} metrics {len(significant)} {verb} significantly (Holm): {metrics}."
 
 
-def _is(row: str, run: str) -> bool:
-    return row.startswith(f"{run} / ")
-
-
-def _beside_paper(table: Table) -> str:
-    """Count the paper's figures that ours differ from by more than chance may bring."""
-    place = table.columns.index("difference")
-    apart = [cells[place] for _, cells in table.rows if _value(cells[place]) is not None]
-    known = [cell for cell in apart if isinstance(cell, Estimate) and cell.low is not None and cell.high is not None]
-    differ = sum((cell.low or 0) > 0 or (cell.high or 0) < 0 for cell in known)
-    if not apart:
+def _accuracy_sentence(pair: RunPair, comparison: Comparison) -> str:
+    """Return both accuracies and their difference; empty where only named metrics are compared, or nothing can be."""
+    difference = accuracy_difference(pair, comparison.views)
+    if comparison.metrics or difference.value is None or difference.low is None or difference.high is None:
         return ""
-    rest = len(apart) - len(known)
-    unknown = f" For {rest} more the paper gives no n or deviation to make an interval of." if rest and known else ""
-    if not known:
-        return "The paper gives no n or deviation, so whether a difference to it is more than chance cannot be said."
+    shares = (pair.counts * correct_labels(comparison.views)).sum((0, 2, 3)) / difference.n
+    caveat = "" if difference.low > 0 or difference.high < 0 else ", not significant"
+    points, low, high = (format_points(x, sign=True) for x in (difference.value, difference.low, difference.high))
     return (
-        f"The 95% interval of the difference to the paper is clear of 0 for {differ} of {len(known)} figures.{unknown}"
+        f"{pair.second.label} is right on {shares[1]:.1%} of the {difference.n} answers labelled in both, "
+        f"{pair.first.label} on {shares[0]:.1%}: {points} points ({low} to {high} at 95%){caveat}. "
+    )
+
+
+def _paper_headline(table: Table) -> str:
+    """Return the number of the paper's metrics that ours differ from significantly, in a sentence."""
+    column = table.columns.index("difference")
+    differences = [cells[column] for _, cells in table.rows if _value(cells[column]) is not None]
+    with_interval = [
+        cell for cell in differences if isinstance(cell, Estimate) and cell.low is not None and cell.high is not None
+    ]
+    if not differences:
+        return ""
+    if not with_interval:
+        return "The paper gives neither n nor deviation, so its differences cannot be tested."
+    significant = sum((cell.low or 0) > 0 or (cell.high or 0) < 0 for cell in with_interval)
+    rest = len(differences) - len(with_interval)
+    untested = f" For {rest} more the paper gives neither n nor deviation, so they have no interval." if rest else ""
+    return (
+        f"The 95% interval of the difference from the paper excludes 0 for {significant} of {len(with_interval)} "
+        f"metrics.{untested}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Which run to take: the smallest and the fastest that are shown to be no worse than the best by more than a margin."""
+"""Non-inferiority tests: the smallest and the fastest run that are within a margin of the best."""
 
 from __future__ import annotations
 
@@ -9,66 +9,72 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.cost import Hits, right
-from app.compare.pairs import Array, codes
+from app.compare.cost import LabelMask, correct_labels
+from app.compare.pairs import Array, label_codes
 from app.compare.run_view import RunViews
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError
-from benchmarks.stats.paired_tests import Difference, holm, share_difference, share_of
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.stats.paired_tests import Difference, holm, share_difference, share_labels
 
-ERROR = 0.05
-"""How often at most, in the long run, a run is said to hold that does not."""
+ALPHA = 0.05
+"""The significance level: the highest long-run rate of runs that are said to hold, but do not."""
 
 ACCURACY = "accuracy"
 
 
 @dataclass(frozen=True, slots=True)
 class TargetMetric:
-    """What decides: the share of the labels ``hits``, of shape (conditions, labels), among all answers of their conditions."""
+    """The metric that decides: the share of the labels ``hits`` among all answers of their conditions.
+
+    ``hits`` is a mask of shape (conditions, labels).
+    """
 
     name: str
-    hits: Hits
+    hits: LabelMask
     lower_is_better: bool = False
 
 
-def measure_of(sides: RunViews, metric: str | None, *, lower_is_better: bool = False) -> TargetMetric:
-    """The measure called ``metric``; None is the share of right labels. Raises SpecError where it is no share of all answers."""
-    if metric is None or metric.casefold() == ACCURACY:
+def target_metric(views: RunViews, name: str | None, *, lower_is_better: bool = False) -> TargetMetric:
+    """Return the metric called ``name``; None is the accuracy.
+
+    Raises:
+        SpecError: The metric is unknown, or no share of all answers.
+    """
+    if name is None or name.casefold() == ACCURACY:
         if lower_is_better:
             raise SpecError("a lower accuracy is not better; name another --metric with --lower-is-better.")
-        return TargetMetric(ACCURACY, right(sides))
-    known = {name.casefold(): name for name in sides.figures.of}
-    if metric.casefold() not in known:
-        words = (ACCURACY, *sides.figures.of)
-        raise SpecError(f"{sides.benchmark.name} has no figure {metric!r}; {did_you_mean(metric, words)}")
-    name = known[metric.casefold()]
-    hits = share_of(sides.figures.of[name], sides.figures)
+        return TargetMetric(ACCURACY, correct_labels(views))
+    metrics = views.label_metrics
+    known = {metric.casefold(): metric for metric in metrics.of}
+    if name.casefold() not in known:
+        names = (ACCURACY, *metrics.of)
+        raise SpecError(f"{views.benchmark.name} has no metric {name!r}; {did_you_mean(name, names)}")
+    name = known[name.casefold()]
+    hits = share_labels(metrics.of[name], metrics)
     if hits is None:
-        shares = [each for each, of in sides.figures.of.items() if share_of(of, sides.figures) is not None]
-        raise SpecError(
-            f"{name} is no share of all answers, so no margin can be shown for it; use {', '.join(shares)}."
-        )
+        shares = [metric for metric, function in metrics.of.items() if share_labels(function, metrics) is not None]
+        raise SpecError(f"{name} is no share of all answers, so it cannot be tested; use {', '.join(shares)}.")
     return TargetMetric(name, hits, lower_is_better)
 
 
 @dataclass(frozen=True)
 class TargetShares:
-    """What runs are decided by: the answers that all of them have labelled, under the conditions of the measure.
+    """The answers that a decision rests on: those labelled in all runs, under the conditions of the metric.
 
-    ``hit`` has shape (answers, runs): whether the measure counts the answer, for it. ``label`` of the same shape is the
-    label's index; ``group`` and ``condition``, of shape (answers,), are indices too.
+    ``label``, of shape (answers, runs), holds the index of each label; ``group`` and ``condition``, of shape (answers,), are
+    indices too.
     """
 
-    sides: RunViews
-    measure: TargetMetric
+    views: RunViews
+    metric: TargetMetric
     group: NDArray[np.int64]
     condition: NDArray[np.int64]
     label: NDArray[np.int64]
 
     @cached_property
     def hit(self) -> NDArray[np.bool_]:
-        counted: NDArray[np.bool_] = self.measure.hits[self.condition[:, None], self.label]
-        return counted ^ self.measure.lower_is_better
+        """The mask of answers that count in favour of their run, of shape (answers, runs)."""
+        counted: NDArray[np.bool_] = self.metric.hits[self.condition[:, None], self.label]
+        return counted ^ self.metric.lower_is_better
 
     @property
     def groups(self) -> int:
@@ -76,109 +82,113 @@ class TargetShares:
 
     @cached_property
     def sizes(self) -> Array:
-        """How many answers each group has; shape (groups,)."""
+        """The number of answers of each group, of shape (groups,)."""
         return np.bincount(self.group, minlength=self.groups).astype(float)
 
     @cached_property
     def shares(self) -> Array:
-        """The measure of each run, as it is called: lower values may be the better ones; shape (runs,)."""
+        """The metric of each run, not inverted where lower is better; shape (runs,)."""
         shares: Array = self.hit.mean(0)
-        return 1 - shares if self.measure.lower_is_better else shares
+        return 1 - shares if self.metric.lower_is_better else shares
 
     @cached_property
     def best(self) -> int:
-        """The run that does best here; of equals, the first."""
+        """The index of the best run; of equals, the first."""
         return int(np.argmax(self.hit.mean(0)))
 
-    def difference(self, run: int, other: int, of: NDArray[np.bool_] | None = None) -> Difference:
-        """How much better ``run`` does than ``other``; or how much more often what ``of`` marks, of ``hit``'s shape."""
-        marks = (self.hit if of is None else of).astype(float)
+    def difference(self, run: int, other: int, mask: NDArray[np.bool_] | None = None) -> Difference:
+        """Return the lead of ``run`` over ``other``, or the difference in what ``mask``, of the shape of ``hit``, marks."""
+        marks = (self.hit if mask is None else mask).astype(float)
         sums = np.bincount(self.group, marks[:, run] - marks[:, other], minlength=self.groups).astype(np.float64)
-        found = share_difference(sums, self.sizes)
-        assert found is not None
-        return found
+        difference = share_difference(sums, self.sizes)
+        assert difference is not None
+        return difference
 
-    def chances(self, margin: float) -> list[float]:
-        """Of each run the p against being worse than the best, whichever that is, by ``margin``: of all others the largest.
+    def p_values(self, margin: float) -> list[float]:
+        """Return for each run the p against being worse than the best by ``margin``: the largest over all other runs.
 
-        A run that is within the margin of every other one is so of the best: an intersection-union test, which needs no
-        correction. That the same is asked of several runs needs one: Holm's.
+        A run within the margin of every other run is within the margin of the best, whichever that is: an intersection-union
+        test, which needs no correction. Testing several runs needs one: Holm's.
         """
-        runs = range(len(self.sides.sides))
+        runs = range(len(self.views.runs))
         if len(runs) == 1:
             return [0.0]
-        each = [max(self.difference(i, j).worse_by(margin) for j in runs if j != i) for i in runs]
-        return [1.0 if p is None else p for p in holm(each)]
+        largest = [max(self.difference(i, j).non_inferiority_p(margin) for j in runs if j != i) for i in runs]
+        return [1.0 if p is None else p for p in holm(largest)]
 
 
-def basis(sides: RunViews, measure: TargetMetric) -> TargetShares:
-    """The answers that all runs have labelled. Raises SpecError where there is none."""
-    code, place = codes(sides.figures), {condition: i for i, condition in enumerate(sides.figures.conditions)}
-    used = set(np.flatnonzero(measure.hits.any(1)).tolist())
+def target_shares(views: RunViews, metric: TargetMetric) -> TargetShares:
+    """Return the answers labelled in all runs.
+
+    Raises:
+        SpecError: There are none.
+    """
+    metrics = views.label_metrics
+    codes, places = label_codes(metrics), {condition: i for i, condition in enumerate(metrics.conditions)}
+    used = set(np.flatnonzero(metric.hits.any(1)).tolist())
     groups: dict[str, int] = {}
     rows = []
-    first = sides.sides[0]
-    for instance, said in first.said.items():
-        if said.condition not in place or place[said.condition] not in used:
+    for instance, answer in views.runs[0].answers.items():
+        if answer.condition not in places or places[answer.condition] not in used:
             continue
-        outcomes = [side.said[instance].outcome for side in sides.sides if instance in side.said]
-        if len(outcomes) == len(sides.sides) and all(outcome in code for outcome in outcomes):
-            group = groups.setdefault(said.group, len(groups))
-            rows.append([group, place[said.condition], *(code[outcome] for outcome in outcomes)])
+        outcomes = [run.answers[instance].outcome for run in views.runs if instance in run.answers]
+        if len(outcomes) == len(views.runs) and all(outcome in codes for outcome in outcomes):
+            group = groups.setdefault(answer.group, len(groups))
+            rows.append([group, places[answer.condition], *(codes[outcome] for outcome in outcomes)])
     if not rows:
         raise SpecError(
-            f"no instance that {measure.name} is made of is labelled by {sides.judge} in all of these runs; "
-            "`rashomon compare` says what each lacks."
+            f"no instance that counts for {metric.name} is labelled by {views.judge} in all of these runs; "
+            "`rashomon compare` says what each run lacks."
         )
-    found = np.array(rows, dtype=np.int64)
-    return TargetShares(sides, measure, found[:, 0], found[:, 1], found[:, 2:])
+    array = np.array(rows, dtype=np.int64)
+    return TargetShares(views, metric, array[:, 0], array[:, 1], array[:, 2:])
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided. ``holds`` are the runs that are shown to be within the margin; the others of it are among them.
+    """The outcome of the tests: the indices of the runs that hold, which are within the margin of the best.
 
-    ``leanest`` has the lowest measured peak memory, ``lightest`` the smallest weights on disk. Each is None where it is unknown
-    of any run that holds.
+    Of those, ``least_memory`` has the lowest measured peak memory, ``smallest_on_disk`` the smallest weights and ``fastest``
+    the shortest time per answer; each is None where any run that holds lacks the value.
     """
 
     margin: float
     basis: TargetShares
-    chances: tuple[float, ...]
+    p_values: tuple[float, ...]
     holds: tuple[int, ...]
-    leanest: int | None = None
-    lightest: int | None = None
+    least_memory: int | None = None
+    smallest_on_disk: int | None = None
     fastest: int | None = None
 
     @property
     def smallest(self) -> int | None:
-        """The run that takes the least memory; by the size on disk where the peak was not measured of each."""
-        return self.lightest if self.leanest is None else self.leanest
+        """The run with the least memory, or the smallest on disk where the peak was not measured for all."""
+        return self.smallest_on_disk if self.least_memory is None else self.least_memory
 
 
-def decide(found: TargetShares, margin: float) -> Decision:
-    """Decide which runs hold, and which of those takes the least memory, disk and time."""
-    chances = found.chances(margin)
-    holds = [i for i, p in enumerate(chances) if p <= ERROR]
-    sides = found.sides.sides
+def decide(shares: TargetShares, margin: float) -> Decision:
+    """Return the runs that hold, and the smallest and fastest of them."""
+    p_values = shares.p_values(margin)
+    holds = [i for i, p in enumerate(p_values) if p <= ALPHA]
+    runs = shares.views.runs
     return Decision(
         margin,
-        found,
-        tuple(chances),
+        shares,
+        tuple(p_values),
         tuple(holds),
-        _least(holds, [side.cost.peak_memory for side in sides]),
-        _least(holds, [side.weights_bytes for side in sides]),
-        _least(holds, [side.cost.seconds_per_answer for side in sides]),
+        _index_of_least(holds, [run.cost.peak_memory for run in runs]),
+        _index_of_least(holds, [run.weights_bytes for run in runs]),
+        _index_of_least(holds, [run.cost.seconds_per_answer for run in runs]),
     )
 
 
-def _least(among: Sequence[int], values: Sequence[float | None]) -> int | None:
-    """The one of ``among`` with the least value; None where one of them has none, for it might be that one."""
-    known = [(value, i) for i in among if (value := values[i]) is not None]
-    return min(known)[1] if known and len(known) == len(among) else None
+def _index_of_least(indices: Sequence[int], values: Sequence[float | None]) -> int | None:
+    """Return the index with the least value; None where a value is missing, for it might be the least."""
+    known = [(value, i) for i in indices if (value := values[i]) is not None]
+    return min(known)[1] if known and len(known) == len(indices) else None
 
 
-def points(share: float, *, sign: bool = False) -> str:
-    """A share, or a difference of shares, in points of a hundred: ``3``, ``-1.25``, with ``sign`` also ``+3``."""
-    told = f"{100 * share:+.1f}" if sign else f"{100 * share:.1f}"
-    return told.removesuffix(".0") if told not in ("-0.0", "+0.0") else "0"
+def format_points(share: float, *, sign: bool = False) -> str:
+    """Return a share, or a difference of shares, in percentage points: ``3``, ``-1.25``, with ``sign`` also ``+3``."""
+    text = f"{100 * share:+.1f}" if sign else f"{100 * share:.1f}"
+    return text.removesuffix(".0") if text not in ("-0.0", "+0.0") else "0"

@@ -1,4 +1,4 @@
-"""Two runs, instance by instance: the instances both have, the labels both gave, and a figure's paired difference."""
+"""Pairs of runs: shared instances, both runs' labels, and paired differences of metrics."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.compare.run_view import RunView
-from benchmarks.base import Estimate, LabelMetrics
+from benchmarks.base import LabelMetrics
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.stats.paired_tests import (
     Difference,
-    rests_on,
+    contributing_labels,
+    permutation_test,
+    permuted_totals,
     share_difference,
-    share_of,
-    sign_flip,
-    swap_test,
-    swaps,
+    share_labels,
+    sign_flip_test,
 )
+from benchmarks.vocabulary import Estimate
 
 Array = NDArray[np.float64]
-Figure = Callable[[Any], Any]
+MetricFunction = Callable[[Any], Any]
 
 NO_PAIR = "the two runs share no instance"
-NO_LABELS = "no instance that the figure is made of is labelled in both runs"
+NO_LABELS = "no instance that counts for the metric is labelled in both runs"
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """One figure in two runs, over the instances that both have labelled.
+    """One metric in two runs, over the instances labelled in both.
 
-    ``lost`` and ``gained`` count the instances that it counts in the first run alone and in the second alone; None where it is
-    no share of all answers. ``p`` is two-sided; ``share`` is what bounds are made of, where it is a share.
+    ``lost`` and ``gained`` count the instances that it counts only in the first run and only in the second; None where it is
+    no share of all answers. ``p`` is two-sided; ``share`` is the difference of shares that bounds are computed from.
     """
 
     first: Estimate
@@ -50,42 +51,47 @@ class PairedDifference:
 
 @dataclass(frozen=True)
 class RunPair:
-    """Two runs. ``codes`` maps what counts as a label, an answer without one included where that counts, to its index."""
+    """A baseline, ``first``, and a run that is compared to it, ``second``."""
 
     first: RunView
     second: RunView
-    figures: LabelMetrics
+    label_metrics: LabelMetrics
     resamples: int
     seed: int
 
     @cached_property
     def shared(self) -> list[str]:
         """The ids of the instances that both runs have, in the first one's order."""
-        return [instance for instance in self.first.said if instance in self.second.said]
+        return [instance for instance in self.first.answers if instance in self.second.answers]
 
     @cached_property
     def coded(self) -> NDArray[np.int64]:
-        """Of each instance that both have labelled: group, condition, first label, second label; shape (instances, 4)."""
-        code = codes(self.figures)
-        place = {condition: i for i, condition in enumerate(self.figures.conditions)}
+        """Group, condition, first and second label of each instance labelled in both; shape (instances, 4)."""
+        codes = label_codes(self.label_metrics)
+        places = {condition: i for i, condition in enumerate(self.label_metrics.conditions)}
         groups: dict[str, int] = {}
         rows = []
         for instance in self.shared:
-            one, other = self.first.said[instance], self.second.said[instance]
-            if one.outcome in code and other.outcome in code and one.condition in place:
-                group = groups.setdefault(one.group, len(groups))
-                rows.append((group, place[one.condition], code[one.outcome], code[other.outcome]))
+            first, second = self.first.answers[instance], self.second.answers[instance]
+            if first.outcome in codes and second.outcome in codes and first.condition in places:
+                group = groups.setdefault(first.group, len(groups))
+                rows.append((group, places[first.condition], codes[first.outcome], codes[second.outcome]))
         return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
     @cached_property
     def counts(self) -> Array:
         """Label counts of shape (groups, runs, conditions, labels)."""
-        group, condition, one, other = self.coded.T
-        shape = (int(group.max(initial=-1)) + 1, 2, len(self.figures.conditions), len(self.figures.labels))
-        made = np.zeros(shape)
-        np.add.at(made, (group, 0, condition, one), 1)
-        np.add.at(made, (group, 1, condition, other), 1)
-        return made
+        group, condition, first, second = self.coded.T
+        shape = (
+            int(group.max(initial=-1)) + 1,
+            2,
+            len(self.label_metrics.conditions),
+            len(self.label_metrics.labels),
+        )
+        counts = np.zeros(shape)
+        np.add.at(counts, (group, 0, condition, first), 1)
+        np.add.at(counts, (group, 1, condition, second), 1)
+        return counts
 
     @cached_property
     def draws(self) -> Array:
@@ -94,100 +100,101 @@ class RunPair:
 
     @cached_property
     def swapped(self) -> Array:
-        """Totals with the two runs exchanged in some groups; shape (draws, runs, conditions, labels)."""
-        return swaps(self.counts, seed=self.seed)
+        """Totals with the two runs exchanged or not in each group, at random; shape (draws, runs, conditions, labels)."""
+        return permuted_totals(self.counts, seed=self.seed)
 
-    def compare(self, figure: Figure) -> PairedDifference:
-        """The figure in both runs, its difference (the second's less the first's) with its interval, and p.
+    def compare(self, metric: MetricFunction) -> PairedDifference:
+        """Return the metric in both runs, its difference (the second's less the first's) with its interval, and p.
 
-        n of a run is how many of its labels the figure is made of; n of the difference, how many answers have such a label
-        in either run.
+        The n of a run is the number of its labels that count for the metric; the n of the difference, the number of answers
+        with such a label in either run.
         """
-        totals, drawn = self.counts.sum(0), self.draws
-        hits = share_of(figure, self.figures)
-        counted = rests_on(figure, self.figures)
-        _, condition, one, other = self.coded.T
-        n = int((counted[condition, one] | counted[condition, other]).sum())
+        totals, draws = self.counts.sum(0), self.draws
+        hits = share_labels(metric, self.label_metrics)
+        counted = contributing_labels(metric, self.label_metrics)
+        _, condition, before, after = self.coded.T
+        n = int((counted[condition, before] | counted[condition, after]).sum())
         reason = NO_LABELS if self.shared else NO_PAIR
-        value, replicates = np.asarray(figure(totals)), np.asarray(figure(drawn))
+        values, replicates = np.asarray(metric(totals)), np.asarray(metric(draws))
         first, second, difference = (
-            estimate(float(each), of, int(count), reason=reason)
-            for each, of, count in (
-                (value[0], replicates[:, 0], totals[0][counted].sum()),
-                (value[1], replicates[:, 1], totals[1][counted].sum()),
-                (value[1] - value[0], replicates[:, 1] - replicates[:, 0], n),
+            estimate(float(value), samples, int(count), reason=reason)
+            for value, samples, count in (
+                (values[0], replicates[:, 0], totals[0][counted].sum()),
+                (values[1], replicates[:, 1], totals[1][counted].sum()),
+                (values[1] - values[0], replicates[:, 1] - replicates[:, 0], n),
             )
         )
         if difference.value is None:
             return PairedDifference(first, second, difference)
         if hits is None:
-            p = swap_test(self.counts, self.swapped, figure)
+            p = permutation_test(self.counts, self.swapped, metric)
             return PairedDifference(first, second, difference, p=p)
-        sums, sizes = self.of_share(hits)
-        was, now = hits[condition, one], hits[condition, other]
+        sums, sizes = self.hit_differences(hits)
+        hit_before, hit_after = hits[condition, before], hits[condition, after]
         return PairedDifference(
             first,
             second,
             difference,
-            int((was & ~now).sum()),
-            int((now & ~was).sum()),
-            sign_flip(sums.astype(int).tolist()),
+            int((hit_before & ~hit_after).sum()),
+            int((hit_after & ~hit_before).sum()),
+            sign_flip_test(sums.astype(int).tolist()),
             share_difference(sums, sizes),
         )
 
-    def of_share(self, hits: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Of each group that has any, the second run's hits less the first's, and of how many pairs; shape (groups,)."""
+    def hit_differences(self, hits: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Return for each group the second run's hits less the first's, and its number of answers.
+
+        Both have shape (groups,), without the groups that have no answer under the conditions of ``hits``.
+        """
         by_run = (self.counts * hits).sum((2, 3))
         sizes = self.counts[:, 0][:, hits.any(1)].sum((1, 2))
-        some = sizes > 0
-        return (by_run[:, 1] - by_run[:, 0])[some], sizes[some]
+        answered = sizes > 0
+        return (by_run[:, 1] - by_run[:, 0])[answered], sizes[answered]
 
     def flips(self) -> Counter[tuple[str, str]]:
-        """How often what is one thing in the first run is another (or the same) in the second, over all shared instances."""
-        said = ((self.first.said[each].outcome, self.second.said[each].outcome) for each in self.shared)
-        return Counter(said)
+        """Return the number of shared instances by their outcomes in the first and the second run."""
+        return Counter(self._outcomes(instance) for instance in self.shared)
 
-    def behind(self, was: str, now: str) -> list[str]:
-        """The ids of the instances behind one cell of :meth:`flips`."""
-        return [
-            each
-            for each in self.shared
-            if (self.first.said[each].outcome, self.second.said[each].outcome) == (was, now)
-        ]
+    def instances_behind(self, was: str, now: str) -> list[str]:
+        """Return the ids of the instances behind one cell of :meth:`flips`."""
+        return [instance for instance in self.shared if self._outcomes(instance) == (was, now)]
+
+    def _outcomes(self, instance: str) -> tuple[str, str]:
+        return self.first.answers[instance].outcome, self.second.answers[instance].outcome
 
 
-def codes(figures: LabelMetrics) -> Mapping[str, int]:
-    """What counts as a label, to the label's index."""
-    code = {label: i for i, label in enumerate(figures.labels)}
-    return code if figures.unparsed is None else {**code, "unparsed": code[figures.unparsed]}
+def label_codes(metrics: LabelMetrics) -> Mapping[str, int]:
+    """Return the index of each outcome that counts as a label; "unparsed" is among them where that counts."""
+    codes = {label: i for i, label in enumerate(metrics.labels)}
+    return codes if metrics.unparsed is None else {**codes, "unparsed": codes[metrics.unparsed]}
 
 
-def own_counts(side: RunView, figures: LabelMetrics) -> Array:
-    """A run's own label counts, of shape (groups, conditions, labels); every group that has any label is in it."""
-    code, place = codes(figures), {condition: i for i, condition in enumerate(figures.conditions)}
+def label_counts(run: RunView, metrics: LabelMetrics) -> Array:
+    """Return a run's label counts of shape (groups, conditions, labels), with every group that has any label."""
+    codes, places = label_codes(metrics), {condition: i for i, condition in enumerate(metrics.conditions)}
     groups: dict[str, int] = {}
     rows = []
-    for said in side.said.values():
-        if said.outcome in code:
-            group = groups.setdefault(said.group, len(groups))
-            if said.condition in place:
-                rows.append((group, place[said.condition], code[said.outcome]))
-    made = np.zeros((len(groups), len(place), len(figures.labels)))
+    for answer in run.answers.values():
+        if answer.outcome in codes:
+            group = groups.setdefault(answer.group, len(groups))
+            if answer.condition in places:
+                rows.append((group, places[answer.condition], codes[answer.outcome]))
+    counts = np.zeros((len(groups), len(places), len(metrics.labels)))
     if rows:
-        np.add.at(made, tuple(np.array(rows).T), 1)
-    return made
+        np.add.at(counts, tuple(np.array(rows).T), 1)
+    return counts
 
 
-def own_figures(
-    side: RunView, figures: LabelMetrics, names: Sequence[str], *, resamples: int, seed: int
+def run_metrics(
+    run: RunView, metrics: LabelMetrics, names: Sequence[str], *, resamples: int, seed: int
 ) -> list[Estimate]:
-    """A run's own figures over all that it has labelled, as its tables show them."""
-    counts = own_counts(side, figures)
-    totals, drawn = counts.sum(0), resample(counts, resamples, seed)
-    made = []
+    """Return the metrics ``names`` of a run over all its labelled answers, as the run's own tables show them."""
+    counts = label_counts(run, metrics)
+    totals, draws = counts.sum(0), resample(counts, resamples, seed)
+    values = []
     for name in names:
-        figure = figures.of[name]
-        n = int(totals[rests_on(figure, figures)].sum())
+        metric = metrics.of[name]
+        n = int(totals[contributing_labels(metric, metrics)].sum())
         reason = "it rests on labels that the run lacks"
-        made.append(estimate(float(figure(totals)), np.asarray(figure(drawn)), n, reason=reason))
-    return made
+        values.append(estimate(float(metric(totals)), np.asarray(metric(draws)), n, reason=reason))
+    return values

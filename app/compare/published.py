@@ -1,4 +1,4 @@
-"""A paper's rows beside ours: the difference, whether our interval holds the paper's figure, and how comparable they are."""
+"""Comparison with a paper's rows: differences, coverage of the paper's values by our intervals, and comparability."""
 
 from __future__ import annotations
 
@@ -9,164 +9,173 @@ from statistics import NormalDist
 
 from app.compare.run_view import RunView, RunViews
 from app.report.published import published_cells, published_rows
-from benchmarks.base import Cell, Decoding, Estimate, Table, did_you_mean
-from benchmarks.errors import SpecError
-from benchmarks.stats.intervals import difference_of, wilson, wilson_of_groups
-from benchmarks.stats.paired_tests import share_of
-from mlx_backends.registry import IMPORTED
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.stats.intervals import clustered_wilson, independent_difference, wilson
+from benchmarks.stats.paired_tests import share_labels
+from benchmarks.vocabulary import Cell, Decoding, Estimate, Table
+from mlx_backends.imported import IMPORTED
 
-PUBLISHED = "published:"
-"""What a row of the paper's begins with where runs are named."""
+PUBLISHED_PREFIX = "published:"
+"""The prefix of a paper's row where runs are named."""
 
 _COLUMNS = ("ours", "the paper's", "difference", "inside ours", "n, ours", "n, the paper's")
 _PART = " / "
 
 
-def published_table(ours: Sequence[Table], sides: RunViews, rows: Sequence[str], columns: Sequence[str] = ()) -> Table:
-    """Each run beside each of the paper's ``rows`` (a model's name), in every table of the paper that both have.
+def published_table(ours: Sequence[Table], views: RunViews, rows: Sequence[str], columns: Sequence[str] = ()) -> Table:
+    """Compare each run with each of the paper's ``rows`` (a model's name), in every table of the paper that both have.
 
-    ``ours`` are the runs' own tables. A model is the same however its name is spelled (``plain``): CLASH's tables have
-    InternVL 1.5 and InternVL1.5. ``columns`` are the only ones that are wanted; all if empty, or where the paper has none of
-    them. Raises SpecError where the paper has no such row.
+    ``ours`` are the runs' own tables. Spelling variants of a model's name are the same model (:func:`normalised_name`): CLASH's
+    tables have InternVL 1.5 and InternVL1.5. ``columns`` restricts the columns, unless it is empty or the paper has none of
+    them.
+
+    Raises:
+        SpecError: The paper has no such row.
     """
-    theirs = {table.name: published_rows(table, sides.benchmark.name) for table in ours}
-    cells = published_cells(sides.benchmark.name)
-    known = dict.fromkeys(_split(cell["row"])[0] for cell in cells if "ours" in cell)
-    if not known:
-        raise SpecError(f"the paper of {sides.benchmark.name} has no row to compare with.")
-    chosen = [_known(row, list(known)) for row in rows]
-    wanted = set(columns) & {column for table in ours for column in table.columns}
-    made: list[tuple[str, tuple[Cell, ...]]] = []
+    theirs = {table.name: published_rows(table, views.benchmark.name) for table in ours}
+    published = published_cells(views.benchmark.name)
+    models = dict.fromkeys(_split_row(cell["row"])[0] for cell in published if "ours" in cell)
+    if not models:
+        raise SpecError(f"the paper of {views.benchmark.name} has no row to compare with.")
+    chosen = [_find_row(row, list(models)) for row in rows]
+    selected = set(columns) & {column for table in ours for column in table.columns}
+    filled: list[tuple[str, tuple[Cell, ...]]] = []
     for table in ours:
         for row in chosen:
-            for side in sides.sides:
-                groups = len({said.group for said in side.said.values()})
-                made += [
-                    (label, _cells(cell, paper, groups, is_share=_is_share(column, sides)))
-                    for label, column, cell, paper in _beside(table, side.label, row, theirs[table.name], wanted)
+            for run in views.runs:
+                groups = _count_groups(run)
+                filled += [
+                    (label, _cells(cell, paper, groups, is_share=_is_share(column, views)))
+                    for label, column, cell, paper in _matching_cells(
+                        table, run.label, row, theirs[table.name], selected
+                    )
                 ]
-    told = [] if made else [f"Nothing here stands in a table where the paper has {', '.join(chosen)}."]
+    empty = [] if filled else [f"No value of these runs is in a table where the paper has {', '.join(chosen)}."]
     notes = (
-        *told,
+        *empty,
         "difference: ours less the paper's, of all answers of each, with the 95% interval for independent samples (Newcombe "
-        "1998), made of our interval and of the paper's: the score interval by its n, as if its answers were independent, or its "
-        "printed deviation. There is none where the paper gives neither (n is then empty), or the figure is no share of "
-        "answers. inside ours: whether our 95% interval holds the paper's figure, which says nothing of the paper's own spread.",
-        *comparability(sides, chosen),
+        "1998), computed from our interval and the paper's: the score interval by its n, as if its answers were independent, or "
+        "its printed deviation. There is no interval where the paper gives neither (n is then empty), or the metric is no share "
+        "of answers. inside ours: whether our 95% interval contains the paper's value; this ignores the paper's own spread.",
+        *comparability(views, chosen),
     )
-    return Table("published", f"Beside {sides.benchmark.paper}", _COLUMNS, tuple(made), notes)
+    return Table("published", f"Beside {views.benchmark.paper}", _COLUMNS, tuple(filled), notes)
 
 
 def paper_models(ours: Sequence[Table], benchmark: str) -> list[str]:
-    """The models of the paper's rows in those of its tables that are among ``ours``."""
-    found = (row for table in ours for row, _ in published_rows(table, benchmark))
-    return list(dict.fromkeys(_split(row)[0] for row in found))
+    """Return the models of the paper's rows in those of its tables that are among ``ours``."""
+    rows = (row for table in ours for row, _ in published_rows(table, benchmark))
+    return list(dict.fromkeys(_split_row(row)[0] for row in rows))
 
 
-def paper_columns(ours: Sequence[Table], sides: RunViews, rows: Sequence[str]) -> Table:
-    """The same as :func:`published_table`, turned: a column for each run and for each of the paper's ``rows``.
+def paper_columns(ours: Sequence[Table], views: RunViews, rows: Sequence[str]) -> Table:
+    """Return :func:`published_table` transposed: a column for each run and for each of the paper's ``rows``.
 
     In percent where the tables are, without the differences.
     """
-    chosen = [_known(row, paper_models(ours, sides.benchmark.name)) for row in rows]
-    runs = [side.label for side in sides.sides]
-    made: dict[str, dict[str, Cell]] = {}
+    chosen = [_find_row(row, paper_models(ours, views.benchmark.name)) for row in rows]
+    runs = [run.label for run in views.runs]
+    values: dict[str, dict[str, Cell]] = {}
     for table in ours:
         own = dict(table.rows)
-        for name, cells in published_rows(table, sides.benchmark.name):
-            spelled, rest = _split(name)
-            model = next((each for each in chosen if plain(each) == plain(spelled)), None)
+        for name, cells in published_rows(table, views.benchmark.name):
+            spelling, rest = _split_row(name)
+            model = next((choice for choice in chosen if normalised_name(choice) == normalised_name(spelling)), None)
             for i, column in enumerate(table.columns):
                 if model is not None and cells[i] is not None:
-                    row = made.setdefault(_PART.join(part for part in (table.name, rest, column) if part), {})
+                    row = values.setdefault(_PART.join(part for part in (table.name, rest, column) if part), {})
                     row[model] = cells[i]
                     for run in runs:
                         label = f"{run}{_PART}{rest}" if rest else run
                         row[run] = own[label][i] if label in own else None
     columns = (*runs, *(f"{row} (paper)" for row in chosen))
-    filled = tuple((label, tuple(row.get(each) for each in (*runs, *chosen))) for label, row in made.items())
-    percent = bool(ours) and all(table.percent for table in ours if published_rows(table, sides.benchmark.name))
+    filled = tuple((label, tuple(row.get(key) for key in (*runs, *chosen))) for label, row in values.items())
+    percent = bool(ours) and all(table.percent for table in ours if published_rows(table, views.benchmark.name))
     return Table(
-        "paper", f"Beside {sides.benchmark.paper}", columns, filled, tuple(comparability(sides, chosen)), percent
+        "paper", f"Beside {views.benchmark.paper}", columns, filled, tuple(comparability(views, chosen)), percent
     )
 
 
-def comparability(sides: RunViews, rows: Sequence[str]) -> list[str]:
-    """How comparable runs and the paper's rows are: model, rows of data, prompt, judge and decoding, each named for both."""
-    about = sides.benchmark
-    models = ", ".join(
-        f"{side.label} ({side.quantisation})" if side.quantisation else side.label for side in sides.sides
+def comparability(views: RunViews, rows: Sequence[str]) -> list[str]:
+    """Return a sentence each on model, rows of data, prompt, judge and decoding, of the runs and of the paper's ``rows``."""
+    benchmark = views.benchmark
+    models = ", ".join(f"{run.label} ({run.quantisation})" if run.quantisation else run.label for run in views.runs)
+    prompts = Counter(str(run.spec["prompt_set"]) for run in views.runs)
+    examples = "; ".join(
+        f"{run.label}: {_count_groups(run)} examples, {len(run.answers)} instances" for run in views.runs
     )
-    prompts = Counter(str(side.spec["prompt_set"]) for side in sides.sides)
-    examples = "; ".join(f"{side.label}: {_examples(side)}" for side in sides.sides)
     return [
         f"Model: ours {models}; the paper's {', '.join(rows)}.",
-        f"Rows: ours {examples}; the paper's rest on {about.paper_rows}.",
-        f"Prompt: ours {', '.join(prompts)}; the paper's {about.paper_prompts}.",
-        f"Judge: ours {sides.judge}; the paper's {about.paper_judge}.",
-        f"Decoding: ours {', '.join(dict.fromkeys(_decoding(side) for side in sides.sides))}; the paper's "
-        f"{about.paper_decoding}.",
+        f"Rows: ours {examples}; the paper's rest on {benchmark.paper_rows}.",
+        f"Prompt: ours {', '.join(prompts)}; the paper's {benchmark.paper_prompts}.",
+        f"Judge: ours {views.judge}; the paper's {benchmark.paper_judge}.",
+        f"Decoding: ours {', '.join(dict.fromkeys(_decoding(run) for run in views.runs))}; the paper's "
+        f"{benchmark.paper_decoding}.",
     ]
 
 
-def _examples(side: RunView) -> str:
-    groups = len({said.group for said in side.said.values()})
-    return f"{groups} examples, {len(side.said)} instances"
+def _count_groups(run: RunView) -> int:
+    return len({answer.group for answer in run.answers.values()})
 
 
-def _decoding(side: RunView) -> str:
-    if str(side.spec["model"]).startswith(IMPORTED):
-        return "not told (imported)"
-    decoding = Decoding(**side.spec["decoding"])
-    way = f"temperature {decoding.temperature:g}, top_p {decoding.top_p:g}" if decoding.temperature else "greedy"
-    return f"{way}, {decoding.max_tokens} tokens"
+def _decoding(run: RunView) -> str:
+    if str(run.spec["model"]).startswith(IMPORTED):
+        return "unknown (imported)"
+    decoding = Decoding(**run.spec["decoding"])
+    sampling = f"temperature {decoding.temperature:g}, top_p {decoding.top_p:g}" if decoding.temperature else "greedy"
+    return f"{sampling}, {decoding.max_tokens} tokens"
 
 
-def plain(name: str) -> str:
-    """A name without what papers spell differently: capitals, spaces, hyphens."""
+def normalised_name(name: str) -> str:
+    """Return a name without what papers spell differently: capitals, spaces, hyphens."""
     return "".join(c for c in name.casefold() if c.isalnum() or c in ".*")
 
 
-def _known(row: str, known: Sequence[str]) -> str:
+def _find_row(row: str, known: Sequence[str]) -> str:
     for name in known:
-        if plain(name) == plain(row):
+        if normalised_name(name) == normalised_name(row):
             return name
     raise SpecError(f"the paper has no row {row!r}; {did_you_mean(row, known)}")
 
 
-def _split(row: str) -> tuple[str, str]:
-    """A row of the paper's as its model and what stands behind it, a condition say."""
+def _split_row(row: str) -> tuple[str, str]:
+    """Split a row of the paper into its model and the rest, a condition for example."""
     model, _, rest = row.removesuffix(" (paper)").partition(_PART)
     return model, rest
 
 
-def _beside(
-    table: Table, run: str, row: str, theirs: Sequence[tuple[str, tuple[Estimate | None, ...]]], wanted: Collection[str]
+def _matching_cells(
+    table: Table,
+    run: str,
+    row: str,
+    theirs: Sequence[tuple[str, tuple[Estimate | None, ...]]],
+    selected: Collection[str],
 ) -> list[tuple[str, str, Estimate, Estimate]]:
-    """Each cell of ours that the paper has too: the row's label, its column, ours and the paper's."""
-    ours = {plain(label): (label, cells) for label, cells in table.rows}
-    made: list[tuple[str, str, Estimate, Estimate]] = []
+    """Return each cell of ours that the paper has too: the row's label, its column, our estimate and the paper's."""
+    ours = {normalised_name(label): (label, cells) for label, cells in table.rows}
+    matches: list[tuple[str, str, Estimate, Estimate]] = []
     for name, cells in theirs:
-        model, rest = _split(name)
-        if plain(model) != plain(row):
+        model, rest = _split_row(name)
+        if normalised_name(model) != normalised_name(row):
             continue
-        beside = [found] if (found := ours.get(plain(f"{run}{_PART}{rest}" if rest else run))) else []
-        if not rest and not beside:  # a row a condition: each of the run's
-            beside = [each for each in table.rows if each[0].startswith(run + _PART)]
-        for label, own in beside:
+        our_row = ours.get(normalised_name(f"{run}{_PART}{rest}" if rest else run))
+        our_rows = [our_row] if our_row else []
+        if not rest and not our_rows:  # the run has a row for each condition
+            our_rows = [(label, own) for label, own in table.rows if label.startswith(run + _PART)]
+        for label, own in our_rows:
             for column, cell, paper in zip(table.columns, own, cells, strict=True):
-                if wanted and column not in wanted:
+                if selected and column not in selected:
                     continue
                 if isinstance(cell, Estimate) and paper is not None and paper.value is not None:
                     parts = (run, table.name, label.removeprefix(run).removeprefix(_PART), column, model)
-                    made.append((_PART.join(part for part in parts if part), column, cell, paper))
-    return made
+                    matches.append((_PART.join(part for part in parts if part), column, cell, paper))
+    return matches
 
 
-def _is_share(column: str, sides: RunViews) -> bool:
-    """Return whether a column is a share of all answers, as far as the benchmark's figures tell."""
-    figure = sides.figures.of.get(column)
-    return figure is None or share_of(figure, sides.figures) is not None
+def _is_share(column: str, views: RunViews) -> bool:
+    """Return whether a column is a share of all answers; True for columns that are no metric of the benchmark."""
+    metric = views.label_metrics.of.get(column)
+    return metric is None or share_labels(metric, views.label_metrics) is not None
 
 
 def _cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> tuple[Cell, ...]:
@@ -177,21 +186,21 @@ def _cells(ours: Estimate, paper: Estimate, groups: int, *, is_share: bool) -> t
     inside: str = "no interval"
     if ours.low is not None and ours.high is not None:
         inside = "yes" if ours.low <= paper.value <= ours.high else "no"
-    difference = difference_of(_our_interval(ours, groups), _paper_interval(paper, is_share=is_share))
+    difference = independent_difference(_our_interval(ours, groups), _paper_interval(paper, is_share=is_share))
     difference = replace(difference, value=ours.value - paper.value, n=ours.n)
     return (ours, paper, difference, inside, ours.n, n)
 
 
 def _our_interval(ours: Estimate, groups: int) -> Estimate:
-    """Our estimate with its own interval; where all examples are alike, so that it has no width, with their score interval."""
+    """Return our estimate with its interval; where all examples agree, so that it has zero width, the score interval."""
     if ours.value is None or ours.low != ours.high or not 0 <= ours.value <= 1 or not ours.n:
         return ours
     examples = min(ours.n, groups)
-    return wilson_of_groups([ours.value] * examples, [1] * examples)
+    return clustered_wilson([ours.value] * examples, [1] * examples)
 
 
 def _paper_interval(paper: Estimate, *, is_share: bool) -> Estimate:
-    """The paper's estimate with an interval by its n, where it is a share, or else by its printed deviation."""
+    """Return the paper's estimate with an interval by its n, where it is a share, or else by its printed deviation."""
     assert paper.value is not None
     if paper.n and is_share and 0 <= paper.value <= 1:
         score = wilson(round(paper.value * paper.n), paper.n)

@@ -1,4 +1,4 @@
-"""A recommendation in words and in a table: what to take, what it does otherwise, and what cannot be said."""
+"""Recommendations: the recommended run, its behaviour against the best run, and what remains unknown."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from pathlib import Path
 
 import numpy as np
 
-from app.compare.cost import COSTS, costs
-from app.compare.floor import Floor, beside_floor, floors, none_beats
+from app.compare.cost import COSTS, cost_cells
+from app.compare.floor import Floor, floor_sentence, hardest_floors, none_beats_sentence
 from app.compare.non_inferiority import (
     ACCURACY,
-    ERROR,
+    ALPHA,
     Decision,
     TargetMetric,
     TargetShares,
-    basis,
     decide,
-    measure_of,
-    points,
+    format_points,
+    target_metric,
+    target_shares,
 )
-from app.compare.run_view import RunView, RunViews, load, refuse_twice
-from app.compare.spec_diff import warnings
-from app.compare.tables import lacking
-from app.report.competence import SourceAccuracy, listed, readings, unread, unread_sentence
+from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates
+from app.compare.spec_diff import difference_warnings
+from app.compare.tables import coverage_warnings
+from app.report.competence import SourceAccuracy, join_names, source_accuracies, unread_sentence, unread_sources
 from app.report.judge_selection import caveat
-from benchmarks.base import Cell, Estimate, Table
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Cell, Estimate, Table
 
-__all__ = ["Recommendation", "points", "recommend", "recommend_of"]
+__all__ = ["Recommendation", "format_points", "recommend", "recommend_views"]
 
-FEW = 30
-"""With fewer examples the bounds are of little use: they are approximations, and wide."""
+FEW_EXAMPLES = 30
+"""The number of examples below which the bounds, which are approximations, are too wide to be of use."""
 
 _MOST_BEHAVIOURS = 3
 
 _SAME_TIME = 0.05
-"""Speeds that differ by less are told apart by what else the machine did."""
+"""The relative difference below which speeds count as equal: other load on the machine explains it."""
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """``take`` is what to do, ``does`` what the recommended run does otherwise than the best, ``unknown`` what cannot be said.
+    """A recommendation: advice, the recommended run's behaviour against the best run, and caveats.
 
-    The decision is among the models; policies are floors, which the models are put beside. ``alone`` is the share of right
-    answers where one source is shown alone, where the benchmark asks that.
+    The decision is among the models; policies are their floors. ``single_sources`` has the share of right answers where a
+    prompt has one source only, for benchmarks with such prompts.
     """
 
     decision: Decision
     table: Table
-    take: tuple[str, ...]
-    does: tuple[str, ...]
-    unknown: tuple[str, ...]
-    alone: Table | None = None
+    advice: tuple[str, ...]
+    behaviour: tuple[str, ...]
+    caveats: tuple[str, ...]
+    single_sources: Table | None = None
 
 
 def recommend(
@@ -64,361 +64,399 @@ def recommend(
     metric: str | None = None,
     lower_is_better: bool = False,
 ) -> Recommendation:
-    """Recommend one of the runs in ``folders``, at a cost of ``margin`` at most in ``metric`` (None: the share of right labels).
+    """Recommend one of the runs in ``folders``, at a loss of at most ``margin`` in ``metric`` (None: the accuracy).
 
-    Raises SpecError where nothing can be compared, or the metric is no share of all answers.
+    Raises:
+        SpecError: Nothing can be compared, or the metric is no share of all answers.
     """
-    refuse_twice(folders)
+    reject_duplicates(folders)
     if len(folders) < 2:
         raise SpecError("one run is not a choice; name two or more.")
-    return recommend_of(load(folders, judge=judge), margin=margin, metric=metric, lower_is_better=lower_is_better)
+    return recommend_views(
+        load_views(folders, judge=judge), margin=margin, metric=metric, lower_is_better=lower_is_better
+    )
 
 
-def recommend_of(
-    sides: RunViews, *, margin: float = 0.03, metric: str | None = None, lower_is_better: bool = False
+def recommend_views(
+    views: RunViews, *, margin: float = 0.03, metric: str | None = None, lower_is_better: bool = False
 ) -> Recommendation:
-    """:func:`recommend` among runs that are read."""
+    """Recommend one of the loaded runs as :func:`recommend` does."""
     if not 0 < margin < 1:
-        raise SpecError(f"a margin of {margin} is no share between 0 and 1; 0.03 is three points in a hundred.")
-    models, policies = divided(sides)
-    measure = measure_of(sides, metric, lower_is_better=lower_is_better)
-    answers = basis(replace(sides, sides=models or policies), measure)
-    if answers.groups < 2:
-        raise SpecError("these runs have labelled one example in common, and one decides nothing; ask more of them.")
-    found = decide(answers, margin)
+        raise SpecError(f"a margin of {margin} is not between 0 and 1; 0.03 is three percentage points.")
+    models, policies = split_policies(views)
+    target = target_metric(views, metric, lower_is_better=lower_is_better)
+    shares = target_shares(replace(views, runs=models or policies), target)
+    if shares.groups < 2:
+        raise SpecError("these runs have one labelled example in common, which decides nothing; run more of them.")
+    decision = decide(shares, margin)
     if not models:
-        found = replace(found, holds=(), leanest=None, lightest=None, fastest=None)
-    ground = _Ground(
-        found,
-        tuple(floors(models, policies, sides, measure)),
-        {side.label: _readings(side, sides) for side in models},
+        decision = replace(decision, holds=(), least_memory=None, smallest_on_disk=None, fastest=None)
+    evidence = _Evidence(
+        decision,
+        tuple(hardest_floors(models, policies, views, target)),
+        {run.label: _source_accuracies(run, views) for run in models},
         bool(models),
     )
     return Recommendation(
-        found,
-        _table(found, policies if models else (), sides, measure),
-        tuple(_take(ground)),
-        tuple(_does(found)),
-        tuple(_unknown(ground, sides)),
-        _alone(ground.readings),
+        decision,
+        _table(decision, policies if models else (), views, target),
+        tuple(_advice(evidence)),
+        tuple(_behaviour(decision)),
+        tuple(_caveats(evidence, views)),
+        _single_sources_table(evidence.readings),
     )
 
 
-def divided(sides: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:
-    """Divide the runs into models, which can be recommended, and policies, which are floors."""
+def split_policies(views: RunViews) -> tuple[tuple[RunView, ...], tuple[RunView, ...]]:
+    """Split the runs into models, which can be recommended, and policies, which are floors."""
     return (
-        tuple(side for side in sides.sides if not side.is_policy),
-        tuple(side for side in sides.sides if side.is_policy),
+        tuple(run for run in views.runs if not run.is_policy),
+        tuple(run for run in views.runs if run.is_policy),
     )
 
 
 @dataclass(frozen=True)
-class _Ground:
-    """What a recommendation rests on besides the decision: each model's floor, and how it reads each source alone."""
+class _Evidence:
+    """The evidence for a recommendation: the decision, each model's floor, and its accuracy on each source alone."""
 
     decision: Decision
     floors: Sequence[Floor]
     readings: Mapping[str, Mapping[str, SourceAccuracy]]
     models: bool
 
-    def floor(self, run: int) -> Floor | None:
-        label = self.decision.basis.sides.sides[run].label
+    def floor(self, index: int) -> Floor | None:
+        label = self.decision.basis.views.runs[index].label
         return next((floor for floor in self.floors if floor.model.label == label), None)
 
     @property
     def unread(self) -> dict[str, list[str]]:
-        """The sources that some model does not read, and which models."""
-        return unread(self.readings)
+        """The sources that some models do not read, with these models."""
+        return unread_sources(self.readings)
 
     @property
     def hopeless(self) -> bool:
-        """Return whether there is a source that no model reads, so that more rows would tell nothing."""
+        """True if there is a source that no model reads, so that more examples would not help."""
         return any(len(failing) == len(self.readings) for failing in self.unread.values())
 
 
-def _readings(side: RunView, sides: RunViews) -> dict[str, SourceAccuracy]:
-    labels = sides.benchmark.labels
-    return readings(
-        (said.alone, sides.benchmark.correct(said.condition, said.outcome))
-        for said in side.said.values()
-        if said.outcome in labels
+def _source_accuracies(run: RunView, views: RunViews) -> dict[str, SourceAccuracy]:
+    labels = views.benchmark.labels
+    return source_accuracies(
+        (answer.single_source, views.benchmark.correct(answer.condition, answer.outcome))
+        for answer in run.answers.values()
+        if answer.outcome in labels
     )
 
 
-def _take(ground: _Ground) -> list[str]:
-    """What to take: first what speaks against taking any, then the recommendation, then what speaks against that one."""
-    if not ground.models:
+# --- advice ----------------------------------------------------------------------------------------
+
+
+def _advice(evidence: _Evidence) -> list[str]:
+    """Return the objections to all runs, then the recommendation, then the objections to the recommended run."""
+    if not evidence.models:
         return [
-            "There is no model among these runs. Policies look at nothing: they are the floor that a model must beat. Add a "
+            "There is no model among these runs. Policies read no input: they are the floor that a model must beat. Add a "
             "model's run."
         ]
     first: list[str] = []
     last: list[str] = []
-    for source, failing in ground.unread.items():
-        sentence = unread_sentence(source, {run: ground.readings[run][source] for run in failing}, len(ground.readings))
-        (first if len(failing) == len(ground.readings) else last).append(sentence)
-    advised = {
-        run for run in (ground.decision.leanest, ground.decision.lightest, ground.decision.fastest) if run is not None
-    }
-    advised = advised or set(ground.decision.holds)
-    if ground.floors and not any(floor.beats for floor in ground.floors):
-        first.append(none_beats(ground.floors, len(ground.readings)))
+    for source, failing in evidence.unread.items():
+        accuracies = {run: evidence.readings[run][source] for run in failing}
+        sentence = unread_sentence(source, accuracies, len(evidence.readings))
+        (first if len(failing) == len(evidence.readings) else last).append(sentence)
+    decision = evidence.decision
+    chosen = {run for run in (decision.least_memory, decision.smallest_on_disk, decision.fastest) if run is not None}
+    chosen = chosen or set(decision.holds)
+    if evidence.floors and not any(floor.beats for floor in evidence.floors):
+        first.append(none_beats_sentence(evidence.floors, len(evidence.readings)))
     else:
-        last = [beside_floor(floor) for run in sorted(advised) if (floor := ground.floor(run)) is not None] + last
-    choice = _choice(ground)
+        last = [floor_sentence(floor) for run in sorted(chosen) if (floor := evidence.floor(run)) is not None] + last
+    choice = _choice(evidence)
     if first and choice:
-        choice[0] = f"Between the models alone: {choice[0][:1].lower()}{choice[0][1:]}"
+        choice[0] = f"Among the models only, {choice[0][:1].lower()}{choice[0][1:]}"
     return [*first, *choice, *last]
 
 
-def _choice(ground: _Ground) -> list[str]:
-    found = ground.decision
-    of, sides = found.basis, found.basis.sides.sides
-    if len(sides) == 1:
+def _choice(evidence: _Evidence) -> list[str]:
+    decision, shares = evidence.decision, evidence.decision.basis
+    if len(shares.views.runs) == 1:
         return []
-    within = f"shown to be within {points(found.margin)} points of the best in {of.measure.name}"
-    if not found.holds:
-        more = "" if ground.hopeless else " More examples would tell."
+    within = f"shown to be within {format_points(decision.margin)} points of the best in {shares.metric.name}"
+    if not decision.holds:
+        more = "" if evidence.hopeless else " More examples would tell."
         return [
-            f"Nothing can be recommended yet: none is {within}, not even {_named(of, of.best)}, which has the best figure "
+            f"No run can be recommended yet: none is {within}, not even {_named(shares, shares.best)}, which has the best value "
             f"here.{more}"
         ]
-    if len(found.holds) == 1:
-        return [f"Take {_named(of, found.holds[0])}: it is the only one that is {within}."]
-    smallest, fastest = found.smallest, found.fastest
-    if smallest is not None and fastest is not None and _as_fast(of, smallest, fastest):
-        fast = "the fastest" if smallest == fastest else f"as fast as the fastest within {_SAME_TIME:.0%}"
-        needs = "needs the least memory" if found.leanest is not None else "is the smallest on disk"
+    if len(decision.holds) == 1:
+        return [f"Recommended: {_named(shares, decision.holds[0])}, the only run that is {within}."]
+    smallest, fastest = decision.smallest, decision.fastest
+    if smallest is not None and fastest is not None and _as_fast(shares, smallest, fastest):
+        fast = "the fastest" if smallest == fastest else f"within {_SAME_TIME:.0%} of the fastest"
+        needs = "needs the least memory" if decision.least_memory is not None else "is the smallest on disk"
         return [
-            f"Take {_named(of, smallest)}: of the {len(found.holds)} that are {within}, it {needs} "
-            f"({_size(found, smallest)}) and is {fast} ({_speed(of, smallest)})."
+            f"Recommended: {_named(shares, smallest)}. Of the {len(decision.holds)} that are {within}, it {needs} "
+            f"({_size(decision, smallest)}) and is {fast} ({_speed(shares, smallest)})."
         ]
-    told = [f"{len(found.holds)} are {within}: {', '.join(_named(of, i) for i in found.holds)}."]
-    if found.leanest is not None:
-        told.append(f"Short of memory, take {sides[found.leanest].label} ({_size(found, found.leanest)}).")
-    if found.lightest is not None and found.lightest != found.leanest:
-        told.append(f"Short of disk, take {sides[found.lightest].label} ({_on_disk(sides[found.lightest])}).")
+    return _trade_offs(decision, within)
+
+
+def _trade_offs(decision: Decision, within: str) -> list[str]:
+    """Return the advice where the smallest run is not the fastest."""
+    shares, runs = decision.basis, decision.basis.views.runs
+    least_memory, on_disk, fastest = decision.least_memory, decision.smallest_on_disk, decision.fastest
+    lines = [f"{len(decision.holds)} are {within}: {', '.join(_named(shares, i) for i in decision.holds)}."]
+    if least_memory is not None:
+        lines.append(f"For the least memory: {runs[least_memory].label} ({_size(decision, least_memory)}).")
+    if on_disk is not None and on_disk != least_memory:
+        lines.append(f"For the least disk space: {runs[on_disk].label} ({_on_disk(runs[on_disk])}).")
     if fastest is not None:
-        told.append(f"Short of time, take {sides[fastest].label}, the fastest of them ({_speed(of, fastest)}).")
-    if smallest is None and fastest is None:
-        told.append("Which of them to take is decided by what they do otherwise.")
-    return told
+        lines.append(f"For speed: {runs[fastest].label}, the fastest of them ({_speed(shares, fastest)}).")
+    if decision.smallest is None and fastest is None:
+        lines.append("Choose between them by their behaviour.")
+    return lines
 
 
-def _named(of: TargetShares, run: int) -> str:
-    return f"{of.sides.sides[run].label} ({of.shares[run]:.1%})"
+def _named(shares: TargetShares, index: int) -> str:
+    return f"{shares.views.runs[index].label} ({shares.shares[index]:.1%})"
 
 
-def _as_fast(of: TargetShares, run: int, fastest: int) -> bool:
-    mine, least = (of.sides.sides[i].cost.seconds_per_answer or 0.0 for i in (run, fastest))
-    return mine <= (1 + _SAME_TIME) * least
+def _as_fast(shares: TargetShares, index: int, fastest: int) -> bool:
+    seconds, least = (shares.views.runs[i].cost.seconds_per_answer or 0.0 for i in (index, fastest))
+    return seconds <= (1 + _SAME_TIME) * least
 
 
-def _size(found: Decision, run: int) -> str:
-    """The memory that decided for ``run``: its measured peak beside the highest of those that hold, else its size on disk."""
-    sides = found.basis.sides.sides
-    if found.leanest is None:
-        return _on_disk(sides[run])
-    peaks = [peak for i in found.holds if (peak := sides[i].cost.peak_memory) is not None]
-    most = f"; up to {_bytes(max(peaks))} for the others" if max(peaks) > (sides[run].cost.peak_memory or 0) else ""
-    return f"{_bytes(sides[run].cost.peak_memory or 0)} at its measured peak{most}"
+def _size(decision: Decision, index: int) -> str:
+    """Return the measured peak memory that decided, with the highest of the runs that hold; else the size on disk."""
+    runs = decision.basis.views.runs
+    if decision.least_memory is None:
+        return _on_disk(runs[index])
+    peaks = [peak for i in decision.holds if (peak := runs[i].cost.peak_memory) is not None]
+    most = f"; up to {_bytes(max(peaks))} for the others" if max(peaks) > (runs[index].cost.peak_memory or 0) else ""
+    return f"{_bytes(runs[index].cost.peak_memory or 0)} at its measured peak{most}"
 
 
-def _on_disk(side: RunView) -> str:
-    return f"{_bytes(side.weights_bytes or 0)} on disk"
+def _on_disk(run: RunView) -> str:
+    return f"{_bytes(run.weights_bytes or 0)} on disk"
 
 
 def _bytes(count: int) -> str:
     return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
-def _speed(of: TargetShares, run: int) -> str:
-    return f"{of.sides.sides[run].cost.seconds_per_answer:.3g} s an answer"
+def _speed(shares: TargetShares, index: int) -> str:
+    return f"{shares.views.runs[index].cost.seconds_per_answer:.3g} s per answer"
 
 
-def _does(found: Decision) -> list[str]:
-    """How a recommended run behaves otherwise than the best; where that is the best, how the others do."""
-    chosen = (found.leanest, found.lightest, found.fastest)
-    taken = {run for run in chosen if run is not None and run != found.basis.best}
-    others = taken or {run for run in range(len(found.basis.sides.sides)) if run != found.basis.best}
-    return [line for run in sorted(others) for line in _behaves(found.basis, run)]
+# --- behaviour -------------------------------------------------------------------------------------
 
 
-def _behaves(of: TargetShares, run: int) -> list[str]:
-    """What ``run`` does more or less often than the best: by condition what is sure, else the most."""
-    figures, sides = of.sides.figures, of.sides.sides
-    under = [i for i, name in enumerate(figures.conditions) if name in of.sides.benchmark.conflicts]
-    views = [
-        (i, label, part)
-        for i in under or range(len(figures.conditions))
-        if (part := _under(of, i)) is not None
-        for label in range(len(figures.labels))
-        if (part.label[:, [run, of.best]] == label).any()
+def _behaviour(decision: Decision) -> list[str]:
+    """Return how the recommended runs behave against the best; where that is the only one, how the others do."""
+    best = decision.basis.best
+    chosen = (decision.least_memory, decision.smallest_on_disk, decision.fastest)
+    recommended = {run for run in chosen if run is not None and run != best}
+    others = recommended or {run for run in range(len(decision.basis.views.runs)) if run != best}
+    return [line for run in sorted(others) for line in _behaviour_of(decision.basis, run)]
+
+
+def _behaviour_of(shares: TargetShares, index: int) -> list[str]:
+    """Return what the run does significantly more or less often than the best, by condition; else the largest difference."""
+    metrics, runs, best = shares.views.label_metrics, shares.views.runs, shares.best
+    conflicts = [i for i, name in enumerate(metrics.conditions) if name in shares.views.benchmark.conflicts]
+    cells = [
+        (i, label, answers)
+        for i in conflicts or range(len(metrics.conditions))
+        if (answers := _under_condition(shares, i)) is not None
+        for label in range(len(metrics.labels))
+        if (answers.label[:, [index, best]] == label).any()
     ]
-    told = []
-    for condition, label, part in views:
-        marks = part.label == label
-        low, high = part.difference(run, of.best, marks).interval(1 - ERROR / len(views))
-        apart = float(marks[:, run].mean() - marks[:, of.best].mean())
-        line = f"{_does_so(part, (run, of.best), condition, label)} ({points(apart, sign=True)} points; "
-        line += f"{points(low, sign=True)} to {points(high, sign=True)}{_corrected(len(views))})."
-        told.append((low <= 0 <= high, -abs(apart), condition, line))
-    told.sort()
+    lines = []
+    for condition, label, answers in cells:
+        marks = answers.label == label
+        low, high = answers.difference(index, best, marks).interval(1 - ALPHA / len(cells))
+        difference = float(marks[:, index].mean() - marks[:, best].mean())
+        line = f"{_behaviour_sentence(answers, (index, best), condition, label)} ({format_points(difference, sign=True)} points; "
+        line += f"{format_points(low, sign=True)} to {format_points(high, sign=True)}{_level(len(cells))})."
+        lines.append((low <= 0 <= high, -abs(difference), condition, line))
+    lines.sort()
     by_condition: dict[int, str] = {}
-    for unsure, _, condition, line in told:
-        if not unsure:
+    for insignificant, _, condition, line in lines:
+        if not insignificant:
             by_condition.setdefault(condition, line)
     if by_condition:
         return list(by_condition.values())[:_MOST_BEHAVIOURS]
-    where = "Under conflict " if under else ""
-    if not told or not told[0][1]:
-        return [f"{where}{sides[run].label} gives every label as often as {sides[of.best].label}."]
-    nothing = f"{where}{sides[run].label} does nothing otherwise than {sides[of.best].label} that is more than chance may bring."
-    return [nothing, f"The most is: {told[0][-1]}"]
+    where = "Under conflict " if conflicts else ""
+    if not lines or not lines[0][1]:
+        return [f"{where}{runs[index].label} gives every label as often as {runs[best].label}."]
+    return [
+        f"{where}{runs[index].label} does not behave significantly differently from {runs[best].label}.",
+        f"The largest difference: {lines[0][-1]}",
+    ]
 
 
-def _does_so(of: TargetShares, runs: tuple[int, int], condition: int, label: int) -> str:
-    about, (one, other) = of.sides.benchmark, (of.sides.sides[run].label for run in runs)
-    named, under = of.sides.figures.labels[label], of.sides.figures.conditions[condition]
-    behaviour = about.behaviours.get(named, f"is labelled {named}")
-    when = about.situations.get(under, f"under {under}")
-    when = when[:1].upper() + when[1:]
-    mine, theirs = ((of.label[:, run] == label).mean() for run in runs)
-    return f"{when}, {one} {behaviour} in {mine:.0%} of {len(of.group)} answers, {other} in {theirs:.0%}"
-
-
-def _corrected(lines: int) -> str:
-    """How sure, where so many intervals are to hold together (Bonferroni)."""
-    return " at 95%" if lines == 1 else f" at 95%, all {lines} such figures together"
-
-
-def _under(of: TargetShares, condition: int) -> TargetShares | None:
-    """The answers under one condition; None where there are none."""
-    among = of.condition == condition
-    if not among.any():
-        return None
-    group = np.unique(of.group[among], return_inverse=True)[1]
-    return TargetShares(of.sides, of.measure, group, of.condition[among], of.label[among])
-
-
-def _unknown(ground: _Ground, sides: RunViews) -> list[str]:
-    found = ground.decision
-    of = found.basis
-    told = []
-    best = of.sides.sides[of.best].label
-    for run, side in enumerate(of.sides.sides):
-        if run in found.holds or run == of.best or not ground.models:
-            continue
-        difference = of.difference(run, of.best)
-        low, high = difference.interval(1 - 2 * ERROR)
-        if high < -found.margin:
-            told.append(
-                f"{side.label} is worse than {best} by more than the margin: {points(-difference.value)} points."
-            )
-        else:
-            here = "as good as" if not difference.value else f"{points(-difference.value)} points worse than"
-            more = "." if ground.hopeless else "; more examples would tell."
-            told.append(
-                f"{side.label} is not shown to hold, nor to fail: by these answers {here} {best}, in truth up to {points(-low)} "
-                f"points worse{more}"
-            )
-    if of.best not in found.holds and found.holds:
-        told.append(f"{best} has the best figure here, but is not itself shown to be within the margin of the others.")
-    told += _unmeasured(found)
-    if of.groups < FEW:
-        told.append(f"{of.groups} examples are few: bounds on so few are wide and rough.")
-    _, policies = divided(sides)
-    if not policies:
-        told.append(
-            "Whether any of them is better than a model that reads nothing cannot be said: no policy, such as "
-            "policy:always-text, is among these runs."
-        )
-    shared = {floor.model.label for floor in ground.floors}
-    lacks = [run for run in ground.readings if run not in shared]
-    if policies and lacks:
-        told.append(
-            f"Whether {listed(lacks)} beats a policy cannot be said: none has labelled answers in common with one."
-        )
-    told += lacking(sides)
-    told += warnings(of.sides.sides)
-    told.append(
-        f"The figures rest on {len(of.group)} answers to {of.groups} examples, labelled by {sides.judge}{caveat(sides.judge)}. "
-        "Of other data, prompts and decoding they say nothing."
+def _behaviour_sentence(shares: TargetShares, runs: tuple[int, int], condition: int, label: int) -> str:
+    benchmark, metrics = shares.views.benchmark, shares.views.label_metrics
+    first, second = (shares.views.runs[run].label for run in runs)
+    label_name, condition_name = metrics.labels[label], metrics.conditions[condition]
+    behaviour = benchmark.behaviours.get(label_name, f"is labelled {label_name}")
+    situation = benchmark.situations.get(condition_name, f"under {condition_name}")
+    situation = situation[:1].upper() + situation[1:]
+    first_share, second_share = ((shares.label[:, run] == label).mean() for run in runs)
+    return (
+        f"{situation}, {first} {behaviour} in {first_share:.0%} of {len(shares.group)} answers, {second} in "
+        f"{second_share:.0%}"
     )
-    return told
 
 
-def _unmeasured(found: Decision) -> list[str]:
-    """Return which of the runs that hold lack a measured peak memory, size or time, so that the least is unknown."""
-    if len(found.holds) < 2:
+def _level(intervals: int) -> str:
+    """Return the confidence level in words, where ``intervals`` hold simultaneously (Bonferroni)."""
+    return " at 95%" if intervals == 1 else f" at 95%, simultaneous over {intervals} intervals"
+
+
+def _under_condition(shares: TargetShares, condition: int) -> TargetShares | None:
+    """Return the answers under one condition; None where there are none."""
+    selected = shares.condition == condition
+    if not selected.any():
+        return None
+    group = np.unique(shares.group[selected], return_inverse=True)[1]
+    return TargetShares(shares.views, shares.metric, group, shares.condition[selected], shares.label[selected])
+
+
+# --- caveats ---------------------------------------------------------------------------------------
+
+
+def _caveats(evidence: _Evidence, views: RunViews) -> list[str]:
+    shares = evidence.decision.basis
+    lines = [*_not_holding(evidence), *_unmeasured(evidence.decision)]
+    if shares.groups < FEW_EXAMPLES:
+        lines.append(f"{shares.groups} examples are few: their bounds are wide and approximate.")
+    _, policies = split_policies(views)
+    if not policies:
+        lines.append(
+            "These runs include no policy, such as policy:always-text, so they cannot be compared with a model that reads "
+            "no input."
+        )
+    with_floor = {floor.model.label for floor in evidence.floors}
+    without_floor = [run for run in evidence.readings if run not in with_floor]
+    if policies and without_floor:
+        lines.append(
+            f"No policy shares labelled answers with {join_names(without_floor)}, so there is no floor to compare with."
+        )
+    lines += coverage_warnings(views)
+    lines += difference_warnings(shares.views.runs)
+    lines.append(
+        f"The metrics rest on {len(shares.group)} answers to {shares.groups} examples, labelled by "
+        f"{views.judge}{caveat(views.judge)}. They do not carry over to other data, prompts or decoding."
+    )
+    return lines
+
+
+def _not_holding(evidence: _Evidence) -> list[str]:
+    """Return a sentence on each run that does not hold, the best included."""
+    decision, shares = evidence.decision, evidence.decision.basis
+    best = shares.views.runs[shares.best].label
+    lines = []
+    for index, run in enumerate(shares.views.runs):
+        if index in decision.holds or index == shares.best or not evidence.models:
+            continue
+        difference = shares.difference(index, shares.best)
+        low, high = difference.interval(1 - 2 * ALPHA)
+        behind = format_points(-difference.value)
+        if high < -decision.margin:
+            lines.append(f"{run.label} is worse than {best} by more than the margin: {behind} points.")
+        else:
+            here = "as good as" if not difference.value else f"{behind} points worse than"
+            more = "." if evidence.hopeless else "; more examples would tell."
+            lines.append(
+                f"{run.label} may or may not be within the margin: in these answers it is {here} {best}, in truth up to "
+                f"{format_points(-low)} points worse{more}"
+            )
+    if shares.best not in decision.holds and decision.holds:
+        lines.append(f"{best} has the best value here, but is not itself shown to be within the margin of the others.")
+    return lines
+
+
+def _unmeasured(decision: Decision) -> list[str]:
+    """Return a sentence on each cost that was not measured for all the runs that hold, so that its least is unknown."""
+    if len(decision.holds) < 2:
         return []
-    sides = [found.basis.sides.sides[i] for i in found.holds]
-    told = []
-    for what, most, values in (
-        ("Peak memory", "needs the least memory", [side.cost.peak_memory for side in sides]),
-        ("The size on disk", "is the smallest on disk", [side.weights_bytes for side in sides]),
-        ("The time of an answer", "is the fastest", [side.cost.seconds_per_answer for side in sides]),
+    runs = [decision.basis.views.runs[i] for i in decision.holds]
+    lines = []
+    for cost, least, values in (
+        ("Peak memory", "needs the least memory", [run.cost.peak_memory for run in runs]),
+        ("The size on disk", "is the smallest on disk", [run.weights_bytes for run in runs]),
+        ("The time per answer", "is the fastest", [run.cost.seconds_per_answer for run in runs]),
     ):
-        lacks = [side.label for side, value in zip(sides, values, strict=True) if value is None]
-        if lacks:
-            told.append(f"{what} was not measured for {listed(lacks)}, so which of them {most} cannot be said.")
-    return told
+        missing = [run.label for run, value in zip(runs, values, strict=True) if value is None]
+        if missing:
+            lines.append(f"{cost} was not measured for {join_names(missing)}, so it is unknown which run {least}.")
+    return lines
 
 
-def _alone(by_run: Mapping[str, Mapping[str, SourceAccuracy]]) -> Table | None:
-    """The table of what each model reads from one source alone; None where the benchmark does not ask that."""
-    sources = list(dict.fromkeys(source for by_source in by_run.values() for source in by_source))
+# --- tables ----------------------------------------------------------------------------------------
+
+
+def _single_sources_table(readings: Mapping[str, Mapping[str, SourceAccuracy]]) -> Table | None:
+    """Return each model's accuracy on prompts with one source; None where the benchmark has no such prompts."""
+    sources = list(dict.fromkeys(source for by_source in readings.values() for source in by_source))
     if not sources:
         return None
-    nothing = Estimate(None, reason="no answer to this source alone is labelled")
+    missing = Estimate(None, reason="no answer to this source alone is labelled")
     rows = tuple(
-        (run, tuple(by_source[source].share if source in by_source else nothing for source in sources))
-        for run, by_source in by_run.items()
+        (run, tuple(by_source[source].share if source in by_source else missing for source in sources))
+        for run, by_source in readings.items()
     )
-    note = "Shares of right labels where the right source is shown alone, with Wilson's 95% intervals."
+    note = "Shares of right labels where the prompt has the right source only, with Wilson's 95% intervals."
     return Table("alone", "Each source alone", tuple(f"{source} alone" for source in sources), rows, (note,))
 
 
-def _table(found: Decision, policies: Sequence[RunView], all_sides: RunViews, measure: TargetMetric) -> Table:
-    of, sides = found.basis, found.basis.sides.sides
+def _table(decision: Decision, policies: Sequence[RunView], views: RunViews, target: TargetMetric) -> Table:
+    shares, runs = decision.basis, decision.basis.views.runs
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for run, side in enumerate(sides):
-        n = len(of.group)
+    for index, run in enumerate(runs):
+        n = len(shares.group)
         bound: Estimate | None = None
         difference: Estimate | None = None
-        if run != of.best:
-            apart = of.difference(run, of.best)
-            bound, difference = Estimate(apart.lower(1 - ERROR), n=n), Estimate(apart.value, n=n)
-        holds = "floor" if side.is_policy else "yes" if run in found.holds else "no"
-        shown = f"{holds}, the best figure" if run == of.best else holds
-        shown = "the only model" if len(sides) == 1 else shown
-        cells = (Estimate(float(of.shares[run]), n=n), difference, bound, shown, Estimate(found.chances[run], n=n))
-        rows.append((side.label, (*cells, *costs(side))))
-    best = sides[of.best]
+        if index != shares.best:
+            lead = shares.difference(index, shares.best)
+            bound, difference = Estimate(lead.lower(1 - ALPHA), n=n), Estimate(lead.value, n=n)
+        holds = "floor" if run.is_policy else "yes" if index in decision.holds else "no"
+        status = f"{holds}, the best figure" if index == shares.best else holds
+        status = "the only model" if len(runs) == 1 else status
+        cells = (
+            Estimate(float(shares.shares[index]), n=n),
+            difference,
+            bound,
+            status,
+            Estimate(decision.p_values[index], n=n),
+        )
+        rows.append((run.label, (*cells, *cost_cells(run))))
+    best = runs[shares.best]
     for policy in policies:
-        for floor in floors([best], [policy], all_sides, measure):
-            n, apart = len(floor.basis.group), floor.basis.difference(1, 0)
+        for floor in hardest_floors([best], [policy], views, target):
+            n, lead = len(floor.basis.group), floor.basis.difference(1, 0)
             share, value, bound = (
-                Estimate(x, n=n) for x in (float(floor.basis.shares[1]), apart.value, apart.lower(1 - ERROR))
+                Estimate(x, n=n) for x in (float(floor.basis.shares[1]), lead.value, lead.lower(1 - ALPHA))
             )
-            rows.append((policy.label, (share, value, bound, "floor", None, *costs(policy))))
-    lower = ", lower is better" if of.measure.lower_is_better else ""
+            rows.append((policy.label, (share, value, bound, "floor", None, *cost_cells(policy))))
+    lower = ", lower is better" if shares.metric.lower_is_better else ""
+    margin = format_points(decision.margin)
     notes = (
-        f"{_told(of)}, over the {len(of.group)} answers that all models have labelled{lower}. better by: than the model with "
-        "the best figure; at least: its one-sided 95% lower bound (Bonett and Price 2012, over examples).",
-        f"holds: shown to be worse than none of the others by {points(found.margin)} points or more, and so not than the best, "
-        "whichever that is; p is against that, corrected for asking it of every run (Holm 1979).",
-        *(["floor: a policy, which looks at nothing and is not recommended."] if policies else ()),
+        f"{_metric_note(shares)}, over the {len(shares.group)} answers labelled for all models{lower}. better by: the difference "
+        "to the model with the best value; at least: its one-sided 95% lower bound (Bonett and Price 2012, over examples).",
+        f"holds: shown not to be worse than any other run by {margin} points or more, and so not than the best, whichever that "
+        "is; p tests against that, corrected for the number of runs (Holm 1979).",
+        *(["floor: a policy, which reads no input and is not recommended."] if policies else ()),
     )
-    columns = (of.measure.name, "better by", "at least", "holds", "p (Holm)", *COSTS)
-    return Table("recommend", f"Within {points(found.margin)} points of the best", columns, tuple(rows), notes)
+    columns = (shares.metric.name, "better by", "at least", "holds", "p (Holm)", *COSTS)
+    return Table("recommend", f"Within {margin} points of the best", columns, tuple(rows), notes)
 
 
-def _told(of: TargetShares) -> str:
-    """The measure, and what it is where its name does not say."""
-    if of.measure.name != ACCURACY:
-        return f"{of.measure.name}: as in the tables"
-    used = sorted(set(of.condition.tolist()))
-    return (
-        f"accuracy: the share of right labels under {', '.join(of.sides.figures.conditions[i] for i in used)} together"
-    )
+def _metric_note(shares: TargetShares) -> str:
+    """Return the metric's name with its definition."""
+    if shares.metric.name != ACCURACY:
+        return f"{shares.metric.name}: as in the tables"
+    used = sorted(set(shares.condition.tolist()))
+    conditions = shares.views.label_metrics.conditions
+    return f"accuracy: the share of right labels under {', '.join(conditions[i] for i in used)} together"

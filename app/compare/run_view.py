@@ -1,4 +1,4 @@
-"""The runs of a comparison, each as what is compared of it: no more of a run is kept in memory than that."""
+"""Views of runs: the part of each run that a comparison needs, so that whole runs need not stay in memory."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from app.report.imported import known_identity, known_spec
-from app.report.judge_selection import judge_of, panel_of, present
-from app.report.tables import one_benchmark, run_labels
+from app.report.judge_selection import present_judges, resolve_judge, resolve_panel
+from app.report.tables import run_labels, shared_benchmark
 from app.store.run import RunStore
-from app.store.workspace import summary
-from benchmarks.base import Benchmark, LabelMetrics, Record, digest, part_to_json
+from app.store.workspace import read_summary
+from benchmarks.base import Benchmark, LabelMetrics
 from benchmarks.errors import SpecError
 from benchmarks.text.answer_text import visible_answer
-from judges.panel import with_panel
+from benchmarks.vocabulary import Record, digest, part_to_json
+from judges.panel import add_panel_verdicts
 from mlx_backends.policy import PREFIX
 
-_BEGINNING = 200
+_EXCERPT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """One instance of one run: what came of it.
+    """A run's answer to one instance.
 
-    ``outcome`` is the label, or which of the ways of having none it is. ``prompt`` is a digest of what was shown, ``begins`` the
+    ``outcome`` is the label, or why there is none. ``prompt`` is a digest of the prompt and its media; ``excerpt`` is the
     beginning of the answer.
     """
 
@@ -35,14 +36,14 @@ class LabelledAnswer:
     condition: str
     outcome: str
     prompt: str
-    begins: str
-    alone: str = ""
-    """The modality of the source that was shown alone, where it was: see :meth:`Benchmark.single_source`."""
+    excerpt: str
+    single_source: str = ""
+    """The modality of the only source, where the prompt has a single one: see :meth:`Benchmark.single_source`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """What a run's answers took: seconds and tokens of those that have them, the peak in bytes, and how many answers."""
+    """The cost of a run's answers: seconds and tokens of the timed ones, peak memory in bytes, and the number of answers."""
 
     answers: int = 0
     timed: int = 0
@@ -62,7 +63,7 @@ class RunCost:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run. ``said`` maps an instance's id to what came of it, ``identity`` is what the run is, ``engines`` who answered."""
+    """One run: its answers by instance id, its identity, and the engines that answered, the latest last."""
 
     name: str
     label: str
@@ -70,128 +71,134 @@ class RunView:
     spec: Mapping[str, Any]
     identity: Mapping[str, Any]
     engines: tuple[Mapping[str, Any], ...]
-    said: Mapping[str, LabelledAnswer]
+    answers: Mapping[str, LabelledAnswer]
     cost: RunCost
     judged: bool
-    """Whether the judge has labelled any of its answers."""
+    """True if the judge has labelled any of its answers."""
     remarks: tuple[str, ...] = ()
 
     @property
     def is_policy(self) -> bool:
-        """Return whether it is a policy, which looks at nothing, and so no model."""
+        """True for a policy, which reads no input."""
         return str(self.spec.get("model")).startswith(PREFIX)
 
     @property
     def quantisation(self) -> str | None:
-        """As the engine tells it; None for what has no weights here."""
-        told = self.identity.get("quantisation")
-        return None if told is None else str(told)
+        """The quantisation that the engine reports; None for models without local weights."""
+        quantisation = self.identity.get("quantisation")
+        return None if quantisation is None else str(quantisation)
 
     @property
     def weights_bytes(self) -> int | None:
-        """The size of the model's weight files, where an engine has told it."""
-        return next((size for each in reversed(self.engines) if (size := each.get("weights_bytes"))), None)
+        """The size of the model's weight files, where an engine has reported it."""
+        return next((size for engine in reversed(self.engines) if (size := engine.get("weights_bytes"))), None)
 
 
 @dataclass(frozen=True)
 class RunViews:
-    """The runs that are compared, of one benchmark, by the labels of one judge; the first one is the baseline."""
+    """The runs of a comparison, of one benchmark and labelled by one judge; the first one is the baseline."""
 
     benchmark: Benchmark
     judge: str
-    sides: tuple[RunView, ...]
+    runs: tuple[RunView, ...]
     seed: int
 
     @cached_property
-    def figures(self) -> LabelMetrics:
-        """The figures that are compared."""
-        return figures_of(self.benchmark)
+    def label_metrics(self) -> LabelMetrics:
+        """The metrics to compare."""
+        return label_metrics_of(self.benchmark)
 
 
-def load(folders: Sequence[Path], *, judge: str | None = None) -> RunViews:
-    """The runs in ``folders``, by ``judge`` or the first run's first judge.
+def load_views(folders: Sequence[Path], *, judge: str | None = None) -> RunViews:
+    """Return views of the runs in ``folders``, labelled by ``judge`` or the first run's first judge.
 
-    Raises SpecError where they are of several benchmarks or the judge is unknown, StoreError where one is no run.
+    Raises:
+        SpecError: The runs are of several benchmarks, or the judge is unknown.
+        StoreError: A folder is no run.
     """
     stores = [RunStore.read(folder) for folder in folders]
     try:
-        benchmark = one_benchmark(stores, "compare runs of one")
-        judge_id = judge_of(stores, judge)
-        panel = panel_of(judge, ids := present(stores))
+        benchmark = shared_benchmark(stores, "compare runs of one")
+        judge_id = resolve_judge(stores, judge)
+        panel = resolve_panel(judge, ids := present_judges(stores))
         if panel is not None and panel.counts_flags:
-            raise SpecError(f"{judge} gives an answer several labels, and a comparison is of one; use majority or all.")
-        made = []
+            raise SpecError(
+                f"{judge} gives several labels to an answer, and a comparison needs one; use majority or all."
+            )
+        runs = []
         for store, label in zip(stores, run_labels(stores), strict=True):
             records = list(store.records())
             if panel is not None:
-                records = with_panel(records, panel, ids, benchmark.labels)
-            made.append(_side(store, label, records, judge_id, benchmark))
-        return RunViews(benchmark, judge_id, tuple(made), int(stores[0].meta("spec")["seed"]))
+                records = add_panel_verdicts(records, panel, ids, benchmark.labels)
+            runs.append(_view(store, label, records, judge_id, benchmark))
+        return RunViews(benchmark, judge_id, tuple(runs), int(stores[0].meta("spec")["seed"]))
     finally:
         for store in stores:
             store.close()
 
 
-def refuse_twice(folders: Sequence[Path]) -> None:
-    """Raise SpecError where one run is named twice: beside itself it shows nothing, and it would count as two."""
+def reject_duplicates(folders: Sequence[Path]) -> None:
+    """Raise SpecError where a run is named twice: it would be compared with itself, and count as two."""
     twice = [folder.name for folder, count in Counter(folder.resolve() for folder in folders).items() if count > 1]
     if twice:
-        raise SpecError(f"{twice[0]} is named twice; a run beside itself shows nothing, name another one.")
+        raise SpecError(f"{twice[0]} is named twice; compare it with another run.")
 
 
-def figures_of(benchmark: Benchmark) -> LabelMetrics:
-    """A benchmark's figures that are made of counts of labels; where it names none, the accuracy under each condition."""
+def label_metrics_of(benchmark: Benchmark) -> LabelMetrics:
+    """Return a benchmark's metrics of label counts; where it defines none, the accuracy under each condition."""
     import numpy as np
 
-    found = benchmark.figures()
-    if found is not None:
-        return found
+    metrics = benchmark.figures()
+    if metrics is not None:
+        return metrics
 
-    def of(place: int, right: Any) -> Any:
+    def accuracy_of(place: int, correct: Any) -> Any:
         def share(counts: Any) -> Any:
-            whole = np.asarray(counts[..., place, :].sum(-1), float)
-            hits = (counts[..., place, :] * right).sum(-1)
-            return np.divide(hits, whole, out=np.full(whole.shape, np.nan), where=whole > 0)
+            totals = np.asarray(counts[..., place, :].sum(-1), float)
+            hits = (counts[..., place, :] * correct).sum(-1)
+            return np.divide(hits, totals, out=np.full(totals.shape, np.nan), where=totals > 0)
 
         return share
 
-    each = {
-        f"Accuracy, {condition}": of(i, np.array([benchmark.correct(condition, label) for label in benchmark.labels]))
+    accuracies = {
+        f"Accuracy, {condition}": accuracy_of(
+            i, np.array([benchmark.correct(condition, label) for label in benchmark.labels])
+        )
         for i, condition in enumerate(benchmark.conditions)
     }
-    return LabelMetrics(benchmark.conditions, benchmark.labels, each)
+    return LabelMetrics(benchmark.conditions, benchmark.labels, accuracies)
 
 
-def _side(store: RunStore, label: str, records: Sequence[Record], judge: str, benchmark: Benchmark) -> RunView:
+def _view(store: RunStore, label: str, records: Sequence[Record], judge: str, benchmark: Benchmark) -> RunView:
     return RunView(
         name=store.folder.name,
         label=label,
-        state=summary(store.folder).state,
+        state=read_summary(store.folder).state,
         spec=known_spec(store.meta("spec")),
         identity=known_identity(store.meta("identity", {}), store.meta("spec")),
         engines=tuple(store.engines()),
-        said={record.instance.id: _said(record, judge, benchmark) for record in records},
-        cost=cost_of(records),
+        answers={record.instance.id: _answer(record, judge, benchmark) for record in records},
+        cost=run_cost(records),
         judged=any(judge in record.verdicts for record in records),
         remarks=tuple(store.meta("remarks", [])),
     )
 
 
-def _said(record: Record, judge: str, benchmark: Benchmark) -> LabelledAnswer:
+def _answer(record: Record, judge: str, benchmark: Benchmark) -> LabelledAnswer:
     instance, outcome = record.instance, record.outcome(judge)
-    begins = visible_answer(record.answer.text)[:_BEGINNING] if record.answer else ""
+    excerpt = visible_answer(record.answer.text)[:_EXCERPT] if record.answer else ""
     return LabelledAnswer(
         instance.group,
         instance.condition,
         str(record.verdicts[judge].label) if outcome == "labelled" else outcome,
         digest([part_to_json(part) for part in instance.parts])[:16],
-        " ".join(begins.split()),
+        " ".join(excerpt.split()),
         benchmark.single_source(instance),
     )
 
 
-def cost_of(records: Iterable[Record]) -> RunCost:
-    """What the answers of ``records`` took, those that are errors left out."""
+def run_cost(records: Iterable[Record]) -> RunCost:
+    """Return the cost of the answers of ``records``, errors excluded."""
     answers = timed = decoded = 0
     seconds = decode_s = 0.0
     peak: int | None = None
@@ -205,7 +212,7 @@ def cost_of(records: Iterable[Record]) -> RunCost:
             seconds += sum((step.prefill_s or 0) + (step.decode_s or 0) for step in steps)
         for step in steps:
             if step.decode_s and step.completion_tokens:
-                # The first token's time is the prompt's, where that is told.
+                # Where the engine reports the prefill time, that includes the first token.
                 decode_s += step.decode_s
                 decoded += step.completion_tokens - (step.prefill_s is not None)
             if step.peak_memory is not None:
@@ -213,6 +220,6 @@ def cost_of(records: Iterable[Record]) -> RunCost:
     return RunCost(answers, timed, seconds, decode_s, decoded, peak)
 
 
-def not_labelled(side: RunView, labels: Sequence[str]) -> Counter[str]:
-    """How many of a run's instances have no label, by why."""
-    return Counter(said.outcome for said in side.said.values() if said.outcome not in labels)
+def unlabelled_outcomes(run: RunView, labels: Sequence[str]) -> Counter[str]:
+    """Return the number of a run's instances without a label, by outcome."""
+    return Counter(answer.outcome for answer in run.answers.values() if answer.outcome not in labels)

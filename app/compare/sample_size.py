@@ -1,4 +1,4 @@
-"""How many examples and hours an interval of a wanted width takes, judged by a pilot run."""
+"""Sample sizes: the examples and hours that an interval of a given width takes, estimated from a pilot run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from app.compare.non_inferiority import ACCURACY, ERROR, TargetMetric, TargetShares, basis, measure_of
-from app.compare.pairs import own_counts
-from app.compare.run_view import RunView, RunViews, load
-from benchmarks.base import Cell, Estimate, Table
+from app.compare.non_inferiority import ACCURACY, ALPHA, TargetMetric, TargetShares, target_metric, target_shares
+from app.compare.pairs import MetricFunction, label_counts
+from app.compare.run_view import RunView, RunViews, load_views
+from app.store.run import RunStore
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError
 from benchmarks.stats.intervals import resample
-from benchmarks.stats.paired_tests import share_of
+from benchmarks.stats.paired_tests import share_labels
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 RESAMPLES = 2_000
 POWER = 0.8
@@ -29,7 +30,7 @@ _FEW = 30
 _COLUMNS = ("now", "width now", "examples now", "examples", "instances", "hours")
 
 
-def plan(
+def sample_size_table(
     folders: Sequence[Path],
     *,
     judge: str | None = None,
@@ -38,115 +39,123 @@ def plan(
     metric: str | None = None,
     lower_is_better: bool = False,
 ) -> Table:
-    """What a 95% interval ``width`` wide takes, for each figure of each run, and for how much better each does than the best.
+    """Return the cost of a 95% interval ``width`` wide, for each metric of each run and for each run's lead over the best.
 
-    For two runs or more also what showing the ``margin`` takes, with a chance of 80%, where in truth nothing differs. Raises
-    SpecError as :func:`app.compare.recommend.recommend` does.
+    For two runs or more also the cost of showing the ``margin`` with a power of 80%, where in truth nothing differs.
+
+    Raises:
+        SpecError: As :func:`app.compare.recommend.recommend` does.
     """
     if not 0 < width < 1:
-        raise SpecError(f"--width {width} is no share between 0 and 1; 0.05 is five points in a hundred.")
-    sides = load(folders, judge=judge)
-    measure = measure_of(sides, metric, lower_is_better=lower_is_better)
-    rows = [row for side in sides.sides for row in _own(side, sides, measure if metric else None, width)]
-    if len(sides.sides) > 1:
-        models = tuple(side for side in sides.sides if not side.is_policy)
-        # Policies are floors: a model beside one is asked about only where it is the only model.
-        among = replace(sides, sides=models) if len(models) > 1 else sides
-        rows += _paired(basis(among, measure), width, margin)
-    examples = max(len({said.group for said in side.said.values()}) for side in sides.sides)
+        raise SpecError(f"--width {width} is not between 0 and 1; 0.05 is five percentage points.")
+    views = load_views(folders, judge=judge)
+    target = target_metric(views, metric, lower_is_better=lower_is_better)
+    rows = [row for run in views.runs for row in _run_rows(run, views, target if metric else None, width)]
+    if len(views.runs) > 1:
+        models = tuple(run for run in views.runs if not run.is_policy)
+        # Policies are floors: a model is compared with one only if it is the only model.
+        compared = replace(views, runs=models) if len(models) > 1 else views
+        rows += _paired_rows(target_shares(compared, target), width, margin)
+    examples = max(_count_groups(run) for run in views.runs)
     notes = [
-        f"examples: for a 95% interval {width:g} wide, by how much the pilot's examples differ; `--limit` takes that number, or "
-        f"`--until-width {width:g}` stops the run when its accuracies are there. "
-        "instances: with all the conditions that the pilot was asked; hours: at its seconds an answer.",
+        f"examples: for a 95% interval {width:g} wide, given the variance among the pilot's examples; pass it to `--limit`, or "
+        f"`--until-width {width:g}` stops the run once its accuracies reach that width. "
+        "instances: with all the conditions of the pilot; hours: at its seconds per answer.",
         "Widths shrink with the square root of the number of examples. Where all answers of the pilot agree, one more of each "
-        "kind is imagined.",
-        *([f"The build has {there} examples." for there in _in_build(folders[0], sides)]),
+        "kind is assumed.",
+        *([f"The build has {size} examples." for size in _build_size(folders[0], views)]),
     ]
     if examples < _FEW:
         notes.append(
-            f"The pilot has {examples} examples; by so few the variance is hardly known: ask {_FEW} or more first."
+            f"The pilot has {examples} examples, too few to estimate the variance well: run {_FEW} or more first."
         )
     return Table("plan", "What an interval of the wanted width takes", _COLUMNS, tuple(rows), tuple(notes))
 
 
-def _own(side: RunView, sides: RunViews, only: TargetMetric | None, width: float) -> list[tuple[str, tuple[Cell, ...]]]:
-    counts = own_counts(side, sides.figures)
-    drawn = resample(counts, RESAMPLES, sides.seed)
-    figures = {only.name: _figure(only, sides)} if only else dict(sides.figures.of)
+def _run_rows(
+    run: RunView, views: RunViews, only: TargetMetric | None, width: float
+) -> list[tuple[str, tuple[Cell, ...]]]:
+    counts = label_counts(run, views.label_metrics)
+    draws = resample(counts, RESAMPLES, views.seed)
+    metrics = {only.name: _metric_function(only, views)} if only else dict(views.label_metrics.of)
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for name, figure in figures.items():
-        value, replicates = float(figure(counts.sum(0))), np.asarray(figure(drawn))
+    for name, metric in metrics.items():
+        value, replicates = float(metric(counts.sum(0))), np.asarray(metric(draws))
         error = float(np.nanstd(replicates)) if np.isfinite(replicates).any() else math.nan
-        if not error and share_of(figure, sides.figures) is not None:
-            # All agree, so that the examples seem not to differ at all: as if one more had been right, and one more wrong.
+        if not error and share_labels(metric, views.label_metrics) is not None:
+            # All examples agree, so their variance seems to be zero: assume one more right and one more wrong example.
             adjusted = (value * len(counts) + 1) / (len(counts) + 2)
             error = math.sqrt(adjusted * (1 - adjusted) / (len(counts) + 2))
-        rows.append((f"{side.label} / {name}", _cells(value, error, len(counts), width, side)))
+        rows.append((f"{run.label} / {name}", _cells(value, error, len(counts), width, run)))
     return rows
 
 
-def _figure(measure: TargetMetric, sides: RunViews) -> Any:
-    if measure.name != ACCURACY:
-        return sides.figures.of[measure.name]
+def _metric_function(target: TargetMetric, views: RunViews) -> MetricFunction:
+    if target.name != ACCURACY:
+        return views.label_metrics.of[target.name]
 
     def accuracy(counts: Any) -> Any:
-        whole = counts.sum((-1, -2))
+        totals = counts.sum((-1, -2))
         return np.divide(
-            (counts * measure.hits).sum((-1, -2)), whole, out=np.full(whole.shape, np.nan), where=whole > 0
+            (counts * target.hits).sum((-1, -2)), totals, out=np.full(totals.shape, np.nan), where=totals > 0
         )
 
     return accuracy
 
 
-def _cells(value: float, error: float, groups: int, width: float, side: RunView) -> tuple[Cell, ...]:
+def _cells(value: float, error: float, groups: int, width: float, run: RunView) -> tuple[Cell, ...]:
     if math.isnan(value) or math.isnan(error) or not error:
-        nothing = Estimate(None, n=groups, reason="undefined in the pilot, or its examples do not differ")
-        return (nothing, nothing, groups, nothing, nothing, nothing)
-    now = 2 * _TWO_SIDED * error
-    wanted = math.ceil(groups * (now / width) ** 2 - 1e-9)
-    return (Estimate(value, n=groups), Estimate(now, n=groups), groups, *_takes(wanted, [side]))
+        undefined = Estimate(None, n=groups, reason="undefined in the pilot, or its examples do not differ")
+        return (undefined, undefined, groups, undefined, undefined, undefined)
+    width_now = 2 * _TWO_SIDED * error
+    examples = math.ceil(groups * (width_now / width) ** 2 - 1e-9)
+    return (Estimate(value, n=groups), Estimate(width_now, n=groups), groups, *_effort_cells(examples, [run]))
 
 
-def _takes(examples: int, sides: Sequence[RunView]) -> tuple[Cell, ...]:
-    """Examples, the instances they are, and the hours that all of ``sides`` take for them."""
-    each = [len(side.said) / max(1, len({said.group for said in side.said.values()})) for side in sides]
-    seconds = [side.cost.seconds_per_answer for side in sides]
+def _effort_cells(examples: int, runs: Sequence[RunView]) -> tuple[Cell, ...]:
+    """Return ``examples``, their number of instances, and the hours that all of ``runs`` take for them."""
+    instances = [len(run.answers) / max(1, _count_groups(run)) for run in runs]
+    seconds = [run.cost.seconds_per_answer for run in runs]
     hours: Cell = Estimate(None, reason="no answer of the pilot was timed")
-    if all(one is not None for one in seconds):
-        hours = Estimate(sum(examples * n * (s or 0) for n, s in zip(each, seconds, strict=True)) / 3600, n=examples)
-    return (examples, math.ceil(examples * max(each)), hours)
-
-
-def _paired(found: TargetShares, width: float, margin: float) -> list[tuple[str, tuple[Cell, ...]]]:
-    sides, best = found.sides.sides, found.best
-    reach = _NORMAL.inv_cdf(1 - ERROR) + _NORMAL.inv_cdf(POWER)
-    rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for run, side in enumerate(sides):
-        if run == best:
-            continue
-        apart = found.difference(run, best)
-        now = (
-            Estimate(apart.value, n=found.groups),
-            Estimate(2 * _TWO_SIDED * apart.error, n=found.groups),
-            found.groups,
+    if all(duration is not None for duration in seconds):
+        hours = Estimate(
+            sum(examples * n * (s or 0) for n, s in zip(instances, seconds, strict=True)) / 3600, n=examples
         )
-        both = (side, sides[best])
-        name = f"{side.label} / {found.measure.name} beside {sides[best].label}"
-        rows.append((name, (*now, *_takes(apart.groups_for(width / 2 / _TWO_SIDED), both))))
-        shown = _takes(apart.groups_for(margin / reach), both)
-        rows.append((f"{name}, to show the margin {margin:g}", (*now, *shown)))
+    return (examples, math.ceil(examples * max(instances)), hours)
+
+
+def _paired_rows(shares: TargetShares, width: float, margin: float) -> list[tuple[str, tuple[Cell, ...]]]:
+    runs, best = shares.views.runs, shares.best
+    reach = _NORMAL.inv_cdf(1 - ALPHA) + _NORMAL.inv_cdf(POWER)
+    rows: list[tuple[str, tuple[Cell, ...]]] = []
+    for index, run in enumerate(runs):
+        if index == best:
+            continue
+        difference = shares.difference(index, best)
+        now = (
+            Estimate(difference.value, n=shares.groups),
+            Estimate(2 * _TWO_SIDED * difference.error, n=shares.groups),
+            shares.groups,
+        )
+        both = (run, runs[best])
+        name = f"{run.label} / {shares.metric.name} beside {runs[best].label}"
+        rows.append((name, (*now, *_effort_cells(difference.groups_needed(width / 2 / _TWO_SIDED), both))))
+        effort = _effort_cells(difference.groups_needed(margin / reach), both)
+        rows.append((f"{name}, to show the margin {margin:g}", (*now, *effort)))
     return rows
 
 
-def _in_build(folder: Path, sides: RunViews) -> list[int]:
-    """How many examples the first run's build has; nothing where it is not here."""
-    from app.store.run import RunStore
+def _count_groups(run: RunView) -> int:
+    return len({answer.group for answer in run.answers.values()})
 
+
+def _build_size(folder: Path, views: RunViews) -> list[int]:
+    """Return the number of examples in the first run's build; empty where the build is not on this machine."""
     with RunStore.read(folder) as store:
         data = store.meta("data")
     try:
         build = Build.open(Path(data or ""))
-        instances = sides.benchmark.instances(build, str(sides.sides[0].spec["prompt_set"]))
+        instances = views.benchmark.instances(build, str(views.runs[0].spec["prompt_set"]))
         return [len({instance.group for instance in instances})]
     except RashomonError:
         return []

@@ -1,4 +1,4 @@
-"""One instance in several runs: what was asked, and what each of them answered."""
+"""Single instances in several runs: the prompt and each run's answer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from app.report.judge_selection import judged_records
 from app.report.media import media_path
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Instance, Media, Outcome, Text
 from benchmarks.errors import SpecError
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Instance, Media, Outcome, Record, Text
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """An instance that two runs share, what came of it in each, and how both answers begin."""
+    """An instance that two runs share, its outcome in each, and the beginnings of both answers."""
 
     instance: str
     condition: str
@@ -30,78 +30,89 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSummary:
-    """What a run said of an instance. ``label`` is None where it has none, which ``outcome`` tells; ``reason`` is the judge's."""
+    """A run's answer to an instance. ``label`` is None where ``outcome`` is no label; ``reason`` is the judge's."""
 
     answer: str
     outcome: Outcome
     label: str | None
     reason: str
-    cut: bool
-    """Whether the answer ended at the token limit."""
+    truncated: bool
+    """True if the answer ended at the token limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceComparison:
-    """An instance and what each run said of it; None for a run that was not asked it. ``media`` are those that are there."""
+    """An instance with each run's answer, None for a run that lacks the instance. ``media`` are the files that exist."""
 
     instance: Instance
     prompt: str
     media: tuple[tuple[Media, Path], ...]
-    told: tuple[AnswerSummary | None, ...]
+    answers: tuple[AnswerSummary | None, ...]
 
 
 def flips(pair: RunPair, was: str | None = None, now: str | None = None) -> list[Flip]:
-    """The shared instances whose label is another, in the first run's order; of one cell where ``was`` and ``now`` say which.
+    """Return the shared instances whose label differs, in the first run's order.
 
-    None stands for all. A cell of the diagonal gives those that are the same in both.
+    ``was`` and ``now`` restrict them to one cell, None stands for all labels. A cell of the diagonal gives the instances with
+    the same label in both.
     """
-    found = []
+    selected = []
     for instance in pair.shared:
-        one, other = pair.first.said[instance], pair.second.said[instance]
-        kept = was in (None, one.outcome) and now in (None, other.outcome)
-        if kept and (one.outcome != other.outcome or (was is not None and was == now)):
-            found.append(Flip(instance, one.condition, one.outcome, other.outcome, one.begins, other.begins))
-    return found
+        first, second = pair.first.answers[instance], pair.second.answers[instance]
+        in_cell = was in (None, first.outcome) and now in (None, second.outcome)
+        if in_cell and (first.outcome != second.outcome or (was is not None and was == now)):
+            selected.append(
+                Flip(instance, first.condition, first.outcome, second.outcome, first.excerpt, second.excerpt)
+            )
+    return selected
 
 
-def beside_each_other(
+def compare_instance(
     workspace: Workspace, folders: Sequence[Path], instance: str, judge: str | None, judge_id: str
 ) -> InstanceComparison:
-    """What the runs in ``folders`` said of one instance, by ``judge``, whose id is ``judge_id`` (``Sides.judge``).
+    """Return one instance with the answers of the runs in ``folders``, labelled by ``judge``.
 
-    Raises SpecError where none of them was asked it.
+    ``judge_id`` is the id of ``judge`` (:attr:`RunViews.judge`).
+
+    Raises:
+        SpecError: No run has the instance.
     """
-    asked: Instance | None = None
+    shared: Instance | None = None
     prompt, media = "", tuple[tuple[Media, Path], ...]()
-    told: list[AnswerSummary | None] = []
+    answers: list[AnswerSummary | None] = []
     for folder in folders:
         with RunStore.read(folder) as store:
             records = judged_records(store, judge, only=instance)
-            if records and asked is None:
-                asked, prompt = records[0].instance, _prompt(records[0].instance)
+            if records and shared is None:
+                shared, prompt = records[0].instance, _prompt(records[0].instance)
                 build = workspace.build_of(store)
-                shown = (part for part in asked.parts if isinstance(part, Media))
-                media = tuple((part, path) for part in shown if (path := media_path(build, part)))
-            told.append(None)
-            for record in records:
-                verdict, answer = record.verdicts.get(judge_id), record.answer
-                said = "" if answer is None else answer.error or visible_answer(answer.text)
-                outcome = record.outcome(judge_id)
-                label = verdict.label if verdict and outcome == "labelled" else None
-                cut = answer is not None and answer.finish_reason == "length"
-                told[-1] = AnswerSummary(said, outcome, label, verdict.reason if verdict else "", cut)
-    if asked is None:
+                parts = (part for part in shared.parts if isinstance(part, Media))
+                media = tuple((part, path) for part in parts if (path := media_path(build, part)))
+            answers.append(_summary(records[-1], judge_id) if records else None)
+    if shared is None:
         raise SpecError(f"none of these runs has an instance {instance!r}.")
-    return InstanceComparison(asked, prompt, media, tuple(told))
+    return InstanceComparison(shared, prompt, media, tuple(answers))
+
+
+def _summary(record: Record, judge_id: str) -> AnswerSummary:
+    verdict, answer = record.verdicts.get(judge_id), record.answer
+    outcome = record.outcome(judge_id)
+    return AnswerSummary(
+        "" if answer is None else answer.error or visible_answer(answer.text),
+        outcome,
+        verdict.label if verdict and outcome == "labelled" else None,
+        verdict.reason if verdict else "",
+        answer is not None and answer.finish_reason == "length",
+    )
 
 
 def _prompt(instance: Instance) -> str:
-    """The prompt with every medium as ``[image 1]``, numbered in order."""
-    told, media = [], 0
+    """Return the prompt with every medium as ``[image 1]``, numbered in order."""
+    texts, media = [], 0
     for part in instance.parts:
         if isinstance(part, Text):
-            told.append(part.text)
+            texts.append(part.text)
         else:
             media += 1
-            told.append(f"[{part.modality.replace('_', ' ')} {media}]")
-    return "".join(told)
+            texts.append(f"[{part.modality.replace('_', ' ')} {media}]")
+    return "".join(texts)

@@ -1,29 +1,29 @@
-"""A comparison side by side: a row a figure, the runs as columns, as people read it on a screen."""
+"""Side-by-side view of a comparison: a row for each metric, the runs as columns."""
 
 from __future__ import annotations
 
 from app.compare.tables import Comparison
-from benchmarks.base import Cell, Table
+from benchmarks.vocabulary import Cell, Table
 
 
-def beside(found: Comparison) -> Table:
-    """The tables ``values`` and ``differences`` in one: the baseline's value, then of each run its value, difference and p.
+def side_by_side_table(comparison: Comparison) -> Table:
+    """Return the tables ``values`` and ``differences`` in one: the baseline's value, then each run's value, difference and p.
 
-    Values are over all that a run has labelled; differences over the answers that both have, p corrected by Holm's method.
+    Values are over all the answers labelled in a run; differences over those labelled in both, p corrected by Holm's method.
     """
-    tables = {table.name: table for table in found.tables}
+    tables = {table.name: table for table in comparison.tables}
     values = tables["values"]
-    of_run = dict(values.rows)
-    differences = [cells for _, cells in tables["differences"].rows] if found.pairs else []
-    columns, each = [found.sides.sides[0].label], len(values.columns)
-    for pair in found.pairs:
+    values_of_run = dict(values.rows)
+    differences = [cells for _, cells in tables["differences"].rows] if comparison.pairs else []
+    columns, metrics = [comparison.views.runs[0].label], len(values.columns)
+    for pair in comparison.pairs:
         columns += [pair.second.label, "difference", "p (Holm)"]
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for i, figure in enumerate(values.columns):
-        cells: list[Cell] = [of_run[columns[0]][i]]
-        for number, pair in enumerate(found.pairs):
-            compared = differences[number * each + i]
-            cells += [of_run[pair.second.label][i], compared[2], compared[7]]
-        rows.append((figure, tuple(cells)))
-    notes = (*values.notes, *(tables["differences"].notes if found.pairs else ()))
+    for i, metric in enumerate(values.columns):
+        cells: list[Cell] = [values_of_run[columns[0]][i]]
+        for number, pair in enumerate(comparison.pairs):
+            difference = differences[number * metrics + i]
+            cells += [values_of_run[pair.second.label][i], difference[2], difference[7]]
+        rows.append((metric, tuple(cells)))
+    notes = (*values.notes, *(tables["differences"].notes if comparison.pairs else ()))
     return Table("beside", "Side by side", tuple(columns), tuple(rows), notes)

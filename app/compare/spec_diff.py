@@ -1,4 +1,4 @@
-"""In what runs differ, and whether that is more than what is being compared."""
+"""Differences between the specs of runs, beyond the one that is being compared."""
 
 from __future__ import annotations
 
@@ -23,86 +23,86 @@ _FACETS: Mapping[str, tuple[str, ...]] = {
 }
 _VERSION = "version of "
 _WIDTH = re.compile(r"(?i)[-_. ]+(?:(?:mx|nv)?fp\d+|bf16|f\d\d|float\d\d|int\d|q\d\w*|\d+[-_ ]?bits?|dwq)(?=$|[-_. ])")
-_SHOWN = 3
+_NAMED = 3
 
 
-def stem(side: RunView) -> str:
-    """What a run's model is called without its quantisation: the same for "X-4bit" and "X-bf16"."""
-    return stem_of(model_label(str(side.spec["model"])))
+def unquantised_model(run: RunView) -> str:
+    """Return the name of a run's model without its quantisation: the same for "X-4bit" and "X-bf16"."""
+    return unquantised_name(model_label(str(run.spec["model"])))
 
 
-def stem_of(name: str) -> str:
-    """A model's name without its quantisation."""
+def unquantised_name(name: str) -> str:
+    """Return a model's name without its quantisation."""
     return _WIDTH.sub("", name).strip("-_. ") or name
 
 
-def compared_in(sides: Sequence[RunView]) -> str | None:
-    """The first thing that the runs differ in, which is taken for what is compared; None where they differ in nothing."""
-    return next((facet for facet in _FACETS if any(_differing(facet, sides[0], other) for other in sides[1:])), None)
+def compared_facet(runs: Sequence[RunView]) -> str | None:
+    """Return the first facet that the runs differ in, taken for what is compared; None where they differ in nothing."""
+    return next((facet for facet in _FACETS if any(_differing(facet, runs[0], other) for other in runs[1:])), None)
 
 
-def warnings(sides: Sequence[RunView], *, quantisation: bool = False) -> list[str]:
-    """What else the runs differ in, a sentence each: whoever reads the comparison must know. ``sides[0]`` is the baseline.
+def difference_warnings(runs: Sequence[RunView], *, quantisation: bool = False) -> list[str]:
+    """Return a sentence on each difference between the runs besides the compared one; ``runs[0]`` is the baseline.
 
-    With ``quantisation``, that alone is what is being compared.
+    With ``quantisation``, only that is being compared.
     """
-    told = []
-    what = compared_in(sides)
+    messages = []
+    compared = compared_facet(runs)
     for facet in _FACETS:
-        if facet == what:
+        if facet == compared:
             continue
-        for key in _keys(facet, sides):
-            values = {side.label: _value(side, key) for side in sides if _has(side, key, sides[0])}
+        for key in _keys(facet, runs):
+            values = {run.label: _value(run, key) for run in runs if _comparable(run, key, runs[0])}
             if len(set(values.values())) > 1:
-                told.append(f"The runs differ in more than the {what}: {key} ({_each(values)}).")
-    if what == "model":
-        told += _models(sides, quantisation)
-    told += _prompts(sides)
-    return told + _machines(sides)
+                messages.append(f"The runs differ in more than the {compared}: {key} ({_by_value(values)}).")
+    if compared == "model":
+        messages += _model_warnings(runs, quantisation)
+    messages += _prompt_warnings(runs)
+    return messages + _machine_warnings(runs)
 
 
-def _models(sides: Sequence[RunView], quantisation: bool) -> list[str]:
-    stems = {side.label: stem(side) for side in sides if side.quantisation is not None}
-    widths = {side.label: side.quantisation for side in sides if side.quantisation is not None}
-    if len(set(stems.values())) > 1 and quantisation:
-        return [f"These are not quantisations of one model, by their names: {_each(stems)}."]
-    if len(set(stems.values())) > 1 and len(set(widths.values())) > 1:
-        return [f"Both the models and their quantisations differ: {_each(widths)}."]
+def _model_warnings(runs: Sequence[RunView], quantisation: bool) -> list[str]:
+    models = {run.label: unquantised_model(run) for run in runs if run.quantisation is not None}
+    widths = {run.label: run.quantisation for run in runs if run.quantisation is not None}
+    if len(set(models.values())) > 1 and quantisation:
+        return [f"These are not quantisations of one model, by their names: {_by_value(models)}."]
+    if len(set(models.values())) > 1 and len(set(widths.values())) > 1:
+        return [f"Both the models and their quantisations differ: {_by_value(widths)}."]
     return []
 
 
-def _prompts(sides: Sequence[RunView]) -> list[str]:
-    """Shared instances that were asked in other words although the prompt set has one name."""
-    first, told = sides[0], []
-    for side in sides[1:]:
-        if side.spec.get("prompt_set") == first.spec.get("prompt_set"):
-            both = [each for each in side.said if each in first.said]
-            other = sum(side.said[each].prompt != first.said[each].prompt for each in both)
-            if other:
-                told.append(
-                    f"{other} of the {len(both)} instances that {first.label} and {side.label} share show another prompt "
-                    "or picture in each."
+def _prompt_warnings(runs: Sequence[RunView]) -> list[str]:
+    """Return a warning for each run whose shared instances have other prompts although the prompt set has the same name."""
+    first, messages = runs[0], []
+    for run in runs[1:]:
+        if run.spec.get("prompt_set") == first.spec.get("prompt_set"):
+            shared = [instance for instance in run.answers if instance in first.answers]
+            differing = sum(run.answers[instance].prompt != first.answers[instance].prompt for instance in shared)
+            if differing:
+                messages.append(
+                    f"{differing} of the {len(shared)} instances that {first.label} and {run.label} share have different "
+                    "prompts or pictures."
                 )
-    return told
+    return messages
 
 
-def _machines(sides: Sequence[RunView]) -> list[str]:
-    chips = {side.label: chip for side in sides if (chip := chip_of(side)) is not None}
+def _machine_warnings(runs: Sequence[RunView]) -> list[str]:
+    chips = {run.label: chip for run in runs if (chip := chip_of(run)) is not None}
     if len(set(chips.values())) < 2:
         return []
-    return [f"Speeds are of different machines: {_each(chips)}."]
+    return [f"Speeds were measured on different machines: {_by_value(chips)}."]
 
 
-def chip_of(side: RunView) -> str | None:
-    """The chip that answered last, where that is known and a model of this machine did."""
-    local = [each for each in side.engines if each.get("needs_device")]
-    return next((str(each["machine"]["chip"]) for each in reversed(local) if each.get("machine")), None)
+def chip_of(run: RunView) -> str | None:
+    """Return the chip that answered last; None where it is unknown or the model was remote."""
+    local = [engine for engine in run.engines if engine.get("needs_device")]
+    return next((str(engine["machine"]["chip"]) for engine in reversed(local) if engine.get("machine")), None)
 
 
-def _keys(facet: str, sides: Sequence[RunView]) -> list[str]:
+def _keys(facet: str, runs: Sequence[RunView]) -> list[str]:
     if facet != "engine's version":
         return list(_FACETS[facet])
-    versions = dict.fromkeys(key for side in sides for key in side.identity if key.startswith(_VERSION))
+    versions = dict.fromkeys(key for run in runs for key in run.identity if key.startswith(_VERSION))
     return [*_FACETS[facet], *versions]
 
 
@@ -110,19 +110,21 @@ def _differing(facet: str, first: RunView, second: RunView) -> list[str]:
     return [
         key
         for key in _keys(facet, (first, second))
-        if _has(second, key, first) and _has(first, key, second) and _value(first, key) != _value(second, key)
+        if _comparable(second, key, first)
+        and _comparable(first, key, second)
+        and _value(first, key) != _value(second, key)
     ]
 
 
-def _has(side: RunView, key: str, other: RunView) -> bool:
-    """Whether a key says something of both: a baseline by rule has neither device nor versions, and imported answers no seed."""
+def _comparable(run: RunView, key: str, other: RunView) -> bool:
+    """Return whether a key applies to both runs: a policy has neither device nor versions, and imported answers no seed."""
     if key == "device" or key.startswith(_VERSION):
-        return all(each.identity.get("weights digest") and key in each.identity for each in (side, other))
-    return key in side.identity and not (key in DECODING_KEYS and is_imported(side.spec))
+        return all(view.identity.get("weights digest") and key in view.identity for view in (run, other))
+    return key in run.identity and not (key in DECODING_KEYS and is_imported(run.spec))
 
 
-def _value(side: RunView, key: str) -> str:
-    value: Any = side.identity.get(key)
+def _value(run: RunView, key: str) -> str:
+    value: Any = run.identity.get(key)
     if key == "model":
         return model_label(str(value))
     if key.endswith("digest") and value:
@@ -132,12 +134,12 @@ def _value(side: RunView, key: str) -> str:
     return "none" if value is None else str(value)
 
 
-def _each(values: Mapping[str, Any]) -> str:
-    by_value: dict[str, list[str]] = {}
+def _by_value(values: Mapping[str, Any]) -> str:
+    labels_of: dict[str, list[str]] = {}
     for label, value in values.items():
-        by_value.setdefault(str(value), []).append(label)
-    shown = (
-        f"{value}: {', '.join(labels[:_SHOWN])}{f' and {len(labels) - _SHOWN} more' if len(labels) > _SHOWN else ''}"
-        for value, labels in by_value.items()
+        labels_of.setdefault(str(value), []).append(label)
+    groups = (
+        f"{value}: {', '.join(labels[:_NAMED])}{f' and {len(labels) - _NAMED} more' if len(labels) > _NAMED else ''}"
+        for value, labels in labels_of.items()
     )
-    return "; ".join(shown)
+    return "; ".join(groups)

@@ -10,15 +10,15 @@ from typing import Any
 from app.compare.cost import cost_table, tradeoff_table
 from app.compare.differences import differences_table
 from app.compare.flips import changes_table, flipped_table, flips_table
-from app.compare.pairs import RunPair, own_figures
-from app.compare.published import PUBLISHED, published_table
-from app.compare.run_view import RunView, RunViews, load, not_labelled, refuse_twice
-from app.compare.spec_diff import stem, warnings
+from app.compare.pairs import RunPair, run_metrics
+from app.compare.published import PUBLISHED_PREFIX, published_table
+from app.compare.run_view import RunView, RunViews, load_views, reject_duplicates, unlabelled_outcomes
+from app.compare.spec_diff import difference_warnings, unquantised_model
 from app.report.judge_selection import caveat
 from app.report.tables import RESAMPLES, tables_of
-from benchmarks.base import Table, did_you_mean
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.failure_table import OUTCOMES
+from benchmarks.vocabulary import Table
 
 QUANTISATION = "quantisation"
 _GROUPS = {"quantization": QUANTISATION, QUANTISATION: QUANTISATION}
@@ -26,16 +26,16 @@ _GROUPS = {"quantization": QUANTISATION, QUANTISATION: QUANTISATION}
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs beside each other. ``pairs`` are each baseline with each run that is compared to it; ``warnings`` are sentences."""
+    """A comparison of runs: their views, each baseline paired with each run compared to it, tables, and warnings."""
 
-    sides: RunViews
+    views: RunViews
     pairs: tuple[RunPair, ...]
     tables: tuple[Table, ...]
     warnings: tuple[str, ...]
     metrics: tuple[str, ...] = ()
-    """The figures that were named; empty: all are compared."""
+    """The metrics that were named; empty if all are compared."""
     folders: tuple[Path, ...] = ()
-    """Where the runs are, if they were read from there."""
+    """The folders of the runs, if they were read from there."""
 
 
 def compare(
@@ -49,25 +49,28 @@ def compare(
     cells: Sequence[str] = (),
     resamples: int = RESAMPLES,
 ) -> Comparison:
-    """Compare runs: their folders, and ``published:ROW`` for a row of the paper's.
+    """Compare runs: their folders, and ``published:ROW`` for a row of the paper.
 
     Differences are to ``baseline``, else to the first run; grouped by quantisation, to the most bits of each model.
-    ``metrics`` are the figures to compare, else all of the benchmark's. With ``instances`` the table ``flipped`` names the
-    instances behind the flips, with ``cells`` ("IMAGE:TEXT", one side may be empty) those behind these alone. Raises SpecError
-    and StoreError for what cannot be compared.
+    ``metrics`` are the metrics to compare, else all of the benchmark's. With ``instances`` the table ``flipped`` names the
+    instances behind the flips; ``cells`` ("IMAGE:TEXT", one side may be empty) restricts it to these flips.
+
+    Raises:
+        SpecError: The runs cannot be compared.
+        StoreError: A folder is no run.
     """
-    rows = [run.removeprefix(PUBLISHED) for run in runs if isinstance(run, str)]
+    rows = [run.removeprefix(PUBLISHED_PREFIX) for run in runs if isinstance(run, str)]
     folders = [run for run in runs if isinstance(run, Path)]
     if not folders:
-        raise SpecError("there is no run of yours among these; `rashomon published` shows a paper's tables alone.")
-    refuse_twice(folders)
+        raise SpecError("no run of yours is named; `rashomon published` shows a paper's tables alone.")
+    reject_duplicates(folders)
     if baseline is not None:
         folders = [baseline, *(folder for folder in folders if folder != baseline)]
     if len(folders) + len(rows) < 2:
-        raise SpecError("one run cannot be compared; name another, or published:ROW for a row of the paper's.")
-    sides = load(folders, judge=judge)
-    found = compare_sides(
-        sides,
+        raise SpecError("one run cannot be compared; name another, or published:ROW for a row of the paper.")
+    views = load_views(folders, judge=judge)
+    comparison = compare_views(
+        views,
         metrics=metrics,
         group_by=group_by,
         keep_first=baseline is not None,
@@ -75,16 +78,16 @@ def compare(
         cells=cells,
         resamples=resamples,
     )
-    found = replace(found, folders=tuple(folders))
+    comparison = replace(comparison, folders=tuple(folders))
     if not rows:
-        return found
+        return comparison
     ours = tables_of(folders, judge=judge, published=False)
-    beside = published_table(ours, sides, rows, _metrics(sides, metrics) if metrics else ())
-    return replace(found, tables=(*found.tables, beside))
+    published = published_table(ours, views, rows, _metric_names(views, metrics) if metrics else ())
+    return replace(comparison, tables=(*comparison.tables, published))
 
 
-def compare_sides(
-    sides: RunViews,
+def compare_views(
+    views: RunViews,
     *,
     metrics: Sequence[str] = (),
     group_by: str | None = None,
@@ -93,126 +96,127 @@ def compare_sides(
     cells: Sequence[str] = (),
     resamples: int = RESAMPLES,
 ) -> Comparison:
-    """:func:`compare` of runs that are read; with ``keep_first`` the first run is the baseline of its group."""
-    names = _metrics(sides, metrics)
-    grouped = _grouped(sides, group_by, keep_first=keep_first)
+    """Compare loaded runs as :func:`compare` does; with ``keep_first`` the first run is the baseline of its group."""
+    names = _metric_names(views, metrics)
+    groups = _grouped(views, group_by, keep_first=keep_first)
     pairs = tuple(
-        RunPair(group[0], other, sides.figures, resamples, sides.seed) for group in grouped for other in group[1:]
+        RunPair(group[0], other, views.label_metrics, resamples, views.seed) for group in groups for other in group[1:]
     )
-    told = [*lacking(sides), *dict.fromkeys(w for g in grouped for w in warnings(g, quantisation=bool(group_by)))]
-    tables = [_values(sides, names, resamples)]
+    differences = [warning for group in groups for warning in difference_warnings(group, quantisation=bool(group_by))]
+    warnings = (*coverage_warnings(views), *dict.fromkeys(differences))
+    tables = [_values_table(views, names, resamples)]
     if group_by:
-        tables.append(tradeoff_table(grouped, pairs, sides, resamples))
+        tables.append(tradeoff_table(groups, pairs, views, resamples))
     if pairs:
-        tables += [differences_table(pairs, names), changes_table(pairs, sides), flips_table(pairs, sides)]
+        tables += [differences_table(pairs, names), changes_table(pairs, views), flips_table(pairs, views)]
         if instances or cells:
-            tables.append(flipped_table(pairs, [_cell(cell, sides) for cell in cells]))
-    tables.append(cost_table(sides.sides))
-    return Comparison(sides, pairs, tuple(tables), tuple(told), tuple(names) if metrics else ())
+            tables.append(flipped_table(pairs, [_parse_cell(cell, views) for cell in cells]))
+    tables.append(cost_table(views.runs))
+    return Comparison(views, pairs, tuple(tables), warnings, tuple(names) if metrics else ())
 
 
-def _metrics(sides: RunViews, wanted: Sequence[str]) -> list[str]:
-    known = {name.casefold(): name for name in sides.figures.of}
-    for word in wanted:
-        if word.casefold() not in known:
-            raise SpecError(f"{sides.benchmark.name} has no figure {word!r}; {did_you_mean(word, sides.figures.of)}")
-    return [known[word.casefold()] for word in dict.fromkeys(wanted)] or list(sides.figures.of)
+def _metric_names(views: RunViews, names: Sequence[str]) -> list[str]:
+    known = {metric.casefold(): metric for metric in views.label_metrics.of}
+    for name in names:
+        if name.casefold() not in known:
+            raise SpecError(
+                f"{views.benchmark.name} has no metric {name!r}; {did_you_mean(name, views.label_metrics.of)}"
+            )
+    return [known[name.casefold()] for name in dict.fromkeys(names)] or list(views.label_metrics.of)
 
 
-def _cell(cell: str, sides: RunViews) -> tuple[str, str]:
-    """A cell of the flips as it is named, "IMAGE:TEXT"; an empty side is any."""
-    labels = {word.casefold(): word for word in (*sides.benchmark.labels, *OUTCOMES) if word != "labelled"}
+def _parse_cell(cell: str, views: RunViews) -> tuple[str, str]:
+    """Return the two labels of a cell of the flips, "IMAGE:TEXT"; an empty one stands for any label."""
+    labels = {label.casefold(): label for label in (*views.benchmark.labels, *OUTCOMES) if label != "labelled"}
     was, colon, now = cell.partition(":")
     if not colon or not (was or now):
-        raise SpecError(
-            f"{cell!r} is no cell; name the two labels as in IMAGE:TEXT, or one of them as in IMAGE: or :TEXT."
-        )
-    for word in (was, now):
-        if word and word.casefold() not in labels:
-            raise SpecError(f"{sides.benchmark.name} has no label {word!r}; {did_you_mean(word, labels.values())}")
+        raise SpecError(f"{cell!r} is no cell; name two labels as in IMAGE:TEXT, or one as in IMAGE: or :TEXT.")
+    for label in (was, now):
+        if label and label.casefold() not in labels:
+            raise SpecError(f"{views.benchmark.name} has no label {label!r}; {did_you_mean(label, labels.values())}")
     return labels.get(was.casefold(), ""), labels.get(now.casefold(), "")
 
 
-def _grouped(sides: RunViews, group_by: str | None, *, keep_first: bool) -> list[list[RunView]]:
-    """The runs that are compared with each other, the baseline of each group first."""
+def _grouped(views: RunViews, group_by: str | None, *, keep_first: bool) -> list[list[RunView]]:
+    """Return the groups of runs that are compared with each other, the baseline of each group first."""
     if group_by is None:
-        return [list(sides.sides)]
+        return [list(views.runs)]
     if group_by not in _GROUPS:
         raise SpecError(f"runs cannot be grouped by {group_by!r}; {did_you_mean(group_by, _GROUPS)}")
     groups: dict[tuple[str, str], list[RunView]] = {}
-    for side in sides.sides:
-        groups.setdefault((stem(side), str(side.spec["prompt_set"])), []).append(side)
-    first = sides.sides[0] if keep_first else None
-    return [sorted(group, key=lambda side: (side is not first, -_bits(side))) for group in groups.values()]
+    for run in views.runs:
+        groups.setdefault((unquantised_model(run), str(run.spec["prompt_set"])), []).append(run)
+    first = views.runs[0] if keep_first else None
+    return [sorted(group, key=lambda run: (run is not first, -_size(run))) for group in groups.values()]
 
 
-def _bits(side: RunView) -> float:
-    """By what runs of one model are ordered: how much room its weights take, else what its quantisation says."""
-    if side.weights_bytes:
-        return float(side.weights_bytes)
-    digits = "".join(c if c.isdigit() else " " for c in side.quantisation or "").split()
+def _size(run: RunView) -> float:
+    """Return the sort key of runs of one model: the size of its weights, else the bits of its quantisation."""
+    if run.weights_bytes:
+        return float(run.weights_bytes)
+    digits = "".join(c if c.isdigit() else " " for c in run.quantisation or "").split()
     return float(digits[0]) if digits else 0.0
 
 
-def lacking(sides: RunViews) -> list[str]:
-    """What a run lacks that the others have."""
-    told = []
-    for side in sides.sides:
-        if not side.judged:
-            told.append(
-                f"{sides.judge} has not labelled {side.label}, so nothing of it can be compared: `rashomon judge "
-                f"{side.name} --judge {sides.judge.rpartition('@')[0] or sides.judge}`."
+def coverage_warnings(views: RunViews) -> list[str]:
+    """Return a sentence on each run that lacks labels or instances that the others have."""
+    messages = []
+    for run in views.runs:
+        if not run.judged:
+            messages.append(
+                f"{views.judge} has not labelled {run.label}, so it cannot be compared: `rashomon judge "
+                f"{run.name} --judge {views.judge.rpartition('@')[0] or views.judge}`."
             )
-        elif lost := not_labelled(side, sides.figures.labels):
-            each = ", ".join(f"{count} {outcome}" for outcome, count in sorted(lost.items()))
-            counted = " (unparsed ones count)" if sides.figures.unparsed and lost["unparsed"] else ""
-            how_many = f"{sum(lost.values())} of its {len(side.said)} instances have no label"
-            told.append(f"{side.label} is {side.state}: {how_many}: {each}{counted}.")
-    first = sides.sides[0]
-    for side in sides.sides[1:]:
-        both = sum(instance in first.said for instance in side.said)
-        if not both:
-            told.append(f"{first.label} and {side.label} share no instance: nothing between them can be tested.")
-        elif both < max(len(side.said), len(first.said)):
-            told.append(
-                f"{first.label} ({len(first.said)} instances) and {side.label} ({len(side.said)}) share {both}: differences "
-                "rest on those."
+        elif unlabelled := unlabelled_outcomes(run, views.label_metrics.labels):
+            outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(unlabelled.items()))
+            counted = " (unparsed ones count)" if views.label_metrics.unparsed and unlabelled["unparsed"] else ""
+            share = f"{sum(unlabelled.values())} of its {len(run.answers)} instances have no label"
+            messages.append(f"{run.label} is {run.state}: {share}: {outcomes}{counted}.")
+    first = views.runs[0]
+    for run in views.runs[1:]:
+        shared = sum(instance in first.answers for instance in run.answers)
+        if not shared:
+            messages.append(f"{first.label} and {run.label} share no instance, so no difference can be tested.")
+        elif shared < max(len(run.answers), len(first.answers)):
+            messages.append(
+                f"{first.label} ({len(first.answers)} instances) and {run.label} ({len(run.answers)}) share {shared}: "
+                "differences rest on those."
             )
-    told += [f"{side.label}: {remark}" for side in sides.sides for remark in side.remarks]
-    return told
+    messages += [f"{run.label}: {remark}" for run in views.runs for remark in run.remarks]
+    return messages
 
 
-def _values(sides: RunViews, names: Sequence[str], resamples: int) -> Table:
+def _values_table(views: RunViews, names: Sequence[str], resamples: int) -> Table:
     rows = tuple(
-        (side.label, tuple(own_figures(side, sides.figures, names, resamples=resamples, seed=sides.seed)))
-        for side in sides.sides
+        (run.label, tuple(run_metrics(run, views.label_metrics, names, resamples=resamples, seed=views.seed)))
+        for run in views.runs
     )
     notes = [
-        "Each run over all that it has labelled, with 95% percentile bootstrap intervals over examples. Whether runs differ is "
-        "not seen by whether these intervals overlap, but in the table of differences.",
-        f"Labels by {sides.judge}{caveat(sides.judge)}.",
+        "Each run over all its labelled answers, with 95% percentile bootstrap intervals over examples. Overlap of these "
+        "intervals does not tell whether runs differ; see the table of differences.",
+        f"Labels by {views.judge}{caveat(views.judge)}.",
     ]
-    if sides.benchmark.counts_flags:
+    if views.benchmark.counts_flags:
         notes.append("Each answer counts with one label here; the paper's tables count every label that fits.")
     return Table("values", "Figures of each run", tuple(names), rows, tuple(notes))
 
 
-def to_json(found: Comparison) -> dict[str, Any]:
-    """What is no table of a comparison: the runs, the warnings, and the instances behind every flip."""
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """Return the parts of a comparison that are no tables: the runs, the warnings, and the instances behind every flip."""
     return {
-        "judge": found.sides.judge,
+        "judge": comparison.views.judge,
         "runs": [
-            {"name": side.name, "label": side.label, "state": side.state, "spec": side.spec, "identity": side.identity}
-            for side in found.sides.sides
+            {"name": run.name, "label": run.label, "state": run.state, "spec": run.spec, "identity": run.identity}
+            for run in comparison.views.runs
         ],
-        "warnings": list(found.warnings),
-        "flips": [_flips(pair) for pair in found.pairs],
+        "warnings": list(comparison.warnings),
+        "flips": [_flips_json(pair) for pair in comparison.pairs],
     }
 
 
-def _flips(pair: RunPair) -> Mapping[str, Any]:
+def _flips_json(pair: RunPair) -> Mapping[str, Any]:
     cells = [
-        {"from": was, "to": now, "count": count, "instances": pair.behind(was, now)}
+        {"from": was, "to": now, "count": count, "instances": pair.instances_behind(was, now)}
         for (was, now), count in sorted(pair.flips().items())
         if was != now
     ]

@@ -1,4 +1,4 @@
-"""Examining this machine: why something does not work, each finding with its mend in a line."""
+"""Checks of this machine, each with a message and a fix in one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Check = Callable[["Workspace"], CheckResult]
 
 
 def examine(workspace: Workspace) -> Iterator[CheckResult]:
-    """What there is to find, one after the other; some take seconds."""
+    """Yield the result of each check as it completes; some take seconds."""
     from app.doctor import contents, libraries, machine, places
 
     checks: tuple[Check, ...] = (

@@ -1,42 +1,45 @@
-"""What there is to run: models, data of each benchmark, the demo, and who has the device."""
+"""Checks of models, benchmark data, the demo and the device."""
 
 from __future__ import annotations
 
 from app.doctor.finding import CheckResult
 from app.store.workspace import Workspace
 from app.system.paths import ASSETS
-from benchmarks.base import benchmark_names
 from benchmarks.errors import RashomonError
+from benchmarks.registry import benchmark_names
 
-_FIRST = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
+_SUGGESTED_MODEL = "mlx-community/Qwen3-VL-4B-Instruct-4bit"
 
 
 def models(workspace: Workspace) -> CheckResult:
-    """The models of the cache that can be run, and why others cannot."""
+    """Count the cached models that can run, and say why others cannot."""
     from mlx_backends.models.discovery import cached_models, hub_cache
 
-    found = cached_models()
-    usable = [model for model in found if model.problem is None]
-    seeing = sum(model.engine == "mlx-vlm" for model in usable)
-    told = f"{seeing} vision-language and {len(usable) - seeing} text models in {hub_cache()}"
+    cached = cached_models()
+    usable = [model for model in cached if model.problem is None]
+    vision = sum(model.engine == "mlx-vlm" for model in usable)
+    message = f"{vision} vision-language and {len(usable) - vision} text models in {hub_cache()}"
     if not usable:
         return CheckResult(
-            "models", True, told, f"`rashomon models get {_FIRST}` fetches one; `rashomon demo` needs none."
+            "models",
+            True,
+            message,
+            f"`rashomon models get {_SUGGESTED_MODEL}` fetches one; `rashomon demo` needs none.",
         )
-    bad = [model for model in found if model.problem is not None]
-    mend = f"{len(bad)} more cannot be run, {bad[0].name} because {bad[0].problem}" if bad else ""
-    return CheckResult("models", True, told, mend)
+    bad = [model for model in cached if model.problem is not None]
+    fix = f"{len(bad)} more cannot run; {bad[0].name}: {bad[0].problem}" if bad else ""
+    return CheckResult("models", True, message, fix)
 
 
 def data(workspace: Workspace) -> CheckResult:
-    """Which benchmarks are built, and what is lacking of the others."""
+    """List the benchmarks that are built, and the state of the others."""
     from app.fetch import manifest
     from app.fetch.recipes import RECIPES
     from benchmarks.build import Build
 
     built: list[str] = []
     ready: list[str] = []
-    begun: list[str] = []
+    partial: list[str] = []
     none: list[str] = []
     for name in benchmark_names():
         folder = workspace.build_folder(name)
@@ -49,27 +52,27 @@ def data(workspace: Workspace) -> CheckResult:
                 )
             built.append(name)
             continue
-        state = manifest.state(workspace.source_folder(name)) if name in RECIPES else "none"
-        {"fetched": ready, "begun": begun, "none": none}[state].append(name)
-    named = (("built", built), ("fetched", ready), ("begun to fetch", begun), ("not here", none))
-    told = "; ".join(f"{word}: {', '.join(names)}" for word, names in named if names)
+        state = manifest.fetch_state(workspace.source_folder(name)) if name in RECIPES else "none"
+        {"fetched": ready, "begun": partial, "none": none}[state].append(name)
+    named = (("built", built), ("fetched", ready), ("partly fetched", partial), ("not fetched", none))
+    message = "; ".join(f"{state}: {', '.join(names)}" for state, names in named if names)
     command = workspace.command()
-    if begun:
-        return CheckResult("data", True, told, f"`{command} data get {begun[0]}` goes on.")
+    if partial:
+        return CheckResult("data", True, message, f"`{command} data get {partial[0]}` resumes fetching.")
     if ready:
-        return CheckResult("data", True, told, f"`{command} build {ready[0]}` builds what was fetched.")
+        return CheckResult("data", True, message, f"`{command} build {ready[0]}` builds it from the fetched data.")
     if not built:
         return CheckResult(
             "data",
             True,
-            told,
+            message,
             f"`{command} data get cmc-bench` fetches a benchmark's data; `rashomon demo` needs none.",
         )
-    return CheckResult("data", True, told)
+    return CheckResult("data", True, message)
 
 
 def demo(workspace: Workspace) -> CheckResult:
-    """Whether the demo's model and charts are there, whole."""
+    """Check that the demo's models are installed and complete."""
     from mlx_backends.models.discovery import inspect
 
     folder = ASSETS / "demo"
@@ -77,14 +80,14 @@ def demo(workspace: Workspace) -> CheckResult:
         for name in ("model-4bit", "model-bf16"):
             inspect(folder / name)
     except (RashomonError, OSError) as error:
-        return CheckResult("demo", False, str(error), "install Rashomon again; its demo's model is part of it.")
-    return CheckResult("demo", True, "its model is here, in 4 bits and bf16; `rashomon demo` runs it")
+        return CheckResult("demo", False, str(error), "install Rashomon again; the demo's model is part of it.")
+    return CheckResult("demo", True, "its model is installed, in 4-bit and bf16; `rashomon demo` runs it")
 
 
 def device(workspace: Workspace) -> CheckResult:
-    """Who has this machine's device now."""
-    from app.engine.workers.device_lock import lease_path
+    """Report which run holds this machine's device."""
+    from app.engine.workers.device_lock import device_lock_path
     from app.store.locks import FileLock
 
-    holder = FileLock(lease_path()).holder()
+    holder = FileLock(device_lock_path()).holder()
     return CheckResult("device", True, f"held by {holder}; other runs wait for it" if holder else "free")

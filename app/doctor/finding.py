@@ -1,4 +1,4 @@
-"""One thing that was examined."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One thing examined: ``ok`` False means that something does not work, and ``mend`` says what to do.
+    """The result of one check: ``ok`` is False if something does not work, and ``fix`` says what to do.
 
-    Where ``ok`` is True ``mend`` is advice: something that works and might not, or that could be had.
+    With ``ok`` True, ``fix`` is advice: about something that may fail later, or that could be added.
     """
 
-    what: str
+    check: str
     ok: bool
-    told: str
-    mend: str = ""
+    message: str
+    fix: str = ""

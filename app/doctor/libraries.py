@@ -1,4 +1,4 @@
-"""The libraries: which are there, whether their versions are those that are wanted, and what is mended in them."""
+"""Checks of the installed libraries: versions, extras and patches."""
 
 from __future__ import annotations
 
@@ -7,67 +7,72 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from app.doctor.finding import CheckResult
 from app.store.workspace import Workspace
 
-_TOLD = ("mlx", "mlx-lm", "mlx-vlm", "transformers", "huggingface_hub")
+_REPORTED = ("mlx", "mlx-lm", "mlx-vlm", "transformers", "huggingface_hub")
 _EXTRAS = {
     "api": ("openai", "anthropic", "google-genai"),
     "keychain": ("keyring",),
+    "video": ("av",),
+    "shapes": ("trimesh",),
+    "serve": ("textual-serve",),
 }
 
 
 def packages(workspace: Workspace) -> CheckResult:
-    """Whether everything that Rashomon requires is installed, in a version that it takes."""
+    """Check that every required package is installed in a supported version."""
     try:
-        told = f"rashomon {version('rashomon')}"
-        wrong = _wrong(requires("rashomon") or [])
+        message = f"rashomon {version('rashomon')}"
+        problems = _unmet_requirements(requires("rashomon") or [])
     except PackageNotFoundError:
         return CheckResult(
             "packages", False, "Rashomon itself is not installed", "install it with pip: `pip install .`"
         )
-    told = ", ".join([told, *(f"{name} {found}" for name in _TOLD if (found := _version(name)))])
-    if wrong:
-        return CheckResult("packages", False, "; ".join(wrong), "install Rashomon again with pip.")
-    return CheckResult("packages", True, told)
+    message = ", ".join([message, *(f"{name} {installed}" for name in _REPORTED if (installed := _version(name)))])
+    if problems:
+        return CheckResult("packages", False, "; ".join(problems), "install Rashomon again with pip.")
+    return CheckResult("packages", True, message)
 
 
-def _wrong(requirements: list[str]) -> list[str]:
+def _unmet_requirements(requirements: list[str]) -> list[str]:
     from packaging.requirements import Requirement
 
-    found = []
+    problems = []
     for text in requirements:
-        wanted = Requirement(text)
-        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+        requirement = Requirement(text)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
-        here = _version(wanted.name)
-        if here is None:
-            found.append(f"{wanted.name} is missing")
-        elif not wanted.specifier.contains(here, prereleases=True):
-            found.append(f"{wanted.name} is {here}, wanted is {wanted.specifier}")
-    return found
+        installed = _version(requirement.name)
+        if installed is None:
+            problems.append(f"{requirement.name} is missing")
+        elif not requirement.specifier.contains(installed, prereleases=True):
+            problems.append(f"{requirement.name} is {installed}, but {requirement.specifier} is required")
+    return problems
 
 
 def repair(workspace: Workspace) -> CheckResult:
-    """Whether the installed mlx-vlm is one whose answers of Qwen3-VL in batches are mended."""
-    from mlx_backends.mlx.patches.qwen3_vl_deepstack import NEEDED_BY
+    """Report whether the installed mlx-vlm needs the patch for batched answers of Qwen3-VL."""
+    from mlx_backends.mlx.patches.qwen3_vl_deepstack import AFFECTED_VERSIONS
 
-    here = _version("mlx-vlm")
-    if here is None:
+    installed = _version("mlx-vlm")
+    if installed is None:
         return CheckResult("mlx-vlm", False, "not installed", "install Rashomon again with pip.")
-    if here in NEEDED_BY:
-        return CheckResult("mlx-vlm", True, f"{here}: Qwen3-VL's answers in batches are mended when it is loaded")
-    told = f"{here}: not known to need a repair; each run's canary tries whether batches answer rightly"
-    return CheckResult("mlx-vlm", True, told)
+    if installed in AFFECTED_VERSIONS:
+        return CheckResult(
+            "mlx-vlm", True, f"{installed}: patched when it is loaded, so that Qwen3-VL answers correctly in batches"
+        )
+    message = f"{installed}: no known problem; each run checks that batched answers equal sequential ones"
+    return CheckResult("mlx-vlm", True, message)
 
 
 def extras(workspace: Workspace) -> CheckResult:
-    """What is optional: remote engines, the keychain."""
-    here = [f"{name} {found}" for names in _EXTRAS.values() for name in names if (found := _version(name))]
-    lacking = [
+    """List the optional packages: remote engines and the keychain."""
+    present = [f"{name} {installed}" for names in _EXTRAS.values() for name in names if (installed := _version(name))]
+    missing = [
         f"{extra} (pip install 'rashomon[{extra}]')"
         for extra, names in _EXTRAS.items()
         if not all(map(_version, names))
     ]
-    told = f"installed: {', '.join(here) or 'none'}"
-    return CheckResult("extras", True, told + (f"; not installed: {', '.join(lacking)}" if lacking else ""))
+    message = f"installed: {', '.join(present) or 'none'}"
+    return CheckResult("extras", True, message + (f"; not installed: {', '.join(missing)}" if missing else ""))
 
 
 def _version(name: str) -> str | None:

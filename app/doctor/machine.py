@@ -1,4 +1,4 @@
-"""The machine: processor, system, memory, and whether MLX starts on it."""
+"""Checks of the machine: processor, system, memory, MLX and PyTorch."""
 
 from __future__ import annotations
 
@@ -31,78 +31,78 @@ print(torch.__version__, torch.cuda.get_device_name() if cuda else "mps" if torc
 
 
 def machine(workspace: Workspace) -> CheckResult:
-    """Processor, system and Python."""
-    told = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    """Check the processor, the system and Python."""
+    message = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     if sys.platform != "darwin":
-        return CheckResult("machine", True, told)
+        return CheckResult("machine", True, message)
     version = platform.mac_ver()[0]
-    told = f"macOS {version} {platform.machine()}, Python {platform.python_version()}"
+    message = f"macOS {version} {platform.machine()}, Python {platform.python_version()}"
     if platform.machine() != "arm64":
-        mend = "MLX needs an arm64 Python on Apple silicon; install one (this one runs under Rosetta, or this is an Intel Mac)."
-        return CheckResult("machine", False, told, mend)
+        fix = "MLX needs an arm64 Python on Apple silicon; install one (this one runs under Rosetta, or this is an Intel Mac)."
+        return CheckResult("machine", False, message, fix)
     if version.partition(".")[0].isdigit() and int(version.partition(".")[0]) < _OLDEST_MACOS:
-        return CheckResult("machine", False, told, f"MLX needs macOS {_OLDEST_MACOS} or newer; update the system.")
-    return CheckResult("machine", True, told)
+        return CheckResult("machine", False, message, f"MLX needs macOS {_OLDEST_MACOS} or newer; update the system.")
+    return CheckResult("machine", True, message)
 
 
 def memory(workspace: Workspace) -> CheckResult:
-    """What models may take, and the largest of the papers' models that fits."""
-    from mlx_backends.models.catalog import curated
-    from mlx_backends.models.memory_estimate import fits, need
+    """Report the memory for models, and the largest model of the papers that fits."""
+    from mlx_backends.models.catalog import catalog_models
+    from mlx_backends.models.memory_estimate import memory_fit, required_memory
 
-    fit = fits(0)
-    told = f"{fit.have / 2**30:.1f} GiB for models ({fit.source})"
-    fitting = [each for each in curated() if need(each.weights_bytes) <= fit.have]
+    fit = memory_fit(0)
+    message = f"{fit.available / 2**30:.1f} GiB for models ({fit.source})"
+    fitting = [model for model in catalog_models() if required_memory(model.weights_bytes) <= fit.available]
     if not fitting:
-        smallest = min(curated(), key=lambda each: each.weights_bytes)
-        mend = (
-            f"the papers' smallest model needs {size(need(smallest.weights_bytes))}; `rashomon demo` runs all the same."
-        )
-        return CheckResult("memory", True, told, mend)
-    largest = max(fitting, key=lambda each: each.weights_bytes)
+        smallest = min(catalog_models(), key=lambda model: model.weights_bytes)
+        fix = f"the papers' smallest model needs {size(required_memory(smallest.weights_bytes))}; `rashomon demo` still runs."
+        return CheckResult("memory", True, message, fix)
+    largest = max(fitting, key=lambda model: model.weights_bytes)
     return CheckResult(
-        "memory", True, f"{told}: {len(fitting)} of {len(curated())} listed models fit, {largest.id} the largest"
+        "memory",
+        True,
+        f"{message}: {len(fitting)} of {len(catalog_models())} listed models fit, {largest.id} the largest",
     )
 
 
 def mlx(workspace: Workspace) -> CheckResult:
-    """Whether MLX starts, and on what."""
-    mend = "install mlx again: on Linux `pip install 'mlx[cpu]'`, on a Mac `pip install mlx`."
-    started, told = _started(_MLX)
+    """Check that MLX starts, and on which device."""
+    fix = "install mlx again: on Linux `pip install 'mlx[cpu]'`, on a Mac `pip install mlx`."
+    started, message = _run_python(_MLX)
     if not started:
-        return CheckResult("mlx", False, told, mend)
-    told, _, held = told.rpartition(" ")
+        return CheckResult("mlx", False, message, fix)
+    message, _, held = message.rpartition(" ")
     if held.isdigit() and int(held):
-        return CheckResult("mlx", True, f"{told}, working set {int(held) / 2**30:.1f} GiB")
+        return CheckResult("mlx", True, f"{message}, working set {int(held) / 2**30:.1f} GiB")
     if sys.platform == "darwin":
         return CheckResult(
-            "mlx", True, told, "models run on the processor, slowly: Metal is missing, as in a virtual machine."
+            "mlx", True, message, "models run slowly on the CPU, because Metal is missing (as in a virtual machine)."
         )
-    if spec.gpu() and "CUDA" not in told:
+    if spec.has_gpu() and "CUDA" not in message:
         return CheckResult(
-            "mlx", True, told, "there is an NVIDIA GPU: `pip install 'mlx[cuda12]'` (or cuda13) lets MLX use it."
+            "mlx", True, message, "there is an NVIDIA GPU: `pip install 'mlx[cuda12]'` (or cuda13) lets MLX use it."
         )
-    return CheckResult("mlx", True, told)
+    return CheckResult("mlx", True, message)
 
 
 def torch(workspace: Workspace) -> CheckResult:
-    """Whether PyTorch, where it is installed, starts, and on what."""
+    """Check that PyTorch starts if it is installed, and on which device."""
     if find_spec("torch") is None:
         return CheckResult(
-            "torch", True, "not installed; `pip install 'rashomon[torch]'` lets PyTorch answer too (cuda:ID)"
+            "torch", True, "not installed; `pip install 'rashomon[torch]'` adds PyTorch models (cuda:ID)"
         )
-    started, told = _started(_TORCH)
+    started, message = _run_python(_TORCH)
     if not started:
-        return CheckResult("torch", False, told, "install torch again.")
-    if spec.gpu() and told.endswith(" cpu"):
+        return CheckResult("torch", False, message, "install torch again.")
+    if spec.has_gpu() and message.endswith(" cpu"):
         return CheckResult(
-            "torch", True, told, "there is an NVIDIA GPU that this PyTorch cannot use; install one for its driver."
+            "torch", True, message, "this PyTorch cannot use the NVIDIA GPU; install a build for its driver."
         )
-    return CheckResult("torch", True, told)
+    return CheckResult("torch", True, message)
 
 
-def _started(code: str) -> tuple[bool, str]:
-    """Whether ``code`` ran, and its last line; in a process of its own, since a broken library can abort it."""
+def _run_python(code: str) -> tuple[bool, str]:
+    """Run ``code`` in a new process, because a broken library can abort it; return success and the last line."""
     try:
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=_SECONDS, check=False

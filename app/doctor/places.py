@@ -1,4 +1,4 @@
-"""Places: the workspace, the Hub's cache, disks and networks, and the keys by their names."""
+"""Checks of folders and access: the workspace, the Hub's cache, the network, tokens and API keys."""
 
 from __future__ import annotations
 
@@ -14,63 +14,76 @@ from app.fetch.hub import is_offline
 from app.store.workspace import Workspace
 
 _LOW_DISK_BYTES = 5 * 10**9
-_REMOTE = ("nfs", "cifs", "smb", "afp", "webdav", "sshfs", "9p", "ceph", "glusterfs", "fuse.rclone", "fuse.s3fs")
+_NETWORK_FILESYSTEMS = (
+    "nfs",
+    "cifs",
+    "smb",
+    "afp",
+    "webdav",
+    "sshfs",
+    "9p",
+    "ceph",
+    "glusterfs",
+    "fuse.rclone",
+    "fuse.s3fs",
+)
 
 
 def workspace(workspace: Workspace) -> CheckResult:
-    """Whether the workspace can be written, has room, and lies where a database is safe."""
+    """Check that the workspace is writable, has free space and is on a disk that is safe for a database."""
     try:
         free = _free(workspace.path)
     except OSError as error:
-        told = f"{workspace.path}: {error.strerror}"
-        return CheckResult("workspace", False, told, "name another with --workspace or RASHOMON_WORKSPACE.")
-    told = f"{workspace.path}, {free / 1e9:.1f} GB free, {len(workspace.run_names())} runs"
+        message = f"{workspace.path}: {error.strerror}"
+        return CheckResult("workspace", False, message, "choose another with --workspace or RASHOMON_WORKSPACE.")
+    message = f"{workspace.path}, {free / 1e9:.1f} GB free, {len(workspace.run_names())} runs"
     if warning := workspace.warning():
-        return CheckResult("workspace", True, told, warning)
-    if kind := remote_disk(workspace.path):
-        mend = f"it is on a network disk ({kind}), where locks may not hold: name a folder of this machine with --workspace."
-        return CheckResult("workspace", True, told, mend)
+        return CheckResult("workspace", True, message, warning)
+    if kind := network_filesystem(workspace.path):
+        fix = f"it is on a network disk ({kind}), where file locks may fail; choose a local folder with --workspace."
+        return CheckResult("workspace", True, message, fix)
     if free < _LOW_DISK_BYTES:
-        return CheckResult("workspace", True, told, "little disk space is left; models and media need gigabytes.")
-    return CheckResult("workspace", True, told)
+        return CheckResult("workspace", True, message, "free some disk space; models and media need gigabytes.")
+    return CheckResult("workspace", True, message)
 
 
 def cache(workspace: Workspace) -> CheckResult:
-    """Whether models can be fetched into the Hub's cache, and whether there is room."""
+    """Check that the Hub's cache is writable and has free space."""
     from mlx_backends.models.discovery import hub_cache
 
-    place = hub_cache()
+    folder = hub_cache()
     try:
-        free = _free(place)
+        free = _free(folder)
     except OSError as error:
-        told = f"{place}: {error.strerror}"
-        return CheckResult(
-            "cache", True, told, "no model can be fetched there; set HF_HOME to a folder that can be written."
-        )
-    told = f"{place}, {free / 1e9:.1f} GB free"
+        message = f"{folder}: {error.strerror}"
+        return CheckResult("cache", True, message, "models cannot be fetched; set HF_HOME to a writable folder.")
+    message = f"{folder}, {free / 1e9:.1f} GB free"
     if free < _LOW_DISK_BYTES:
         return CheckResult(
-            "cache", True, told, "a model in 4 bits takes 1 to 10 GB; free some, or set HF_HOME to a larger disk."
+            "cache",
+            True,
+            message,
+            "a 4-bit model takes 1 to 10 GB; free some disk space, or set HF_HOME to a larger disk.",
         )
-    return CheckResult("cache", True, told)
+    return CheckResult("cache", True, message)
 
 
 def network(workspace: Workspace) -> CheckResult:
-    """Whether commands that fetch may."""
+    """Check that fetching is allowed."""
     if is_offline():
-        mend = "`rashomon data get` and `rashomon models get` fetch nothing until it is unset."
-        return CheckResult("network", True, "HF_HUB_OFFLINE is set", mend)
+        fix = "unset it to use `rashomon data get` and `rashomon models get`."
+        return CheckResult("network", True, "HF_HUB_OFFLINE is set", fix)
     proxies = [
         name
         for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "HF_ENDPOINT", "RASHOMON_MIRROR")
         if os.environ.get(name)
     ]
-    by = f", by way of {', '.join(proxies)}" if proxies else ""
-    return CheckResult("network", True, f"used only by commands that say so{by}")
+    via = f", through {', '.join(proxies)}" if proxies else ""
+    return CheckResult("network", True, f"used only by commands that say so{via}")
 
 
 def hub(workspace: Workspace) -> CheckResult:
-    """Whether there is a token for the Hub; never the token."""
+    """Check whether there is a Hub token, without printing it."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "huggingface"
     file = Path(os.environ.get("HF_TOKEN_PATH") or Path(home).expanduser() / "token")
     if os.environ.get("HF_TOKEN"):
@@ -81,32 +94,32 @@ def hub(workspace: Workspace) -> CheckResult:
 
 
 def keys(workspace: Workspace) -> CheckResult:
-    """Which keys of remote engines are set, by name."""
+    """List the API keys that are set, by name."""
     from mlx_backends.remote.api_keys import VARIABLES
 
-    found = [name for name in VARIABLES if os.environ.get(name)]
-    told = f"set: {', '.join(found)}" if found else "none set; none is needed for local models and judges by rule"
-    return CheckResult("keys", True, told)
+    present = [name for name in VARIABLES if os.environ.get(name)]
+    message = f"set: {', '.join(present)}" if present else "none set; local models and rule-based judges need none"
+    return CheckResult("keys", True, message)
 
 
-def remote_disk(place: Path) -> str | None:
-    """The kind of the network disk that ``place`` lies on, or None."""
+def network_filesystem(place: Path) -> str | None:
+    """Return the file system of ``place`` if it is on a network disk, or else None."""
     text = str(place)
-    on = [
+    mounts = [
         (mount, kind)
         for mount, kind in _mounts()
         if text == mount or text.startswith(mount.rstrip("/") + "/") or mount == "/"
     ]
-    kind = max(on, default=("", ""), key=lambda each: len(each[0]))[1]
-    return kind if kind.startswith(_REMOTE) else None
+    kind = max(mounts, default=("", ""), key=lambda entry: len(entry[0]))[1]
+    return kind if kind.startswith(_NETWORK_FILESYSTEMS) else None
 
 
 def _mounts() -> list[tuple[str, str]]:
-    """Where disks are mounted, and their kinds."""
+    """Return the mount points and their file systems."""
     try:
         if sys.platform == "darwin":
-            told = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False, timeout=10).stdout
-            parts = (line.partition(" on ")[2].rpartition(" (") for line in told.splitlines())
+            output = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False, timeout=10).stdout
+            parts = (line.partition(" on ")[2].rpartition(" (") for line in output.splitlines())
             return [(where, rest.split(",")[0].rstrip(")")) for where, _, rest in parts if where]
         lines = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
         return [(line[1].replace("\\040", " "), line[2]) for line in lines if len(line) > 2]
@@ -115,7 +128,7 @@ def _mounts() -> list[tuple[str, str]]:
 
 
 def _free(place: Path) -> int:
-    """Bytes free where ``place`` is or will be. Raises OSError where nothing can be written."""
+    """Return the free bytes at ``place``, which need not exist yet. Raises OSError if it is not writable."""
     while not place.exists():
         place = place.parent
     with tempfile.TemporaryFile(dir=place):

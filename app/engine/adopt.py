@@ -1,6 +1,6 @@
-"""Taking over a run that this machine has not made: what it would use, and a new run of what is valid in it.
+"""Adoption of a received run: a preview of what it would use, and a new run of this machine with its valid contents.
 
-Nothing of the received folder is copied as it is: every value is read, parsed and written anew, into a database of our own.
+No file of the received folder is copied: every value is read, validated and written to a new database.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.engine.plan import create
-from app.engine.unsupported_media import META as EXCLUDED
-from app.engine.unsupported_media import NONE_EXCLUDED, ExcludedInstances
+from app.engine.plan import create_run
 from app.run_spec import RunName, RunSpec, parse
-from app.store.integrity.salvage import Report, Salvage, SavedInstance
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
+from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
+from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
+from app.store.salvage import Report, Salvage, SavedInstance
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
-from benchmarks.base import Benchmark, get_benchmark
+from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, SpecError, StoreError
+from benchmarks.registry import get_benchmark
 from mlx_backends.remote import is_remote
-from mlx_backends.remote.addresses import agreed
+from mlx_backends.remote.addresses import all_allowed
 from mlx_backends.remote.model_names import parse as parse_name
 
-_KEPT = ("created", "judges", "remarks", "canary", "deaths", "order", "reached")
-"""Values of a run that are taken over as they are, besides those that :func:`app.engine.plan.create` writes."""
+_COPIED_META = ("created", "judges", "remarks", "canary", "deaths", "order", "reached")
+"""The meta keys that are copied, besides those that :func:`app.engine.plan.create_run` writes."""
 
 _LABELLING = "labelling "
 _READ = ("meta", "instance", "engine", "generation", "verdict")
@@ -43,10 +44,14 @@ _PAGE = 256
 
 @dataclass(frozen=True)
 class ReceivedRun:
-    """A run that this machine has not made, or that is damaged.
+    """A run that was made on another machine, or that is damaged.
 
-    ``models`` are who would be asked, the model first, each with the address it is asked at; ``named`` is the build that the
-    run names, ``here`` the build of the same digest in the workspace. ``answers`` and ``verdicts`` are those that are valid.
+    Attributes:
+        models: The model and the judges that would be requested, each with its address.
+        named_build: The build that the run names.
+        local_build: The build with the same digest in the workspace.
+        answers: The number of valid answers.
+        verdicts: The number of valid verdicts by judge.
     """
 
     folder: Path
@@ -54,28 +59,28 @@ class ReceivedRun:
     spec: RunSpec
     models: tuple[tuple[str, str | None], ...]
     digest: str | None
-    named: Path | None
-    here: Path | None
+    named_build: Path | None
+    local_build: Path | None
     answers: int
     total: int
     verdicts: dict[str, int]
 
     def lines(self) -> list[str]:
-        """Return what the run would use, a line each."""
+        """Return a description of what the run would use, as lines."""
         (model, address), *judges = self.models
-        told = [f"benchmark  {self.spec.benchmark}", f"model      {_at(model, address)}"]
-        told += [f"judge      {_at(*judge)}" for judge in judges]
-        where = self.here or self.named
-        origin = "this workspace's, of the same digest" if self.here else "as the run names it; not checked"
-        told.append(f"media      {where} ({origin})" if where else "media      no build is named")
-        told.append(f"answers    {self.answers} of {self.total}")
-        told += [f"verdicts   {count} by {judge}" for judge, count in sorted(self.verdicts.items())]
-        return told
+        lines = [f"benchmark  {self.spec.benchmark}", f"model      {_at(model, address)}"]
+        lines += [f"judge      {_at(*judge)}" for judge in judges]
+        build = self.local_build or self.named_build
+        origin = "in this workspace, same digest" if self.local_build else "named by the run; not checked"
+        lines.append(f"media      {build} ({origin})" if build else "media      no build is named")
+        lines.append(f"answers    {self.answers} of {self.total}")
+        lines += [f"verdicts   {count} by {judge}" for judge, count in sorted(self.verdicts.items())]
+        return lines
 
 
 @dataclass(frozen=True)
 class AdoptedRun:
-    """A run that was taken over: its folder, what it holds, and a sentence for everything that was left out."""
+    """An adopted run: its folder, its contents, and a sentence for everything that was skipped."""
 
     folder: Path
     answers: int
@@ -83,8 +88,8 @@ class AdoptedRun:
     left_out: list[str]
 
 
-def examine(workspace: Workspace, folder: Path) -> ReceivedRun:
-    """Read what the run in ``folder`` would use. Raises StoreError, SpecError for what cannot be read."""
+def read_received_run(workspace: Workspace, folder: Path) -> ReceivedRun:
+    """Read what the run in ``folder`` would use. Raises StoreError or SpecError if it cannot be read."""
     with Salvage.read(folder) as store:
         values = store.saved_meta(_ignored)
         spec = _spec(values, folder)
@@ -100,7 +105,7 @@ def examine(workspace: Workspace, folder: Path) -> ReceivedRun:
             folder,
             store.own,
             spec,
-            tuple((word, _address(word)) for word in (spec.model, *spec.judge)),
+            tuple((model, _address(model)) for model in (spec.model, *spec.judge)),
             digest if isinstance(digest, str) else None,
             Path(named) if named else None,
             _same_build(workspace, spec, digest),
@@ -110,13 +115,13 @@ def examine(workspace: Workspace, folder: Path) -> ReceivedRun:
         )
 
 
-def build_at(received: ReceivedRun, place: Path) -> Path:
-    """Return the folder of the build in ``place``. Raises SpecError unless the run was asked from it."""
+def matching_build(received: ReceivedRun, place: Path) -> Path:
+    """Return the folder of the build in ``place``. Raises SpecError unless the run was made from it."""
     build = Build.open(typed_path(place))
     if build.benchmark != received.spec.benchmark or (received.digest and build.digest != received.digest):
         raise SpecError(
-            f"{build.path} is not the build that {received.folder.name} was asked from ({(received.digest or '?')[:12]}); "
-            "name that one with --data."
+            f"{build.path} is not the build of {received.folder.name} ({(received.digest or '?')[:12]}); "
+            "name the right one with --data."
         )
     return build.path
 
@@ -124,9 +129,9 @@ def build_at(received: ReceivedRun, place: Path) -> Path:
 def adopt(
     workspace: Workspace, received: ReceivedRun, *, name: str | None = None, data: Path | None = None
 ) -> AdoptedRun:
-    """Make a run of this machine of what is valid in a received one, with the build in ``data``.
+    """Create a run of this machine from the valid contents of a received one, with the build in ``data``.
 
-    The received folder stays as it is. Raises StoreError where the new run's folder is taken or cannot be written, SpecError.
+    The received folder is not changed. Raises StoreError if the new run's folder exists or cannot be written, or SpecError.
     """
     folder = workspace.runs_folder / _new_name(workspace, received.folder.name, name)
     spec = received.spec.model_copy(update={"data": None if data is None else str(data)})
@@ -138,22 +143,22 @@ def adopt(
         values = store.saved_meta(lambda error: damage.append(str(error)))
         instances = [saved.instance for saved in _fitting(store, benchmark, _ignored)]
         if not instances:
-            raise StoreError(f"nothing in {received.folder.name} can be read; there is nothing to adopt.")
+            raise StoreError(f"{received.folder.name} holds no valid instance; there is nothing to adopt.")
 
-        def fill(made: RunStore) -> None:
+        def fill(run: RunStore) -> None:
             answers = _answers(_fitting(store, benchmark, lambda error: damage.append(str(error))), benchmark, damage)
-            for _, group in groupby(enumerate(answers), key=lambda each: (each[1][0], each[0] // _PAGE)):
+            for _, group in groupby(enumerate(answers), key=lambda numbered: (numbered[1][0], numbered[0] // _PAGE)):
                 pairs = [pair for _, pair in group]
-                made.use_engine(pairs[0][0])
-                made.commit([answer for _, answer in pairs])
+                run.use_engine(pairs[0][0])
+                run.commit([answer for _, answer in pairs])
                 counts["answers"] += sum(answer.last for _, answer in pairs)
                 counts["verdicts"] += sum(len(answer.verdicts) for _, answer in pairs)
             for key, value in values.items():
-                if key in _KEPT or key.startswith(_LABELLING):
-                    made.set_meta(key, value)
-            made.set_meta("state", {"state": "done" if counts["answers"] else "planned", "note": ""})
+                if key in _COPIED_META or key.startswith(_LABELLING):
+                    run.set_meta(key, value)
+            run.set_meta("state", {"state": "done" if counts["answers"] else "planned", "note": ""})
 
-        create(
+        create_run(
             workspace,
             spec,
             folder,
@@ -168,26 +173,24 @@ def adopt(
 
 
 def _fitting(store: Salvage, benchmark: Benchmark, report: Report) -> Iterator[SavedInstance]:
-    """The valid instances of conditions that the benchmark has."""
+    """Yield the valid instances with a condition of the benchmark; report the others."""
     for saved in store.saved(report):
         if saved.instance.condition in benchmark.conditions:
             yield saved
         else:
-            report(
-                StoreError(f"{saved.instance.id} has the condition {saved.instance.condition!r}, which there is not")
-            )
+            report(StoreError(f"{saved.instance.id} has the unknown condition {saved.instance.condition!r}"))
 
 
 def _answers(
-    every: Iterable[SavedInstance], benchmark: Benchmark, damage: list[str]
+    instances: Iterable[SavedInstance], benchmark: Benchmark, damage: list[str]
 ) -> Iterator[tuple[dict[str, Any], NewAnswer]]:
-    """The answers with their verdicts, each with the engine that gave it."""
-    for ordinal, saved in enumerate(every):
+    """Yield the answers with their valid verdicts, each with its engine."""
+    for ordinal, saved in enumerate(instances):
         condition = saved.instance.condition
         for step, answer in enumerate(saved.answers):
             verdicts = tuple(v for v in answer.verdicts if v.label is None or v.label in benchmark.labels)
             if len(verdicts) < len(answer.verdicts):
-                damage.append(f"a verdict on {saved.instance.id} has a label that {benchmark.name} does not have")
+                damage.append(f"a verdict on {saved.instance.id} has a label unknown to {benchmark.name}")
             yield (
                 answer.engine,
                 NewAnswer(
@@ -206,7 +209,7 @@ def _answers(
 
 def _spec(values: Mapping[str, Any], folder: Path) -> RunSpec:
     if "spec" not in values or "identity" not in values:
-        raise StoreError(f"{folder.name} does not say what it is; its spec or its identity cannot be read.")
+        raise StoreError(f"the spec or the identity of {folder.name} cannot be read; it cannot be adopted.")
     spec = parse(RunSpec, values["spec"], str(folder))
     get_benchmark(spec.benchmark)
     return spec
@@ -217,7 +220,7 @@ def _ignored(error: StoreError) -> None:
 
 
 def _same_build(workspace: Workspace, spec: RunSpec, digest: Any) -> Path | None:
-    """The workspace's build of that digest, whichever folder it has."""
+    """Return the folder of the workspace's build with that digest, if there is one."""
     usual = workspace.build_folder(spec.benchmark)
     with suppress(OSError):
         for place in (usual, *sorted(usual.parent.iterdir())):
@@ -228,18 +231,18 @@ def _same_build(workspace: Workspace, spec: RunSpec, digest: Any) -> Path | None
 
 
 def _new_name(workspace: Workspace, old: str, name: str | None) -> str:
-    """A name that no run has: ``name``, else the old one, with "-adopted" where that is taken."""
+    """Return an unused run name: ``name``, or else the old one, with "-adopted" if that is taken."""
     taken = set(workspace.run_names())
     if name is None:
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", old).lstrip("._-")[:64] or "run"
-        numbered = (f"{plain}-adopted{number}" for number in ("", *range(2, len(taken) + 3)))
-        return next(each for each in (plain, *numbered) if each not in taken)
+        base = re.sub(r"[^A-Za-z0-9._-]+", "-", old).lstrip("._-")[:64] or "run"
+        numbered = (f"{base}-adopted{number}" for number in ("", *range(2, len(taken) + 3)))
+        return next(candidate for candidate in (base, *numbered) if candidate not in taken)
     try:
         TypeAdapter(RunName).validate_python(name)
     except ValidationError as error:
-        raise SpecError("--name takes letters, digits, '.', '_' and '-', at most 80.") from error
+        raise SpecError("--name takes at most 80 letters, digits, '.', '_' and '-'.") from error
     if name in taken:
-        raise StoreError(f"{name} is there already; give another --name.")
+        raise StoreError(f"there is a run {name} already; give another --name.")
     return name
 
 
@@ -250,5 +253,5 @@ def _address(model: str) -> str | None:
 def _at(model: str, address: str | None) -> str:
     if address is None:
         return model
-    new = "" if agreed([model]) else "; new on this machine: you are asked before anything is sent"
+    new = "" if all_allowed([model]) else "; new on this machine: you will be asked before anything is sent"
     return f"{model} (at {address}{new})"

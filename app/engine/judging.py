@@ -1,4 +1,4 @@
-"""Judging with a model: keep its engine fed with the answers it has not judged, and make its verdicts durable in groups."""
+"""Judging with a model: keeps its engine busy with unjudged answers, and commits its verdicts in groups."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.group_commit import GroupCommit
-from app.engine.workers.run_control import is_paused
+from app.engine.run_control import is_paused
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, Generation, Record, Request, Verdict
+from benchmarks.base import Benchmark
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Generation, Record, Request, Verdict
 from judges.rubric import RubricJudge
 from mlx_backends.base import Backend
 
@@ -25,7 +26,7 @@ _VERSIONS = ("versions", "device")
 
 @dataclass(slots=True)
 class _Case:
-    """An answer before the judge: its row, and the replies that could not be read."""
+    """An answer to be judged: its row, and the judge's replies so far, none of which could be parsed."""
 
     generation: int
     record: Record
@@ -43,21 +44,20 @@ def judge_answers(
     stop: Callable[[], bool] = lambda: False,
     paused: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Ask ``judge`` about every answer it has not judged, ``width`` at a time; while ``more()``, wait for further answers.
+    """Judge every unjudged answer, ``width`` at a time; while ``more()``, wait for further answers.
 
-    Verdicts are committed as they come. When ``stop`` says so, what was asked and not answered is dropped, to be asked again
-    another time. While ``paused()`` no further answer is asked about. Raises BudgetError where the ceiling is reached; all
-    verdicts until then are kept.
+    Verdicts are committed as they come. Once ``stop()``, requests in flight are cancelled, to be repeated another time. While
+    ``paused()``, no new request is submitted. Raises BudgetError at the budget's limit; all verdicts until then are kept.
     """
     waiting = _cases(store, judge, more)
     capacity = min(backend.capacity, width or backend.capacity)
-    asked: dict[str, _Case] = {}
+    in_flight: dict[str, _Case] = {}
     verdicts = GroupCommit(store.add_verdicts)
     exhausted = False
 
     def ask(case: _Case) -> None:
         request = judge.request(f"answer {case.generation}", case.record, case.replies)
-        asked[request.id] = case
+        in_flight[request.id] = case
         backend.submit(request)
 
     def conclude(case: _Case, verdict: Verdict) -> None:
@@ -66,8 +66,8 @@ def judge_answers(
         verdicts.add((case.generation, condition, verdict, correct))
 
     try:
-        while not stop() and not (exhausted and not asked):
-            while not exhausted and len(asked) < capacity and not paused():
+        while not stop() and not (exhausted and not in_flight):
+            while not exhausted and len(in_flight) < capacity and not paused():
                 try:
                     case = next(waiting)
                 except StopIteration:
@@ -75,15 +75,15 @@ def judge_answers(
                     break
                 if case is None:
                     break
-                known = judge.unasked(case.record)
-                if known is None:
+                verdict = judge.verdict_without_model(case.record)
+                if verdict is None:
                     ask(case)
                 else:
-                    conclude(case, known)
-            if not asked and not exhausted:
+                    conclude(case, verdict)
+            if not in_flight and not exhausted:
                 time.sleep(_POLL_SECONDS)
             for reply in backend.step():
-                case = asked.pop(reply.request_id)
+                case = in_flight.pop(reply.request_id)
                 case = replace(case, replies=(*case.replies, reply))
                 verdict = judge.verdict(case.replies)
                 if verdict is None:
@@ -92,62 +92,69 @@ def judge_answers(
                     conclude(case, verdict)
             verdicts.commit_if_due()
     finally:
-        for request_id in asked:
+        for request_id in in_flight:
             backend.cancel(request_id)
         verdicts.commit()
-        remark(store, backend)
+        save_remarks(store, backend)
 
 
-def first_judgements(store: RunStore, judge: RubricJudge, count: int) -> list[Request]:
-    """The first ``count`` requests that :func:`judge_answers` would make now."""
+def first_judge_requests(store: RunStore, judge: RubricJudge, count: int) -> list[Request]:
+    """Return the first ``count`` requests that :func:`judge_answers` would submit now."""
     waiting = islice(store.unjudged(judge.id, judge.conditions), count)
-    return [judge.request(f"answer {row}", record, ()) for row, record in waiting if judge.unasked(record) is None]
+    return [
+        judge.request(f"answer {row}", record, ())
+        for row, record in waiting
+        if judge.verdict_without_model(record) is None
+    ]
 
 
 def _cases(store: RunStore, judge: RubricJudge, more: Callable[[], bool]) -> Iterator[_Case | None]:
-    """The answers to be judged; None where there is none now and there may be later.
+    """Yield the answers to be judged; None if there is none now, but may be later.
 
-    An answer that came before the sibling it is judged by is passed over, and found at the end.
+    An answer that came before the sibling it is judged by is passed over at first, and yielded at the end.
     """
     after = -1
-    given: set[int] = set()
+    yielded: set[int] = set()
     while True:
         last = not more()
         for generation, record in store.unjudged(judge.id, judge.conditions, after=-1 if last else after):
             after = max(after, generation)
-            if generation not in given:
-                given.add(generation)
+            if generation not in yielded:
+                yielded.add(generation)
                 yield _Case(generation, record)
         if last:
             return
         yield None
 
 
-def enter(store: RunStore, judge: RubricJudge, *, accept_engine: bool = False) -> None:
-    """Note in a run what this judge is. Raises SpecError where another one has labelled under the same id."""
-    known: dict[str, Any] = store.meta("judges", {})
-    now = judge.identity()
-    before = known.get(judge.id, now)
-    told = [f"{key}: was {before.get(key)!r}, is {now.get(key)!r}" for key in now if before.get(key) != now.get(key)]
-    if told and not (accept_engine and all(one.startswith(_VERSIONS) for one in told)):
-        advice = "add --accept-engine to go on all the same" if not accept_engine else "judge with what it was"
-        raise SpecError(f"{judge.id} is not what it was when it began to judge this run: {'; '.join(told)}; {advice}.")
-    if judge.id not in known:
-        store.change_meta("judges", lambda known: {**(known or {}), judge.id: now})
+def register_judge(store: RunStore, judge: RubricJudge, *, accept_engine: bool = False) -> None:
+    """Record the judge's identity in a run. Raises SpecError if a different judge has labelled it under the same id."""
+    identities: dict[str, Any] = store.meta("judges", {})
+    identity = judge.identity()
+    recorded = identities.get(judge.id, identity)
+    differing = [
+        f"{key}: was {recorded.get(key)!r}, is {value!r}"
+        for key, value in identity.items()
+        if recorded.get(key) != value
+    ]
+    if differing and not (accept_engine and all(difference.startswith(_VERSIONS) for difference in differing)):
+        advice = "add --accept-engine to continue anyway" if not accept_engine else "judge with the former settings"
+        raise SpecError(f"{judge.id} has changed since it began to judge this run: {'; '.join(differing)}; {advice}.")
+    if judge.id not in identities:
+        store.change_meta("judges", lambda known: {**(known or {}), judge.id: identity})
 
 
-def remark(store: RunStore, backend: Backend) -> None:
-    """Keep with a run what whoever reads it must know of how ``backend`` was asked."""
+def save_remarks(store: RunStore, backend: Backend) -> None:
+    """Store the backend's remarks, which readers of the results must see, with the run."""
     if backend.remarks:
         store.change_meta("remarks", lambda known: list(dict.fromkeys([*(known or []), *backend.remarks])))
 
 
 class ConcurrentJudging:
-    """Judges that work in threads of their own while answers are still being made: those whose engine is elsewhere.
+    """Judges with a remote engine, each working in a thread of its own while answers are still being generated.
 
-    Use it as a context manager around the answering. Leaving the block waits until every answer is judged, or, where the
-    answering ended in an error, no longer than for what is under way; an error of a judge is kept until then, so that it
-    does not end the answering, and raised there.
+    A context manager around the answering. Leaving the block waits until every answer is judged or, if the answering failed,
+    only for the requests in flight. An error of a judge does not end the answering: it is raised at the end of the block.
     """
 
     def __init__(
@@ -159,7 +166,10 @@ class ConcurrentJudging:
         *,
         retry_failed: bool = False,
     ) -> None:
-        """``judges`` with what loads the engine of each; ``retry_failed``: what they have failed on is judged again."""
+        """Set up threads for ``judges``, given with the loaders of their engines.
+
+        With ``retry_failed``, answers that a judge has failed on are judged again.
+        """
         self._answering = True
         self._broken = False
         self._asked_to_stop = stop
@@ -195,7 +205,7 @@ class ConcurrentJudging:
             with RunStore.open(folder) as store:
                 if self._retry_failed:
                     store.retract(judge.id, status="judge-failed")
-                # A vendor's library takes half a second to import: not while the model is loaded, nor before it answers.
+                # A provider's library takes half a second to import, which must not delay the model's loading.
                 while self._more() and next(store.unjudged(judge.id, judge.conditions), None) is None:
                     time.sleep(_POLL_SECONDS)
                 if self._stop():

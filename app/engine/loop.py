@@ -1,19 +1,22 @@
-"""The engine's loop: keep the backend fed, make answers durable in groups, judge what a function can judge at once."""
+"""Answering loop: keeps the backend busy, commits answers in groups, and applies the judges that need no model."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from app.engine.group_commit import GroupCommit
-from app.engine.request_order import Asked, adjacent
-from app.engine.workers.in_flight import InFlight
+from app.engine.in_flight import InFlight
+from app.engine.request_order import PendingRequest, order_by_prefix
 from app.store.rows import NewAnswer, PendingInstance
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, Generation, Protocol, Record, Request, Verdict
+from benchmarks.base import Benchmark
 from benchmarks.errors import BudgetError, ModelError
+from benchmarks.protocols import Protocol
+from benchmarks.vocabulary import Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend
 
@@ -21,103 +24,140 @@ Stop = Callable[[], bool]
 PAUSE_POLL_SECONDS = 0.2
 
 
-def answer_pending(
-    store: RunStore,
-    backend: Backend,
-    protocol: Protocol,
-    judges: Sequence[FunctionJudge],
-    benchmark: Benchmark,
-    *,
-    conditions: Sequence[str] = (),
-    only: Sequence[int] | None = None,
-    width: int | None = None,
-    under_way: InFlight | None = None,
-    stop: Stop = lambda: False,
-    paused: Stop = lambda: False,
-) -> None:
-    """Answer every pending instance of ``conditions`` (all if empty), until there is none or ``stop`` says so.
+@dataclass
+class AnswerLoop:
+    """Answering of the pending instances of a run.
 
-    While ``paused()`` nothing more is asked; what is under way then is answered and committed first.
-
-    ``only`` those of these ordinals; ``width`` at a time, if that is less than the backend's capacity; ``under_way`` is told
-    what is. When it stops, what has finished is committed and what has not is cancelled, to be asked again on resume.
+    Attributes:
+        conditions: The conditions to answer; all if empty.
+        only: The ordinals to answer; None for all.
+        width: The most requests in flight, if fewer than the backend's capacity.
+        in_flight: The record of what is in flight, for whoever finds this process dead.
+        stop: Returns True once the loop must end. What has finished is committed; the rest is cancelled, to be asked again
+            when the run resumes.
+        paused: Returns True while nothing new may be submitted. What is in flight is still answered and committed.
     """
-    waiting = adjacent(_requests(store.pending(conditions, only=only), protocol))
-    again: deque[Asked] = deque()  # instances whose protocol has another step
-    asked: dict[str, tuple[PendingInstance, Request]] = {}
-    finished = GroupCommit(store.commit)
-    exhausted = False
-    try:
-        while not stop():
-            new: list[Request] = []
-            holding = paused()
-            if holding and not asked:
-                finished.commit()
-                time.sleep(PAUSE_POLL_SECONDS)
-                continue
-            while not holding and len(asked) < min(backend.capacity, width or backend.capacity) and not exhausted:
-                found = again.popleft() if again else next(waiting, None)
-                if found is None:
-                    exhausted = True
+
+    store: RunStore
+    backend: Backend
+    protocol: Protocol
+    judges: Sequence[FunctionJudge]
+    benchmark: Benchmark
+    conditions: Sequence[str] = ()
+    only: Sequence[int] | None = None
+    width: int | None = None
+    in_flight: InFlight | None = None
+    stop: Stop = lambda: False
+    paused: Stop = lambda: False
+
+    def __post_init__(self) -> None:
+        self._waiting = order_by_prefix(_requests(self.store.pending(self.conditions, only=self.only), self.protocol))
+        self._next_steps: deque[PendingRequest] = deque()  # of instances whose protocol has another step
+        self._submitted: dict[str, PendingRequest] = {}
+        self._finished = GroupCommit(self.store.commit)
+
+    def run(self) -> None:
+        """Answer every pending instance, until none is left or ``stop`` returns True.
+
+        Raises BudgetError and ModelError if no further request is possible; what was answered by then is committed.
+        """
+        try:
+            while not self.stop():
+                paused = self.paused()
+                if paused and not self._submitted:
+                    self._finished.commit()
+                    time.sleep(PAUSE_POLL_SECONDS)
+                    continue
+                if not paused:
+                    self._submit()
+                if not self._submitted:
                     break
-                pending, request = found
-                if request.step:  # what it rests on is durable first, so that a kill between two steps repeats neither
-                    finished.commit()
-                asked[request.id] = found
-                new.append(request)
-            if new and under_way is not None:
-                under_way.note(asked.values())
-            for request in new:
-                backend.submit(request)
-            if not asked:
+                for generation in self.backend.step():
+                    self._finish(generation)
+                if self.only is not None and self.width == 1:
+                    self._finished.commit()  # the next request may kill this process
+                else:
+                    self._finished.commit_if_due()
+        except (BudgetError, ModelError):
+            self._finished.commit()
+            raise
+        finally:
+            for request_id in self._submitted:
+                self.backend.cancel(request_id)
+        self._finished.commit()
+        if any(self.benchmark.basis(condition) for condition in self.benchmark.conditions):
+            for judge in self.judges:  # an answer may have come before the sibling it is judged by
+                judge_pending(self.store, judge, self.benchmark, stop=self.stop)
+
+    def _submit(self) -> None:
+        """Submit requests up to the backend's capacity, after recording them as in flight."""
+        requests: list[Request] = []
+        while len(self._submitted) < min(self.backend.capacity, self.width or self.backend.capacity):
+            pending = self._next_steps.popleft() if self._next_steps else next(self._waiting, None)
+            if pending is None:
                 break
-            for generation in backend.step():
-                pending, request = asked.pop(generation.request_id)
-                so_far = (*pending.generations, generation)
-                more = None if generation.finish_reason == "error" else protocol.next(pending.instance, so_far)
-                finished.add(_answer(store, pending, request, generation, more is None, judges, benchmark))
-                if more is not None:
-                    again.append((PendingInstance(pending.ordinal, pending.instance, so_far), more))
-                    exhausted = False
-            if only is not None and width == 1:
-                finished.commit()  # the next one may be what this process dies of
-            else:
-                finished.commit_if_due()
-    except (BudgetError, ModelError):  # nothing more can be asked; what was answered is kept
-        finished.commit()
-        raise
-    finally:
-        for request_id in asked:
-            backend.cancel(request_id)
-    finished.commit()
-    if any(benchmark.basis(condition) for condition in benchmark.conditions):
-        for judge in judges:  # some answers came before the one they are judged by
-            judge_pending(store, judge, benchmark, stop=stop)
+            _, request = pending
+            if request.step:  # its earlier steps are made durable first, so that a kill repeats none of them
+                self._finished.commit()
+            self._submitted[request.id] = pending
+            requests.append(request)
+        if requests and self.in_flight is not None:
+            self.in_flight.note(self._submitted.values())
+        for request in requests:
+            self.backend.submit(request)
+
+    def _finish(self, generation: Generation) -> None:
+        """Judge an answer and queue it for the next commit, and its instance's next step, if any, for submission."""
+        pending, request = self._submitted.pop(generation.request_id)
+        generations = (*pending.generations, generation)
+        following = None if generation.finish_reason == "error" else self.protocol.next(pending.instance, generations)
+        record = Record(pending.instance, generations)
+        self._finished.add(self._answer(pending.ordinal, record, request, last=following is None))
+        if following is not None:
+            self._next_steps.append((PendingInstance(pending.ordinal, pending.instance, generations), following))
+
+    def _answer(self, ordinal: int, record: Record, request: Request, *, last: bool) -> NewAnswer:
+        generation, condition = record.generations[-1], record.instance.condition
+        verdicts: tuple[Verdict, ...] = ()
+        if last and generation.finish_reason != "error":
+            ready, basis = self.store.basis_of(ordinal) if self.benchmark.basis(condition) else (True, None)
+            record = Record(record.instance, record.generations, basis=basis)
+            verdicts = tuple(judge_record(judge, record, self.benchmark) for judge in self.judges) if ready else ()
+        return NewAnswer(
+            ordinal=ordinal,
+            condition=condition,
+            step=request.step,
+            request_digest=request.digest,
+            generation=generation,
+            last=last,
+            verdicts=verdicts,
+            correct=tuple(_is_correct(self.benchmark, condition, verdict) for verdict in verdicts),
+        )
 
 
 def first_requests(
     store: RunStore, protocol: Protocol, conditions: Sequence[str], count: int, *, only: Sequence[int] | None = None
-) -> list[Asked]:
-    """The first ``count`` requests that :func:`answer_pending` would make now; ``only`` of these ordinals."""
-    return list(islice(adjacent(_requests(store.pending(conditions, only=only), protocol)), count))
+) -> list[PendingRequest]:
+    """Return the first ``count`` requests that an :class:`AnswerLoop` would submit now; ``only`` restricts the ordinals."""
+    return list(islice(order_by_prefix(_requests(store.pending(conditions, only=only), protocol)), count))
 
 
-def _requests(waiting: Iterable[PendingInstance], protocol: Protocol) -> Iterator[Asked]:
-    for pending in waiting:
+def _requests(instances: Iterable[PendingInstance], protocol: Protocol) -> Iterator[PendingRequest]:
+    for pending in instances:
         request = protocol.next(pending.instance, pending.generations)
         if request is None:
-            raise RuntimeError(f"{pending.instance.id} is pending, but its protocol asks nothing of it")
+            raise RuntimeError(f"{pending.instance.id} is pending, but its protocol has no request for it")
         yield pending, request
 
 
 def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *, stop: Stop = lambda: False) -> int:
-    """Judge every answer that ``judge`` has not judged; returns how many it did."""
+    """Judge every answer that ``judge`` has not judged; return the number of them."""
     verdicts = GroupCommit(store.add_verdicts)
     count = 0
     for generation, record in store.unjudged(judge.id):
         if stop():
             break
-        verdict = verdict_of(judge, record, benchmark)
+        verdict = judge_record(judge, record, benchmark)
         condition = record.instance.condition
         verdicts.add((generation, condition, verdict, _is_correct(benchmark, condition, verdict)))
         verdicts.commit_if_due()
@@ -126,8 +166,8 @@ def judge_pending(store: RunStore, judge: FunctionJudge, benchmark: Benchmark, *
     return count
 
 
-def verdict_of(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:
-    """The judge's verdict; a judge that raises or makes up a label has failed on this answer, and the run goes on."""
+def judge_record(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:
+    """Return the judge's verdict; "judge-failed" if the judge raises or returns an unknown label, so that the run goes on."""
     try:
         verdict = judge.judge(record)
     except Exception as error:
@@ -135,33 +175,6 @@ def verdict_of(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Ve
     if verdict.status == "labelled" and verdict.label not in benchmark.labels:
         return Verdict(judge.id, "judge-failed", reason=f"unknown label {verdict.label!r}", raw=verdict.raw)
     return verdict
-
-
-def _answer(
-    store: RunStore,
-    pending: PendingInstance,
-    request: Request,
-    generation: Generation,
-    last: bool,
-    judges: Sequence[FunctionJudge],
-    benchmark: Benchmark,
-) -> NewAnswer:
-    verdicts: tuple[Verdict, ...] = ()
-    condition = pending.instance.condition
-    if last and generation.finish_reason != "error":
-        ready, basis = store.basis_of(pending.ordinal) if benchmark.basis(condition) else (True, None)
-        record = Record(pending.instance, (*pending.generations, generation), basis=basis)
-        verdicts = tuple(verdict_of(judge, record, benchmark) for judge in judges) if ready else ()
-    return NewAnswer(
-        ordinal=pending.ordinal,
-        condition=condition,
-        step=request.step,
-        request_digest=request.digest,
-        generation=generation,
-        last=last,
-        verdicts=verdicts,
-        correct=tuple(_is_correct(benchmark, condition, verdict) for verdict in verdicts),
-    )
 
 
 def _is_correct(benchmark: Benchmark, condition: str, verdict: Verdict) -> bool:

@@ -1,4 +1,4 @@
-"""From a spec to a run folder: made new, or found again and checked to be the same run."""
+"""Planning: from a spec to a run folder, either a new one or an existing one that is verified to be the same run."""
 
 from __future__ import annotations
 
@@ -15,31 +15,35 @@ from typing import Any
 
 import tomli_w
 
-from app.engine.unsupported_media import META as EXCLUDED
-from app.engine.unsupported_media import NONE_EXCLUDED, ExcludedInstances, refuse_nothing_left, split
-from app.fetch.recipes import to_build
+from app.engine.unsupported_media import require_instances, split_by_modality
+from app.fetch.recipes import build_commands
 from app.run_spec import RunSpec, parse
 from app.store.database import DATABASE
 from app.store.run import RunStore
+from app.store.run_facts import EXCLUDED_KEY as EXCLUDED
+from app.store.run_facts import NONE_EXCLUDED, ExcludedInstances
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
-from benchmarks.base import Benchmark, Instance, get_benchmark
+from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import SourceError, SpecError, StoreError
+from benchmarks.registry import get_benchmark
 from benchmarks.sampling import select
-from benchmarks.untrusted.safe_files import is_full, read_bytes, replace_file
+from benchmarks.untrusted.safe_files import is_disk_full, read_bytes, replace_file
+from benchmarks.vocabulary import Instance
 from mlx_backends.base import EngineInfo
+from mlx_backends.imported import IMPORTED
 from mlx_backends.policy import means_nothing
-from mlx_backends.registry import IMPORTED, describe
+from mlx_backends.registry import describe
 
 _VERSION = "version of "
 _DATA = "data digest"
 _DEVICE = "device"
 _SPEC = "spec.toml"
 _LARGEST_SPEC = 1 << 20
-SCORING = ("mlx-vlm", "transformers")
-"""The engines that score options by their likelihood."""
+SCORING_ENGINES = ("mlx-vlm", "transformers")
+"""The engines that can score options by their likelihood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,8 @@ class PlannedRun:
 
     folder: Path
     spec: RunSpec
-    found: bool
-    """Whether it was there already."""
+    existing: bool
+    """Flag for a run that existed before."""
 
     @property
     def name(self) -> str:
@@ -58,9 +62,12 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class CheckedSpec:
-    """A spec that was found right: what it is about, and what it would ask.
+    """A valid spec with the run that it describes.
 
-    ``instances`` are those of a run that is still to be made; one that was found holds its own. ``excluded`` are not asked.
+    Attributes:
+        instances: The instances of a new run; empty for an existing one, which holds its own.
+        existing: Flag for a run that already exists.
+        excluded: The counts of instances that the model cannot take.
     """
 
     spec: RunSpec
@@ -68,62 +75,62 @@ class CheckedSpec:
     build: Build
     identity: Mapping[str, Any]
     instances: Sequence[Instance]
-    found: bool
+    existing: bool
     excluded: ExcludedInstances
 
 
-def check(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> CheckedSpec:
-    """Check all that can be wrong with a spec, and make nothing.
+def check_spec(workspace: Workspace, spec: RunSpec, *, accept_engine: bool = False) -> CheckedSpec:
+    """Validate a spec in full, without creating anything.
 
-    Raises SpecError with the differences where a run of that name is another one, and SpecError, StoreError,
-    SourceError or ModelError where the build, the model, a condition or a stratum is not there.
+    Raises SpecError with the differences if a run of that name is a different one, and SpecError, StoreError, SourceError or
+    ModelError if the build, the model, a condition or a stratum does not exist.
     """
     build = open_build(workspace, spec)
     info = describe(spec.model)
     identity = identity_of(spec, build, info)
     folder = workspace.runs_folder / spec.run_name(build.digest)
     if (folder / DATABASE).is_file():
-        # Equal data and an equal spec choose equal instances: making 100,000 of them again would only take seconds.
+        # Equal data and an equal spec select equal instances; selecting 100,000 of them again would waste seconds.
         with RunStore.read(folder) as store:
             check_identity(store, identity, accept_engine=accept_engine, folder=folder)
-            return CheckedSpec(spec, folder, build, identity, (), True, ExcludedInstances.kept(store))
+            return CheckedSpec(spec, folder, build, identity, (), True, ExcludedInstances.load(store))
     benchmark = get_benchmark(spec.benchmark)
-    chosen, excluded = split(chosen_instances(spec, benchmark, build), info.takes)
-    refuse_nothing_left(info.model, info.takes, chosen, excluded, benchmark)
+    chosen, excluded = split_by_modality(chosen_instances(spec, benchmark, build), info.takes)
+    require_instances(info.model, info.takes, chosen, excluded, benchmark)
     if spec.score == "likelihood":
         check_options(spec, info.engine, chosen)
-    if means_nothing(spec.model, (each.references for each in chosen)):
+    if means_nothing(spec.model, (instance.references for instance in chosen)):
         raise SpecError(
-            f"{spec.model} has nothing to say in {spec.benchmark}; `rashomon models` lists the other policies."
+            f"{spec.model} answers nothing in {spec.benchmark}; `rashomon models` lists the other policies."
         )
-    if (folder / DATABASE).is_file():  # another process made it since we looked
-        return check(workspace, spec, accept_engine=accept_engine)
+    if (folder / DATABASE).is_file():  # another process created it meanwhile
+        return check_spec(workspace, spec, accept_engine=accept_engine)
     if folder.exists():
-        raise StoreError(f"{folder} is in the way and is not a run; move it, or give the run another --name.")
+        raise StoreError(f"{folder} exists and is not a run; move it, or give the run another --name.")
     return CheckedSpec(spec, folder, build, identity, chosen, False, excluded)
 
 
 def check_options(spec: RunSpec, engine: str, chosen: Sequence[Instance]) -> None:
-    """Raise SpecError where a run by likelihood has nothing to score, or nobody who does."""
-    if engine not in SCORING:
+    """Raise SpecError if a run by likelihood has no options to score, or an engine that cannot score them."""
+    if engine not in SCORING_ENGINES:
         raise SpecError(
-            f"{spec.model} does not tell how likely it finds an option; have answers generated, or name a local model "
-            "that sees."
+            f"{spec.model} cannot score options by likelihood; have answers generated, or choose a local vision-language "
+            "model."
         )
     benchmark = get_benchmark(spec.benchmark)
     without = sorted({instance.condition for instance in chosen if not benchmark.options(instance)})
     if without:
         raise SpecError(
-            f"{spec.benchmark} offers no options under {', '.join(without)}; leave these conditions out, or have answers "
+            f"{spec.benchmark} offers no options under {', '.join(without)}; exclude these conditions, or have answers "
             "generated."
         )
 
 
-def plan(workspace: Workspace, checked: CheckedSpec) -> PlannedRun:
-    """The run of a checked spec: the one that is there, else a new one. Raises StoreError."""
-    if not checked.found:
+def plan_run(workspace: Workspace, checked: CheckedSpec) -> PlannedRun:
+    """Return the run of a checked spec, creating it if it does not exist. Raises StoreError."""
+    if not checked.existing:
         workspace.make()
-        create(
+        create_run(
             workspace,
             checked.spec,
             checked.folder,
@@ -132,39 +139,43 @@ def plan(workspace: Workspace, checked: CheckedSpec) -> PlannedRun:
             data=checked.build.path,
             excluded=checked.excluded,
         )
-    return PlannedRun(checked.folder, checked.spec, checked.found)
+    return PlannedRun(checked.folder, checked.spec, checked.existing)
 
 
-def replan(workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False) -> PlannedRun:
-    """The run in ``folder``, checked to be resumable: the spec, the data and the model are still what they were.
+def plan_resume(
+    workspace: Workspace, folder: Path, *, data: Path | None = None, accept_engine: bool = False
+) -> PlannedRun:
+    """Return the run in ``folder`` after checking that its spec, data and model are unchanged.
 
-    ``data`` is where the build lies now, if it moved. Raises SpecError with the difference where something changed.
+    ``data`` is the build's folder if it was moved. Raises SpecError with the differences if anything changed.
     """
     with RunStore.read(folder) as store:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
         edited = _read_spec_file(folder)
         if edited is not None and edited != spec:
-            told = differences(spec.model_dump(mode="json"), edited.model_dump(mode="json"))
+            changes = differences(spec.model_dump(mode="json"), edited.model_dump(mode="json"))
             raise SpecError(
-                f"{folder.name}/spec.toml was changed since the run began: {'; '.join(told)}; "
+                f"{folder.name}/spec.toml was changed since the run began: {'; '.join(changes)}; "
                 "put it back, or start a new run with `rashomon --batch`."
             )
-        if spec.model.startswith(IMPORTED):  # nothing of it will be asked
-            return PlannedRun(folder, spec, found=True)
+        if spec.model.startswith(IMPORTED):  # it has no requests to make
+            return PlannedRun(folder, spec, existing=True)
         if data is not None:
             spec = spec.model_copy(update={"data": str(typed_path(data))})
         identity = identity_of(spec, open_build(workspace, spec), describe(spec.model))
         check_identity(store, identity, accept_engine=accept_engine, folder=folder, resuming=True)
-    return PlannedRun(folder, spec, found=True)
+    return PlannedRun(folder, spec, existing=True)
 
 
 def open_build(workspace: Workspace, spec: RunSpec) -> Build:
-    """The build a spec runs on. Raises SourceError where there is none, SpecError where it is of another benchmark."""
+    """Open the build of a spec. Raises SourceError if there is none, SpecError if it is of another benchmark."""
     path = typed_path(spec.data) if spec.data else workspace.build_folder(spec.benchmark)
     if not spec.data and not path.exists():
-        steps = to_build(workspace.command(), spec.benchmark, workspace.source_folder(spec.benchmark))
-        told = ", then ".join(f"`{step}`" for step in steps)
-        raise SpecError(f"{spec.benchmark} is not built in {workspace.path}; run {told}, or name a build with --data.")
+        steps = build_commands(workspace.command(), spec.benchmark, workspace.source_folder(spec.benchmark))
+        commands = ", then ".join(f"`{step}`" for step in steps)
+        raise SpecError(
+            f"{spec.benchmark} is not built in {workspace.path}; run {commands}, or name a build with --data."
+        )
     build = Build.open(path)
     if build.benchmark != spec.benchmark:
         raise SpecError(f"{path} is a build of {build.benchmark}, not of {spec.benchmark}.")
@@ -172,10 +183,10 @@ def open_build(workspace: Workspace, spec: RunSpec) -> Build:
 
 
 def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]:
-    """What a run is, flat: two runs with equal identities must give the same answers."""
+    """Return a run's identity, a flat mapping: two runs with equal identities must give the same answers."""
     versions = {_VERSION + name: version for name, version in info.versions.items()}
     return {
-        **spec.what_decides(),
+        **spec.identity(),
         _DATA: build.digest,
         "engine": info.engine,
         "weights digest": info.weights,
@@ -186,10 +197,10 @@ def identity_of(spec: RunSpec, build: Build, info: EngineInfo) -> dict[str, Any]
     }
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What differs, as "key: was ... , is ..."; of digests as much as tells them apart."""
-    keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
-    return [f"{key}: was {_short(before.get(key))}, is {_short(now.get(key))}" for key in keys]
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the differences as "key: was ..., is ...", with digests shortened."""
+    keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    return [f"{key}: was {_short(before.get(key))}, is {_short(after.get(key))}" for key in keys]
 
 
 def _short(value: Any) -> str:
@@ -199,41 +210,41 @@ def _short(value: Any) -> str:
 def check_identity(
     store: RunStore, identity: Mapping[str, Any], *, accept_engine: bool, folder: Path, resuming: bool = False
 ) -> None:
-    """Raise SpecError with the differences where a run is not what it was.
+    """Raise SpecError with the differences if a run's stored identity is not ``identity``.
 
-    ``resuming`` is the run itself, not the spec of one: another name for it is no remedy. With
-    ``accept_engine`` another device or other versions of the engine are let pass; which engine gave an answer is kept with it.
+    ``accept_engine`` allows for another device and other versions of the engine, since each answer is stored with its engine.
+    ``resuming`` selects advice for a run that is resumed by name, for which another name would be no remedy.
     """
-    before: dict[str, Any] = store.meta("identity")
-    told = differences(before, identity)
-    engine = [difference for difference in told if difference.startswith((_VERSION, _DEVICE))]
+    recorded: dict[str, Any] = store.meta("identity")
+    changed = differences(recorded, identity)
+    engine = [difference for difference in changed if difference.startswith((_VERSION, _DEVICE))]
     if accept_engine:
-        told = [difference for difference in told if difference not in engine]
-    if told:
-        if told == engine:
-            advice = "add --accept-engine to go on all the same"
+        changed = [difference for difference in changed if difference not in engine]
+    if changed:
+        if changed == engine:
+            advice = "add --accept-engine to continue anyway"
         elif not resuming:
             advice = "give the new run another --name"
-        elif all(each.startswith(_DATA) for each in told):
-            advice = "build it again as it was, in another folder, and name that with --data"
+        elif all(change.startswith(_DATA) for change in changed):
+            advice = "rebuild the former data in another folder, and name that with --data"
         else:
-            advice = "put back what it was, or start a new run with `rashomon --batch`"
-        raise SpecError(f"{folder.name} cannot be resumed, it would not be the same run: {'; '.join(told)}; {advice}.")
+            advice = "restore the former settings, or start a new run with `rashomon --batch`"
+        raise SpecError(f"{folder.name} cannot be resumed as the same run: {'; '.join(changed)}; {advice}.")
 
 
 def chosen_instances(spec: RunSpec, benchmark: Benchmark, build: Build) -> Sequence[Instance]:
-    """The instances a run asks: the build's, in its order, restricted as the spec says. Raises SpecError if none."""
-    chosen = chosen_of(spec, benchmark, list(benchmark.instances(build, spec.prompt_set)))
-    twice = [name for name, count in Counter(instance.id for instance in chosen).items() if count > 1]
-    if twice:
-        raise SourceError(f"{build.path} holds the id {twice[0]!r} more than once; build it again.")
+    """Return the build's instances that the spec selects, in the build's order. Raises SpecError if there are none."""
+    chosen = select_instances(spec, benchmark, list(benchmark.instances(build, spec.prompt_set)))
+    repeated = [name for name, count in Counter(instance.id for instance in chosen).items() if count > 1]
+    if repeated:
+        raise SourceError(f"{build.path} holds the id {repeated[0]!r} more than once; build it again.")
     return chosen
 
 
-def chosen_of(spec: RunSpec, benchmark: Benchmark, every: Sequence[Instance]) -> Sequence[Instance]:
-    """Those of ``every`` instance of a build that a run asks. Raises SpecError if none."""
+def select_instances(spec: RunSpec, benchmark: Benchmark, instances: Sequence[Instance]) -> Sequence[Instance]:
+    """Return those of a build's instances that the spec selects. Raises SpecError if there are none."""
     chosen = select(
-        every,
+        instances,
         limit=spec.limit,
         conditions=spec.conditions or None,
         strata={key: list(words) for key, words in spec.strata.items()} or None,
@@ -241,11 +252,11 @@ def chosen_of(spec: RunSpec, benchmark: Benchmark, every: Sequence[Instance]) ->
         seed=spec.seed,
     )
     if not chosen:
-        raise SpecError("no instance is left by these conditions, strata and limit; widen them.")
+        raise SpecError("these conditions, strata and limit select no instance; widen them.")
     return chosen
 
 
-def create(
+def create_run(
     workspace: Workspace,
     spec: RunSpec,
     folder: Path,
@@ -256,9 +267,9 @@ def create(
     excluded: ExcludedInstances = NONE_EXCLUDED,
     fill: Callable[[RunStore], None] = lambda store: None,
 ) -> None:
-    """Make the run ``folder``, whole or not at all; ``fill`` puts in what it is to hold from the beginning.
+    """Create the run ``folder``, completely or not at all; ``fill`` adds its initial contents.
 
-    Raises StoreError where it cannot be written or another process was quicker.
+    Raises StoreError if it cannot be written, or another process created it first.
     """
     benchmark = get_benchmark(spec.benchmark)
     meta = {
@@ -273,10 +284,10 @@ def create(
         "state": {"state": "planned"},
         EXCLUDED: excluded.to_json(),
     }
-    # Planned under a hidden name and renamed, so that a run folder is always a whole plan.
-    for left in workspace.runs_folder.glob(".planning-*"):
-        if not _is_alive(left.name.split("-")[1]):
-            shutil.rmtree(left, ignore_errors=True)
+    # Created under a hidden name and then renamed, so that a run folder is always complete.
+    for stale in workspace.runs_folder.glob(".planning-*"):
+        if not _is_alive(stale.name.split("-")[1]):
+            shutil.rmtree(stale, ignore_errors=True)
     hidden: Path | None = None
     no_room = f"there is no room for a new run in {workspace.runs_folder}; free some space."
     try:
@@ -293,7 +304,7 @@ def create(
             raise StoreError(
                 f"another process has just begun {folder.name}; `rashomon runs` shows how far it is."
             ) from error
-        if is_full(error):
+        if is_disk_full(error):
             raise StoreFullError(no_room) from error
         raise StoreError(
             f"cannot write in {workspace.runs_folder}: {error.strerror}; name another --workspace."
@@ -304,9 +315,9 @@ def create(
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` without what is not said, in its tables too: TOML has no null."""
-    whole = {key: without_none(value) if isinstance(value, dict) else value for key, value in values.items()}
-    return {key: value for key, value in whole.items() if value not in (None, [], {})}
+    """Return ``values`` without empty values, also in nested tables, since TOML has no null."""
+    cleaned = {key: without_none(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: value for key, value in cleaned.items() if value not in (None, [], {})}
 
 
 def _read_spec_file(folder: Path) -> RunSpec | None:
@@ -319,7 +330,7 @@ def _read_spec_file(folder: Path) -> RunSpec | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise SpecError(f"{folder.name}/{_SPEC} cannot be read ({error}); put it back.") from error
+        raise SpecError(f"{folder.name}/{_SPEC} cannot be read ({error}); restore it.") from error
 
 
 def _is_alive(pid: str) -> bool:

@@ -1,4 +1,4 @@
-"""The order in which a run asks: what begins alike follows each other, so that an engine can compute it once."""
+"""Order of a run's requests: requests with a shared prefix are adjacent, so that an engine computes the prefix once."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from app.store.rows import PendingInstance
-from benchmarks.base import Media, Request, canonical_json, part_to_json
+from benchmarks.vocabulary import Media, Request, canonical_json, part_to_json
 
 WINDOW = 256
-"""So many requests are looked at ahead and put into order; no more are held in memory."""
+"""The number of requests that are held in memory and ordered at a time."""
 
-Asked = tuple[PendingInstance, Request]
+PendingRequest = tuple[PendingInstance, Request]
 
 
-def adjacent(asked: Iterable[Asked]) -> Iterator[Asked]:
-    """``asked`` in an order in which requests that begin alike are adjacent, a window at a time.
+def order_by_prefix(requests: Iterable[PendingRequest]) -> Iterator[PendingRequest]:
+    """Yield ``requests`` with those that share a prefix adjacent, one window at a time.
 
-    An example's siblings stay together, and so do the examples that show the same image; within those, requests are ordered
-    by their parts. Which answer a request gets does not depend on its place.
+    An example's siblings stay together, and so do examples with the same image; within those, requests are ordered by their
+    parts. A request's place has no influence on its answer.
     """
-    rest = iter(asked)
-    while window := list(islice(rest, WINDOW)):
+    iterator = iter(requests)
+    while window := list(islice(iterator, WINDOW)):
         yield from _ordered(window)
 
 
-def _ordered(window: Sequence[Asked]) -> list[Asked]:
+def _ordered(window: Sequence[PendingRequest]) -> list[PendingRequest]:
     images: dict[str, str] = {}
-    """Of each group, the first image that one of its requests shows."""
+    """The first image in the requests of each group."""
     for pending, request in window:
         for sha256 in _images(request)[:1]:
             images.setdefault(pending.instance.group, f"image {sha256}")
@@ -36,7 +36,7 @@ def _ordered(window: Sequence[Asked]) -> list[Asked]:
     for number, (pending, request) in enumerate(window):
         group = pending.instance.group
         cluster = clusters.setdefault(images.get(group, f"group {group}"), len(clusters))
-        keys.append((cluster, _beginning(request), number))
+        keys.append((cluster, _prefix_key(request), number))
     return [window[number] for *_, number in sorted(keys)]
 
 
@@ -44,8 +44,8 @@ def _images(request: Request) -> list[str]:
     return [part.sha256 for message in request.messages for part in message.parts if isinstance(part, Media)]
 
 
-def _beginning(request: Request) -> tuple[str, ...]:
-    """What a request's prompt is made of, in order; strings that begin alike are adjacent when they are sorted."""
+def _prefix_key(request: Request) -> tuple[str, ...]:
+    """Return the pieces of a request's prompt in order; sorting by them makes shared prefixes adjacent."""
     return tuple(
         piece
         for message in request.messages

@@ -1,4 +1,4 @@
-"""A comparison as files: its tables, figures and warnings, and in HTML every answer of its runs beside each other."""
+"""Export of a comparison: its tables, figures and warnings, and in HTML every answer of its runs side by side."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from app.report.render import to_csv, to_markdown
 from app.text.escape import markdown
 
 
-def _csv(given: Export) -> Files:
-    return {f"{table.name}.csv": to_csv(table) for table in (*given.tables, given.runs_table())}
+def _csv(export: Export) -> Files:
+    return {f"{table.name}.csv": to_csv(table) for table in (*export.tables, export.runs_table())}
 
 
-def _markdown(given: Export) -> Files:
-    told = "".join(f"- {markdown(warning)}\n" for warning in given.warnings)
-    tables = "\n".join(to_markdown(table) for table in (*given.tables, given.runs_table()))
-    return {"comparison.md": f"{told}\n{tables}" if told else tables}
+def _markdown(export: Export) -> Files:
+    warnings = "".join(f"- {markdown(text)}\n" for text in export.warnings)
+    tables = "\n".join(to_markdown(table) for table in (*export.tables, export.runs_table()))
+    return {"comparison.md": f"{warnings}\n{tables}" if warnings else tables}
 
 
-def _latex(given: Export) -> Files:
-    tables = (*given.tables, given.runs_table())
+def _latex(export: Export) -> Files:
+    tables = (*export.tables, export.runs_table())
     return {
         "comparison.tex": document(
-            tables, given.benchmark.title, given.warnings, of=f"{given.benchmark.name}-comparison"
+            tables, export.benchmark.title, export.warnings, of=f"{export.benchmark.name}-comparison"
         )
     }
 
 
-def _html(given: Export) -> Files:
-    return {"comparison.html": page(given)}
+def _html(export: Export) -> Files:
+    return {"comparison.html": page(export)}
 
 
 WRITERS: Mapping[str, Callable[[Export], Files]] = {

@@ -1,22 +1,19 @@
-"""An export, from runs to files: which formats there are, and the writing of chosen ones into a folder."""
+"""Export formats, and the export of runs into a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 
-from app.exports.source import Export, Files, benchmark_of, load
-from app.exports.writer import check_formats
-from app.exports.writer import write as write_files
+from app.exports.source import Export, ExportOptions, Files, benchmark_of, load_runs
+from app.exports.writer import check_formats, write_files
 from app.figures.style import FIGURE_FORMATS, inches
 from app.report.tables import tables_of
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, did_you_mean
 
 _WRITERS = {
     "csv": "app.exports.plain:to_csv_files",
@@ -30,7 +27,7 @@ _WRITERS = {
     **{form: f"app.exports.figures:to_{form}_files" for form in FIGURE_FORMATS},
 }
 FORMATS = tuple(_WRITERS)
-ABOUT = {
+FORMAT_DESCRIPTIONS = {
     "csv": "a file a table; samples",
     "md": "tables for GitHub",
     "latex": "tables as a document",
@@ -43,14 +40,14 @@ ABOUT = {
     "svg": "figures",
     "pdf": "figures for a paper",
 }
-"""What each format is, in a few words."""
-USUAL = ("csv", "md", "latex", "json")
-"""The formats that are written unless others are asked for."""
+"""A short description of each format."""
+DEFAULT_FORMATS = ("csv", "md", "latex", "json")
+"""The formats that are written by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenExport:
-    """What an export wrote: its folder, and its files below it with their sizes in bytes."""
+    """The result of an export: its folder, and the files in it with their sizes in bytes."""
 
     folder: Path
     files: tuple[tuple[str, int], ...]
@@ -60,43 +57,40 @@ class WrittenExport:
         return sum(size for _, size in self.files)
 
 
-def write(
+def export_runs(
     workspace: Workspace,
     folders: Sequence[Path],
     *,
     formats: Sequence[str],
     out: Path,
     judge: str | None = None,
-    canonical: bool = False,
-    width: str = "column",
-    metric: str | None = None,
-    captions: Mapping[str, str] = MappingProxyType({}),
-    step: Callable[[str, int, int], None] = lambda what, done, total: None,
+    options: ExportOptions | None = None,
+    step: Callable[[str, int, int], None] = lambda task, done, total: None,
 ) -> WrittenExport:
-    """Write the tables of the runs in ``folders`` together, and each one's samples, in every one of ``formats``.
+    """Write the joint tables of the runs in ``folders``, and the samples of each, in all ``formats``.
 
-    ``width`` and ``metric`` are for figures: how wide they are, and which column of the main table is shown against memory.
-    ``captions`` replace the titles of tables in LaTeX, by table name. ``step`` is told what comes next, and how many of how
-    many steps are done. Raises SpecError for an unknown format, width, column or table, StoreError where ``out`` cannot be
-    written; files that were whole by then stay.
+    ``step`` receives the next task, and the number of tasks done and in total. Raises SpecError for an unknown format, width,
+    column or table, and StoreError if ``out`` cannot be written; files that are complete by then stay.
     """
+    options = options or ExportOptions()
     check_formats(formats, FORMATS)
-    inches(width)
-    words = list(dict.fromkeys(formats))
-    total = len(words) + 2
+    inches(options.width)
+    names = list(dict.fromkeys(formats))
+    total = len(names) + 2
     step("reading the runs", 0, total)
     tables = tables_of(folders, judge=judge)
-    found = load(workspace, folders, judge)
-    given = Export(benchmark_of(found), found, tables, canonical, width, metric, captions=captions)
-    for name in captions:
-        if name not in (known := [table.name for table in tables]):
-            raise SpecError(f"there is no table {name!r} here; {did_you_mean(name, known)}")
-    if metric is not None and metric not in given.main.columns:
-        raise SpecError(f"the main table has no column {metric!r}; {did_you_mean(metric, given.main.columns)}")
+    runs = load_runs(workspace, folders, judge)
+    export = Export(benchmark_of(runs), runs, tables, options)
+    table_names, columns = [table.name for table in tables], export.main.columns
+    for name in options.captions:
+        if name not in table_names:
+            raise SpecError(f"there is no table {name!r} here; {did_you_mean(name, table_names)}")
+    if options.metric is not None and options.metric not in columns:
+        raise SpecError(f"the main table has no column {options.metric!r}; {did_you_mean(options.metric, columns)}")
     files: Files = {}
-    for done, word in enumerate(words, 1):
-        step(f"making {word}", done, total)
-        files |= _writer(word)(given)
+    for done, form in enumerate(names, 1):
+        step(f"making {form}", done, total)
+        files |= _writer(form)(export)
     if not files:
         raise SpecError(f"these runs have no figure to draw as {', '.join(formats)}; their tables are in --format md.")
     step("writing", total - 1, total)
@@ -106,12 +100,12 @@ def write(
     return WrittenExport(folder, sizes)
 
 
-def usual_folder(folders: Sequence[Path]) -> Path:
-    """Where an export goes unless told otherwise: ``export/RUN`` here."""
+def default_folder(folders: Sequence[Path]) -> Path:
+    """Return the default folder of an export: ``export/RUN`` in the current folder."""
     return Path("export") / folders[0].name
 
 
 def _writer(form: str) -> Callable[[Export], Files]:
     module, _, name = _WRITERS[form].partition(":")
-    made: Callable[[Export], Files] = getattr(import_module(module), name)
-    return made
+    writer: Callable[[Export], Files] = getattr(import_module(module), name)
+    return writer

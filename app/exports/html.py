@@ -1,8 +1,8 @@
-"""One HTML file with tables, figures and a browser of the samples; it loads nothing and sends nothing.
+"""Export to a single HTML page with tables, figures and a sample browser; it loads nothing and sends nothing.
 
-Everything a model, a data set or a file says reaches the page as text: escaped in the markup, and in the browser's data as
-JSON in which no ``<`` stands, shown through ``textContent``. The content security policy allows the page's one script and one
-style sheet by their digests, pictures from ``data:`` and nothing else, so that no request leaves it.
+All text from models, data sets and files is untrusted. It is escaped in the markup, and in the browser's data it is JSON
+without any ``<``, inserted through ``textContent``. The content security policy allows only the page's own script and style
+sheet, by their digests, and images from ``data:``, so that no request leaves the page.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from app.exports.figures import figures
-from app.exports.source import Export, ExportedRun, Files, right
+from app.exports.figures import export_figures
+from app.exports.source import Export, ExportedRun, Files, is_right
 from app.figures.style import to_bytes
-from app.report.render import cell_text, figure, reasons
+from app.report.render import cell_text, format_value, missing_value_notes
 from app.text.escape import clean
-from benchmarks.base import Cell, Estimate, Media, Record, Table
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Cell, Estimate, Media, Record, Table
 
 _OPEN = ("tradeoff", "differences")
-"""Of a comparison's tables those that are read first."""
+"""The tables of a comparison that are unfolded at first."""
 
 _PAGE = Path(__file__).resolve().parent / "page"
 
 
-def to_html_files(given: Export) -> Files:
-    """``report.html``."""
-    return {"report.html": page(given)}
+def to_html_files(export: Export) -> Files:
+    """Return ``report.html``."""
+    return {"report.html": page(export)}
 
 
-def page(given: Export) -> str:
-    """The report as one HTML document."""
+def page(export: Export) -> str:
+    """Return the report as one HTML document."""
     style, script = ((_PAGE / name).read_text("utf-8") for name in ("page.css", "page.js"))
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = f"{given.benchmark.title}: {', '.join(run.label for run in given.runs)}"
-    drawn = [(told, to_bytes(each, "svg")) for _, told, each in figures(given)]
+    title = f"{export.benchmark.title}: {', '.join(run.label for run in export.runs)}"
+    figures = [(name, to_bytes(drawn, "svg")) for _, name, drawn in export_figures(export)]
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -50,36 +50,39 @@ def page(given: Export) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="referrer" content="no-referrer">',
         f"<title>{_text(title)}</title><style>{style}</style></head><body>",
-        f"<header><h1>{_text(given.benchmark.title)}</h1><p>{_text(given.benchmark.paper)}</p></header><main>",
-        _warnings(given),
-        _table(given.runs_table(), opened=False),
-        *(_table(table, opened=table is given.main or table.name in _OPEN) for table in given.tables),
-        *(_figure(told, svg) for told, svg in drawn),
+        f"<header><h1>{_text(export.benchmark.title)}</h1><p>{_text(export.benchmark.paper)}</p></header><main>",
+        _warnings(export),
+        _table(export.runs_table(), opened=False),
+        *(_table(table, opened=table is export.main or table.name in _OPEN) for table in export.tables),
+        *(_figure(name, svg) for name, svg in figures),
         _browser(),
         "</main>",
-        f'<script type="application/json" id="data">{_json(samples(given))}</script>',
+        f'<script type="application/json" id="data">{_json(browser_data(export))}</script>',
         f"<script>{script}</script></body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _warnings(given: Export) -> str:
-    told = "".join(f"<li>{_text(warning)}</li>" for warning in given.warnings)
-    return f'<ul class="warnings">{told}</ul>' if told else ""
+def _warnings(export: Export) -> str:
+    items = "".join(f"<li>{_text(warning)}</li>" for warning in export.warnings)
+    return f'<ul class="warnings">{items}</ul>' if items else ""
 
 
-def samples(given: Export) -> dict[str, Any]:
-    """What the browser of samples shows: each instance once, with the answer of every run that was asked it."""
-    found: dict[str, dict[str, Any]] = {}
-    for number, run in enumerate(given.runs):
+def browser_data(export: Export) -> dict[str, Any]:
+    """Return the data of the sample browser: each instance once, with the answer of every run that has it."""
+    instances: dict[str, dict[str, Any]] = {}
+    for number, run in enumerate(export.runs):
         for record in run.records:
-            if record.instance.id not in found:
-                found[record.instance.id] = _instance(record)
-            found[record.instance.id]["answers"].append(_answer(given, number, run, record))
+            if record.instance.id not in instances:
+                instances[record.instance.id] = _instance(record)
+            instances[record.instance.id]["answers"].append(_answer(export, number, run, record))
     return {
-        "runs": [clean(run.label) for run in given.runs],
-        "instances": list(found.values()),
-        "media": {name: {"facts": each.facts, "picture": each.picture} for name, each in given.shown.items()},
+        "runs": [clean(run.label) for run in export.runs],
+        "instances": list(instances.values()),
+        "media": {
+            name: {"facts": thumbnail.facts, "picture": thumbnail.picture}
+            for name, thumbnail in export.thumbnails.items()
+        },
     }
 
 
@@ -91,11 +94,11 @@ def _instance(record: Record) -> dict[str, Any]:
     ]
     references = {clean(key): [_clean(value) for value in values] for key, values in instance.references.items()}
     strata = {clean(key): clean(value) for key, value in instance.strata.items()}
-    told = {"id": clean(instance.id), "condition": instance.condition, "question": _clean(instance.question)}
-    return {**told, "parts": parts, "references": references, "strata": strata, "answers": []}
+    fields = {"id": clean(instance.id), "condition": instance.condition, "question": _clean(instance.question)}
+    return {**fields, "parts": parts, "references": references, "strata": strata, "answers": []}
 
 
-def _answer(given: Export, number: int, run: ExportedRun, record: Record) -> dict[str, Any]:
+def _answer(export: Export, number: int, run: ExportedRun, record: Record) -> dict[str, Any]:
     answer, verdict, outcome = record.answer, record.verdicts.get(run.judge), record.outcome(run.judge)
     text = (
         ""
@@ -108,7 +111,7 @@ def _answer(given: Export, number: int, run: ExportedRun, record: Record) -> dic
         "run": number,
         "outcome": outcome,
         "label": verdict.label if verdict is not None and outcome == "labelled" else outcome,
-        "right": right(given.benchmark, run, record),
+        "right": is_right(export.benchmark, run, record),
         "text": _clean(text),
         "reason": _clean(verdict.reason) if verdict is not None else "",
         "cut": answer is not None and answer.finish_reason == "length",
@@ -121,7 +124,7 @@ def _table(table: Table, *, opened: bool) -> str:
         f'<tr><th scope="row">{_text(label)}</th>{"".join(_cell(cell, table.percent) for cell in cells)}</tr>'
         for label, cells in table.rows
     )
-    notes = "".join(f"<li>{_text(note)}</li>" for note in (*table.notes, *reasons(table)))
+    notes = "".join(f"<li>{_text(note)}</li>" for note in (*table.notes, *missing_value_notes(table)))
     return (
         f"<details{' open' if opened else ''}><summary><h2>{_text(table.title)}</h2></summary>"
         f'<div class="wide"><table><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
@@ -133,16 +136,16 @@ def _cell(cell: Cell, percent: bool) -> str:
     if isinstance(cell, Estimate):
         if cell.value is None:
             return f'<td class="none" title="{_text(cell.reason)}">n/a</td>'
-        value = figure(cell.value, percent)
+        value = format_value(cell.value, percent)
         around = cell_text(cell, percent).removeprefix(value).strip()
         return f"<td>{value}{f'<small>{_text(around)}</small>' if around else ''}</td>"
     return f'<td class="words">{_text(cell)}</td>' if isinstance(cell, str) else f"<td>{cell_text(cell)}</td>"
 
 
 def _figure(title: str, svg: str | bytes) -> str:
-    # As a picture, not as markup: whatever stands in it, nothing in a picture runs.
-    whole = svg.encode() if isinstance(svg, str) else svg
-    source = f"data:image/svg+xml;base64,{b64encode(whole).decode()}"
+    # An image rather than markup, since scripts in an image do not run.
+    encoded = svg.encode() if isinstance(svg, str) else svg
+    source = f"data:image/svg+xml;base64,{b64encode(encoded).decode()}"
     return f'<figure><img src="{source}" alt="{_text(title)}"></figure>'
 
 
@@ -169,9 +172,9 @@ def _clean(text: str) -> str:
 
 
 def _json(value: Mapping[str, Any] | Sequence[Any]) -> str:
-    told = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    # So that nothing in it can end the element that it stands in, or begin a comment.
-    return told.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # Nothing in it can end its element or begin a comment.
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _digest(text: str) -> str:

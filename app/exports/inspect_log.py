@@ -1,7 +1,7 @@
-"""Inspect's log format, version 2: a zip of JSON files with the ending ``.eval``, which ``inspect view`` opens.
+"""Export to Inspect's log format, version 2: a zip of JSON files with the suffix ``.eval``, for ``inspect view``.
 
-Written with the standard library. A label that is accurate under its condition scores "C", another one "I"; "N" is an answer
-with nothing to label. What a judge failed on has no score. Pictures are previews, the media themselves are named by sha256.
+A label that is right under its condition scores "C", any other label "I", and an answer with nothing to label "N". An answer
+that the judge failed on has no score. Images are previews; the media themselves are named by sha256.
 """
 
 from __future__ import annotations
@@ -14,57 +14,58 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.exports.plain import run_to_json
-from app.exports.source import Export, ExportedRun, Files, headline, media_of, right
+from app.exports.source import Export, ExportedRun, Files, headline_metrics, is_right, media_of
 from app.exports.thumbnails import Thumbnail
-from app.report.samples import sample
-from benchmarks.base import Benchmark, Generation, Media, Record, Verdict, digest
+from app.report.samples import sample_to_json
+from benchmarks.base import Benchmark
+from benchmarks.vocabulary import Generation, Media, Record, Verdict, digest
 
 _VERSION = 2
 _STOPPED = {"stop": "stop", "length": "max_tokens", "error": "unknown"}
 
 
-def to_inspect_files(given: Export) -> Files:
-    """``RUN.eval`` for each run."""
-    return {f"{run.file_name}.eval": _log(given, run) for run in given.runs}
+def to_inspect_files(export: Export) -> Files:
+    """Return ``RUN.eval`` for each run."""
+    return {f"{run.file_name}.eval": _log(export, run) for run in export.runs}
 
 
-def _log(given: Export, run: ExportedRun) -> bytes:
-    samples = [_sample(given, run, record) for record in run.records]
-    spec, plan = _spec(given, run), _plan(run)
-    summaries = [_summary(each) for each in samples]
+def _log(export: Export, run: ExportedRun) -> bytes:
+    samples = [_sample(export, run, record) for record in run.records]
+    spec, plan = _spec(export, run), _plan(run)
+    summaries = [_summary(log_sample) for log_sample in samples]
     parts: dict[str, Any] = {"_journal/start.json": {"version": _VERSION, "eval": spec, "plan": plan}}
-    parts |= {f"samples/{each['id']}_epoch_1.json": each for each in samples}
+    parts |= {f"samples/{log_sample['id']}_epoch_1.json": log_sample for log_sample in samples}
     parts |= {"_journal/summaries/1.json": summaries, "summaries.json": summaries}
     parts["header.json"] = {
         "version": _VERSION,
         "status": "cancelled" if run.outcomes["pending"] else "success",
         "eval": spec,
         "plan": plan,
-        "results": _results(given, run),
-        "stats": _stats(given, run),
+        "results": _results(export, run),
+        "stats": _stats(export, run),
     }
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=5) as whole:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=5) as archive:
         for name, value in parts.items():
-            # No time but 1980, so that the same run gives the same bytes.
+            # A ZipInfo without a date, so that the same run gives the same bytes.
             entry = zipfile.ZipInfo(name)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            whole.writestr(entry, json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+            archive.writestr(entry, json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"))
     return out.getvalue()
 
 
-def _spec(given: Export, run: ExportedRun) -> dict[str, Any]:
+def _spec(export: Export, run: ExportedRun) -> dict[str, Any]:
     key = digest([run.name, dict(run.identity)])
     return {
         "eval_id": key[:22],
         "run_id": key[22:44],
         "task_id": key[42:64],
-        "created": _time(given, run),
-        "task": given.benchmark.name,
+        "created": _time(export, run),
+        "task": export.benchmark.name,
         "task_version": 1,
         "task_args": {"prompt_set": run.spec["prompt_set"], "conditions": list(run.spec["conditions"])},
         "dataset": {
-            "name": given.benchmark.name,
+            "name": export.benchmark.name,
             "samples": len(run.records),
             "sample_ids": [record.instance.id for record in run.records],
             "shuffled": False,
@@ -73,7 +74,7 @@ def _spec(given: Export, run: ExportedRun) -> dict[str, Any]:
         "model_generate_config": _decoding(run),
         "config": {"limit": run.spec["limit"], "epochs": 1, "fail_on_error": False, "log_images": True},
         "packages": run.versions,
-        "metadata": run_to_json(run, canonical=given.canonical),
+        "metadata": run_to_json(run, canonical=export.options.canonical),
     }
 
 
@@ -90,12 +91,12 @@ def _decoding(run: ExportedRun) -> dict[str, Any]:
     return {key: decoding[key] for key in ("max_tokens", "temperature", "top_p")} | {"seed": run.spec["seed"]}
 
 
-def _results(given: Export, run: ExportedRun) -> dict[str, Any]:
+def _results(export: Export, run: ExportedRun) -> dict[str, Any]:
     metrics: dict[str, Any] = {}
-    for name, cell in headline(given, run).items():
+    for name, cell in headline_metrics(export, run).items():
         around = {"low": cell.low, "high": cell.high, "sd": cell.sd, "n": cell.n}
         metrics[name] = {"name": name, "value": cell.value, "params": {}, "metadata": around}
-    scored = sum(right(given.benchmark, run, record) is not None for record in run.records)
+    scored = sum(is_right(export.benchmark, run, record) is not None for record in run.records)
     score = {
         "name": run.judge,
         "scorer": run.judge,
@@ -109,34 +110,35 @@ def _results(given: Export, run: ExportedRun) -> dict[str, Any]:
     return {"total_samples": len(run.records), "completed_samples": completed, "scores": [score]}
 
 
-def _stats(given: Export, run: ExportedRun) -> dict[str, Any]:
-    usage = _usage([each for record in run.records for each in record.generations])
+def _stats(export: Export, run: ExportedRun) -> dict[str, Any]:
+    usage = _usage([generation for record in run.records for generation in record.generations])
     return {
-        "started_at": _time(given, run),
-        "completed_at": _time(given, run),
+        "started_at": _time(export, run),
+        "completed_at": _time(export, run),
         "model_usage": {str(run.spec["model"]): usage},
     }
 
 
-def _sample(given: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
+def _sample(export: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
     instance = record.instance
-    whole = sample(record, canonical=given.canonical)
+    stored = sample_to_json(record, canonical=export.options.canonical)
     model = str(run.spec["model"])
-    asked = {"role": "user", "content": _content(record, given.shown)}
+    prompt = {"role": "user", "content": _content(record, export.thumbnails)}
     answers = [
-        {"role": "assistant", "content": each.text, "source": "generate", "model": model} for each in record.generations
+        {"role": "assistant", "content": generation.text, "source": "generate", "model": model}
+        for generation in record.generations
     ]
     scores = {
-        judge: _score(given.benchmark, instance.condition, verdict)
+        judge: _score(export.benchmark, instance.condition, verdict)
         for judge, verdict in record.verdicts.items()
         if verdict.status != "judge-failed"
     }
-    made: dict[str, Any] = {
+    log_sample: dict[str, Any] = {
         "id": instance.id,
         "epoch": 1,
-        "input": [asked],
+        "input": [prompt],
         "target": [f"{key}: {value}" for key, values in instance.references.items() for value in values] or "",
-        "messages": [asked, *answers],
+        "messages": [prompt, *answers],
         "output": {
             "model": model,
             "choices": [
@@ -151,52 +153,56 @@ def _sample(given: Export, run: ExportedRun, record: Record) -> dict[str, Any]:
             "outcome": record.outcome(run.judge),
             "strata": dict(instance.strata),
             "media": [media.name for media in media_of(record)],
-            **{key: whole[key] for key in ("question", "references", "steps", "verdicts")},
+            **{key: stored[key] for key in ("question", "references", "steps", "verdicts")},
         },
         "model_usage": {model: _usage(record.generations)},
     }  # fmt: skip
     if record.answer is not None and record.answer.finish_reason == "error":
         message = record.answer.error or "error"
-        made["error"] = {"message": message, "traceback": message, "traceback_ansi": message}
-    return made
+        log_sample["error"] = {"message": message, "traceback": message, "traceback_ansi": message}
+    return log_sample
 
 
-def _content(record: Record, shown: Mapping[str, Thumbnail]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _content(record: Record, thumbnails: Mapping[str, Thumbnail]) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = []
     for part in record.instance.parts:
         if not isinstance(part, Media):
-            found.append({"type": "text", "text": part.text})
-        elif part.modality == "image" and (picture := shown[part.sha256].picture):
-            found.append({"type": "image", "image": picture, "detail": "auto"})
+            content.append({"type": "text", "text": part.text})
+        elif part.modality == "image" and (picture := thumbnails[part.sha256].picture):
+            content.append({"type": "image", "image": picture, "detail": "auto"})
         else:
-            found.append({"type": "text", "text": f"[{part.modality.upper()} {part.sha256}]"})
-    return found
+            content.append({"type": "text", "text": f"[{part.modality.upper()} {part.sha256}]"})
+    return content
 
 
 def _score(benchmark: Benchmark, condition: str, verdict: Verdict) -> dict[str, Any]:
     value = "N" if verdict.label is None else "C" if benchmark.correct(condition, verdict.label) else "I"
-    told = {"status": verdict.status, "label": verdict.label, "flags": list(verdict.flags), "raw": verdict.raw}
-    return {"value": value, "answer": verdict.label or "", "explanation": verdict.reason, "metadata": told}
+    metadata = {"status": verdict.status, "label": verdict.label, "flags": list(verdict.flags), "raw": verdict.raw}
+    return {"value": value, "answer": verdict.label or "", "explanation": verdict.reason, "metadata": metadata}
 
 
-def _summary(made: Mapping[str, Any]) -> dict[str, Any]:
-    texts = [each for each in made["input"][0]["content"] if each["type"] == "text"]
-    kept = ("id", "epoch", "target", "scores", "model_usage")
+def _summary(log_sample: Mapping[str, Any]) -> dict[str, Any]:
+    texts = [part for part in log_sample["input"][0]["content"] if part["type"] == "text"]
+    keys = ("id", "epoch", "target", "scores", "model_usage")
     return {
-        **{key: made[key] for key in kept},
+        **{key: log_sample[key] for key in keys},
         "input": [{"role": "user", "content": texts or [{"type": "text", "text": "(Image)"}]}],
-        "metadata": {key: made["metadata"][key] for key in ("condition", "outcome")},
-        "completed": bool(made["output"]["choices"]),
-        "message_count": len(made["messages"]),
-        **({"error": made["error"]["message"]} if "error" in made else {}),
+        "metadata": {key: log_sample["metadata"][key] for key in ("condition", "outcome")},
+        "completed": bool(log_sample["output"]["choices"]),
+        "message_count": len(log_sample["messages"]),
+        **({"error": log_sample["error"]["message"]} if "error" in log_sample else {}),
     }
 
 
 def _usage(generations: list[Generation] | tuple[Generation, ...]) -> dict[str, int]:
-    into = sum(each.prompt_tokens or 0 for each in generations)
-    out = sum(each.completion_tokens or 0 for each in generations)
-    return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
+    prompt_tokens = sum(generation.prompt_tokens or 0 for generation in generations)
+    completion_tokens = sum(generation.completion_tokens or 0 for generation in generations)
+    return {
+        "input_tokens": prompt_tokens,
+        "output_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+    }
 
 
-def _time(given: Export, run: ExportedRun) -> str:
-    return datetime.fromtimestamp(0 if given.canonical else run.created, UTC).isoformat(timespec="seconds")
+def _time(export: Export, run: ExportedRun) -> str:
+    return datetime.fromtimestamp(0 if export.options.canonical else run.created, UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""Tables as a LaTeX document."""
+"""Export of tables to a LaTeX document."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from app.exports.source import Export, Files
 from app.report.latex import document
 
 
-def to_latex_files(given: Export) -> Files:
-    """``tables.tex``: a document that compiles as it is, with every table and what was run."""
-    tables = (*given.tables, given.runs_table())
-    return {"tables.tex": document(tables, given.benchmark.title, of=given.benchmark.name, captions=given.captions)}
+def to_latex_files(export: Export) -> Files:
+    """Return ``tables.tex``: a complete document with every table and a description of the runs."""
+    tables = (*export.tables, export.runs_table())
+    return {
+        "tables.tex": document(
+            tables, export.benchmark.title, of=export.benchmark.name, captions=export.options.captions
+        )
+    }

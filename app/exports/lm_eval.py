@@ -1,7 +1,7 @@
-"""The results layout of lm-evaluation-harness: one folder a model, ``results_TIME.json`` and ``samples_TASK_TIME.jsonl``.
+"""Export to the layout of lm-evaluation-harness: a folder a model, ``results_TIME.json`` and ``samples_TASK_TIME.jsonl``.
 
-A condition is a task. An answer that no table counts has ``acc`` null, so that no script takes it for wrong or right; one with
-nothing to label is wrong where the benchmark's tables count it as wrong.
+A condition is a task. An answer that no table counts has ``acc`` null, so that no script counts it as right or wrong; one with
+nothing to label is wrong if the benchmark's tables count it as wrong.
 """
 
 from __future__ import annotations
@@ -14,26 +14,29 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.exports.plain import run_to_json
-from app.exports.source import Export, ExportedRun, Files, headline, right
+from app.exports.source import Export, ExportedRun, Files, headline_metrics, is_right
 from app.report.samples import prompt_text
-from benchmarks.base import Benchmark, Record
+from benchmarks.base import Benchmark
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Record
 
 _METRIC = "acc"
 
 
-def to_lm_eval_files(given: Export) -> Files:
-    """``lm-eval/MODEL/results_TIME.json`` and ``samples_TASK_TIME.jsonl`` for each run and condition."""
+def to_lm_eval_files(export: Export) -> Files:
+    """Return ``lm-eval/MODEL/results_TIME.json`` and ``samples_TASK_TIME.jsonl`` for each run and condition."""
     files: Files = {}
-    for run in given.runs:
-        stamp = datetime.fromtimestamp(0 if given.canonical else run.created, UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")
-        # Two runs of one model are two folders: a script takes a folder for a model.
-        alone = sum(other.slug == run.slug for other in given.runs) == 1
-        folder = f"lm-eval/{run.slug if alone else run.file_name}"
-        tasks = _tasks(given.benchmark, run)
-        files[f"{folder}/results_{stamp}.json"] = _dumps(_results(given, run, tasks), indent=2)
+    for run in export.runs:
+        stamp = datetime.fromtimestamp(0 if export.options.canonical else run.created, UTC).strftime(
+            "%Y-%m-%dT%H-%M-%S.%f"
+        )
+        # Scripts read one model per folder, so a second run of a model needs its own.
+        is_only_run = sum(other.slug == run.slug for other in export.runs) == 1
+        folder = f"lm-eval/{run.slug if is_only_run else run.file_name}"
+        tasks = _tasks(export.benchmark, run)
+        files[f"{folder}/results_{stamp}.json"] = _dumps(_results(export, run, tasks), indent=2)
         for task, records in tasks.items():
-            lines = (_dumps(_sample(given.benchmark, run, record)) for record in records)
+            lines = (_dumps(_sample(export.benchmark, run, record)) for record in records)
             files[f"{folder}/samples_{task}_{stamp}.jsonl"] = "".join(f"{line}\n" for line in lines)
     return files
 
@@ -45,16 +48,14 @@ def _tasks(benchmark: Benchmark, run: ExportedRun) -> dict[str, list[Record]]:
     return tasks
 
 
-def _results(given: Export, run: ExportedRun, tasks: Mapping[str, list[Record]]) -> dict[str, Any]:
-    name = given.benchmark.name
-    results: dict[str, Any] = {name: {"alias": name, **_main(given, run)}}
+def _results(export: Export, run: ExportedRun, tasks: Mapping[str, list[Record]]) -> dict[str, Any]:
+    name = export.benchmark.name
+    results: dict[str, Any] = {name: {"alias": name, **_main(export, run)}}
     effective = {}
     for task, records in tasks.items():
-        counted = [
-            1.0 if each else 0.0 for record in records if (each := right(given.benchmark, run, record)) is not None
-        ]
-        results[task] = {"alias": task.removeprefix(f"{name}_"), **_accuracy(counted)}
-        effective[task] = len(counted)
+        scores = [float(right) for record in records if (right := is_right(export.benchmark, run, record)) is not None]
+        results[task] = {"alias": task.removeprefix(f"{name}_"), **_accuracy(scores)}
+        effective[task] = len(scores)
     decoding = dict(run.spec["decoding"])
     return {
         "results": results,
@@ -64,7 +65,9 @@ def _results(given: Export, run: ExportedRun, tasks: Mapping[str, list[Record]])
         "versions": dict.fromkeys((name, *tasks), 1),
         "n-shot": dict.fromkeys(tasks, 0),
         "higher_is_better": {task: {_METRIC: True} for task in tasks},
-        "n-samples": {task: {"original": len(each), "effective": effective[task]} for task, each in tasks.items()},
+        "n-samples": {
+            task: {"original": len(records), "effective": effective[task]} for task, records in tasks.items()
+        },
         "config": {
             "model": run.identity.get("engine"),
             "model_args": {"pretrained": run.spec["model"], "revision": run.identity.get("model revision")},
@@ -74,18 +77,18 @@ def _results(given: Export, run: ExportedRun, tasks: Mapping[str, list[Record]])
             "gen_kwargs": decoding,
             "random_seed": run.spec["seed"],
         },
-        "date": 0.0 if given.canonical else run.created,
+        "date": 0.0 if export.options.canonical else run.created,
         "model_source": run.identity.get("engine"),
         "model_name": run.spec["model"],
         "model_name_sanitized": run.slug,
-        "rashomon": run_to_json(run, canonical=given.canonical),
+        "rashomon": run_to_json(run, canonical=export.options.canonical),
     }
 
 
-def _main(given: Export, run: ExportedRun) -> dict[str, Any]:
-    """The run's metrics of the main table; half the 95% interval's width is 1.96 standard errors."""
+def _main(export: Export, run: ExportedRun) -> dict[str, Any]:
+    """Return the run's metrics in the main table; half the width of a 95% interval is 1.96 standard errors."""
     metrics: dict[str, Any] = {}
-    for name, cell in headline(given, run).items():
+    for name, cell in headline_metrics(export, run).items():
         error: float | str = "N/A" if cell.sd is None else cell.sd
         if cell.low is not None and cell.high is not None and cell.sd is None:
             error = (cell.high - cell.low) / (2 * 1.96)
@@ -93,11 +96,11 @@ def _main(given: Export, run: ExportedRun) -> dict[str, Any]:
     return metrics
 
 
-def _accuracy(found: list[float]) -> dict[str, Any]:
-    if not found:
+def _accuracy(scores: list[float]) -> dict[str, Any]:
+    if not scores:
         return {f"{_METRIC},none": "N/A", f"{_METRIC}_stderr,none": "N/A"}
-    mean = sum(found) / len(found)
-    error = math.sqrt(mean * (1 - mean) / (len(found) - 1)) if len(found) > 1 else "N/A"
+    mean = sum(scores) / len(scores)
+    error = math.sqrt(mean * (1 - mean) / (len(scores) - 1)) if len(scores) > 1 else "N/A"
     return {f"{_METRIC},none": mean, f"{_METRIC}_stderr,none": error}
 
 
@@ -124,9 +127,9 @@ def _sample(benchmark: Benchmark, run: ExportedRun, record: Record) -> dict[str,
         "references": {key: list(values) for key, values in instance.references.items()},
         "strata": dict(instance.strata),
     }
-    correct = right(benchmark, run, record)
+    correct = is_right(benchmark, run, record)
     return {
-        # The harness counts documents; an id is the same in runs of different subsets, so that pairs are pairs.
+        # The harness numbers its documents; an id also pairs runs of different subsets correctly.
         "doc_id": instance.id,
         "doc": doc,
         "target": target,
@@ -146,7 +149,7 @@ def _sample(benchmark: Benchmark, run: ExportedRun, record: Record) -> dict[str,
 
 
 def _dumps(value: Any, indent: int | None = None) -> str:
-    # In ASCII: many a reader of JSON lines takes more characters than a newline for the end of one.
+    # In ASCII, since many readers of JSON lines split at other characters than a newline.
     return json.dumps(value, indent=indent)
 
 

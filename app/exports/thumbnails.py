@@ -1,4 +1,4 @@
-"""A run's media, small, for exports that people look at."""
+"""Thumbnails of a run's media, for exports that people look at."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.report.media import media_path, seen
+from app.report.media import media_path, preview_media
 from app.text.escape import clean
-from benchmarks.base import Media
+from benchmarks.vocabulary import Media
 
 LONGEST_SIDE = 256
-"""Pixels: a chart's labels can still be guessed, and 1,884 of them take some ten megabytes."""
+"""In pixels: a chart's labels are still legible, and 1,884 thumbnails take about ten megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
-    """A medium: a line of ``facts``, and ``picture``, a ``data:`` URI of a small WebP; None where it has none."""
+    """Thumbnail of a medium: a line of ``facts``, and ``picture``, a ``data:`` URI of a small WebP, if it has one."""
 
     facts: str
     picture: str | None
 
 
-def shown(wanted: Iterable[tuple[Path, Media]]) -> Mapping[str, Thumbnail]:
-    """Every medium among (build, medium) by its sha256, as the first of the builds that has it shows it."""
-    found: dict[str, Thumbnail] = {}
-    for build, media in wanted:
-        if media.sha256 in found and found[media.sha256].picture:
+def make_thumbnails(media_by_build: Iterable[tuple[Path, Media]]) -> Mapping[str, Thumbnail]:
+    """Return a thumbnail of every medium in pairs of (build, medium), by sha256; from the first build that has the file."""
+    thumbnails: dict[str, Thumbnail] = {}
+    for build, media in media_by_build:
+        if media.sha256 in thumbnails and thumbnails[media.sha256].picture:
             continue
-        look = seen(media, media_path(build, media), LONGEST_SIDE)
+        preview = preview_media(media, media_path(build, media), LONGEST_SIDE)
         uri = None
-        if look.picture is not None:
+        if preview.picture is not None:
             out = io.BytesIO()
-            look.picture.save(out, "WEBP", quality=60, method=2)
+            preview.picture.save(out, "WEBP", quality=60, method=2)
             uri = f"data:image/webp;base64,{b64encode(out.getvalue()).decode()}"
-        found[media.sha256] = Thumbnail(clean(look.facts), uri)
-    return found
+        thumbnails[media.sha256] = Thumbnail(clean(preview.facts), uri)
+    return thumbnails

@@ -1,4 +1,4 @@
-"""Which files are wanted, and writing them: each appears whole, in the place of one of its name."""
+"""Writing of exported files: each is replaced atomically."""
 
 from __future__ import annotations
 
@@ -8,41 +8,40 @@ from pathlib import Path, PurePosixPath
 from app.exports.source import Files
 from app.store.sqlite_errors import StoreFullError
 from app.text.escape import clean
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError, StoreError
-from benchmarks.untrusted.safe_files import is_full, make_folder, replace_file
+from benchmarks.errors import SpecError, StoreError, did_you_mean
+from benchmarks.untrusted.safe_files import is_disk_full, make_folder, replace_file
 
 
-def check_formats(words: Sequence[str], known: Collection[str]) -> None:
-    """Raise SpecError where ``words`` name no format, or one that is not among ``known``."""
-    if not words:
-        raise SpecError(f"--format names no format; known are {', '.join(known)}.")
-    for word in words:
-        if word not in known:
-            raise SpecError(f"there is no format {word!r}; {did_you_mean(word, known)}")
+def check_formats(formats: Sequence[str], known: Collection[str]) -> None:
+    """Raise SpecError if ``formats`` is empty, or holds one that is not in ``known``."""
+    if not formats:
+        raise SpecError(f"--format names no format; choose from {', '.join(known)}.")
+    for form in formats:
+        if form not in known:
+            raise SpecError(f"there is no format {form!r}; {did_you_mean(form, known)}")
 
 
-def write(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
-    """Write ``files``; their names with their sizes in bytes. Raises StoreError where that is not possible."""
+def write_files(folder: Path, files: Files) -> tuple[tuple[str, int], ...]:
+    """Write ``files`` and return their names with their sizes in bytes. Raises StoreError if that fails."""
     sizes = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, whole in files.items():
+        for name, content in files.items():
             inner = PurePosixPath(name).parent
             if inner.parts:
                 make_folder(folder, str(inner))
-            encoded = whole if isinstance(whole, bytes) else whole.encode("utf-8", "backslashreplace")
+            encoded = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
             replace_file(folder, name, encoded)
             sizes.append((name, len(encoded)))
-    except (OSError, ValueError) as error:  # a folder's name may be no name at all
-        if isinstance(error, OSError) and is_full(error):
+    except (OSError, ValueError) as error:  # ValueError for an invalid name
+        if isinstance(error, OSError) and is_disk_full(error):
             raise StoreFullError(f"cannot write in {folder}: {error.strerror}; free some space.") from error
-        why = error.strerror if isinstance(error, OSError) else "that is no folder's name"
-        raise StoreError(f"cannot write in {folder}: {why}; name another folder.") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not a valid folder name"
+        raise StoreError(f"cannot write in {folder}: {reason}; name another folder.") from error
     return tuple(sizes)
 
 
-def told(folder: Path, names: Iterable[str]) -> str:
-    """What was written, in a line."""
+def written_message(folder: Path, names: Iterable[str]) -> str:
+    """Return a one-line message on the files written."""
     written = sorted({clean(name.partition("/")[0] + "/" * ("/" in name)) for name in names})
     return f"wrote {clean(str(folder))}: {', '.join(written)}"

@@ -1,1 +1,1 @@
-"""Fetching data and models: what is needed and no more, said before it begins, resumable, whole or not there."""
+"""Fetching of data and models: planned before it starts, resumable, and complete or not in place."""

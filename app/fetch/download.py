@@ -1,4 +1,4 @@
-"""Files over HTTP: a few at a time, continued where they broke off, put in place only when whole and checked."""
+"""Parallel, resumable downloads over HTTP. Files are put in place only when they are complete and verified."""
 
 from __future__ import annotations
 
@@ -13,93 +13,93 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.fetch.remote_file import FetchError, RemoteFile
-from benchmarks.untrusted.safe_files import is_full, open_read, open_write
+from benchmarks.untrusted.safe_files import is_disk_full, open_read, open_write
 
-AT_ONCE = 8
-ATTEMPTS = 6
-LONGEST_WAIT = 60.0
+MAX_PARALLEL = 8
+MAX_ATTEMPTS = 6
+MAX_WAIT = 60.0
 
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524})
+_TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 522, 524})
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """``silence`` is how many seconds nothing may come, ``wait`` the first of the pauses between attempts, which double."""
+    """``silence`` is the seconds before an idle connection fails, ``wait`` the first pause between attempts, which doubles."""
 
     silence: float = 30.0
     wait: float = 0.5
-    attempts: int = ATTEMPTS
+    attempts: int = MAX_ATTEMPTS
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """Files that are whole, and bytes that came, in this process."""
+    """The files completed and the bytes received by this process."""
 
     files: int
     bytes: int
 
 
-class _Again(Exception):
-    """A fault that may pass."""
+class _Retry(Exception):
+    """A failure that may be temporary."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
         self.wait = wait
 
 
-class _Lost(Exception):
-    """This file cannot be had; others may be."""
+class _Failed(Exception):
+    """A failure of one file; others can still be fetched."""
 
 
 class _Stopped(Exception):
-    """Somebody wants to stop."""
+    """The download was stopped."""
 
 
 def download(
     files: Sequence[RemoteFile],
-    told: Callable[[DownloadProgress], None] = lambda progress: None,
-    patience: Timeouts | None = None,
-    at_once: int = AT_ONCE,
+    on_progress: Callable[[DownloadProgress], None] = lambda progress: None,
+    timeouts: Timeouts | None = None,
+    parallel: int = MAX_PARALLEL,
 ) -> dict[RemoteFile, str]:
-    """Fetch ``files``; those that could not be had, with the reason. ``told`` hears of the progress some times a second.
+    """Fetch ``files`` and return those that failed, with the reason. ``on_progress`` is called several times a second.
 
-    A file lies at its path only when it is whole: what comes goes into a file beside it, whose length, digest and first
-    bytes are checked before it is renamed. Raises FetchError where going on makes no sense: access is refused, the server
-    cannot be reached, or the disk is full. Any exception, also one that a signal raises, leaves only whole files and beginnings.
+    A file appears at its path only when it is complete. Until then it is a part file next to it, whose length, digest and
+    first bytes are checked before it is renamed. Raises FetchError if the rest would fail too: access is denied, the server is
+    unreachable, or the disk is full. Any exception, even one from a signal, leaves only complete files and part files.
     """
-    return _Downloads(files, patience or Timeouts()).run(told, max(1, min(at_once, len(files))))
+    return _Downloads(files, timeouts or Timeouts()).run(on_progress, max(1, min(parallel, len(files))))
 
 
 class _Downloads:
-    def __init__(self, files: Sequence[RemoteFile], patience: Timeouts) -> None:
+    def __init__(self, files: Sequence[RemoteFile], timeouts: Timeouts) -> None:
         self._waiting: queue.SimpleQueue[RemoteFile] = queue.SimpleQueue()
         for file in files:
             self._waiting.put(file)
-        self._patience = patience
+        self._timeouts = timeouts
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._files = self._bytes = 0
         self._lost: dict[RemoteFile, str] = {}
-        self._wrong: set[RemoteFile] = set()
+        self._rejected: set[RemoteFile] = set()
         self._end: BaseException | None = None
         self._token: Mapping[str, str] = hub_headers() if any(file.hub for file in files) else {}
 
-    def run(self, told: Callable[[DownloadProgress], None], at_once: int) -> dict[RemoteFile, str]:
-        # Threads of our own: a pool would wait at exit for a server that is silent.
-        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(at_once)]
-        with client(self._patience.silence) as self._client:
+    def run(self, on_progress: Callable[[DownloadProgress], None], parallel: int) -> dict[RemoteFile, str]:
+        # Daemon threads: a pool would wait at exit for a silent server.
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(parallel)]
+        with client(self._timeouts.silence) as self._client:
             try:
                 for thread in threads:
                     thread.start()
                 while alive := [thread for thread in threads if thread.is_alive()]:
                     alive[0].join(0.1)
-                    told(self._progress())
+                    on_progress(self._progress())
             finally:
                 self._stop.set()
                 for thread in threads:
                     if thread.ident is not None:
                         thread.join(1.0)
-        told(self._progress())
+        on_progress(self._progress())
         if self._end is not None:
             raise self._end
         return self._lost
@@ -120,28 +120,28 @@ class _Downloads:
                     self._files += 1
             except _Stopped:
                 return
-            except _Lost as lost:
+            except _Failed as lost:
                 with self._lock:
                     self._lost[file] = str(lost)
             except BaseException as error:
                 with self._lock:
-                    self._end = self._end or (disk_error(error, file) if isinstance(error, OSError) else error)
+                    self._end = self._end or (disk_failed(error, file) if isinstance(error, OSError) else error)
                 self._stop.set()
 
     def _fetch(self, file: RemoteFile) -> None:
         file.path.parent.mkdir(parents=True, exist_ok=True)
-        wait = self._patience.wait
-        for attempt in range(1, self._patience.attempts + 1):
+        wait = self._timeouts.wait
+        for attempt in range(1, self._timeouts.attempts + 1):
             try:
                 self._try(file)
                 return
-            except _Again as fault:
-                if attempt == self._patience.attempts:
-                    raise unreachable(file, str(fault), attempt) from fault
-                pause = wait if fault.wait is None else min(fault.wait, LONGEST_WAIT)
+            except _Retry as fault:
+                if attempt == self._timeouts.attempts:
+                    raise connection_failed(file, str(fault), attempt) from fault
+                pause = wait if fault.wait is None else min(fault.wait, MAX_WAIT)
                 if self._stop.wait(pause):
                     raise _Stopped from fault
-                wait = min(2 * wait, LONGEST_WAIT)
+                wait = min(2 * wait, MAX_WAIT)
 
     def _try(self, file: RemoteFile) -> None:
         begun = file.begun()
@@ -150,7 +150,7 @@ class _Downloads:
         os.replace(file.part, file.path)
 
     def _receive(self, file: RemoteFile, begun: int) -> str | None:
-        """Write what is lacking of ``file``; the md5 of the whole where the server tells one."""
+        """Append the missing bytes of ``file``; return the md5 of the complete file if the server sends one."""
         import httpx2
 
         headers = {"Accept-Encoding": "identity", **(self._token if file.hub else {})}
@@ -165,11 +165,11 @@ class _Downloads:
                 self._write(file, response, begun)
                 return _md5(response)
         except httpx2.TimeoutException as error:
-            raise _Again("it does not answer") from error
+            raise _Retry("it does not respond") from error
         except httpx2.TransportError as error:
-            raise _Again(f"the connection failed ({error.__class__.__name__})") from error
+            raise _Retry(f"the connection failed ({error.__class__.__name__})") from error
         except httpx2.HTTPError as error:
-            raise _Lost(f"its address leads nowhere ({error.__class__.__name__})") from error
+            raise _Failed(f"its address is invalid ({error.__class__.__name__})") from error
 
     def _write(self, file: RemoteFile, response: Any, begun: int) -> None:
         with open_write(file.part.parent, file.part.name, append=bool(begun)) as part:
@@ -185,48 +185,48 @@ class _Downloads:
             os.fsync(part.fileno())
 
     def _check(self, file: RemoteFile, md5: str | None) -> None:
-        """Raises _Again, and forgets what came, where that is not the file."""
+        """Raise _Retry and discard the part file if it is not the expected file."""
         with open_read(file.part.parent, file.part.name) as part:
-            found = os.fstat(part.fileno()).st_size
+            size = os.fstat(part.fileno()).st_size
             first = part.read(len(file.begins))
-        if file.size is not None and found < file.size:
-            raise _Again("the connection broke off")
-        wrong = (
-            f"it has {found:,} bytes, not {file.size:,}"
-            if file.size is not None and found != file.size
-            else "what comes is no such file"
+        if file.size is not None and size < file.size:
+            raise _Retry("the connection was interrupted")
+        problem = (
+            f"it has {size:,} bytes, not {file.size:,}"
+            if file.size is not None and size != file.size
+            else "the content is of another type"
             if first != file.begins
-            else "its checksum is not the published one"
+            else "its checksum differs from the published one"
             if file.digest is not None and not file.digest.matches(file.part)
-            else "its checksum is not the server's"
+            else "its checksum differs from the server's"
             if md5 is not None and _md5_of(file.part) != md5
             else ""
         )
-        if wrong:
-            self._refuse(file, wrong)
+        if problem:
+            self._refuse(file, problem)
 
-    def _refuse(self, file: RemoteFile, wrong: str) -> NoReturn:
-        """Forget what came of ``file``; once more may bring it."""
+    def _refuse(self, file: RemoteFile, problem: str) -> NoReturn:
+        """Discard the part of ``file`` and retry once."""
         file.part.unlink(missing_ok=True)
-        if file in self._wrong:
-            raise _Lost(f"{wrong}, twice")
-        self._wrong.add(file)
-        raise _Again(wrong)
+        if file in self._rejected:
+            raise _Failed(f"{problem}, twice")
+        self._rejected.add(file)
+        raise _Retry(problem)
 
 
 def _length(response: Any) -> int | None:
-    """The length of what is being sent, where it is told of what comes and not of something compressed."""
-    told = response.headers.get("Content-Length", "")
+    """Return the length of the response's body; None if it is unknown or the body is compressed."""
+    length = response.headers.get("Content-Length", "")
     plain = response.headers.get("Content-Encoding", "identity") == "identity"
-    return int(told) if plain and told.isdigit() else None
+    return int(length) if plain and length.isdigit() else None
 
 
 def _md5(response: Any) -> str | None:
-    """The md5 that S3 calls an object's etag, unless that was put together of parts or encrypted."""
-    named = response.headers.get("ETag", "").strip('"')
+    """Return the md5 in an S3 object's ETag; None for a multipart or encrypted object."""
+    etag = response.headers.get("ETag", "").strip('"')
     plain = response.headers.get("x-amz-server-side-encryption", "AES256") == "AES256"
     is_s3 = response.headers.get("Server") == "AmazonS3" and plain
-    return named if is_s3 and re.fullmatch(r"[0-9a-f]{32}", named) else None
+    return etag if is_s3 and re.fullmatch(r"[0-9a-f]{32}", etag) else None
 
 
 def _md5_of(path: Path) -> str:
@@ -235,42 +235,42 @@ def _md5_of(path: Path) -> str:
 
 
 def _begin(file: RemoteFile, response: Any, begun: int) -> int:
-    """How many bytes of the file's part stay, by what the server answers. Raises what the status means."""
+    """Return how many bytes of the part file to keep, by the server's status. Raises the error the status stands for."""
     status = response.status_code
     if file.url.startswith("https:") and response.url.scheme != "https":
-        raise _Lost("the server leads to an address without encryption")
+        raise _Failed("the server redirects to an unencrypted address")
     if status == 206 and begun:
-        return begun  # another range than was asked for would come to another checksum
+        return begun  # the checksum detects another range than the requested one
     if status == 200:
         return 0
     if status == 416:
         file.part.unlink(missing_ok=True)
-        raise _Again("it does not continue where the file broke off")
+        raise _Retry("it does not continue where the file was interrupted")
     if status in (401, 403):
-        raise refused(file.owner, status, response.headers.get("X-Error-Code", ""), file.page)
-    if status in _PASSING:
+        raise access_denied(file.owner, status, response.headers.get("X-Error-Code", ""), file.page)
+    if status in _TRANSIENT:
         after = response.headers.get("Retry-After", "")
-        raise _Again(f"it answers {status}", float(after) if after.replace(".", "", 1).isdigit() else None)
-    raise _Lost("it is not there (404)" if status == 404 else f"the server answers {status}")
+        raise _Retry(f"it responds with status {status}", float(after) if after.replace(".", "", 1).isdigit() else None)
+    raise _Failed("it does not exist (404)" if status == 404 else f"the server responds with status {status}")
 
 
 def client(silence: float) -> Any:
-    """An HTTP client that follows redirects; a token goes to the host it is for and no other."""
+    """Return an HTTP client that follows redirects and sends a token only to its own host."""
     import httpx2
 
     return httpx2.Client(timeout=httpx2.Timeout(silence, connect=min(silence, 15.0)), follow_redirects=True)
 
 
 def hub_headers() -> dict[str, str]:
-    """What the Hub wants to know of who asks: the token, where there is one."""
+    """Return the request headers for the Hub: the token, if there is one."""
     from huggingface_hub import get_token
 
     token = get_token()
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def refused(owner: str, status: int, code: str, page: str) -> FetchError:
-    """The error of a server that answers 401 or 403; ``code`` is what the Hub says beside it."""
+def access_denied(owner: str, status: int, code: str, page: str) -> FetchError:
+    """Return the error for a server that responds with 401 or 403; ``code`` is the Hub's error code."""
     if code == "GatedRepo":
         return FetchError(
             f"{owner} is gated: accept its terms at {page} in a browser, then log in here with `hf auth login` or set HF_TOKEN."
@@ -278,23 +278,23 @@ def refused(owner: str, status: int, code: str, page: str) -> FetchError:
     if code == "RepoNotFound":
         return FetchError(f"there is no {owner}, or it is private; check its name, or log in with `hf auth login`.")
     if page:
-        login = "wants a login" if status == 401 else "does not let this account in"
+        login = "requires a login" if status == 401 else "denies access to this account"
         return FetchError(f"{owner} {login} ({status}); see {page}, and log in with `hf auth login` or set HF_TOKEN.")
-    return FetchError(f"{owner} refuses access ({status}); try again later, or fetch it by hand.")
+    return FetchError(f"{owner} denies access ({status}); try again later, or download it manually.")
 
 
-def unreachable(file: RemoteFile, reason: str, attempts: int) -> FetchError:
-    """The error of a server that was asked often enough."""
+def connection_failed(file: RemoteFile, reason: str, attempts: int) -> FetchError:
+    """Return the error for a server that failed on every attempt."""
     host, times = file.url.split("/")[2], "once" if attempts == 1 else f"{attempts} times"
     return FetchError(
-        f"{file.path.name} cannot be had of {host}, tried {times}: {reason}; check the network, then type the same command."
+        f"{file.path.name} cannot be fetched from {host}, tried {times}: {reason}; check the network, then run the same command."
     )
 
 
-def disk_error(error: OSError, file: RemoteFile) -> FetchError:
-    """The error of a disk that does not take what comes."""
-    if is_full(error):
+def disk_failed(error: OSError, file: RemoteFile) -> FetchError:
+    """Return the error for a disk that cannot be written."""
+    if is_disk_full(error):
         return FetchError(
-            f"the disk of {file.path.parent} is full; what is whole is kept: free space, then type the same command."
+            f"the disk of {file.path.parent} is full; complete files are kept. Free space, then run the same command."
         )
-    return FetchError(f"cannot write {file.path}: {error.strerror}; mend that, then type the same command.")
+    return FetchError(f"cannot write {file.path}: {error.strerror}; fix that, then run the same command.")

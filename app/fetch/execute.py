@@ -1,4 +1,4 @@
-"""Carrying out a plan: asked for first, shown while it goes on, kept where it ends."""
+"""Execution of a fetch plan, with confirmation and progress."""
 
 from __future__ import annotations
 
@@ -14,70 +14,73 @@ from benchmarks.errors import SpecError
 
 INTERRUPTED = 130
 
-_EVERY = 10.0
+_INTERVAL = 10.0
+"""Seconds between lines of progress where standard error is not a terminal."""
 
 
 class FetchInterrupted(Exception):
-    """Somebody stopped it; the line that goes on was printed."""
+    """The user stopped the fetch; the command that resumes it has been printed."""
 
 
-def agreed(yes: bool) -> bool:
-    """Whether a plan is to be carried out: ``yes``, else what is answered on the terminal. Raises SpecError without one."""
+def confirm_fetch(yes: bool) -> bool:
+    """Return whether to execute a plan: ``yes``, or the answer on the terminal. Raises SpecError without a terminal."""
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise SpecError("nothing is fetched unasked; look at what is said above, then say --yes.")
+        raise SpecError("fetching needs confirmation; check the plan above, then add --yes.")
     import click
 
     return click.confirm("Fetch it?", default=True)
 
 
-def carry_out(plan: FetchPlan, again: str) -> None:
-    """Fetch what is missing. ``again`` is the command that goes on.
+def execute_plan(plan: FetchPlan, command: str) -> None:
+    """Fetch the missing files. ``command`` is the command that resumes.
 
-    Raises FetchError with what could not be had, and Interrupted where somebody stopped it.
+    Raises FetchError for files that could not be fetched, and FetchInterrupted if the user stops it.
     """
     if not plan.missing:
         return
-    show = _shown(plan)
+    show = _progress_printer(plan)
     try:
         lost = download(plan.missing, show)
     except FetchError as error:
         if sys.stderr.isatty():
-            print(file=sys.stderr)  # under the line that changes
-        raise FetchError(f"{error}" if "same command" in str(error) else f"{error} What is whole is kept.") from error
+            print(file=sys.stderr)  # below the progress line
+        raise FetchError(f"{error}" if "same command" in str(error) else f"{error} Complete files are kept.") from error
     except BaseException as error:
         if isinstance(error, Exception):
             raise
-        print(f"\nstopped; what is whole is kept, and `{again}` goes on.", file=sys.stderr)
+        print(f"\nstopped; complete files are kept, and `{command}` resumes.", file=sys.stderr)
         raise FetchInterrupted from error
     if lost:
-        raise FetchError(_told(lost, len(plan.missing), again))
+        raise FetchError(_failure_text(lost, len(plan.missing), command))
 
 
-def _told(lost: dict[RemoteFile, str], wanted: int, again: str) -> str:
-    some = "; ".join(f"{file.path.name}: {reason}" for file, reason in list(lost.items())[:3])
+def _failure_text(lost: dict[RemoteFile, str], total: int, command: str) -> str:
+    examples = "; ".join(f"{file.path.name}: {reason}" for file, reason in list(lost.items())[:3])
     more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-    return f"{len(lost):,} of {wanted:,} files could not be fetched ({some}{more}); the others are kept, `{again}` tries again."
+    count = f"{len(lost):,} of {total:,} files could not be fetched"
+    return f"{count} ({examples}{more}); the others are kept, `{command}` tries again."
 
 
-def _shown(plan: FetchPlan) -> Callable[[DownloadProgress], None]:
-    """Writes how far it is to standard error: one line that changes on a terminal, else a line every ten seconds."""
+def _progress_printer(plan: FetchPlan) -> Callable[[DownloadProgress], None]:
+    """Return a function that prints progress to standard error: one changing line on a terminal, or a line every ten seconds."""
     terminal = sys.stderr.isatty()
     start = last = time.monotonic()
-    wanted = len(plan.missing)
+    total = len(plan.missing)
     ended = False
 
     def show(progress: DownloadProgress) -> None:
         nonlocal last, ended
         now = time.monotonic()
-        if ended or (not terminal and now - last < _EVERY and progress.files < wanted):
+        if ended or (not terminal and now - last < _INTERVAL and progress.files < total):
             return
-        last, ended = now, progress.files == wanted
+        last, ended = now, progress.files == total
         rate = progress.bytes / max(now - start, 0.1)
         left = max(0, plan.bytes - progress.bytes) / rate if rate else None
-        togo = "" if left is None or ended else f", {_minutes(left)} to go"
-        line = f"{progress.files:,} of {wanted:,} files, {size(progress.bytes)} of {size(plan.bytes)}, {size(int(rate))}/s{togo}"
+        remaining = "" if left is None or ended else f", {_minutes(left)} left"
+        done = f"{progress.files:,} of {total:,} files, {size(progress.bytes)} of {size(plan.bytes)}"
+        line = f"{done}, {size(int(rate))}/s{remaining}"
         print(
             f"\r\x1b[K{clean(line)}" if terminal else line,
             end="" if terminal and not ended else "\n",

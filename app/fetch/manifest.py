@@ -1,4 +1,4 @@
-"""What was fetched for a benchmark: a note beside the files, written when all of them are whole."""
+"""Manifest of the data fetched for a benchmark, written next to the files when all are complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, remove_file, replace_file
 from benchmarks.untrusted.safe_json import parse_json
 
-_NOTE = ".fetched.json"
+_FILE = ".read_manifest.json"
 _LARGEST = 1 << 20
 
 State = Literal["fetched", "begun", "none"]
@@ -19,7 +19,7 @@ State = Literal["fetched", "begun", "none"]
 
 @dataclass(frozen=True, slots=True)
 class FetchManifest:
-    """So many files and bytes, their licences, and the commits of the Hub's repositories they are of."""
+    """The number of files and bytes, their licences, and the commits of their Hub repositories."""
 
     benchmark: str
     files: int
@@ -28,34 +28,34 @@ class FetchManifest:
     revisions: tuple[str, ...]
 
 
-def note(folder: Path, fetched: FetchManifest) -> None:
-    """Write down that ``folder`` is complete."""
-    replace_file(folder, _NOTE, (json.dumps(asdict(fetched), indent=2) + "\n").encode("utf-8"))
+def write_manifest(folder: Path, manifest: FetchManifest) -> None:
+    """Write the manifest of a complete ``folder``."""
+    replace_file(folder, _FILE, (json.dumps(asdict(manifest), indent=2) + "\n").encode("utf-8"))
 
 
-def forget(folder: Path) -> None:
-    """Take the note away, before files are fetched anew."""
+def remove_manifest(folder: Path) -> None:
+    """Remove the manifest, before files are fetched again."""
     with suppress(FileNotFoundError):
-        remove_file(folder, _NOTE)
+        remove_file(folder, _FILE)
 
 
-def fetched(folder: Path) -> FetchManifest | None:
-    """The note in ``folder``; None where there is none that can be read."""
+def read_manifest(folder: Path) -> FetchManifest | None:
+    """Return the manifest in ``folder``, or None if there is no readable one."""
     try:
-        found = parse_json(read_bytes(folder, _NOTE, limit=_LARGEST))
+        values = parse_json(read_bytes(folder, _FILE, limit=_LARGEST))
         return FetchManifest(
-            str(found["benchmark"]),
-            int(found["files"]),
-            int(found["bytes"]),
-            tuple(map(str, found["licences"])),
-            tuple(map(str, found["revisions"])),
+            str(values["benchmark"]),
+            int(values["files"]),
+            int(values["bytes"]),
+            tuple(map(str, values["licences"])),
+            tuple(map(str, values["revisions"])),
         )
     except (OSError, ValueError, KeyError, TypeError, RecursionError, UnsafeFileError):
         return None
 
 
-def state(folder: Path) -> State:
-    """Whether ``folder`` is complete, begun, or not there."""
-    if fetched(folder) is not None:
+def fetch_state(folder: Path) -> State:
+    """Return whether the data in ``folder`` is fetched, begun or absent."""
+    if read_manifest(folder) is not None:
         return "fetched"
     return "begun" if folder.is_dir() and any(folder.iterdir()) else "none"

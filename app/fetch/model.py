@@ -1,52 +1,54 @@
-"""A model of the Hub's into the Hub's cache: each file checked and put among the cache's blobs, then linked by the library."""
+"""Models fetched into the Hub's cache: verified files among the cache's blobs, linked by the Hub's library."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatch
 from pathlib import Path
 
-from app.fetch.hub import Repository, explained, repository
+from app.fetch.hub import Repository, repository, translate_hub_errors
 from app.fetch.remote_file import RemoteFile
 from benchmarks.errors import ModelError
 from mlx_backends.models.discovery import hub_cache
 
-WANTED = ("*.safetensors", "*.json", "*.model", "*.tiktoken", "*.txt", "*.jinja")
-"""Weights, configuration, tokenizer, processor. Pickles, code and other formats of the weights are not fetched."""
+NEEDED_PATTERNS = ("*.safetensors", "*.json", "*.model", "*.tiktoken", "*.txt", "*.jinja")
+"""Weights, configuration, tokenizer and processor. Pickles, code and other weight formats are not fetched."""
 
-_UNWANTED = ("*consolidated*.safetensors", "*/*.safetensors")
+_EXCLUDED_PATTERNS = ("*consolidated*.safetensors", "*/*.safetensors")
 
 
-def wanted(name: str) -> bool:
-    """Whether a model's file is fetched."""
-    return any(fnmatch(name, pattern) for pattern in WANTED) and not any(
-        fnmatch(name, pattern) for pattern in _UNWANTED
+def is_needed(name: str) -> bool:
+    """Return whether a model's file is fetched."""
+    return any(fnmatch(name, pattern) for pattern in NEEDED_PATTERNS) and not any(
+        fnmatch(name, pattern) for pattern in _EXCLUDED_PATTERNS
     )
 
 
-def blobs(name: str) -> Path:
-    """Where the Hub's cache keeps the files of model ``name``, each named by its digest."""
+def blobs_folder(name: str) -> Path:
+    """Return the folder of the files of model ``name`` in the Hub's cache, each named by its digest."""
     return hub_cache() / f"models--{name.replace('/', '--')}" / "blobs"
 
 
-def listed(name: str) -> tuple[Repository, tuple[RemoteFile, ...]]:
-    """The repository of model ``name``, and its files as blobs of the cache. Raises FetchError, ModelError."""
-    found = repository(name, "model", wanted)
-    if not any(file.name.endswith(".safetensors") for file in found.files):
-        raise ModelError(f"{name} has no weights in safetensors, and no others are loaded; name a version that has.")
-    return found, tuple(found.remote(file, blobs(name) / file.digest.value) for file in found.files)
+def list_files(name: str) -> tuple[Repository, tuple[RemoteFile, ...]]:
+    """Return the repository of model ``name`` and its files as blobs of the cache. Raises FetchError, ModelError."""
+    repo = repository(name, "model", is_needed)
+    if not any(file.name.endswith(".safetensors") for file in repo.files):
+        raise ModelError(
+            f"{name} has no safetensors weights, the only format that is loaded; choose a version that has."
+        )
+    return repo, tuple(repo.remote(file, blobs_folder(name) / file.digest.value) for file in repo.files)
 
 
-def link(found: Repository) -> Path:
-    """Let the Hub's library make a snapshot of the blobs that are in the cache; its folder. Raises FetchError."""
+def link_snapshot(repo: Repository) -> Path:
+    """Link the blobs in the cache to a snapshot with the Hub's library; return its folder. Raises FetchError."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
-    shown = not are_progress_bars_disabled()
+    enabled = not are_progress_bars_disabled()
     disable_progress_bars()
     try:
-        with explained(found.id, "model"):
-            names = [file.name for file in found.files]
-            return Path(snapshot_download(found.id, cache_dir=hub_cache(), allow_patterns=names))
+        with translate_hub_errors(repo.id, "model"):
+            names = [file.name for file in repo.files]
+            return Path(snapshot_download(repo.id, cache_dir=hub_cache(), allow_patterns=names))
     finally:
-        if shown:
+        if enabled:
             enable_progress_bars()

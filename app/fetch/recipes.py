@@ -1,4 +1,4 @@
-"""What each benchmark needs from elsewhere: which files, under which licence, and what `rashomon build` makes of them."""
+"""Recipes for the data of each benchmark: files, licences, and sources for `rashomon build`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 from app.fetch import hosts, manifest
 from app.fetch.hub import Repository, repository
-from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, inside
-from benchmarks.base import benchmark_names, did_you_mean, get_benchmark
+from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
 from benchmarks.cmc_bench.constants import HUB_IDS, SUBJECTS
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.registry import benchmark_names, get_benchmark
 
 Read = Callable[[RemoteFile], bytes]
-"""The bytes of a small file, which must be known to know what else is needed."""
+"""A function that returns the bytes of a small file, which lists the other files."""
 
 COCO_LICENCE = "COCO's images: Flickr's, each under a licence of its own (COCO's metadata), for research"
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredFiles:
-    """The files a benchmark needs, and ``licences``: a line for each part of them, as far as anybody states one."""
+    """The files a benchmark needs, with a line on the licence of each part."""
 
     files: tuple[RemoteFile, ...]
     licences: tuple[str, ...]
@@ -32,21 +32,24 @@ class RequiredFiles:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """``what`` is fetched, in words; ``by_hand`` what is not and has to be; ``sources`` what to build from, below the folder."""
+    """The data of a benchmark: ``what`` describes it and ``sources`` are the build's sources, by folder.
+
+    ``manual_steps`` says how to get data that cannot be fetched.
+    """
 
     benchmark: str
     what: str
     needed: Callable[[Path, Read], RequiredFiles]
     sources: tuple[tuple[str, str], ...]
-    by_hand: str = ""
+    manual_steps: str = ""
 
     def pairs(self, folder: Path) -> list[tuple[str, str]]:
-        """The sources of a build from ``folder``."""
+        """Return the sources of a build from ``folder``."""
         return [(name, str(folder / below) if below else str(folder)) for name, below in self.sources]
 
 
-def recipe(benchmark: str) -> Recipe:
-    """What ``benchmark`` needs. Raises SpecError where there is none, or where its data are not published."""
+def get_recipe(benchmark: str) -> Recipe:
+    """Return the recipe of ``benchmark``. Raises SpecError for an unknown benchmark or unpublished data."""
     if benchmark not in benchmark_names():
         raise SpecError(f"there is no benchmark {benchmark!r}; {did_you_mean(benchmark, benchmark_names())}")
     if benchmark in NOT_PUBLISHED:
@@ -67,8 +70,8 @@ def _cmc_bench(folder: Path, read: Read) -> RequiredFiles:
 
 
 def _mmkc_bench(folder: Path, read: Read) -> RequiredFiles:
-    found = repository("starjyf/MLLMKC-datasets", "dataset", lambda name: not name.startswith("."))
-    return _of_hub(((found, folder, "not stated elsewhere"),))
+    published = repository("starjyf/MLLMKC-datasets", "dataset", lambda name: not name.startswith("."))
+    return _of_hub(((published, folder, "not stated elsewhere"),))
 
 
 def _clash(folder: Path, read: Read) -> RequiredFiles:
@@ -84,7 +87,7 @@ def _clash(folder: Path, read: Read) -> RequiredFiles:
         Digest("sha256", "24b7979bbadde88f1c3209210e16fab83df323321d30c7643578423b6dd5b071"),
     )
     ids = dict.fromkeys(_integer(sample["image_id"]) for sample in json.loads(read(questions))["samples"])
-    images = [_image(folder, "train2017", f"{each:012d}.jpg") for each in ids]
+    images = [_image(folder, "train2017", f"{image:012d}.jpg") for image in ids]
     return RequiredFiles(
         (questions, *images),
         (
@@ -125,7 +128,7 @@ def _contra4(folder: Path, read: Read) -> RequiredFiles:
     )
     scenes = [scene for row in json.loads(read(questions)) for scene in row["examples"]]
     ids = dict.fromkeys(_integer(scene["id"]) for scene in scenes if scene["source"] == "coco_val")
-    images = [_image(folder, "val2017", f"{each:012d}.jpg", "coco_val") for each in ids]
+    images = [_image(folder, "val2017", f"{image:012d}.jpg", "coco_val") for image in ids]
     return RequiredFiles(
         (questions, *images), ("Contra4's questions: Apache-2.0 (its repository), for research", COCO_LICENCE)
     )
@@ -134,18 +137,18 @@ def _contra4(folder: Path, read: Read) -> RequiredFiles:
 def _of_hub(parts: Iterable[tuple[Repository, Path, str]]) -> RequiredFiles:
     files: list[RemoteFile] = []
     licences, revisions = [], []
-    for found, folder, known in parts:
-        if not found.files:
-            raise FetchError(f"{found.id} on the Hub has none of the files that are needed; see {found.page}.")
-        files += [found.remote(file, inside(folder, file.name)) for file in found.files]
-        licences.append(f"{found.id}: {known}; the Hub says {found.licence or 'none'}")
-        revisions.append(f"{found.id}@{found.revision}")
+    for repo, folder, known in parts:
+        if not repo.files:
+            raise FetchError(f"{repo.id} on the Hub has none of the needed files; see {repo.page}.")
+        files += [repo.remote(file, path_inside(folder, file.name)) for file in repo.files]
+        licences.append(f"{repo.id}: {known}; the Hub says {repo.licence or 'none'}")
+        revisions.append(f"{repo.id}@{repo.revision}")
     return RequiredFiles(tuple(files), tuple(licences), tuple(revisions))
 
 
 def _image(folder: Path, part: str, name: str, below: str = "") -> RemoteFile:
     return RemoteFile(
-        hosts.coco(part, name), inside(folder / (below or part), name), "COCO's image server", begins=JPEG
+        hosts.coco(part, name), path_inside(folder / (below or part), name), "COCO's image server", begins=JPEG
     )
 
 
@@ -155,15 +158,15 @@ def _integer(value: Any) -> int:
 
 NOT_PUBLISHED = {
     "crosscheck-bench": (
-        "CrossCheck-Bench's data are announced and not published, so there is nothing to fetch: construct it from folders of "
-        "products (`rashomon build crosscheck-bench --source products=FOLDER`), or give rows of your own "
+        "CrossCheck-Bench's data is announced but not published, so there is nothing to fetch. Build it from folders of "
+        "products (`rashomon build crosscheck-bench --source products=FOLDER`) or from your own rows "
         "(--source rows=FOLDER; docs/crosscheck-bench.md has the layout)."
     )
 }
 
 RECIPES = {
-    each.benchmark: each
-    for each in (
+    entry.benchmark: entry
+    for entry in (
         Recipe(
             "cmc-bench",
             "ChartQA's validation and test, MMMU's validation of six subjects",
@@ -183,26 +186,26 @@ RECIPES = {
             "Contra4's test rows and the COCO images they name",
             _contra4,
             (("published", ""),),
-            "sounds (AudioCaps, Clotho), videos (MSR-VTT) and 3D models (PointLLM) are not to be had one by one: get them from "
-            "their owners into audiocaps/, clotho/, msrvtt_test/ and pointllm/ beside test.json (docs/contra4.md)",
+            "sounds (AudioCaps, Clotho), videos (MSR-VTT) and 3D models (PointLLM) cannot be fetched individually; get them from "
+            "their owners and put them in audiocaps/, clotho/, msrvtt_test/ and pointllm/ next to test.json (docs/contra4.md)",
         ),
     )
 }
 
 
-def to_build(rashomon: str, benchmark: str, folder: Path) -> tuple[str, ...]:
-    """What to type, one after the other, to have a build of ``benchmark``: fetching comes first where there is a recipe.
+def build_commands(rashomon: str, benchmark: str, folder: Path) -> tuple[str, ...]:
+    """Return the commands that build ``benchmark``, in order; the first one fetches its data if there is a recipe.
 
-    ``rashomon`` is what its commands begin with; ``folder`` is where they fetch to: what is there is not fetched again.
+    ``rashomon`` is how the commands begin. ``folder`` is the folder of the data; complete data is not fetched again.
     """
     build = f"{rashomon} build {benchmark}"
     if benchmark not in RECIPES:
         return (f"{build} --source {get_benchmark(benchmark).sources[0].name}=FOLDER",)
-    return (build,) if manifest.state(folder) == "fetched" else (f"{rashomon} data get {benchmark}", build)
+    return (build,) if manifest.fetch_state(folder) == "fetched" else (f"{rashomon} data get {benchmark}", build)
 
 
-def sources_text(pairs: Sequence[tuple[str, str]]) -> str:
-    """The sources as they are typed."""
+def source_options(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return the sources as command-line options."""
     import shlex
 
     return " ".join(f"--source {name}={shlex.quote(place)}" for name, place in pairs)

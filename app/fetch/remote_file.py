@@ -1,4 +1,4 @@
-"""A file that is somewhere else, what is known of it, and whether it is here, whole."""
+"""Files to fetch: their address, size, digest and state on this disk."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ JPEG = b"\xff\xd8\xff"
 
 
 class FetchError(RashomonError):
-    """Something that could not be fetched; what is whole is kept."""
+    """A failed fetch; complete files are kept."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What a file's bytes come to: its sha256, or git's sha1 of a blob."""
+    """A file's digest: its sha256, or git's sha1 of a blob."""
 
     kind: Literal["sha256", "git-sha1"]
     value: str
 
     def matches(self, file: Path) -> bool:
-        """Whether ``file`` has this digest."""
+        """Return whether ``file`` has this digest."""
         with file.open("rb") as stream:
             if self.kind == "sha256":
                 return hashlib.file_digest(stream, "sha256").hexdigest() == self.value
-            made = hashlib.sha1(b"blob %d\0" % file.stat().st_size, usedforsecurity=False)
+            sha1 = hashlib.sha1(b"blob %d\0" % file.stat().st_size, usedforsecurity=False)
             while piece := stream.read(1 << 20):
-                made.update(piece)
-            return made.hexdigest() == self.value
+                sha1.update(piece)
+            return sha1.hexdigest() == self.value
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file at ``url`` that is to lie at ``path``.
+    """A file at ``url`` that belongs at ``path``.
 
-    ``size`` in bytes and ``digest`` are None where they are not known beforehand; ``begins`` is what its first bytes are.
-    ``owner`` says in words whose it is, ``page`` where its terms stand. ``hub`` sends the Hub's token along.
+    ``size`` in bytes and ``digest`` are None if unknown; ``begins`` are its first bytes. ``owner`` names the owner, and ``page``
+    is the web page with the terms of use. With ``hub``, the Hub's token is sent.
     """
 
     url: str
@@ -55,11 +55,11 @@ class RemoteFile:
 
     @property
     def part(self) -> Path:
-        """Where it lies while it is not whole."""
+        """The path of the incomplete file."""
         return self.path.with_name(f".{self.path.name}.part")
 
-    def is_here(self) -> bool:
-        """Whether it lies at its place, of the right size, digest and beginning where these are known."""
+    def is_complete(self) -> bool:
+        """Return whether the file is in place, with the right size, digest and first bytes as far as these are known."""
         try:
             if not self.path.is_file() or (self.size is not None and self.path.stat().st_size != self.size):
                 return False
@@ -71,20 +71,20 @@ class RemoteFile:
             return False
 
     def begun(self) -> int:
-        """Bytes of it that an earlier attempt left. Without a digest none count: nothing would say that they go together."""
+        """Return the bytes of an earlier attempt that can be continued; 0 without a digest, which could not verify the result."""
         try:
-            found = self.part.stat().st_size if self.digest else 0
+            size = self.part.stat().st_size if self.digest else 0
         except OSError:
             return 0
-        return found if self.size is None or found <= self.size else 0
+        return size if self.size is None or size <= self.size else 0
 
 
-def inside(folder: Path, name: str) -> Path:
-    """``name``, as a server tells it, as a path in ``folder``. Raises SourceError where it would lead out of it."""
+def path_inside(folder: Path, name: str) -> Path:
+    """Return the path of a server's file ``name`` in ``folder``. Raises SourceError if it would be outside."""
     parts = PurePosixPath(name).parts
-    odd = not parts or name.startswith("/") or ".." in parts or "\\" in name or PureWindowsPath(name).drive
-    if odd or not name.isprintable():
+    unsafe = not parts or name.startswith("/") or ".." in parts or "\\" in name or PureWindowsPath(name).drive
+    if unsafe or not name.isprintable():
         raise SourceError(
-            f"the server names a file {name[:80]!r}, which would lie outside {folder}; nothing was fetched."
+            f"the server lists a file {name[:80]!r} outside {folder}; nothing was fetched. Report this to the data's owner."
         )
     return folder.joinpath(*parts)

@@ -1,4 +1,4 @@
-"""The figures of a comparison: which label became which, and quality against memory and against time."""
+"""Figures of a comparison: label changes, and quality against memory and against time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from app.compare.cost import accuracy
-from app.compare.flips import shown
-from app.compare.pairs import RunPair, own_figures
+from app.compare.flips import used_labels
+from app.compare.pairs import RunPair, run_metrics
 from app.compare.run_view import RunView
 from app.compare.tables import Comparison
 from app.figures.drawing import Point, flips, scatter
@@ -19,43 +19,50 @@ if TYPE_CHECKING:
 _GB = 1e9
 
 
-def figures(found: Comparison, *, width: str) -> Iterator[tuple[str, str, Figure]]:
-    """Every figure of a comparison: its name, what it shows, and it. Quality is the first of ``metrics``, else the accuracy."""
-    for number, pair in enumerate(found.pairs):
+def comparison_figures(comparison: Comparison, *, width: str) -> Iterator[tuple[str, str, Figure]]:
+    """Yield every figure of a comparison as its name, its title, and the figure.
+
+    Quality is the first of the comparison's metrics, or else the accuracy.
+    """
+    for number, pair in enumerate(comparison.pairs):
         if pair.shared:
             title = f"Which label became which: {pair.first.label} to {pair.second.label}"
-            yield "flips" if len(found.pairs) == 1 else f"flips-{number + 1}", title, _flips(pair, found, width)
-    yield from _costs(found, width)
+            yield (
+                "flips" if len(comparison.pairs) == 1 else f"flips-{number + 1}",
+                title,
+                _flips(pair, comparison, width),
+            )
+    yield from _costs(comparison, width)
 
 
-def _flips(pair: RunPair, found: Comparison, width: str) -> Figure:
+def _flips(pair: RunPair, comparison: Comparison, width: str) -> Figure:
     counts = pair.flips()
-    known = shown([counts], found.sides.benchmark)
-    matrix = [[counts[was, now] for now in known] for was in known]
+    labels = used_labels([counts], comparison.views.benchmark)
+    matrix = [[counts[was, now] for now in labels] for was in labels]
     return flips(
-        matrix, known, before=pair.first.label, after=pair.second.label, title="Which label became which", width=width
+        matrix, labels, before=pair.first.label, after=pair.second.label, title="Which label became which", width=width
     )
 
 
-def _costs(found: Comparison, width: str) -> Iterator[tuple[str, str, Figure]]:
-    sides = found.sides
-    quality = found.metrics[0] if found.metrics else "accuracy"
+def _costs(comparison: Comparison, width: str) -> Iterator[tuple[str, str, Figure]]:
+    runs = comparison.views
+    quality = comparison.metrics[0] if comparison.metrics else "accuracy"
 
-    def good(side: RunView) -> Point:
-        if found.metrics:
-            (value,) = own_figures(side, sides.figures, [quality], resamples=RESAMPLES, seed=sides.seed)
+    def quality_point(run: RunView) -> Point:
+        if comparison.metrics:
+            (value,) = run_metrics(run, runs.label_metrics, [quality], resamples=RESAMPLES, seed=runs.seed)
         else:
-            value = accuracy(side, sides, RESAMPLES)
-        return Point(side.label, 0.0, value)
+            value = accuracy(run, runs, RESAMPLES)
+        return Point(run.label, 0.0, value)
 
-    memory = {side.label: side.cost.peak_memory / _GB for side in sides.sides if side.cost.peak_memory}
-    seconds = {side.label: spent for side in sides.sides if (spent := side.cost.seconds_per_answer)}
-    for name, axis, known in (
+    memory = {run.label: run.cost.peak_memory / _GB for run in runs.runs if run.cost.peak_memory}
+    seconds = {run.label: spent for run in runs.runs if (spent := run.cost.seconds_per_answer)}
+    for name, axis, values in (
         ("memory", "peak memory, GB", memory),
         ("speed", "seconds per answer", seconds),
     ):
-        told = [good(side) for side in sides.sides if side.label in known]
-        points: Sequence[Point] = [Point(each.name, known[each.name], each.y) for each in told]
+        run_points = [quality_point(run) for run in runs.runs if run.label in values]
+        points: Sequence[Point] = [Point(point.name, values[point.name], point.y) for point in run_points]
         if sum(point.y.value is not None for point in points) > 1:
             title = f"{quality} against {axis.partition(',')[0]}"
             yield name, title, scatter(points, x=axis, y=quality, title=title, width=width)

@@ -1,6 +1,6 @@
-"""The kinds of figure: stacked bars, bars side by side, a heat map or matrix, and points. Each returns a matplotlib figure.
+"""Kinds of figure: stacked bars, grouped bars, heat map, flip matrix and scatter plot, each as a matplotlib figure.
 
-Values are fractions or counts; None is n/a and is shown as such, never as 0. ``width`` is a name of ``style.WIDTHS``.
+Values are fractions or counts; None is drawn as n/a, never as 0. ``width`` is a name of ``style.WIDTHS``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.figures.style import MARKERS, Ink, inches, ink, label, styled
-from benchmarks.base import Estimate
+from benchmarks.vocabulary import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 Value = float | None
 
 _BAR = 0.19
-"""Inches that a horizontal bar takes, its gap included."""
+"""The height of a horizontal bar with its gap, in inches."""
 
 _WRITTEN = 0.07
-"""The smallest share of a bar that a figure is written in, for a column's width."""
+"""The smallest segment of a bar, as a share, that has its value written in it; for a column's width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One horizontal bar of shares: what it is called and its segments, which sum to 1 at most."""
+    """A horizontal bar of shares: its name and its segments, which sum to 1 at most."""
 
     name: str
     shares: Sequence[Value]
@@ -35,7 +35,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run in :func:`scatter`: ``x`` in the axis's unit, ``y`` with its interval."""
+    """A run in :func:`scatter`: ``x`` in the axis's unit, ``y`` with its interval."""
 
     name: str
     x: float
@@ -43,12 +43,12 @@ class Point:
 
 
 def stacked(groups: Sequence[tuple[str, Sequence[Bar]]], segments: Sequence[str], *, title: str, width: str) -> Figure:
-    """Horizontal bars of shares in groups, each group under its heading (CMC-Bench's Figure 3, CLASH's 6 and 7)."""
+    """Draw horizontal bars of shares in groups, each under its heading (CMC-Bench's Figure 3, CLASH's 6 and 7)."""
     wide = inches(width)
     headed = any(name for name, _ in groups)
     lines = sum(len(bars) + headed for _, bars in groups)
     with styled():
-        # Whatever is not the bars takes about 0.9 inches: title, scale and legend.
+        # Title, scale and legend take about 0.9 inches.
         figure = _figure(wide, 0.9 + _BAR * lines)
         axes = figure.subplots()
         at, ticks, names = 0.0, list[float](), list[str]()
@@ -75,9 +75,9 @@ def stacked(groups: Sequence[tuple[str, Sequence[Bar]]], segments: Sequence[str]
 def bars(
     series: Sequence[tuple[str, Sequence[Estimate]]], categories: Sequence[str], *, title: str, width: str
 ) -> Figure:
-    """Vertical bars, a group for each category and in it one for each series, with their intervals (CLASH's Figure 5).
+    """Draw vertical bars, a group for each category with a bar for each series (CLASH's Figure 5).
 
-    The whisker is the interval, or one deviation where only that is known.
+    The whisker is the interval, or one standard deviation if only that is known.
     """
     wide = inches(width)
     room = 0.84 / max(1, len(series))
@@ -120,10 +120,10 @@ def heat(
     across: str = "",
     down: str = "",
 ) -> Figure:
-    """A cell for each row and column with its figure written in it (CrossCheck-Bench's Figure 5).
+    """Draw a heat map with its values written in the cells (CrossCheck-Bench's Figure 5).
 
     Dark is high. ``star`` marks each column's best; ``counts`` writes whole numbers instead of percent; ``across`` and
-    ``down`` name what the columns and the rows are.
+    ``down`` are the titles of the columns and of the rows.
     """
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -140,14 +140,14 @@ def heat(
         size = 6.5 if wide / max(1, len(columns)) > 0.35 else 5.2  # "100*" in its cell
         for y, (_, values) in enumerate(rows):
             for x, value in enumerate(values):
-                # Of counts by the root, so that few among many are seen.
+                # The square root makes small counts visible next to large ones.
                 share = 0.0 if value is None else (value / top) ** (0.5 if counts else 1)
                 fill, hatch = ("#ffffff", "////") if value is None else (shade(share), "")
                 axes.add_patch(_cell(x, y, fill, hatch))
-                told = "n/a" if value is None else f"{value:.0f}" if counts else f"{100 * value:.0f}"
-                told += "*" if star and value is not None and value == best[x] else ""
+                text = "n/a" if value is None else f"{value:.0f}" if counts else f"{100 * value:.0f}"
+                text += "*" if star and value is not None and value == best[x] else ""
                 colour = "white" if share > 0.55 else "black"
-                axes.text(x, y, told, ha="center", va="center", color=colour, fontsize=size)
+                axes.text(x, y, text, ha="center", va="center", color=colour, fontsize=size)
         axes.set_xlim(-0.5, len(columns) - 0.5)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         _columns(axes, columns, wide)
@@ -163,13 +163,13 @@ def heat(
 def flips(
     matrix: Sequence[Sequence[int]], labels: Sequence[str], *, before: str, after: str, title: str, width: str
 ) -> Figure:
-    """How often a label of the run ``before`` (rows) became one of the run ``after`` (columns): counts of instances."""
+    """Draw the numbers of instances by their label in the run ``before`` (rows) and in the run ``after`` (columns)."""
     rows = [(name, [float(count) for count in counts]) for name, counts in zip(labels, matrix, strict=True)]
     return heat(rows, labels, title=title, width=width, counts=True, across=after, down=before)
 
 
 def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) -> Figure:
-    """Each run as a mark with its interval: ``y`` against ``x``, such as quality against memory. n/a is not drawn."""
+    """Draw each run as a marker with its interval: ``y`` against ``x``, such as quality against memory. n/a is skipped."""
     wide = inches(width)
     known = [(number, point) for number, point in enumerate(points) if point.y.value is not None]
     with styled():
@@ -190,7 +190,7 @@ def scatter(points: Sequence[Point], *, x: str, y: str, title: str, width: str) 
                 label=label(point.name, 26),
             )
         axes.set_xlim(0, 1.1 * max((point.x for _, point in known), default=1))
-        axes.margins(y=0.15)  # not from 0: what quantising costs is small
+        axes.margins(y=0.15)  # not from 0, since quantisation costs little
         axes.grid(color="#dddddd", linewidth=0.4)
         axes.set_axisbelow(True)
         axes.set_xlabel(label(x, 50))
@@ -246,7 +246,7 @@ def _whisker(axes: Any, x: float, value: Estimate) -> None:
         low, high = value.value - value.sd, value.value + value.sd
     if low is None or high is None:
         return
-    # Light under dark, so that it is seen on any ink.
+    # A light line under a dark one is visible on any ink.
     for colour, line in (("white", 1.6), ("black", 0.6)):
         axes.plot([x, x], [low, high], color=colour, linewidth=line, solid_capstyle="butt", zorder=3)
 
@@ -264,7 +264,7 @@ def _percent(axis: Any) -> None:
 
 
 def _patches(names: Sequence[str]) -> list[Any]:
-    """What stands in the legend for the inks, one for each of ``names``."""
+    """Return the legend's handles for the inks, one for each of ``names``."""
     from matplotlib.patches import Patch
 
     return [
@@ -275,7 +275,7 @@ def _patches(names: Sequence[str]) -> list[Any]:
 
 def _legend(figure: Figure, handles: Sequence[Any], wide: float) -> None:
     if handles:
-        # A character is about 0.06 inches, a mark and its space five.
+        # A character takes about 0.06 inches, a handle with its space as much as five of them.
         longest = max(len(line) for handle in handles for line in handle.get_label().splitlines() or [""])
         lines = -(-len(handles) // max(1, int(wide / (0.06 * (longest + 5)))))
         columns = -(-len(handles) // lines)
@@ -283,17 +283,17 @@ def _legend(figure: Figure, handles: Sequence[Any], wide: float) -> None:
 
 
 def _columns(axes: Any, names: Sequence[str], wide: float) -> None:
-    """The names under the columns, turned where a word is wider than its column."""
+    """Label the columns, with rotated names if a word is wider than its column."""
     room = int(0.85 * wide / 0.05 / max(1, len(names)))
     turned = any(len(word) > room for name in names for word in name.split())
-    told = [label(name, 24 if turned else max(1, room)) for name in names]
-    axes.set_xticks(range(len(names)), told, rotation=30 if turned else 0, ha="right" if turned else "center")
+    labels = [label(name, 24 if turned else max(1, room)) for name in names]
+    axes.set_xticks(range(len(names)), labels, rotation=30 if turned else 0, ha="right" if turned else "center")
     axes.tick_params(axis="x", length=0)
 
 
 def _top(values: Sequence[Estimate]) -> float:
-    """The next tenth above all of them, so that small shares can be told apart; 1 at most."""
-    highest = max((v for each in values for v in (each.value, each.high) if v is not None), default=1.0)
+    """Return the next tenth above all values, at most 1, so that small shares remain distinguishable."""
+    highest = max((v for value in values for v in (value.value, value.high) if v is not None), default=1.0)
     return min(1.0, max(1, math.ceil(highest * 10)) / 10)
 
 

@@ -1,4 +1,4 @@
-"""The figure of a ladder: each rung's accuracy, and what each step changes."""
+"""Figure of a ladder: the accuracy of each rung, and the changes of each step."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ if TYPE_CHECKING:
 _SERIES = ("answers", "labels", "likeliest tokens")
 
 
-def figure(found: Ladder, *, width: str) -> Figure:
-    """The rungs' accuracies with their intervals; by how much a logit moves at each step; and the share of answers, labels and
-    likeliest tokens that is another one after it. What was not looked at is written as n/a."""
+def draw_ladder(ladder: Ladder, *, width: str) -> Figure:
+    """Draw the rungs' accuracies with their intervals, and below them the changes of each step.
+
+    The changes are the mean absolute change of a logit, and the shares of answers, labels and likeliest tokens that differ
+    after the step. A value that was not measured is drawn as n/a.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import PercentFormatter
 
     wide = inches(width)
-    way = [i for i, rung in enumerate(found.rungs) if not rung.aside]
-    steps = [step for step in found.steps if not step.aside]
+    rungs = [i for i, rung in enumerate(ladder.rungs) if not rung.side_branch]
+    steps = [step for step in ladder.steps if not step.side_branch]
     with styled():
-        made = Figure(figsize=(wide, 4.8))
-        above, middle, below = made.subplots(3, 1)
-        for place, i in enumerate(way):
-            value = found.accuracies[i]
+        figure = Figure(figsize=(wide, 4.8))
+        above, middle, below = figure.subplots(3, 1)
+        for place, i in enumerate(rungs):
+            value = ladder.accuracies[i]
             if value.value is None:
                 above.text(place, 0.02, "n/a", ha="center", fontsize=5.5)
                 continue
             if value.low is not None and value.high is not None:
                 above.plot([place, place], [value.low, value.high], color="black", linewidth=0.6)
             above.plot([place], [value.value], "o", color=ink(0).fill, markersize=4)
-        above.set_xticks(range(len(way)), [label(found.rungs[i].name, 12) for i in way])
-        above.set_xlim(-0.5, len(way) - 0.5)
+        above.set_xticks(range(len(rungs)), [label(ladder.rungs[i].name, 12) for i in rungs])
+        above.set_xlim(-0.5, len(rungs) - 0.5)
         above.set_ylim(0, 1)
         above.set_ylabel("accuracy")
         above.set_title("Accuracy at each rung", fontsize=7)
@@ -50,7 +53,7 @@ def figure(found: Ladder, *, width: str) -> Figure:
         middle.set_ylim(0, max(1e-6, max((step.moved for step in steps), default=0.0)) * 1.25)
         middle.set_ylabel("logits")
         middle.set_title("By how much each step moves a logit on average", fontsize=7)
-        room = 0.26
+        bar_width = 0.26
         for number, name in enumerate(_SERIES):
             kind = ink(number)
             for place, step in enumerate(steps):
@@ -60,22 +63,22 @@ def figure(found: Ladder, *, width: str) -> Figure:
                     (None if effect.same_labels.value is None else 1 - effect.same_labels.value),
                     (1 - numerics.top_same / numerics.positions if numerics else None),
                 )[number]
-                at = place + (number - 1) * room
+                x = place + (number - 1) * bar_width
                 if share is None:
-                    below.text(at, 0.002, "n/a", rotation=90, ha="center", va="bottom", fontsize=5.5)
+                    below.text(x, 0.002, "n/a", rotation=90, ha="center", va="bottom", fontsize=5.5)
                     continue
                 name_once = {"label": name} if place == 0 else {}
                 below.bar(
-                    at,
+                    x,
                     share,
-                    room * 0.92,
+                    bar_width * 0.92,
                     color=kind.fill,
                     hatch=kind.hatch,
                     edgecolor=kind.on if kind.hatch else "black",
                     linewidth=0.4,
                     **name_once,
                 )
-                below.text(at, share, f"{100 * share:.0f}", ha="center", va="bottom", fontsize=5.5)
+                below.text(x, share, f"{100 * share:.0f}", ha="center", va="bottom", fontsize=5.5)
         below.set_xticks(range(len(steps)), names)
         below.set_xlim(-0.6, len(steps) - 0.4)
         below.set_ylim(0, max(0.05, below.get_ylim()[1] * 1.15))
@@ -84,4 +87,4 @@ def figure(found: Ladder, *, width: str) -> Figure:
             axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         below.set_title("What each step makes another one", fontsize=7)
         below.legend(loc="best")
-    return made
+    return figure

@@ -1,6 +1,7 @@
-"""How every figure looks: the size of a paper's column, inks that stay apart in greyscale, and how it becomes a file.
+"""Style of all figures: widths of a paper's columns, inks that differ in greyscale, and rendering to files.
 
-matplotlib is imported only when something is drawn, and never through pyplot, which keeps figures and looks for a screen.
+matplotlib is imported only for drawing, to keep start-up fast, and never through pyplot, which retains figures and needs a
+display.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.text.escape import clean
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError
+from benchmarks.errors import SpecError, did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 FIGURE_FORMATS = ("png", "svg", "pdf")
 
 WIDTHS = {"column": 3.3, "page": 6.9}
-"""Inches: one column of a two-column paper, and its whole text."""
+"""Widths in inches: a column of a two-column paper, and the full page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ink:
-    """What a bar is filled with. ``on`` is the colour of figures and hatching on it."""
+    """Fill of a bar: its colour, its hatching, and ``on``, the colour of text and hatching on it."""
 
     fill: str
     hatch: str
@@ -41,7 +41,7 @@ INKS = (
     Ink("#e8bc55", "....", "#000000"),
     Ink("#f6f6f6", "", "#000000"),
 )
-"""From dark to light, so that neighbours differ without colour; every second one is hatched."""
+"""The inks from dark to light, some hatched, so that neighbours differ without colour."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -62,21 +62,21 @@ _SETTINGS: dict[Any, Any] = {
     "hatch.linewidth": 0.4,
     "figure.constrained_layout.use": True,
     "text.parse_math": False,  # a model's name may hold a dollar
-    "pdf.fonttype": 42,  # what publishers ask for
+    "pdf.fonttype": 42,  # required by publishers
     "svg.hashsalt": "rashomon",
     "savefig.dpi": 300,
 }
 
 
 def ink(number: int) -> Ink:
-    """The ink of the segment or series ``number``; from the sixth on they come again with crossed hatching."""
-    found = INKS[number % len(INKS)]
-    return found if number < len(INKS) else Ink(found.fill, "xxxx", found.on)
+    """Return the ink of the segment or series ``number``; from the sixth on, inks repeat with crossed hatching."""
+    base = INKS[number % len(INKS)]
+    return base if number < len(INKS) else Ink(base.fill, "xxxx", base.on)
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """matplotlib with our settings, which are then taken back; quiet about names that its font or the figure has no room for."""
+    """Apply our settings to matplotlib within the block, without warnings on missing glyphs or tight layouts."""
     import logging
     import warnings
 
@@ -94,22 +94,22 @@ def styled() -> Iterator[None]:
 
 
 def inches(width: str) -> float:
-    """The width called ``width``. Raises SpecError with the nearest right name."""
+    """Return the width called ``width``, in inches. Raises SpecError, with the closest name, if there is none."""
     if width not in WIDTHS:
         raise SpecError(f"there is no width {width!r}; {did_you_mean(width, WIDTHS)}")
     return WIDTHS[width]
 
 
 def label(text: str, width: int, lines: int = 2) -> str:
-    """``text`` as it may stand in a figure: harmless, in at most so many ``lines`` of ``width`` characters."""
-    found = textwrap.wrap(clean(text), width) or [""]
-    if len(found) > lines:
-        found = [*found[: lines - 1], found[lines - 1][: width - 1] + "…"]
-    return "\n".join(found)
+    """Return ``text`` for a figure: without control characters, in at most ``lines`` lines of ``width`` characters."""
+    wrapped = textwrap.wrap(clean(text), width) or [""]
+    if len(wrapped) > lines:
+        wrapped = [*wrapped[: lines - 1], wrapped[lines - 1][: width - 1] + "…"]
+    return "\n".join(wrapped)
 
 
 def to_bytes(figure: Figure, form: str) -> bytes:
-    """``figure`` as a PNG (300 dpi), SVG or PDF file; the same figure gives the same bytes."""
+    """Render ``figure`` as a PNG (300 dpi), SVG or PDF file; equal figures give equal bytes."""
     out = io.BytesIO()
     undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
     with styled():

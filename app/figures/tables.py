@@ -1,4 +1,4 @@
-"""Which figures a benchmark's tables make, and drawing them."""
+"""Figures of a benchmark's tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.figures.drawing import Bar, Point, bars, heat, scatter, stacked
-from benchmarks.base import Cell, Estimate, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _GB = 1e9
 
 
-def draw(table: Table, *, width: str) -> Figure | None:
-    """The figure of a table; None where its paper draws none, or there is nothing to draw."""
+def draw_table(table: Table, *, width: str) -> Figure | None:
+    """Draw the figure of a table; None if its paper has none, or there is nothing to draw."""
     if table.chart == "turned":
         table = _turned(table)
     if table.chart is None or not table.rows:
@@ -30,10 +30,10 @@ def draw(table: Table, *, width: str) -> Figure | None:
     return heat(rows, table.columns, title=table.title, width=width, star=len(rows) > 1)
 
 
-def quality_and_memory(main: Table, column: str, peaks: Mapping[str, int], *, width: str) -> Figure | None:
-    """The figure of ``column`` of the main table against each run's peak memory, which ``peaks`` gives in bytes.
+def draw_quality_and_memory(main: Table, column: str, peaks: Mapping[str, int], *, width: str) -> Figure | None:
+    """Draw ``column`` of the main table against each run's peak memory, given in bytes by ``peaks``.
 
-    None where fewer than two runs have both.
+    Return None if fewer than two runs have both.
     """
     at = main.columns.index(column)
     points = [Point(label, peaks[label] / _GB, _estimate(cells[at])) for label, cells in main.rows if peaks.get(label)]
@@ -44,40 +44,43 @@ def quality_and_memory(main: Table, column: str, peaks: Mapping[str, int], *, wi
 
 
 def _grouped(table: Table) -> Sequence[tuple[str, Sequence[Bar]]]:
-    """The rows by what stands after their run, a group each; of one run alone, one group of all."""
-    split = [(*_run_and_what(label), [_estimate(cell).value for cell in cells]) for label, cells in table.rows]
+    """Group the rows by the part of their label after the run; a single run forms a single group."""
+    split = [(*_split_label(label), [_estimate(cell).value for cell in cells]) for label, cells in table.rows]
     if len({run for run, _, _ in split}) == 1:
-        return [("", [Bar(what or run, shares) for run, what, shares in split])]
+        return [("", [Bar(name or run, shares) for run, name, shares in split])]
     groups: dict[str, list[Bar]] = {}
-    for run, what, shares in split:
-        groups.setdefault(what, []).append(Bar(run, shares))
+    for run, name, shares in split:
+        groups.setdefault(name, []).append(Bar(run, shares))
     return list(groups.items())
 
 
 def _turned(table: Table) -> Table:
-    """``table`` with a row for each of its columns, in which its rows' shares stand beside each other.
+    """Return ``table`` transposed: a row for each of its columns, with the shares of its rows as columns.
 
-    A column that is n/a throughout is left out.
+    A column that is n/a in every row is dropped.
     """
     known = [
         i for i in range(len(table.columns)) if any(_estimate(cells[i]).value is not None for _, cells in table.rows)
     ]
-    found: dict[str, dict[str, Sequence[Cell]]] = {}
+    rows_by_name: dict[str, dict[str, Sequence[Cell]]] = {}
     for label, cells in table.rows:
-        what, _, share = label.rpartition(" / ")
-        found.setdefault(what, {})[share] = cells
-    shares = tuple(dict.fromkeys(share for each in found.values() for share in each))
+        name, _, share = label.rpartition(" / ")
+        rows_by_name.setdefault(name, {})[share] = cells
+    shares = tuple(dict.fromkeys(share for cells_by_share in rows_by_name.values() for share in cells_by_share))
     rows = tuple(
-        (f"{what}, {table.columns[i]}", tuple(each[share][i] if share in each else None for share in shares))
-        for what, each in found.items()
+        (
+            f"{name}, {table.columns[i]}",
+            tuple(cells_by_share[share][i] if share in cells_by_share else None for share in shares),
+        )
+        for name, cells_by_share in rows_by_name.items()
         for i in known
     )
     return replace(table, columns=shares, rows=rows, chart="stacked")
 
 
-def _run_and_what(label: str) -> tuple[str, str]:
-    run, _, what = label.rpartition(" / ")
-    return (run, what) if run else (what, "")
+def _split_label(label: str) -> tuple[str, str]:
+    run, _, name = label.rpartition(" / ")
+    return (run, name) if run else (name, "")
 
 
 def _estimate(cell: Cell) -> Estimate:

@@ -1,16 +1,17 @@
-"""A table of a user's own rows: which file is meant, and what builds from it."""
+"""Tables of a user's own rows: the file, and the benchmark that is built from it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from app.system.paths import typed_path
-from benchmarks.base import Benchmark, benchmark_names, get_benchmark
+from benchmarks.base import Benchmark
 from benchmarks.errors import SourceError
+from benchmarks.registry import benchmark_names, get_benchmark
 
 
 def table_path(text: str | Path) -> Path:
-    """The table that is meant, as an absolute path. Raises SourceError where it is no file."""
+    """Return the absolute path of the table. Raises SourceError if it is not a file."""
     path = typed_path(str(text).strip())
     try:
         if path.is_file():
@@ -24,5 +25,5 @@ def table_path(text: str | Path) -> Path:
 
 
 def rows_benchmark() -> Benchmark:
-    """The first benchmark that is built from such a table."""
-    return next(found for name in benchmark_names() if (found := get_benchmark(name)).rows_source)
+    """Return the first benchmark that can be built from a table of rows."""
+    return next(benchmark for name in benchmark_names() if (benchmark := get_benchmark(name)).rows_source)

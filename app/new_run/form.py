@@ -1,56 +1,57 @@
-"""A spec as it is typed into a form: what is wrong with each field, and the spec as a command line and as a file."""
+"""The form of a spec: validation of its fields, and the spec as a command line and as a file."""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from app.engine.plan import CheckedSpec, check, plan, without_none
-from app.run_spec import SECTIONS, BatchSpec, problems, with_said
+from app.engine.plan import CheckedSpec, check_spec, plan_run, without_none
+from app.run_spec import SECTIONS, BatchSpec, validation_problems, with_overrides
 from app.store.workspace import Workspace
 from app.system.paths import typed_path
-from app.text.escape import clean
+from app.text.shell import shell_quote
 from benchmarks.errors import SpecError
 from benchmarks.untrusted.safe_files import check_file, open_write, replace_file
 
 
-def read(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str]]:
-    """The spec of a form, None while anything is wrong, and what is wrong with each field in a sentence.
+def read_form(typed: Mapping[str, Any]) -> tuple[BatchSpec | None, dict[str, str]]:
+    """Return the spec of a form, or None if a field is wrong, and an error sentence for each wrong field.
 
-    ``typed`` maps the keys of a spec, those of its sections beside the others, to what was typed or chosen: text, lists of
-    words, a mapping for ``strata``. What is empty is not said. Nothing but this is looked at: neither data nor models.
+    ``typed`` maps the keys of a spec and of its sections to what was typed or chosen: text, lists of names, and a mapping for
+    ``strata``. Empty fields are unset. Neither data nor models are checked.
     """
-    said = {key: value.strip() if isinstance(value, str) else value for key, value in typed.items()}
-    said = {key: value for key, value in said.items() if _says(value)}
-    wrong: dict[str, str] = {}
-    if "data" in said:
+    fields = {key: value.strip() if isinstance(value, str) else value for key, value in typed.items()}
+    fields = {key: value for key, value in fields.items() if _is_set(value)}
+    errors: dict[str, str] = {}
+    if "data" in fields:
         try:
-            said["data"] = str(typed_path(said["data"]))
+            fields["data"] = str(typed_path(fields["data"]))
         except SpecError as error:
-            wrong["data"] = str(error)
-    values = with_said({}, {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()})
-    for key, told in problems(BatchSpec, values).items():
-        wrong.setdefault(_field(key), f"{told}.")
-    if wrong:
-        return None, wrong
+            errors["data"] = str(error)
+    values = with_overrides(
+        {}, {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
+    )
+    for key, problem in validation_problems(BatchSpec, values).items():
+        errors.setdefault(_field(key), f"{problem}.")
+    if errors:
+        return None, errors
     spec = BatchSpec.model_validate(values)
     for key, sentence in spec.mismatches():
-        wrong.setdefault(key, sentence)
+        errors.setdefault(key, sentence)
     try:
         spec.api.terms(None)
     except SpecError as error:
-        wrong["cost_ceiling"] = str(error)
-    return (None if wrong else spec), wrong
+        errors["cost_ceiling"] = str(error)
+    return (None if errors else spec), errors
 
 
-def _says(value: Any) -> bool:
-    """Whether a value says anything: 0 does."""
+def _is_set(value: Any) -> bool:
+    """Return whether a field is set; 0 is a value."""
     return value is not None and value is not False and value not in ("", [], (), {})
 
 
@@ -59,23 +60,23 @@ def _field(key: str) -> str:
     return rest.partition(".")[0] if section in SECTIONS and rest else section
 
 
-def examine(workspace: Workspace, spec: BatchSpec) -> list[CheckedSpec]:
-    """The runs of a spec, each checked as ``rashomon --batch --dry-run`` checks them. Raises a RashomonError as that does.
+def check_runs(workspace: Workspace, spec: BatchSpec) -> list[CheckedSpec]:
+    """Check the runs of a spec as ``rashomon --batch --dry-run`` does. Raises the same RashomonErrors.
 
-    It reads the build and, the first time, the model's weights: for a thread of its own.
+    This reads the build and, the first time, the model's weights, so call it from a thread.
     """
-    return [check(workspace, run) for run in spec.runs()]
+    return [check_spec(workspace, run) for run in spec.runs()]
 
 
-def begin(workspace: Workspace, spec: BatchSpec) -> tuple[Path, list[Path]]:
-    """Plan the runs of a spec, and write it where a process can be started on it: the file, and the runs' folders.
+def prepare_job(workspace: Workspace, spec: BatchSpec) -> tuple[Path, list[Path]]:
+    """Plan the runs of a spec and write it to a file for a new process; return the file and the runs' folders.
 
-    Raises a RashomonError where a run cannot be planned; then none is.
+    Raises a RashomonError if a run cannot be planned; then none is.
     """
-    checked = examine(workspace, spec)
-    planned = [plan(workspace, run) for run in checked]
+    checked = check_runs(workspace, spec)
+    planned = [plan_run(workspace, run) for run in checked]
     file = workspace.path / "jobs" / f"{planned[0].name}.toml"
-    save(spec, file, replace=True)
+    save_spec(spec, file, replace=True)
     return file, [run.folder for run in planned]
 
 
@@ -83,16 +84,16 @@ def begin(workspace: Workspace, spec: BatchSpec) -> tuple[Path, list[Path]]:
 
 
 def command_line(workspace: Workspace, spec: BatchSpec) -> str:
-    """The command that runs ``spec``, quoted for a shell: ``rashomon --batch`` reads from it the spec that it is of.
+    """Return the command that runs ``spec``, quoted for a shell. ``rashomon --batch`` reads the same spec from it.
 
-    Raises SpecError for what no command line can say.
+    Raises SpecError for a value that no command line can hold.
     """
-    return " ".join(map(quoted, (*_called(workspace), "--batch", *_options(spec))))
+    return " ".join(map(shell_quote, (*_program(workspace), "--batch", *_options(spec))))
 
 
-def _called(workspace: Workspace) -> list[str]:
-    usual = Workspace.find().path == workspace.path
-    return ["rashomon"] if usual else ["rashomon", "--workspace", str(workspace.path)]
+def _program(workspace: Workspace) -> list[str]:
+    default = Workspace.find().path == workspace.path
+    return ["rashomon"] if default else ["rashomon", "--workspace", str(workspace.path)]
 
 
 def _options(spec: BatchSpec) -> Iterator[str]:
@@ -100,20 +101,20 @@ def _options(spec: BatchSpec) -> Iterator[str]:
     flat = {**values, **{key: value for name in SECTIONS for key, value in values.get(name, {}).items()}}
     for key, value in flat.items():
         option = f"--{key.replace('_', '-')}"
-        if key in SECTIONS or not _says(value):
+        if key in SECTIONS or not _is_set(value):
             continue
         if value is True:
             yield option
         elif key == "strata":
             for name, chosen in value.items():
                 if "=" in name:
-                    raise SpecError(f"no command line can say the stratum {name!r}; save the spec as a file.")
+                    raise SpecError(f"a command line cannot hold the stratum {name!r}; save the spec as a file.")
                 yield from _option(option, f"{name}={','.join(map(_escaped, chosen))}")
         elif key == "conditions":
             yield from _option(option, ",".join(map(_escaped, value)))
         else:
-            for word in value if isinstance(value, list) else [value]:
-                yield from _option(option, str(word))
+            for item in value if isinstance(value, list) else [value]:
+                yield from _option(option, str(item))
 
 
 def _option(option: str, value: str) -> Iterator[str]:
@@ -122,7 +123,9 @@ def _option(option: str, value: str) -> Iterator[str]:
     except UnicodeEncodeError:
         possible = False
     if not possible:
-        raise SpecError(f"no command line can say the value of {option}; it holds a NUL or half a character.")
+        raise SpecError(
+            f"a command line cannot hold the value of {option}, because it contains a NUL or half of a surrogate pair; change it."
+        )
     if value.startswith("-"):
         yield f"{option}={value}"
     else:
@@ -131,7 +134,7 @@ def _option(option: str, value: str) -> Iterator[str]:
 
 
 def _escaped(word: str) -> str:
-    """A word as it stands between commas: see ``app.cli.options``."""
+    """Escape a word for a comma-separated list; see :func:`app.cli.options.split_commas`."""
     core = word.strip()
     if not core:
         return "".join(f"\\{character}" for character in word)
@@ -140,27 +143,18 @@ def _escaped(word: str) -> str:
     return re.sub(r"([\\,])", r"\\\1", core).join(around)
 
 
-def quoted(word: str) -> str:
-    """``word`` for bash or zsh: plain where it can be, else quoted; as ``$'...'`` where it holds what could steer a terminal."""
-    if clean(word) == word:
-        return shlex.quote(word)
-    raw = os.fsencode(word)
-    plain = (chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in "'\\" else f"\\{byte:03o}" for byte in raw)
-    return f"$'{''.join(plain)}'"
-
-
 def to_toml(spec: BatchSpec) -> str:
-    """``spec`` as a file that ``rashomon --batch`` reads back equal. Raises SpecError for what no such file can hold."""
+    """Return ``spec`` as TOML that ``rashomon --batch`` reads back equal. Raises SpecError for text that is not valid Unicode."""
     text = tomli_w.dumps(without_none(spec.model_dump(mode="json", exclude_unset=True)))
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise SpecError("the spec holds characters that are no text, so that no file can hold it.") from error
+        raise SpecError("the spec contains half of a surrogate pair, which a file cannot hold; remove it.") from error
     return text
 
 
-def save(spec: BatchSpec, path: Path, *, replace: bool = False) -> None:
-    """Write ``spec`` to the file ``path``. Raises SpecError where it is there, unless ``replace``, or cannot be written."""
+def save_spec(spec: BatchSpec, path: Path, *, replace: bool = False) -> None:
+    """Write ``spec`` to the file ``path``. Raises SpecError if it cannot be written, or exists and ``replace`` is False."""
     text = to_toml(spec)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +165,7 @@ def save(spec: BatchSpec, path: Path, *, replace: bool = False) -> None:
             with open_write(path.parent, path.name, new=True) as stream:
                 stream.write(text.encode("utf-8"))
     except FileExistsError as error:
-        raise SpecError(f"{path} is there already; name another file.") from error
+        raise SpecError(f"{path} exists already; name another file.") from error
     except (OSError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else "it is no file name"
-        raise SpecError(f"cannot write {path}: {told}.") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not a valid file name"
+        raise SpecError(f"cannot write {path}: {reason}; name another file.") from error

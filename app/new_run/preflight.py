@@ -1,4 +1,4 @@
-"""Everything there is to say of a spec before it runs, quickly enough to say it while it is typed."""
+"""Checks of a spec before it runs, fast enough to follow typing."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from pathlib import Path
 
 from app.engine.plan import check_options, open_build
 from app.new_run.choices import model_choice
-from app.new_run.run_estimate import BuildContents, RunEstimate, judge_use, outlook, remote_use
+from app.new_run.run_estimate import BuildContents, RunEstimate, estimate_run, judge_usage, remote_usage
 from app.run_spec import BatchSpec, RunSpec
 from app.store.database import DATABASE
 from app.store.workspace import Workspace
-from benchmarks.base import get_benchmark
 from benchmarks.errors import AddressError, RashomonError
-from judges.base import find_judge
+from benchmarks.registry import get_benchmark
+from judges.registry import find_judge
 from judges.rubric import RubricJudge
 from mlx_backends.registry import engine_name
-from mlx_backends.remote import is_remote, ready
+from mlx_backends.remote import check_ready, is_remote
 
 
 @dataclass(frozen=True, slots=True)
 class RunPreflight:
-    """One run of a spec: what it will be called, whether it is there already, what it asks."""
+    """One run of a spec: its name, whether it exists, and its estimate."""
 
     run: RunSpec
     name: str
-    found: bool
+    exists: bool
     contents: BuildContents
-    outlook: RunEstimate
+    estimate: RunEstimate
 
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The runs of a spec, what they may cost, what would end them; ``wrong`` says by field why there are none."""
+    """The runs of a spec with their costs and warnings; ``wrong`` explains by field why there are none."""
 
     runs: tuple[RunPreflight, ...] = ()
     costs: tuple[str, ...] = ()
@@ -43,95 +43,95 @@ class Preflight:
 
 
 class PreflightChecker:
-    """Looks at specs of one workspace, and keeps what builds hold while they stay the same. May be used in any thread."""
+    """Checker of specs in one workspace, with a cache of the contents of builds. Thread-safe."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._known: dict[tuple[Path, str], tuple[object, BuildContents]] = {}
+        self._cache: dict[tuple[Path, str], tuple[object, BuildContents]] = {}
         self._lock = threading.Lock()
 
     def contents(self, run: RunSpec) -> BuildContents:
-        """What the build of a run holds. Raises SourceError, SpecError."""
+        """Return the contents of a run's build. Raises SourceError, SpecError."""
         folder = Path(run.data) if run.data else self._workspace.build_folder(run.benchmark)
         with self._lock:
             stamp = _stamp(folder)
-            known = self._known.get((folder, run.prompt_set))
-            if known is None or known[0] != stamp or stamp is None:
-                known = (stamp, BuildContents.read(open_build(self._workspace, run), run.prompt_set).counted())
-                self._known[folder, run.prompt_set] = known
-            return known[1]
+            cached = self._cache.get((folder, run.prompt_set))
+            if cached is None or cached[0] != stamp or stamp is None:
+                cached = (stamp, BuildContents.read(open_build(self._workspace, run), run.prompt_set).precomputed())
+                self._cache[folder, run.prompt_set] = cached
+            return cached[1]
 
-    def look(self, spec: BatchSpec) -> Preflight:
-        """What the runs of ``spec`` will be. It reads the build the first time, and of remote requests all images' headers."""
-        for word in spec.model:
-            if problem := model_choice(word).problem:
-                return Preflight(wrong={"model": f"{word}: {problem}"})
+    def check(self, spec: BatchSpec) -> Preflight:
+        """Check the runs of ``spec``. This reads the build the first time, and the image headers of remote requests."""
+        for name in spec.model:
+            if problem := model_choice(name).problem:
+                return Preflight(wrong={"model": f"{name}: {problem}"})
         benchmark = get_benchmark(spec.benchmark)
-        for word in spec.judge:
+        for name in spec.judge:
             try:
-                find_judge(word, benchmark)
+                find_judge(name, benchmark)
             except RashomonError as error:
                 return Preflight(wrong={"judge": str(error)})
-        found = []
+        runs = []
         for run in spec.runs():
             try:
                 contents = self.contents(run)
             except RashomonError as error:
                 return Preflight(wrong={"data": str(error)})
             try:
-                ahead = outlook(self._workspace, run, contents).counted()
+                estimate = estimate_run(self._workspace, run, contents).precomputed()
             except RashomonError as error:
                 return Preflight(wrong={"strata": str(error)})
             if run.score == "likelihood":
                 try:
-                    check_options(run, engine_name(run.model), ahead.instances)
+                    check_options(run, engine_name(run.model), estimate.instances)
                 except RashomonError as error:
                     return Preflight(wrong={"score": str(error)})
             name = run.run_name(contents.build.digest)
-            there = (self._workspace.runs_folder / name / DATABASE).is_file()
-            found.append(RunPreflight(run, name, there, contents, ahead))
-        return Preflight(tuple(found), tuple(self._costs(found)), (*self._excluded(found), *self._warnings(spec)))
+            exists = (self._workspace.runs_folder / name / DATABASE).is_file()
+            runs.append(RunPreflight(run, name, exists, contents, estimate))
+        return Preflight(tuple(runs), tuple(self._costs(runs)), (*self._excluded(runs), *self._warnings(spec)))
 
-    def _costs(self, found: list[RunPreflight]) -> list[str]:
-        told = []
-        for one in found:
-            if one.found:
+    def _costs(self, runs: list[RunPreflight]) -> list[str]:
+        costs = []
+        for run in runs:
+            if run.exists:
                 continue
-            if is_remote(one.run.model):
-                told.append(f"{one.run.model}: {remote_use(one.run, one.outlook.instances, one.contents.build)}")
-            for word in one.run.judge:
-                judge = find_judge(word, one.contents.benchmark)
+            if is_remote(run.run.model):
+                costs.append(f"{run.run.model}: {remote_usage(run.run, run.estimate.instances, run.contents.build)}")
+            for name in run.run.judge:
+                judge = find_judge(name, run.contents.benchmark)
                 if isinstance(judge, RubricJudge) and judge.info.device == "remote":
-                    told.append(f"judge {word}: {judge_use(judge, one.run, one.outlook.instances)}")
-        return told
+                    costs.append(f"judge {name}: {judge_usage(judge, run.run, run.estimate.instances)}")
+        return costs
 
-    def _excluded(self, found: list[RunPreflight]) -> list[str]:
-        new = [one for one in found if not one.found and one.outlook.excluded.total]
-        return [f"{one.run.model}: {one.outlook.excluded.sentence}" for one in new]
+    def _excluded(self, runs: list[RunPreflight]) -> list[str]:
+        new = [run for run in runs if not run.exists and run.estimate.excluded.total]
+        return [f"{run.run.model}: {run.estimate.excluded.sentence}" for run in new]
 
     def _warnings(self, spec: BatchSpec) -> list[str]:
-        """What would end the runs although the spec is right: a remote model or judge without its key or library."""
-        terms = spec.api.terms(self._workspace.replies)
-        told = []
-        for word in dict.fromkeys((*spec.model, *spec.judge)):
-            if is_remote(word):
+        """Return what would end the runs of a valid spec: a missing API key or library, or too little memory."""
+        limits = spec.api.terms(self._workspace.replies)
+        warnings = []
+        for name in dict.fromkeys((*spec.model, *spec.judge)):
+            if is_remote(name):
                 try:
-                    ready(word, terms)
-                except AddressError:  # which is asked for before it starts
+                    check_ready(name, limits)
+                except AddressError:  # the user confirms it before the run starts
                     continue
                 except RashomonError as error:
-                    told.append(f"{word}: {error}")
-        # What does not fit is loaded by --force alone.
-        for word in spec.model:
-            choice = model_choice(word)
+                    warnings.append(f"{name}: {error}")
+        # Only --force loads a model that does not fit.
+        for name in spec.model:
+            choice = model_choice(name)
             if choice.fits is False:
-                told.append(f"{choice.name}: {choice.note}")
-        return told
+                warnings.append(f"{choice.name}: {choice.note}")
+        return warnings
 
 
 def _stamp(folder: Path) -> object:
     try:
-        found = [(folder / name).stat() for name in ("manifest.json", "instances.jsonl")]
+        stats = [(folder / name).stat() for name in ("manifest.json", "instances.jsonl")]
     except OSError:
         return None
-    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
+    return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]

@@ -1,4 +1,4 @@
-"""The exact prompt of one instance, before anything is run."""
+"""Preview of the exact prompt of an instance."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from itertools import islice
 from types import TracebackType
 from typing import Self
 
-from app.new_run.run_estimate import requests_of
+from app.new_run.run_estimate import longest_requests
 from app.run_spec import RunSpec
-from benchmarks.base import Instance, Media, Request, part_to_json
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Instance, Media, Request, part_to_json
+from mlx_backends.imported import IMPORTED
 from mlx_backends.policy import PREFIX
-from mlx_backends.registry import IMPORTED, engine_of
+from mlx_backends.registry import has_prefix
 
-MOST_STEPS = 8
+MAX_STEPS = 8
 
 
-def requests(spec: RunSpec, instance: Instance) -> list[Request]:
-    """What ``instance`` is asked, step by step: the messages with their media in place, and the decoding.
+def preview_requests(spec: RunSpec, instance: Instance) -> list[Request]:
+    """Return the requests for ``instance``, step by step: messages with their media, and decoding.
 
-    In the place of what is answered on the way stands a text of the greatest length, of dots.
+    Answers that a later step depends on are replaced by dots of the greatest length.
     """
     protocol = spec.protocol()
-    return list(islice(requests_of(protocol, instance), MOST_STEPS))
+    return list(islice(longest_requests(protocol, instance), MAX_STEPS))
 
 
 def media_of(request: Request) -> list[Media]:
-    """The request's media, in order."""
+    """Return the request's media, in order."""
     return [part for message in request.messages for part in message.parts if isinstance(part, Media)]
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """A prompt as the model gets it, its images as the template marks them; else why that is not known."""
+    """A prompt as the model receives it, with the template's image markers; or the reason why it is unknown."""
 
     text: str | None
-    why: str = ""
+    reason: str = ""
 
 
 class PromptRenderer:
-    """A model's chat template, in a process of its own that loads no weights. Waits for its replies: for a thread.
+    """A model's chat template in a separate process that loads no weights. Calls block, so use it from a thread.
 
-    It is a context manager; :meth:`close` ends the process, from any thread.
+    A context manager; :meth:`close` ends the process, from any thread.
     """
 
     def __init__(self, model: str) -> None:
@@ -63,28 +64,28 @@ class PromptRenderer:
     ) -> None:
         self.close()
 
-    def rendered(self, request: Request) -> RenderedPrompt:
-        """The prompt of ``request``."""
+    def render(self, request: Request) -> RenderedPrompt:
+        """Return the prompt of ``request``."""
         if self.model.startswith((PREFIX, IMPORTED)):
-            return RenderedPrompt(None, "a policy reads no prompt: it answers from the references")
-        if engine_of(self.model):
-            return RenderedPrompt(None, "the engine puts the messages into its own template")
+            return RenderedPrompt(None, "a policy reads no prompt; it answers from the references")
+        if has_prefix(self.model):
+            return RenderedPrompt(None, "the engine applies its own template to the messages")
         messages = [[message.role, [part_to_json(part) for part in message.parts]] for message in request.messages]
         with self._lock:
             try:
-                told = self._ask(json.dumps(messages))
+                reply = self._send(json.dumps(messages))
             except (OSError, ValueError, ModelError) as error:
                 return RenderedPrompt(
-                    None, str(error) if isinstance(error, ModelError) else "its tokenizer could not be asked"
+                    None, str(error) if isinstance(error, ModelError) else "its tokenizer does not respond"
                 )
-        return RenderedPrompt(told["text"]) if "text" in told else RenderedPrompt(None, told.get("error", ""))
+        return RenderedPrompt(reply["text"]) if "text" in reply else RenderedPrompt(None, reply.get("error", ""))
 
-    def _ask(self, line: str) -> dict[str, str]:
+    def _send(self, line: str) -> dict[str, str]:
         if self._closed:
             raise ModelError("the preview was closed")
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "mlx_backends.core.render_prompt", self.model],
+                [sys.executable, "-P", "-m", "mlx_backends.mlx.render_prompt", self.model],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -92,20 +93,20 @@ class PromptRenderer:
                 encoding="utf-8",
                 start_new_session=True,
             )
-            self._reply()
+            self._read_reply()
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
-        return self._reply()
+        return self._read_reply()
 
-    def _reply(self) -> dict[str, str]:
+    def _read_reply(self) -> dict[str, str]:
         assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise ModelError("the process that loads its tokenizer ended without a word")
-        told = json.loads(line)
-        return told if isinstance(told, dict) else {}
+            raise ModelError("the process that loads its tokenizer ended unexpectedly")
+        reply = json.loads(line)
+        return reply if isinstance(reply, dict) else {}
 
     def close(self) -> None:
         """End the process."""

@@ -1,1 +1,1 @@
-"""Two runs, or two models, stage by stage: where they part, and how much that changes."""
+"""Parity of two runs or models, stage by stage: the first difference, its cause, and its effect on the labels."""

@@ -1,71 +1,74 @@
-"""Whether a run's answers are those that its engine gives when nothing else is under way."""
+"""Batching stage: comparison of a run's answers with those that its engine gives sequentially."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from app.parity.numerics import NOISE, noise_of, replay
+from app.parity.numerics import ROUNDING_NOISE, replay, rounding_noise
 from app.parity.outputs import RunOutputs
 from app.parity.probe_store import StoredProbes
-from app.parity.probing import FORCED
+from app.parity.probing import MAX_FORCED_TOKENS
 from app.parity.stages import StageFinding
+from mlx_backends.core.probe import Probe
 
 _MULTIPLE = 4
-"""As in the canary: two logprobs move, and either may move twice as far as was seen."""
+"""The factor of the batch-invariance check: two logprobs move, and each may move twice as far as was measured."""
 
 
 def batching_finding(
     a: tuple[RunOutputs, StoredProbes | None], b: tuple[RunOutputs, StoredProbes | None], instances: Sequence[str]
 ) -> list[StageFinding]:
-    """The stage's finding over both runs, with whoever answers otherwise alone named."""
-    told, causes, looked = [], [], False
-    for name, (run, kept) in (("A", a), ("B", b)):
-        if kept is None or run.spec.decoding.temperature:
+    """Return the stage's finding over both runs, naming those whose sequential answers differ."""
+    summaries, causes = [], []
+    for name, (run, stored) in (("A", a), ("B", b)):
+        if stored is None or run.spec.decoding.temperature:
             continue
-        if kept.alone:
-            other, count, first = _asked_again(run, kept, instances)
-            who = f"{name}'s server gives when it is asked one at a time"
+        if stored.alone:
+            differing, count, first = _compare_sequential(run, stored, instances)
+            source = f"{name}'s server gives sequentially"
         else:
-            found = replay(_own(run, kept, instances), _noise(run))
-            other, count, first = found.other, found.answers, found.first
-            who = f"{name} gives alone"
-            if found.other:
-                first += f", where another token is ahead by {found.margin:.2g}"
+            replayed = replay(_forced_probes(run, stored, instances), _noise(run))
+            differing, count, first = replayed.other, replayed.answers, replayed.first
+            source = f"{name} gives sequentially"
+            if replayed.other:
+                first += f", where another token is ahead by {replayed.margin:.2g}"
         if not count:
             continue
-        looked = True
-        told.append(f"{count - other} of {count} answers of {name}'s run are what {who}")
-        if other:
-            told[-1] += f" (first another one: {first})"
-            causes.append(f"{other} of {count} answers of {name}'s run are not what {who} (batching)")
-    if not looked:
-        return [StageFinding("batching", "unknown", "no run's answers were looked at alone")]
-    return [StageFinding("batching", "differs" if causes else "same", "; ".join(told), "; ".join(causes))]
+        summary = f"{count - differing} of {count} answers of {name}'s run are those that {source}"
+        if differing:
+            summary += f" (first that differs: {first})"
+            causes.append(f"{differing} of {count} answers of {name}'s run are not those that {source} (batching)")
+        summaries.append(summary)
+    if not summaries:
+        return [StageFinding("batching", "unknown", "no run's answers were compared with sequential ones")]
+    return [StageFinding("batching", "differs" if causes else "same", "; ".join(summaries), "; ".join(causes))]
 
 
-def _own(run: RunOutputs, kept: StoredProbes, instances: Sequence[str]) -> list[Any]:
-    found = []
+def _forced_probes(run: RunOutputs, stored: StoredProbes, instances: Sequence[str]) -> list[Probe]:
+    """Return the probes of the run's own answers."""
+    probes = []
     for instance in instances:
         step = run.records[instance].generations[0]
-        probe = kept.of(run.request(instance).id, step.tokens[:FORCED])
+        probe = stored.forced_probe(run.request(instance).id, step.tokens[:MAX_FORCED_TOKENS])
         if probe is not None and step.tokens:
-            found.append(probe)
-    return found
+            probes.append(probe)
+    return probes
 
 
 def _noise(run: RunOutputs) -> float:
-    """How far ahead another token may be for rounding to decide: by the noise that the run's canaries saw, where they did."""
+    """Return the largest lead of another token that rounding explains, from the run's own measurements where it has any."""
     measured = max((float(canary.get("noise", 0)) for canary in run.canaries), default=0.0)
-    return max(_MULTIPLE * measured, NOISE["fp32"]) if measured else _MULTIPLE * noise_of(run.quantisation)
+    return (
+        max(_MULTIPLE * measured, ROUNDING_NOISE["fp32"]) if measured else _MULTIPLE * rounding_noise(run.quantisation)
+    )
 
 
-def _asked_again(run: RunOutputs, kept: StoredProbes, instances: Sequence[str]) -> tuple[int, int, str]:
-    """How many answers are others when they are asked for alone, of how many, and the first of them."""
+def _compare_sequential(run: RunOutputs, stored: StoredProbes, instances: Sequence[str]) -> tuple[int, int, str]:
+    """Return the number of answers that differ from the sequential ones, the number compared, and the first that differs."""
     pairs = [
-        (instance, run.records[instance].generations[0].text, kept.alone[request])
+        (instance, run.records[instance].generations[0].text, stored.alone[request])
         for instance in instances
-        if (request := run.request(instance).id) in kept.alone
+        if (request := run.request(instance).id) in stored.alone
     ]
-    other = [instance for instance, before, now in pairs if before.strip() != now.strip()]
-    return len(other), len(pairs), other[0] if other else ""
+    differing = [instance for instance, before, now in pairs if before.strip() != now.strip()]
+    return len(differing), len(pairs), differing[0] if differing else ""

@@ -1,42 +1,50 @@
-"""Two runs side by side at every stage, from their stores and from what their models were seen to make of some requests."""
+"""Parity report: two runs compared at every stage, from their stores and from probes of their models."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from app.compare.cost import accuracy, accuracy_difference
+from app.compare.flips import changes_table
+from app.compare.pairs import RunPair
+from app.compare.run_view import RunViews, load_views, reject_duplicates
 from app.parity.batching import batching_finding
-from app.parity.diagnosis import verdict, weights_cause
-from app.parity.inputs import Word, compare_inputs
-from app.parity.numerics import Numerics, compare_numerics, noise_of, numerics_finding
+from app.parity.diagnosis import verdict_sentence, weights_cause
+from app.parity.inputs import TokenText, compare_inputs
+from app.parity.numerics import Numerics, compare_numerics, numerics_finding, rounding_noise
 from app.parity.outputs import (
     AnswerAgreement,
     RunOutputs,
-    asked_finding,
     compare_answers,
-    counts_finding,
     decoding_finding,
     judge_finding,
+    prompt_length_finding,
+    request_finding,
 )
-from app.parity.probe_store import FOLDER, RefusedRequest, place_of
-from app.parity.probing import FORCED, ProbeOptions, ProbeResult, choose, known_runs, probe
+from app.parity.probe_store import FOLDER, RefusedRequest, StoredProbes, probe_location
+from app.parity.probing import (
+    MAX_FORCED_TOKENS,
+    ProbeOptions,
+    ProbeResult,
+    choose_instances,
+    load_with_probes,
+    probe_run,
+)
 from app.parity.stages import StageFinding
-from benchmarks.base import Estimate
+from app.report.tables import RESAMPLES
 from benchmarks.errors import ModelError
-
-if TYPE_CHECKING:
-    from app.compare.pairs import RunPair
-    from app.compare.run_view import RunViews
-    from app.parity.probe_store import StoredProbes
-    from mlx_backends.core.probe import Probe
+from benchmarks.vocabulary import Estimate
+from mlx_backends.core.probe import Probe
+from mlx_backends.models.discovery import resolve
+from mlx_backends.pytorch import spec
 
 
 @dataclass(frozen=True)
 class LabelEffect:
-    """What it comes to: how many answers ``labelled`` in both have the same label, kappa, and both accuracies with their
-    paired difference."""
+    """The effect on the labels: agreement of the answers ``labelled`` in both, and both accuracies with their difference."""
 
     labelled: int
     same_labels: Estimate
@@ -49,19 +57,20 @@ class LabelEffect:
             return "no answer is labelled in both"
         same = round((self.same_labels.value or 0) * self.labelled)
         kappa = "" if self.kappa.value is None else f" (kappa {self.kappa.value:.2f})"
-        told = f"{same} of {self.labelled} labels are the same{kappa}"
-        one, other = (each.value for each in self.accuracies)
-        if one is None or other is None or self.difference.value is None:
-            return told
+        agreement = f"{same} of {self.labelled} labels are the same{kappa}"
+        accuracy_a, accuracy_b = (estimate.value for estimate in self.accuracies)
+        if accuracy_a is None or accuracy_b is None or self.difference.value is None:
+            return agreement
         interval = ""
         if self.difference.low is not None and self.difference.high is not None:
             interval = f"; {self.difference.low:+.3f} to {self.difference.high:+.3f}"
-        return f"{told}; accuracy {one:.3f} in A, {other:.3f} in B ({self.difference.value:+.3f}{interval})"
+        difference = f"{self.difference.value:+.3f}{interval}"
+        return f"{agreement}; accuracy {accuracy_a:.3f} in A, {accuracy_b:.3f} in B ({difference})"
 
 
 @dataclass(frozen=True)
 class ParityReport:
-    """Two runs compared: the findings in the order of the stages, the answers, what it comes to, and the verdict."""
+    """Two runs compared: the findings in the order of the stages, the answers, the effect on labels, and the verdict."""
 
     a: RunOutputs
     b: RunOutputs
@@ -70,177 +79,177 @@ class ParityReport:
     answers: AnswerAgreement
     numerics: Numerics | None
     probed: tuple[str, ...]
-    """The instances that were looked at."""
-    unseen: tuple[str, ...]
-    """Why a model was not looked at, a sentence each, and how many requests were left out."""
-    sides: RunViews
+    """The instances that were probed."""
+    not_probed: tuple[str, ...]
+    """Sentences on models that were not probed and on requests that were left out."""
+    views: RunViews
     pair: RunPair
     effect: LabelEffect
     verdict: str
 
 
-def compare_runs(folders: tuple[Path, Path], look: ProbeOptions, *, judge: str | None = None) -> ParityReport:
-    """Compare the runs in two folders, whose models are looked at as ``look`` says.
+def compare_runs(folders: tuple[Path, Path], options: ProbeOptions, *, judge: str | None = None) -> ParityReport:
+    """Compare the runs in two folders, probing their models with ``options``.
 
-    Raises SpecError and StoreError for what cannot be compared.
+    Raises:
+        SpecError: The runs cannot be compared.
+        StoreError: A folder is no run.
     """
-    from app.compare.run_view import load, refuse_twice
-
-    refuse_twice(folders)
-    sides = load(folders, judge=judge)
-    one, other = known_runs(folders, look)
-    a, b = one[0], other[0]
+    reject_duplicates(folders)
+    views = load_views(folders, judge=judge)
+    known_a, known_b = load_with_probes(folders, options)
+    a, b = known_a[0], known_b[0]
     answers = compare_answers(a, b)
-    instances = choose(one, other, look.probes, answers.differing)
-    asked = forced(a, b, instances)
-    seen = [probe(each, asked, look) if asked else ProbeResult(None) for each in (one, other)]
-    return assemble(a, b, seen[0], seen[1], instances, sides, answers)
+    instances = choose_instances(known_a, known_b, options.probes, answers.differing)
+    forced = forced_answers(a, b, instances)
+    results = [probe_run(known, forced, options) if forced else ProbeResult(None) for known in (known_a, known_b)]
+    return build_report(a, b, results[0], results[1], instances, views, answers)
 
 
-def forced(a: RunOutputs, b: RunOutputs, instances: Sequence[str]) -> dict[str, list[list[int]]]:
-    """The answers that both models are led through: A's and B's, each once."""
-    found: dict[str, list[list[int]]] = {}
+def forced_answers(a: RunOutputs, b: RunOutputs, instances: Sequence[str]) -> dict[str, list[list[int]]]:
+    """Return the answers to force through both models, by instance: A's and B's, without duplicates."""
+    answers: dict[str, list[list[int]]] = {}
     for instance in instances:
-        both = [list(side.records[instance].generations[0].tokens[:FORCED]) for side in (a, b)]
-        found[instance] = [each for number, each in enumerate(both) if each and each not in both[:number]]
-    return found
+        both = [list(run.records[instance].generations[0].tokens[:MAX_FORCED_TOKENS]) for run in (a, b)]
+        answers[instance] = [tokens for number, tokens in enumerate(both) if tokens and tokens not in both[:number]]
+    return answers
 
 
-def keep(folder: Path, look: ProbeOptions) -> str:
-    """Look at what the model of one run makes of some of its requests, and keep it in its folder, to be compared elsewhere.
+def store_probes(folder: Path, options: ProbeOptions) -> str:
+    """Probe the model of one run and store the probes in its folder, for comparison on another machine.
 
-    What was done, in a sentence. Raises ModelError where it cannot be looked at.
+    Returns:
+        A message.
+
+    Raises:
+        ModelError: The model cannot be probed.
     """
-    (side,) = known_runs([folder], look)
-    run = side[0]
-    instances = choose(side, side, look.probes, ())
-    seen = probe(side, forced(run, run, instances), look)
-    if seen.kept is None:
-        raise ModelError(seen.why)
-    refused = list(seen.kept.refused.values())
-    less = f" ({left_out(refused, len(seen.kept.digests))})" if refused else ""
+    (known,) = load_with_probes([folder], options)
+    run = known[0]
+    instances = choose_instances(known, known, options.probes, ())
+    result = probe_run(known, forced_answers(run, run, instances), options)
+    if result.stored is None:
+        raise ModelError(result.why)
+    refused = list(result.stored.refused.values())
+    less = f" ({left_out_sentence(refused, len(result.stored.digests))})" if refused else ""
     return (
-        f"{len(seen.kept.digests) - len(refused)} requests of {folder.name} were looked at{less}; what its model makes of "
-        f"them lies in {Path(*place_of(folder), FOLDER)}: copy the run's folder, and compare it where its model is not."
+        f"{len(result.stored.digests) - len(refused)} requests of {folder.name} were probed{less}; the probes are in "
+        f"{Path(*probe_location(folder), FOLDER)}. Copy the run's folder to compare it on a machine without its model."
     )
 
 
-def assemble(
+def build_report(
     a: RunOutputs,
     b: RunOutputs,
-    seen_a: ProbeResult,
-    seen_b: ProbeResult,
+    result_a: ProbeResult,
+    result_b: ProbeResult,
     instances: Sequence[str],
-    sides: RunViews,
+    views: RunViews,
     answers: AnswerAgreement,
 ) -> ParityReport:
-    """The comparison of two runs whose models were looked at."""
-    from app.compare.pairs import RunPair
-    from app.report.tables import RESAMPLES
-
-    pair = RunPair(sides.sides[0], sides.sides[1], sides.figures, RESAMPLES, sides.seed)
-    effect = effect_of(pair, sides)
-    numerics, middle = _seen(a, b, seen_a, seen_b, instances)
-    without = {i: why for i in instances if (why := _refused(i, (a, seen_a), (b, seen_b)))}
-    findings = (asked_finding(a, b), *middle, decoding_finding(a, b), judge_finding(a, b))
+    """Build the report on two runs from the probes of their models on ``instances``."""
+    pair = RunPair(views.runs[0], views.runs[1], views.label_metrics, RESAMPLES, views.seed)
+    effect = label_effect(pair, views)
+    numerics, model_findings = _model_findings(a, b, result_a, result_b, instances)
+    refused = {i: reason for i in instances if (reason := _refused(i, (a, result_a), (b, result_b)))}
+    findings = (request_finding(a, b), *model_findings, decoding_finding(a, b), judge_finding(a, b))
     consequence = f"{answers.sentence()}; {effect.sentence()}."
     return ParityReport(
         a,
         b,
-        (sides.sides[0].label, sides.sides[1].label),
+        (views.runs[0].label, views.runs[1].label),
         findings,
         answers,
         numerics,
-        tuple(i for i in instances if i not in without),
+        tuple(i for i in instances if i not in refused),
         (
-            *(f"{name}: {each.why}" for name, each in (("A", seen_a), ("B", seen_b)) if each.why),
-            *([left_out(list(without.values()), len(instances))] if without else []),
+            *(f"{name}: {result.why}" for name, result in (("A", result_a), ("B", result_b)) if result.why),
+            *([left_out_sentence(list(refused.values()), len(instances))] if refused else []),
         ),
-        sides,
+        views,
         pair,
         effect,
-        verdict(findings, consequence[:1].upper() + consequence[1:]),
+        verdict_sentence(findings, consequence[:1].upper() + consequence[1:]),
     )
 
 
-def _refused(instance: str, *sides: tuple[RunOutputs, ProbeResult]) -> RefusedRequest | None:
-    """Why a model was not shown the request of an instance; None where both were."""
-    for run, seen in sides:
-        request = run.request(instance).id
-        if seen.kept is not None and request in seen.kept.refused:
-            return seen.kept.refused[request]
-        if seen.kept is not None and request not in seen.kept.alone and seen.kept.any(request) is None:
-            return RefusedRequest("its model was not shown them")
+def _refused(instance: str, *probed: tuple[RunOutputs, ProbeResult]) -> RefusedRequest | None:
+    """Return why a model was not probed on an instance; None where both were."""
+    for run, result in probed:
+        request, stored = run.request(instance).id, result.stored
+        if stored is None:
+            continue
+        if request in stored.refused:
+            return stored.refused[request]
+        if request not in stored.alone and stored.any_probe(request) is None:
+            return RefusedRequest("its model was not probed on them")
     return None
 
 
-def left_out(reasons: Sequence[RefusedRequest], count: int) -> str:
-    """How many of ``count`` requests were left out, and why: what is said of each that could not be shown to a model."""
+def left_out_sentence(reasons: Sequence[RefusedRequest], count: int) -> str:
+    """Return the number of requests left out, of ``count``, with the first reason."""
     lost = all(reason.lost for reason in reasons)
-    why = "their pictures are not in the build any more" if lost else reasons[0].why.removesuffix(".")
+    why = "their pictures are no longer in the build" if lost else reasons[0].why.removesuffix(".")
     return f"{len(reasons)} of {count} left out: {why}"
 
 
-def effect_of(pair: RunPair, sides: RunViews) -> LabelEffect:
-    """What the difference between two runs comes to."""
-    from app.compare.cost import accuracy, accuracy_difference
-    from app.compare.flips import changes_table
-
-    row = changes_table([pair], sides).rows[0][1] if pair.shared else (0, 0, Estimate(None), Estimate(None), 0, 0)
+def label_effect(pair: RunPair, views: RunViews) -> LabelEffect:
+    """Return the effect of the difference between two runs on their labels."""
+    row = changes_table([pair], views).rows[0][1] if pair.shared else (0, 0, Estimate(None), Estimate(None), 0, 0)
     same, kappa = row[2], row[3]
     assert isinstance(same, Estimate)
     assert isinstance(kappa, Estimate)
-    both = tuple(accuracy(side, sides, pair.resamples) for side in (pair.first, pair.second))
-    return LabelEffect(int(str(row[1])), same, kappa, (both[0], both[1]), accuracy_difference(pair, sides))
+    accuracies = (accuracy(pair.first, views, pair.resamples), accuracy(pair.second, views, pair.resamples))
+    return LabelEffect(int(str(row[1])), same, kappa, accuracies, accuracy_difference(pair, views))
 
 
-def _seen(
-    a: RunOutputs, b: RunOutputs, seen_a: ProbeResult, seen_b: ProbeResult, instances: Sequence[str]
+def _model_findings(
+    a: RunOutputs, b: RunOutputs, result_a: ProbeResult, result_b: ProbeResult, instances: Sequence[str]
 ) -> tuple[Numerics | None, list[StageFinding]]:
-    """What the models were seen to do: the stages between what is asked and how it is decoded."""
-    batching = batching_finding((a, seen_a.kept), (b, seen_b.kept), instances)
-    if seen_a.kept is None or seen_b.kept is None:
-        return None, [counts_finding(a, b), *batching]
+    """Return the findings of the stages between request and decoding, which rest on probes."""
+    stored_a, stored_b = result_a.stored, result_b.stored
+    batching = batching_finding((a, stored_a), (b, stored_b), instances)
+    if stored_a is None or stored_b is None:
+        return None, [prompt_length_finding(a, b), *batching]
     pairs = [
-        (one, other)
+        (probe_a, probe_b)
         for instance in instances
-        if (one := seen_a.kept.any(a.request(instance).id)) and (other := seen_b.kept.any(b.request(instance).id))
+        if (probe_a := stored_a.any_probe(a.request(instance).id))
+        and (probe_b := stored_b.any_probe(b.request(instance).id))
     ]
     if not pairs:
-        return None, [counts_finding(a, b), *batching]
-    numerics = compare_numerics(_led(a, b, seen_a.kept, seen_b.kept, instances))
-    noise = noise_of(a.quantisation, b.quantisation)
+        return None, [prompt_length_finding(a, b), *batching]
+    numerics = compare_numerics(_forced_pairs(a, b, stored_a, stored_b, instances))
+    noise = rounding_noise(a.quantisation, b.quantisation)
     return numerics, [
-        *compare_inputs(pairs, words(a)),
+        *compare_inputs(pairs, token_decoder(a)),
         numerics_finding(numerics, weights_cause(a, b), noise),
         *batching,
     ]
 
 
-def _led(
-    a: RunOutputs, b: RunOutputs, one: StoredProbes, other: StoredProbes, instances: Sequence[str]
+def _forced_pairs(
+    a: RunOutputs, b: RunOutputs, stored_a: StoredProbes, stored_b: StoredProbes, instances: Sequence[str]
 ) -> list[tuple[Probe, Probe]]:
-    """The probes that were led through the same answer: of each request the first that both were led through."""
-    found = []
+    """Return for each request the first pair of probes with the same forced answer."""
+    pairs = []
     for instance in instances:
-        requests = a.request(instance).id, b.request(instance).id
-        for ours in (each for each in one.probes if each.request_id == requests[0] and each.forced):
-            theirs = other.of(requests[1], ours.forced)
-            if theirs is not None:
-                found.append((ours, theirs))
+        request_a, request_b = a.request(instance).id, b.request(instance).id
+        for probe_a in stored_a.probes:
+            if probe_a.request_id != request_a or not probe_a.forced:
+                continue
+            if (probe_b := stored_b.forced_probe(request_b, probe_a.forced)) is not None:
+                pairs.append((probe_a, probe_b))
                 break
-    return found
+    return pairs
 
 
-def words(run: RunOutputs) -> Word:
-    """The text of a token of the run's model, where its tokenizer lies here."""
-    from mlx_backends.models.discovery import resolve
-    from mlx_backends.pytorch import spec
-
+def token_decoder(run: RunOutputs) -> TokenText:
+    """Return a function from a token of the run's model to its text; to None where the tokenizer is not on this machine."""
     try:
-        from tokenizers import Tokenizer
+        from tokenizers import Tokenizer  # slow to import
 
-        tokenizer: Any = Tokenizer.from_file(str(resolve(spec.split(run.spec.model)[1]) / "tokenizer.json"))
-    except Exception:  # tokenizers raises no other
+        tokenizer: Any = Tokenizer.from_file(str(resolve(spec.split_name(run.spec.model)[1]) / "tokenizer.json"))
+    except Exception:  # tokenizers raises nothing more specific
         return lambda token: None
     return lambda token: tokenizer.decode([token], skip_special_tokens=False) or tokenizer.id_to_token(token)

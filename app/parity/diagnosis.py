@@ -1,72 +1,75 @@
-"""The verdict: the earliest stage at which two sides part, what else is the matter, and how much it changes, in words."""
+"""Diagnosis of a parity report: the earliest stage that differs, other causes, and the effect, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from app.compare.spec_diff import stem_of
+from app.compare.spec_diff import unquantised_name
 from app.parity.outputs import RunOutputs
 from app.parity.stages import STAGES, Stage, StageFinding
 
 _INPUTS: tuple[Stage, ...] = ("asked", "prompt", "tokens", "images", "pixels")
-_FOLLOWS: Mapping[Stage, tuple[Stage, ...]] = {
+_CAUSED_BY: Mapping[Stage, tuple[Stage, ...]] = {
     "prompt": ("asked",),
     "tokens": ("asked", "prompt", "images", "pixels"),
     "images": ("asked",),
     "pixels": ("asked", "images"),
     "numerics": _INPUTS,
 }
-"""What a stage's difference may follow from, so that it is no cause of its own."""
+"""The earlier stages that can cause a stage's difference; if one of them differs, the stage is no cause of its own."""
 
 _VERSION = "version of "
 
 
-def causes(findings: Sequence[StageFinding]) -> list[StageFinding]:
-    """The findings that differ and do not follow from another one, in the order of the stages; the first is the verdict."""
-    differs = [finding for finding in findings if finding.found == "differs"]
-    there = {finding.stage for finding in differs}
-    return [each for each in differs if not there & set(_FOLLOWS.get(each.stage, ()))]
+def root_causes(findings: Sequence[StageFinding]) -> list[StageFinding]:
+    """Return the differing findings that no other finding causes, in the order of the stages."""
+    differing = [finding for finding in findings if finding.status == "differs"]
+    stages = {finding.stage for finding in differing}
+    return [finding for finding in differing if not stages & set(_CAUSED_BY.get(finding.stage, ()))]
 
 
-def verdict(findings: Sequence[StageFinding], consequence: str) -> str:
-    """Where A and B part, why, and how much it changes."""
-    found = causes(findings)
+def verdict_sentence(findings: Sequence[StageFinding], consequence: str) -> str:
+    """Return the first difference between A and B, other causes, and the ``consequence``, as sentences."""
+    causes = root_causes(findings)
     by_stage = {finding.stage: finding for finding in findings}
-    unknown = [STAGES[each.stage] for each in findings if each.found == "unknown"]
-    if found:
-        first, *others = found
-        told = [f"A and B part at {STAGES[first.stage]}: {first.cause}."]
-        told += [f"Besides, at {STAGES[each.stage]}: {each.cause}." for each in others]
-    elif "numerics" in by_stage and by_stage["numerics"].found == "noise":
-        told = ["A and B part at what the weights make of the same inputs, within the noise of rounding alone."]
+    unknown = [STAGES[finding.stage] for finding in findings if finding.status == "unknown"]
+    if causes:
+        first, *others = causes
+        sentences = [f"A and B first differ at {STAGES[first.stage]}: {first.cause}."]
+        sentences += [f"They also differ at {STAGES[finding.stage]}: {finding.cause}." for finding in others]
+    elif "numerics" in by_stage and by_stage["numerics"].status == "noise":
+        sentences = ["A and B first differ at the logits for the same inputs, but only within rounding noise."]
     elif unknown:
-        told = [f"Nothing that was looked at differs; not looked at: {', '.join(unknown)}."]
+        sentences = [f"Nothing that was compared differs; not compared: {', '.join(unknown)}."]
     else:
-        told = ["A and B do not part at any stage."]
-    return " ".join([*told, consequence])
+        sentences = ["A and B do not differ at any stage."]
+    return " ".join([*sentences, consequence])
 
 
 def weights_cause(a: RunOutputs, b: RunOutputs) -> str:
-    """What sets two models apart that are given the same: quantisation, framework, both, or other weights."""
-    one, other = a.quantisation, b.quantisation
+    """Return the difference between two models that get the same inputs: quantisation, framework, both, or the weights."""
     frameworks = _frameworks(a, b)
     framework = f"the framework ({frameworks[0]} in A, {frameworks[1]} in B)" if frameworks[0] != frameworks[1] else ""
-    widths = f"the quantisation ({one or 'none'} in A, {other or 'none'} in B)" if one != other else ""
+    widths = (
+        f"the quantisation ({a.quantisation or 'none'} in A, {b.quantisation or 'none'} in B)"
+        if a.quantisation != b.quantisation
+        else ""
+    )
     if framework and widths:
-        return f"{framework} and {widths} together, which `rashomon parity --model` tells apart"
+        return f"{framework} and {widths}, which `rashomon parity --model` separates"
     if a.identity.get("weights digest") != b.identity.get("weights digest") and not widths:
-        same = stem_of(Path(a.spec.model).name) == stem_of(Path(b.spec.model).name)
-        other_weights = "another conversion of the weights" if same else "other weights"
-        return f"{framework} and {other_weights}" if framework else other_weights
+        same_model = unquantised_name(Path(a.spec.model).name) == unquantised_name(Path(b.spec.model).name)
+        weights = "another conversion of the weights" if same_model else "other weights"
+        return f"{framework} and {weights}" if framework else weights
     return widths or framework or "the same weights in the same engine give other numbers"
 
 
 def _frameworks(a: RunOutputs, b: RunOutputs) -> tuple[str, str]:
-    """The engines and their devices; of one engine on one device, the libraries whose versions differ."""
-    named = [f"{run.identity.get('engine')} on {run.identity.get('device')}" for run in (a, b)]
-    if named[0] != named[1]:
-        return named[0], named[1]
+    """Return the engines with their devices; for one engine on one device, the libraries whose versions differ."""
+    engines = [f"{run.identity.get('engine')} on {run.identity.get('device')}" for run in (a, b)]
+    if engines[0] != engines[1]:
+        return engines[0], engines[1]
     keys = [key for key in a.identity if key.startswith(_VERSION) and a.identity[key] != b.identity.get(key)]
-    told = [" ".join(f"{key.removeprefix(_VERSION)} {run.identity.get(key)}" for key in keys) for run in (a, b)]
-    return told[0], told[1]
+    versions = [" ".join(f"{key.removeprefix(_VERSION)} {run.identity.get(key)}" for key in keys) for run in (a, b)]
+    return versions[0], versions[1]

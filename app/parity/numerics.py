@@ -1,36 +1,38 @@
-"""What two engines make of the same inputs: the logprobs before each token of an answer that both are led through."""
+"""Numerics stage: two engines' logprobs for the same inputs, under teacher forcing with the same answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import TYPE_CHECKING
 
 from app.parity.stages import StageFinding
+from mlx_backends.core.probe import Probe
 
-if TYPE_CHECKING:
-    from mlx_backends.core.probe import Probe
+TOP_LOGITS = 10
+"""The number of A's likeliest tokens whose logits are compared."""
 
-HIGHEST = 10
-"""Logits are compared of so many of A's likeliest tokens."""
-
-NOISE = {"fp32": 0.002, "": 0.05}
-"""By how much rounding moves a logit on average, at most: in fp32, and in anything else. Ours to choose.
+ROUNDING_NOISE = {"fp32": 0.002, "": 0.05}
+"""The largest mean shift of a logit that counts as rounding, in fp32 and in anything else. Our choice.
 
 Measured on the demo model, against fp32 in MLX: bf16 0.012, 8-bit 0.013, 4-bit 0.16, 3-bit 0.42. Logits of real models lie
-between 16 and 32, where one step of bf16 is 0.125, so that rounding the last of them alone moves it by 0.03.
+between 16 and 32, where one step of bf16 is 0.125, so that rounding just the last of them moves it by 0.03.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Numerics:
-    """Two engines over ``positions`` tokens of the same answers: at ``top_same`` of them the likeliest token is the same.
+    """Numerical differences between two engines over ``positions`` tokens of the same answers.
 
-    ``moved`` is by how much a logit differs on average and ``most`` at most, of A's 10 likeliest tokens of each position, after
-    both engines' are shifted to the same mean over these (logprobs tell logits up to that); ``logprob`` by how much the logprob
-    of the answer's own token does at most. ``kl`` is the mean divergence of B from A over A's 20 likeliest tokens, in nats;
-    ``margin`` by how much the likeliest token was ahead in A where it is another one in B, at most.
+    Attributes:
+        positions: The number of compared tokens.
+        top_same: The number of positions with the same likeliest token.
+        moved: The mean shift of a logit, over A's 10 likeliest tokens of each position, after both engines' logits are shifted to
+            the same mean over these (logprobs determine logits up to that).
+        most: The largest such shift.
+        logprob: The largest difference in the logprob of the answer's own token.
+        kl: The mean divergence of B from A over A's 20 likeliest tokens, in nats.
+        margin: The largest lead in A of the likeliest token where B has another one.
     """
 
     positions: int
@@ -43,62 +45,63 @@ class Numerics:
 
 
 def compare_numerics(pairs: Iterable[tuple[Probe, Probe]]) -> Numerics | None:
-    """The difference over all probes that were led through the same tokens; None where there are none."""
+    """Return the difference over all pairs of probes with the same forced tokens; None where there are none."""
     positions = same = 0
-    moves: list[float] = []
+    shifts: list[float] = []
     divergences: list[float] = []
     logprob = margin = 0.0
     for a, b in pairs:
         if a.forced != b.forced:
             continue
-        logprob = max([logprob, *(abs(one - other) for one, other in zip(a.logprobs, b.logprobs, strict=True))])
-        for ours, theirs in zip(a.top, b.top, strict=True):
-            one, other = dict(ours), dict(theirs)
-            # A token that is not among B's twenty is less likely than the last of them: it differs by at least that.
-            least = theirs[-1][1]
-            apart = [other.get(token, least) - p for token, p in ours[:HIGHEST]]
-            mean = sum(apart) / len(apart)
-            moves += [abs(each - mean) for each in apart]
-            divergences.append(max(0.0, sum(exp(p) * (p - other.get(token, least)) for token, p in ours)))
+        logprob = max([logprob, *(abs(in_a - in_b) for in_a, in_b in zip(a.logprobs, b.logprobs, strict=True))])
+        for top_a, top_b in zip(a.top, b.top, strict=True):
+            logprobs_a, logprobs_b = dict(top_a), dict(top_b)
+            # A token that is not among B's twenty is less likely than the last of them, so this is a lower bound.
+            least = top_b[-1][1]
+            differences = [logprobs_b.get(token, least) - p for token, p in top_a[:TOP_LOGITS]]
+            mean = sum(differences) / len(differences)
+            shifts += [abs(difference - mean) for difference in differences]
+            divergences.append(max(0.0, sum(exp(p) * (p - logprobs_b.get(token, least)) for token, p in top_a)))
             positions += 1
-            if ours[0][0] == theirs[0][0]:
+            if top_a[0][0] == top_b[0][0]:
                 same += 1
             else:
-                margin = max(margin, ours[0][1] - one.get(theirs[0][0], ours[-1][1]))
+                margin = max(margin, top_a[0][1] - logprobs_a.get(top_b[0][0], top_a[-1][1]))
     if not positions:
         return None
     divergence = sum(divergences) / positions
-    return Numerics(positions, same, sum(moves) / len(moves), max(moves), logprob, divergence, margin)
+    return Numerics(positions, same, sum(shifts) / len(shifts), max(shifts), logprob, divergence, margin)
 
 
-def numerics_finding(found: Numerics | None, cause: str, noise: float) -> StageFinding:
-    """The stage's finding: within ``noise`` the difference is rounding, beyond it is ``cause``."""
-    if found is None:
-        return StageFinding("numerics", "unknown", "no answer was led through both")
-    said = (
-        f"the likeliest token is the same in {found.top_same} of {found.positions} places; a logit moves by "
-        f"{_small(found.moved)} on average, {_small(found.most)} at most, the logprob of an answer's token by "
-        f"{_small(found.logprob)} at most; divergence {_small(found.kl)} nats"
+def numerics_finding(numerics: Numerics | None, cause: str, noise: float) -> StageFinding:
+    """Return the stage's finding: within ``noise`` the difference is rounding, beyond it is ``cause``."""
+    if numerics is None:
+        return StageFinding("numerics", "unknown", "no answer was forced through both models")
+    summary = (
+        f"the likeliest token is the same at {numerics.top_same} of {numerics.positions} positions; a logit moves by "
+        f"{_short(numerics.moved)} on average, {_short(numerics.most)} at most, the logprob of an answer's token by "
+        f"{_short(numerics.logprob)} at most; divergence {_short(numerics.kl)} nats"
     )
-    if found.top_same < found.positions:
-        said += f"; where it is another, it was ahead by {_small(found.margin)} at most"
-    if not found.most and not found.logprob:
-        return StageFinding("numerics", "same", said)
-    if found.moved <= noise:
-        return StageFinding("numerics", "noise", f"{said}; within rounding ({noise:g} on average)")
-    return StageFinding("numerics", "differs", said, cause)
+    if numerics.top_same < numerics.positions:
+        summary += f"; where it differs, its lead was {_short(numerics.margin)} at most"
+    if not numerics.most and not numerics.logprob:
+        return StageFinding("numerics", "same", summary)
+    if numerics.moved <= noise:
+        return StageFinding("numerics", "noise", f"{summary}; within rounding ({noise:g} on average)")
+    return StageFinding("numerics", "differs", summary, cause)
 
 
-def noise_of(*quantisations: str | None) -> float:
-    """What counts as rounding between models of these ``EngineInfo.quantisation``: the coarser's ("bf16 in fp32" is fp32)."""
-    return max(NOISE.get((each or "").rpartition(" in ")[2], NOISE[""]) for each in quantisations)
+def rounding_noise(*quantisations: str | None) -> float:
+    """Return the noise between models of these ``EngineInfo.quantisation``: the coarsest one's ("bf16 in fp32" is fp32)."""
+    precisions = ((quantisation or "").rpartition(" in ")[2] for quantisation in quantisations)
+    return max(ROUNDING_NOISE.get(precision, ROUNDING_NOISE[""]) for precision in precisions)
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One engine led alone through what it answered in its run: of ``answers``, ``other`` are not what it says alone.
+    """One engine's answers, replayed sequentially: ``other`` of ``answers`` differ from those in the run.
 
-    ``first`` names the first of those; ``margin`` is by how much, at most, another token was ahead of the one that was given.
+    ``first`` names the first of those; ``margin`` is the largest lead of another token over the one in the answer.
     """
 
     answers: int
@@ -108,23 +111,23 @@ class Replay:
 
 
 def replay(probes: Sequence[Probe], noise: float) -> Replay:
-    """Whether the forced tokens of ``probes``, a run's own greedy answers, are those that the engine gives alone.
+    """Compare the forced tokens of ``probes``, a run's own greedy answers, with those that the engine gives sequentially.
 
-    A token counts as another one where a likelier was ahead by more than ``noise``: nearer ones are ties that rounding decides.
+    A token differs where another one is ahead by more than ``noise``; smaller leads are ties that rounding decides.
     """
-    other, first, most = 0, "", 0.0
+    differing, first, largest = 0, "", 0.0
     for probe in probes:
-        behind = [
+        leads = [
             (top[0][1] - logprob if top[0][0] != token else 0.0)
             for token, logprob, top in zip(probe.forced, probe.logprobs, probe.top, strict=True)
         ]
-        at = next((i for i, each in enumerate(behind) if each > noise), None)
-        if at is not None:  # what follows it rests on it, and says nothing more
-            other += 1
-            first = first or f"{probe.request_id}, token {at + 1}"
-            most = max(most, behind[at])
-    return Replay(len(probes), other, first, most)
+        place = next((i for i, lead in enumerate(leads) if lead > noise), None)
+        if place is not None:  # later tokens depend on this one, so they add nothing
+            differing += 1
+            first = first or f"{probe.request_id}, token {place + 1}"
+            largest = max(largest, leads[place])
+    return Replay(len(probes), differing, first, largest)
 
 
-def _small(value: float) -> str:
+def _short(value: float) -> str:
     return f"{value:.2g}"

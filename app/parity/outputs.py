@@ -1,4 +1,4 @@
-"""What two runs answered, instance by instance, and what they were asked: read from their stores alone."""
+"""Outputs of two runs and the comparisons that need their stores only: requests, answers, decoding and labels."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from statistics import median
 from typing import Any
 
 from app.parity.inputs import prompt_difference
-from app.parity.stages import StageFinding, counted
+from app.parity.stages import StageFinding, count_finding
 from app.run_spec import RunSpec, parse
 from app.store.run import RunStore
-from benchmarks.base import Generation, Media, Record, Request, Text, get_benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Media, Record, Request, Text
 from judges.base import newest
-from mlx_backends.registry import IMPORTED
+from mlx_backends.imported import IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutputs:
-    """A run as parity needs it: its records by instance, its spec, what it is, the judge that its spec names first, and what its
-    canaries found (``Proof``s)."""
+    """A run's records by instance, its spec and identity, and the results of its batch-invariance checks.
+
+    ``judge`` is the latest version of the judge that the spec names first.
+    """
 
     folder: Path
     spec: RunSpec
@@ -30,20 +33,25 @@ class RunOutputs:
     canaries: Sequence[Mapping[str, Any]] = ()
 
     def request(self, instance: str) -> Request:
-        """The first request of an instance."""
+        """Return the first request of an instance."""
         protocol = get_benchmark(self.spec.benchmark).protocol(self.spec.to_decoding())
-        found = protocol.next(self.records[instance].instance, ())
-        assert found is not None
-        return found
+        request = protocol.next(self.records[instance].instance, ())
+        assert request is not None
+        return request
 
     @property
     def quantisation(self) -> str | None:
-        told = self.identity.get("quantisation")
-        return None if told is None else str(told)
+        quantisation = self.identity.get("quantisation")
+        return None if quantisation is None else str(quantisation)
 
 
-def told(folder: Path) -> RunOutputs:
-    """Read the run in ``folder``. Raises StoreError, SpecError."""
+def load_outputs(folder: Path) -> RunOutputs:
+    """Read the run in ``folder``.
+
+    Raises:
+        StoreError: The folder is no run.
+        SpecError: The run's spec is not valid.
+    """
     with RunStore.read(folder) as store:
         spec = parse(RunSpec, store.meta("spec"), str(folder))
         judged = {judge for p in store.progress() for judge in p.judged}
@@ -54,11 +62,11 @@ def told(folder: Path) -> RunOutputs:
 
 @dataclass(frozen=True, slots=True)
 class AnswerAgreement:
-    """The answers of two runs to the ``shared`` instances that both have answered.
+    """Agreement of two runs' answers on the ``shared`` instances, those answered in both.
 
-    ``texts`` are equal as texts, white space at their edges aside, ``tokens`` token for token of the ``with_tokens`` that have
-    them in both. ``first`` is where each answer that differs first does so, from 1: the token, or where there are none
-    the character (``by_tokens``).
+    ``texts`` answers are equal as texts, ignoring white space at their edges; ``tokens`` are equal token by token, of the
+    ``with_tokens`` answers that have tokens in both. ``first`` holds the first differing place of each other answer, from 1: the
+    token if ``by_tokens``, else the character.
     """
 
     shared: int
@@ -68,86 +76,87 @@ class AnswerAgreement:
     first: tuple[int, ...]
     by_tokens: bool
     examples: tuple[Mapping[str, object], ...]
-    """Of each that differs: instance, place, and both texts."""
+    """The instance, place and both texts of each answer that differs."""
 
     @property
     def differing(self) -> list[str]:
         """The instances whose answers differ."""
-        return [str(each["instance"]) for each in self.examples]
+        return [str(example["instance"]) for example in self.examples]
 
     @property
     def same(self) -> int:
         return self.tokens if self.by_tokens else self.texts
 
     def sentence(self) -> str:
-        """How many are the same and where the others part."""
+        """Return the number of equal answers, and the place where the others diverge."""
         if not self.shared:
             return "no instance is answered in both"
         exact = ", token for token" if self.by_tokens else ""
         if not self.first:
             return f"{self.same} of {self.shared} answers are the same{exact}"
-        what = "token" if self.by_tokens else "character"
-        place = f"{what} {median(self.first):g}"
+        unit = "token" if self.by_tokens else "character"
+        place = f"{unit} {median(self.first):g}"
         where = (
-            f"from {place} on" if len(self.first) == 1 else f"from {place} on at the median, {min(self.first)} at first"
+            f"from {place} on"
+            if len(self.first) == 1
+            else f"from {place} on at the median, {min(self.first)} at the earliest"
         )
-        return f"{self.same} of {self.shared} answers are the same{exact}; the others part {where}"
+        return f"{self.same} of {self.shared} answers are the same{exact}; the others diverge {where}"
 
 
 def compare_answers(a: RunOutputs, b: RunOutputs) -> AnswerAgreement:
-    """The answers to the instances that both runs have answered without an error."""
-    shared = [i for i, one in a.records.items() if _answered(one) and _answered(b.records.get(i))]
+    """Compare the answers to the instances that both runs have answered without an error."""
+    shared = [i for i, record in a.records.items() if _answered(record) and _answered(b.records.get(i))]
     with_tokens = [i for i in shared if _tokens(a.records[i]) and _tokens(b.records[i])]
     by_tokens = bool(shared) and len(with_tokens) == len(shared)
     texts = tokens = 0
     examples: list[Mapping[str, object]] = []
     for instance in shared:
-        one, other = a.records[instance], b.records[instance]
-        # Servers leave out the space that many answers begin with.
-        said = [[step.text.strip() for step in record.generations] for record in (one, other)]
+        records = (a.records[instance], b.records[instance])
+        # Servers strip the space that many answers begin with.
+        steps_a, steps_b = ([step.text.strip() for step in record.generations] for record in records)
         pair: tuple[Sequence[object], Sequence[object]] = (
-            (_tokens(one), _tokens(other)) if by_tokens else ("\n".join(said[0]), "\n".join(said[1]))
+            (_tokens(records[0]), _tokens(records[1])) if by_tokens else ("\n".join(steps_a), "\n".join(steps_b))
         )
-        texts += said[0] == said[1]
-        at = diverging(*pair)
-        tokens += by_tokens and at is None
-        if at is not None:
-            examples.append({"instance": instance, "at": at, "a": said[0][-1], "b": said[1][-1]})
-    first = tuple(int(str(each["at"])) for each in examples)
+        texts += steps_a == steps_b
+        place = first_divergence(*pair)
+        tokens += by_tokens and place is None
+        if place is not None:
+            examples.append({"instance": instance, "at": place, "a": steps_a[-1], "b": steps_b[-1]})
+    first = tuple(int(str(example["at"])) for example in examples)
     return AnswerAgreement(len(shared), texts, len(with_tokens), tokens, first, by_tokens, tuple(examples))
 
 
-def diverging(a: Sequence[object], b: Sequence[object]) -> int | None:
-    """The first place, from 1, at which two sequences differ; None where they are equal."""
+def first_divergence(a: Sequence[object], b: Sequence[object]) -> int | None:
+    """Return the first place, from 1, at which two sequences differ; None where they are equal."""
     if list(a) == list(b):
         return None
-    both = min(len(a), len(b))
-    return 1 + next((i for i in range(both) if a[i] != b[i]), both)
+    shorter = min(len(a), len(b))
+    return 1 + next((i for i in range(shorter) if a[i] != b[i]), shorter)
 
 
-def asked_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
-    """Whether the two runs asked the same: texts, images by content, and their order."""
+def request_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
+    """Return the finding on the requests: texts, images by content, and their order."""
     shared = [i for i in a.records if i in b.records]
     if not shared:
         return StageFinding("asked", "differs", "the runs share no instance", "the runs share no instance")
-    return counted("asked", (asked_difference(a.request(i), b.request(i)) for i in shared), "questions")
+    return count_finding("asked", (request_difference(a.request(i), b.request(i)) for i in shared), "questions")
 
 
-def asked_difference(a: Request, b: Request) -> str:
-    """How one request differs from another in what is asked, decoding apart; empty where it does not."""
+def request_difference(a: Request, b: Request) -> str:
+    """Return the difference between the messages of two requests, decoding ignored; empty where they are equal."""
     images = [
         [part.sha256 + repr(part.marks) for m in r.messages for part in m.parts if isinstance(part, Media)]
         for r in (a, b)
     ]
     if images[0] != images[1] and sorted(images[0]) == sorted(images[1]):
-        at = next(i for i, (one, other) in enumerate(zip(*images, strict=True)) if one != other)
-        return (
-            f"the images come in another order: image {at + 1} in A is image {images[1].index(images[0][at]) + 1} in B"
-        )
+        moved = next(i for i, (in_a, in_b) in enumerate(zip(*images, strict=True)) if in_a != in_b)
+        place = images[1].index(images[0][moved])
+        return f"the images are in another order: image {moved + 1} in A is image {place + 1} in B"
     if images[0] != images[1]:
         if len(images[0]) != len(images[1]):
-            return f"A shows {len(images[0])} images, B {len(images[1])}"
-        return "other images are shown"
+            return f"A has {len(images[0])} images, B {len(images[1])}"
+        return "the images differ"
     return prompt_difference(_script(a), _script(b))
 
 
@@ -160,63 +169,63 @@ def _script(request: Request) -> str:
     )
 
 
-def counts_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
-    """Whether both engines counted as many prompt tokens: all that two runs alone tell of what their engines read."""
+def prompt_length_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
+    """Return the finding on the number of prompt tokens: all that the stores tell of the engines' inputs."""
     causes = []
-    for instance, one in a.records.items():
-        other = b.records.get(instance)
-        counts = [_prompt_tokens(record) for record in (one, other)]
-        if None not in counts:
-            short = (counts[1] or 0) - (counts[0] or 0)
+    for instance, record in a.records.items():
+        count_a, count_b = _prompt_tokens(record), _prompt_tokens(b.records.get(instance))
+        if count_a is not None and count_b is not None:
+            longer = count_b - count_a
             causes.append(
-                f"B's prompts are {abs(short)} tokens {'longer' if short > 0 else 'shorter'}" if short else ""
+                f"B's prompts are {abs(longer)} tokens {'longer' if longer > 0 else 'shorter'}" if longer else ""
             )
     if not causes:
-        return StageFinding("tokens", "unknown", "an engine does not tell how long its prompts were")
-    found = counted("tokens", causes, "prompt lengths")
-    return (
-        found
-        if found.found == "differs"
-        else StageFinding("tokens", "unknown", f"{found.said}; the tokens were not looked at")
-    )
+        return StageFinding("tokens", "unknown", "an engine does not report the length of its prompts")
+    finding = count_finding("tokens", causes, "prompt lengths")
+    if finding.status == "differs":
+        return finding
+    return StageFinding("tokens", "unknown", f"{finding.summary}; the tokens were not compared")
 
 
 def decoding_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
-    """Whether both runs decode in the same way; a difference is named. How imported answers were decoded is unknown."""
-    if any(side.spec.model.startswith(IMPORTED) for side in (a, b)):
-        return StageFinding("decoding", "unknown", "nobody knows how the imported answers were decoded")
-    one, other = a.spec.to_decoding(), b.spec.to_decoding()
-    told = [
-        f"{name.replace('_', ' ')} {getattr(one, name)} in A, {getattr(other, name)} in B"
+    """Return the finding on the decoding parameters, which are unknown for imported answers."""
+    if any(run.spec.model.startswith(IMPORTED) for run in (a, b)):
+        return StageFinding("decoding", "unknown", "the decoding parameters of imported answers are unknown")
+    first, second = a.spec.to_decoding(), b.spec.to_decoding()
+    differences = [
+        f"{name.replace('_', ' ')} {getattr(first, name)} in A, {getattr(second, name)} in B"
         for name in ("max_tokens", "temperature", "top_p", "seed", "max_pixels")
-        if getattr(one, name) != getattr(other, name) and (name != "seed" or one.temperature or other.temperature)
+        if getattr(first, name) != getattr(second, name) and (name != "seed" or first.temperature or second.temperature)
     ]
-    if told:
-        return StageFinding("decoding", "differs", "; ".join(told), "; ".join(told))
-    if one.temperature:
+    if differences:
+        return StageFinding("decoding", "differs", "; ".join(differences), "; ".join(differences))
+    if first.temperature:
         return StageFinding(
             "decoding",
             "same",
-            f"temperature {one.temperature:g}: two engines draw other tokens even if nothing else differs",
+            f"temperature {first.temperature:g}: two engines sample different tokens even if nothing else differs",
         )
-    return StageFinding("decoding", "same", f"greedy, {one.max_tokens} tokens")
+    return StageFinding("decoding", "same", f"greedy, {first.max_tokens} tokens")
 
 
 def judge_finding(a: RunOutputs, b: RunOutputs) -> StageFinding:
-    """Whether equal answers got equal labels, each run by its own judge."""
+    """Return the finding on the labels of equal answers, each run labelled by its own judge."""
     if a.judge is None or b.judge is None:
         return StageFinding("judge", "unknown", f"{'A' if a.judge is None else 'B'} has no labels of its judge")
-    equal = other = 0
-    for instance, one in a.records.items():
-        two = b.records.get(instance)
-        if _answered(one) and two is not None and _answered(two) and _text(one) == _text(two):
+    equal = differing = 0
+    for instance, first in a.records.items():
+        second = b.records.get(instance)
+        if _answered(first) and second is not None and _answered(second) and _text(first) == _text(second):
             equal += 1
-            other += one.outcome(a.judge) != two.outcome(b.judge) or _label(one, a.judge) != _label(two, b.judge)
-    who = a.judge if a.judge == b.judge else f"{a.judge} in A, {b.judge} in B"
-    said = f"{who}: {other} of {equal} equal answers have another label"
-    if other:
-        return StageFinding("judge", "differs", said, f"equal answers are labelled otherwise ({who})")
-    return StageFinding("judge", "same" if equal else "unknown", said)
+            differing += (first.outcome(a.judge), _label(first, a.judge)) != (
+                second.outcome(b.judge),
+                _label(second, b.judge),
+            )
+    judges = a.judge if a.judge == b.judge else f"{a.judge} in A, {b.judge} in B"
+    summary = f"{judges}: {differing} of {equal} equal answers have different labels"
+    if differing:
+        return StageFinding("judge", "differs", summary, f"equal answers have different labels ({judges})")
+    return StageFinding("judge", "same" if equal else "unknown", summary)
 
 
 def _answered(record: Record | None) -> bool:
@@ -224,7 +233,7 @@ def _answered(record: Record | None) -> bool:
 
 
 def _tokens(record: Record) -> list[int]:
-    """The tokens of all steps; empty where a step has none."""
+    """Return the tokens of all steps; empty where a step has none."""
     steps: Sequence[Generation] = record.generations
     return [token for step in steps for token in step.tokens] if all(step.tokens for step in steps) else []
 

@@ -1,4 +1,4 @@
-"""How the processed pixels of one image relate in two engines: another mean, another order of channels, another size."""
+"""Differences between two engines' processed pixels of one image: mean, scale, channel order, size."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 ROUNDING = 1e-4
-"""Pixel values that differ by no more are the same, rounded otherwise: PyTorch's and MLX's differ by 1e-7."""
+"""The largest difference between pixel values that counts as rounding: PyTorch's and MLX's differ by 1e-7."""
 
-_FITTED = 2e-3
-"""An image is a line of another where it lies so near it, in deviations."""
+_RESIDUAL = 2e-3
+"""The largest residual of a linear fit between two images, in standard deviations."""
 
 _SAME_PICTURE = 0.8
-"""Above this correlation two images are one picture, prepared otherwise."""
+"""The correlation above which two images are the same picture, processed differently."""
 
 
 def same_stats(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
-    """Whether mean, deviation and greatest absolute value are those of one image, up to rounding."""
-    return all(abs(one - other) <= ROUNDING * max(1.0, abs(one)) for one, other in zip(a, b, strict=True))
+    """Return whether mean, deviation and greatest absolute value are equal up to rounding."""
+    return all(abs(in_a - in_b) <= ROUNDING * max(1.0, abs(in_a)) for in_a, in_b in zip(a, b, strict=True))
 
 
-def relation(a: Array, b: Array) -> str:
-    """What B's pixels are to A's, in words; empty where they are the same up to rounding."""
+def pixel_difference(a: Array, b: Array) -> str:
+    """Return the relation of B's pixels to A's, in words; empty where they are equal up to rounding."""
     import numpy as np
 
     if a.shape != b.shape:
@@ -35,22 +35,22 @@ def relation(a: Array, b: Array) -> str:
     a, b = a.astype(np.float64), b.astype(np.float64)
     if np.abs(a - b).max(initial=0.0) <= ROUNDING:
         return ""
-    for one, other in zip(_channels(a), _channels(b), strict=True):
-        if (line := _line(one, other)) is not None:
-            return line
-    for one, other in zip(_channels(a), _channels(b), strict=True):
-        for order in permutations(range(len(one))):
-            if np.abs(one[list(order)] - other).max() <= ROUNDING:
-                return f"the colour channels come in another order: {_rgb(order)} of A are B's"
-    r = _correlation(a, b)
-    moved = np.abs(a - b).mean()
-    if r > _SAME_PICTURE:
-        return f"the picture is resized or filtered otherwise (correlation {r:.3f}, values move by {moved:.2g})"
-    return f"it is another picture (correlation {r:.2f})"
+    for channels_a, channels_b in zip(_channels(a), _channels(b), strict=True):
+        if (relation := _linear_relation(channels_a, channels_b)) is not None:
+            return relation
+    for channels_a, channels_b in zip(_channels(a), _channels(b), strict=True):
+        for order in permutations(range(len(channels_a))):
+            if np.abs(channels_a[list(order)] - channels_b).max() <= ROUNDING:
+                return f"the colour channels are in another order: {_rgb(order)} of A are B's"
+    correlation = _correlation(a, b)
+    shift = np.abs(a - b).mean()
+    if correlation > _SAME_PICTURE:
+        return f"the picture is resized or filtered differently (correlation {correlation:.3f}, values move by {shift:.2g})"
+    return f"it is another picture (correlation {correlation:.2f})"
 
 
 def _channels(values: Array) -> Iterator[Array]:
-    """The values by colour channel, of shape (channels, values), for each layout they may have; last as one channel."""
+    """Yield the values by colour channel, of shape (channels, values), for each possible layout; last as one channel."""
     import numpy as np
 
     for axis, size in enumerate(values.shape):
@@ -63,43 +63,40 @@ def _channels(values: Array) -> Iterator[Array]:
     yield values.reshape(1, -1)
 
 
-def _line(a: Array, b: Array) -> str | None:
-    """What is told of ``b`` if it is ``a`` times a factor plus a shift in every channel; None where it is not."""
+def _linear_relation(a: Array, b: Array) -> str | None:
+    """Describe ``b`` as ``a`` times a factor plus a shift in every channel; None where it is not."""
     import numpy as np
 
     factors, shifts = [], []
-    for one, other in zip(a, b, strict=True):
-        spread = one.var()
-        factor = float(((one - one.mean()) * (other - other.mean())).mean() / spread) if spread > 1e-12 else 1.0
-        shift = float(other.mean() - factor * one.mean())
-        if np.abs(other - factor * one - shift).max() > _FITTED * max(other.std(), ROUNDING):
+    for x, y in zip(a, b, strict=True):
+        variance = x.var()
+        factor = float(((x - x.mean()) * (y - y.mean())).mean() / variance) if variance > 1e-12 else 1.0
+        shift = float(y.mean() - factor * x.mean())
+        if np.abs(y - factor * x - shift).max() > _RESIDUAL * max(y.std(), ROUNDING):
             return None
         factors.append(factor)
         shifts.append(shift)
     if min(factors) <= 0:
         return None
-    plain = all(abs(factor - 1) < 1e-3 for factor in factors)
-    unmoved = all(abs(shift) < 1e-3 for shift in shifts)
-    told = f"B = {_each(factors)} A {_signed(shifts)}"
-    if plain:
+    unscaled = all(abs(factor - 1) < 1e-3 for factor in factors)
+    unshifted = all(abs(shift) < 1e-3 for shift in shifts)
+    if unscaled:
         return f"another image mean (B = A {_signed(shifts)})"
-    if unmoved and all(abs(factor * 255 - 1) < 0.02 or abs(factor / 255 - 1) < 0.02 for factor in factors):
-        return f"pixels are rescaled in one of the two alone (B = {_each(factors)} A)"
-    if unmoved:
-        return f"another standard deviation of the image (B = {_each(factors)} A)"
-    return f"another image mean or standard deviation ({told})"
+    if unshifted and all(abs(factor * 255 - 1) < 0.02 or abs(factor / 255 - 1) < 0.02 for factor in factors):
+        return f"pixels are rescaled in only one of the two (B = {_per_channel(factors)} A)"
+    if unshifted:
+        return f"another standard deviation of the image (B = {_per_channel(factors)} A)"
+    return f"another image mean or standard deviation (B = {_per_channel(factors)} A {_signed(shifts)})"
 
 
-def _each(values: list[float]) -> str:
+def _per_channel(values: list[float]) -> str:
     rounded = list(dict.fromkeys(f"{value:.3g}" for value in values))
     return rounded[0] if len(rounded) == 1 else f"({', '.join(f'{value:.3g}' for value in values)})"
 
 
 def _signed(values: list[float]) -> str:
-    told = _each(values)
-    if told.startswith("("):
-        return f"+ {told}"
-    return f"- {told[1:]}" if told.startswith("-") else f"+ {told}"
+    text = _per_channel(values)
+    return f"- {text[1:]}" if text.startswith("-") else f"+ {text}"
 
 
 def _rgb(order: tuple[int, ...]) -> str:
@@ -113,6 +110,6 @@ def _shape(values: Array) -> str:
 def _correlation(a: Array, b: Array) -> float:
     import numpy as np
 
-    one, other = a.reshape(-1) - a.mean(), b.reshape(-1) - b.mean()
-    whole = float(np.sqrt((one**2).sum() * (other**2).sum()))
-    return float((one * other).sum() / whole) if whole else 0.0
+    x, y = a.reshape(-1) - a.mean(), b.reshape(-1) - b.mean()
+    norm = float(np.sqrt((x**2).sum() * (y**2).sum()))
+    return float((x * y).sum() / norm) if norm else 0.0

@@ -1,4 +1,4 @@
-"""Probes in a run's folder: what one engine makes of some of the run's requests, kept to be compared here or elsewhere."""
+"""Store of probes in a run's folder, for comparison on this machine or another."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from app.store.run import RunStore
-from benchmarks.base import digest
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, read_bytes, replace_file
 from benchmarks.untrusted.safe_json import parse_json
+from benchmarks.vocabulary import digest
 from mlx_backends.base import EngineInfo
 from mlx_backends.core.probe import Probe
 
 FOLDER = "probes"
-"""The folder in a run's."""
+"""The name of the subfolder with probes."""
 
 _TEXTS, _PIXELS = "probes.json", "pixels.npz"
 _LARGEST = 1 << 28
@@ -26,7 +26,7 @@ _LARGEST = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """Why a request could not be shown to a model, a sentence; ``lost``: because the file of one of its media is not there."""
+    """The reason why a request could not be probed, a sentence; ``lost`` if a media file is missing."""
 
     why: str
     lost: bool = False
@@ -34,10 +34,14 @@ class RefusedRequest:
 
 @dataclass(frozen=True)
 class StoredProbes:
-    """What was kept of an engine. ``probes`` are its probes, one for each request and each answer that it was led through.
+    """The stored probes of one engine.
 
-    ``digests`` maps a request's id to the request's digest; ``engine`` is what answered; ``alone`` the answers of a server that
-    was asked again, one at a time, by the request's id; ``refused`` are the requests that could not be probed, by id.
+    Attributes:
+        engine: The engine, as JSON.
+        probes: The probes, one for each request and each forced answer.
+        digests: The digest of each request, by its id.
+        alone: The sequential answers of a server, by the request's id.
+        refused: The requests that could not be probed, by id.
     """
 
     engine: Mapping[str, Any]
@@ -46,20 +50,20 @@ class StoredProbes:
     alone: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, RefusedRequest] = field(default_factory=dict)
 
-    def of(self, request: str, forced: Sequence[int]) -> Probe | None:
-        """The probe of a request that was led through ``forced``."""
+    def forced_probe(self, request: str, forced: Sequence[int]) -> Probe | None:
+        """Return the probe of a request with the forced tokens ``forced``."""
         return next((p for p in self.probes if p.request_id == request and p.forced == tuple(forced)), None)
 
-    def any(self, request: str) -> Probe | None:
-        """A probe of a request, one with pixel values if there is one."""
-        found = [p for p in self.probes if p.request_id == request]
-        return next((p for p in found if p.pixel_values is not None), found[0] if found else None)
+    def any_probe(self, request: str) -> Probe | None:
+        """Return a probe of a request, preferably one with pixel values."""
+        probes = [p for p in self.probes if p.request_id == request]
+        return next((p for p in probes if p.pixel_values is not None), probes[0] if probes else None)
 
 
-def place_of(run: Path) -> tuple[Path, str]:
-    """Return where probes of a run are written: a folder, and what their names in it begin with.
+def probe_location(run: Path) -> tuple[Path, str]:
+    """Return the folder that a run's probes are written to, and the prefix of their names in it.
 
-    That is the run's own folder, or the user's cache for a foreign run, in which no link is followed either.
+    That is the run's own folder, or the user's cache for a run of another machine. No link in it is followed.
     """
     with RunStore.read(run) as store:
         if store.own:
@@ -69,57 +73,69 @@ def place_of(run: Path) -> tuple[Path, str]:
     return user_cache_path("rashomon"), f"foreign-runs/{digest(str(run.absolute()))}/"
 
 
-def make_place(run: Path) -> tuple[Path, str]:
-    """Return :func:`place_of` after making what is missing of it. Raises UnsafeFileError, OSError."""
-    folder, inside = place_of(run)
+def make_probe_location(run: Path) -> tuple[Path, str]:
+    """Return :func:`probe_location` after creating its folders. Raises UnsafeFileError and OSError."""
+    folder, prefix = probe_location(run)
     folder.mkdir(parents=True, exist_ok=True)
-    if inside:
-        make_folder(folder, inside)
-    return folder, inside
+    if prefix:
+        make_folder(folder, prefix)
+    return folder, prefix
 
 
-def save(run: Path, kept: StoredProbes) -> None:
-    """Keep probes of a run, in the place of what was kept. Raises StoreError where they cannot be written."""
+def save(run: Path, stored: StoredProbes) -> None:
+    """Store the probes of a run, replacing earlier ones.
+
+    Raises:
+        StoreError: They cannot be written.
+    """
     import numpy as np
 
     arrays: dict[str, Any] = {}
     rows = []
-    for number, probe in enumerate(kept.probes):
+    for number, probe in enumerate(stored.probes):
         row = {name: getattr(probe, name) for name in Probe.__slots__ if name != "pixel_values"}
         for image, values in enumerate(probe.pixel_values or ()):
             arrays[f"{number}/{image}"] = values
         rows.append({**row, "kept": None if probe.pixel_values is None else len(probe.pixel_values)})
-    body = {**vars(kept), "probes": rows, "refused": {request: asdict(why) for request, why in kept.refused.items()}}
+    body = {
+        **vars(stored),
+        "probes": rows,
+        "refused": {request: asdict(reason) for request, reason in stored.refused.items()},
+    }
     pixels = io.BytesIO()
     np.savez_compressed(pixels, **arrays)
-    place = Path(*place_of(run), FOLDER)
+    target = Path(*probe_location(run), FOLDER)
     try:
-        folder, inside = make_place(run)
-        make_folder(folder, f"{inside}{FOLDER}")
+        folder, prefix = make_probe_location(run)
+        make_folder(folder, f"{prefix}{FOLDER}")
         for name, content in ((_PIXELS, pixels.getvalue()), (_TEXTS, json.dumps(body).encode("utf-8", "replace"))):
-            replace_file(folder, f"{inside}{FOLDER}/{name}", content)
+            replace_file(folder, f"{prefix}{FOLDER}/{name}", content)
     except OSError as error:
-        raise StoreError(f"cannot write {place}: {error.strerror}; make the folder writable.") from error
+        raise StoreError(f"cannot write {target}: {error.strerror}; make the folder writable.") from error
 
 
 def load(run: Path) -> StoredProbes | None:
-    """What is kept of a run, here or in its folder; None where that is nothing, or cannot be read. Raises UnsafeFileError."""
-    folder, inside = place_of(run)
-    return _load(folder, inside) or (_load(run, "") if inside else None)
+    """Return the stored probes of a run, from the cache or its folder; None where there are none or they are unreadable.
+
+    Raises:
+        UnsafeFileError: A file is not safe to open.
+    """
+    folder, prefix = probe_location(run)
+    return _load(folder, prefix) or (_load(run, "") if prefix else None)
 
 
-def _load(folder: Path, inside: str) -> StoredProbes | None:
+def _load(folder: Path, prefix: str) -> StoredProbes | None:
     import numpy as np
 
     try:
-        body = parse_json(read_bytes(folder, f"{inside}{FOLDER}/{_TEXTS}", limit=_LARGEST))
-        with open_read(folder, f"{inside}{FOLDER}/{_PIXELS}") as stream, np.load(stream, allow_pickle=False) as arrays:
+        body = parse_json(read_bytes(folder, f"{prefix}{FOLDER}/{_TEXTS}", limit=_LARGEST))
+        with open_read(folder, f"{prefix}{FOLDER}/{_PIXELS}") as stream, np.load(stream, allow_pickle=False) as arrays:
             probes = tuple(_probe(number, row, arrays) for number, row in enumerate(body.pop("probes")))
-        refused = {request: RefusedRequest(**why) for request, why in body.pop("refused").items()}
+        refused = {request: RefusedRequest(**reason) for request, reason in body.pop("refused").items()}
         return StoredProbes(**body, probes=probes, refused=refused)
     except UnsafeFileError:
         raise
-    except Exception:  # a decoder that is given hostile bytes can raise anything
+    except Exception:  # on hostile bytes a decoder can raise anything
         return None
 
 
@@ -138,7 +154,7 @@ def _probe(number: int, row: dict[str, Any], arrays: Any) -> Probe:
     )
 
 
-def plain(info: EngineInfo) -> dict[str, Any]:
-    """What answered, as JSON keeps it."""
-    found: dict[str, Any] = json.loads(json.dumps(asdict(info)))
-    return found
+def engine_json(info: EngineInfo) -> dict[str, Any]:
+    """Return an engine as it reads back from JSON."""
+    fields: dict[str, Any] = json.loads(json.dumps(asdict(info)))
+    return fields

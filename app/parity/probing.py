@@ -1,4 +1,4 @@
-"""Having the models of runs probed where they can be loaded, each in a process of its own, or taking what was kept earlier."""
+"""Probing of the models of runs, each in its own process, with stored probes where they suffice."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.parity import probe_store
-from app.parity.outputs import RunOutputs, told
+from app.parity.outputs import RunOutputs, load_outputs
 from app.parity.probe_store import StoredProbes
 from app.parity.worker import ENDPOINT, ProbeOrder
 from app.system.logs import Log
 from benchmarks.errors import RashomonError, StoreError
 from mlx_backends import remote
+from mlx_backends.imported import IMPORTED
 from mlx_backends.policy import PREFIX
-from mlx_backends.registry import IMPORTED, describe
+from mlx_backends.registry import describe
 
-PROBES = 16
-"""How many requests are looked at, where nobody says otherwise."""
+DEFAULT_PROBES = 16
+"""The default number of requests to probe."""
 
-FORCED = 32
-"""At most so many tokens of an answer a model is led through."""
+MAX_FORCED_TOKENS = 32
+"""The most tokens of an answer that are forced through a model."""
 
-KEPT_PIXELS = 4
-"""Of so many requests the processed pixels are kept: an image of a megapixel takes some tens of megabytes."""
+PIXEL_REQUESTS = 4
+"""The number of requests whose processed pixels are stored: a megapixel image takes tens of megabytes."""
 
 _WEIGHTS = "weights digest"
 
@@ -38,114 +39,114 @@ def _quiet(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
-    """How models are looked at: ``probes`` requests, 0 none, whose media lie in ``builds``.
+    """Options of probing: the number of requests (0 for none), and the folders with their media.
 
-    ``force`` loads a model even if it does not seem to fit; ``say`` is told what is under way.
+    ``force`` loads a model even if it does not seem to fit; ``report`` receives progress messages.
     """
 
-    probes: int = PROBES
+    probes: int = DEFAULT_PROBES
     builds: Sequence[Path] = ()
     force: bool = False
-    say: Callable[[str], None] = _quiet
+    report: Callable[[str], None] = _quiet
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What was seen of one side; ``why`` is a sentence where that is nothing."""
+    """The probes of one run; ``why`` is a sentence where there are none."""
 
-    kept: StoredProbes | None
+    stored: StoredProbes | None
     why: str = ""
 
 
-Known = tuple[RunOutputs, StoredProbes | None]
-"""A run, and what was kept in its folder by then."""
+RunWithProbes = tuple[RunOutputs, StoredProbes | None]
+"""A run with its stored probes."""
+
+ForcedAnswers = Mapping[str, Sequence[Sequence[int]]]
+"""The answers to force through a model, as tokens, by instance."""
 
 
-def known_runs(folders: Sequence[Path], look: ProbeOptions) -> list[Known]:
-    """The runs in ``folders``, each with what was kept of its model, which is read only where models are looked at."""
-    return [(told(folder), probe_store.load(folder) if look.probes else None) for folder in folders]
+def load_with_probes(folders: Sequence[Path], options: ProbeOptions) -> list[RunWithProbes]:
+    """Return the runs in ``folders`` with their stored probes, which are read only if models are probed."""
+    return [(load_outputs(folder), probe_store.load(folder) if options.probes else None) for folder in folders]
 
 
-def choose(a: Known, b: Known, count: int, differing: Sequence[str]) -> list[str]:
-    """The instances to look at: half of them from those whose answers differ, the others from all, evenly spread.
+def choose_instances(a: RunWithProbes, b: RunWithProbes, count: int, differing: Sequence[str]) -> list[str]:
+    """Return the instances to probe: up to half of them with differing answers, the others evenly spread.
 
-    Of a run whose model is elsewhere only those that were looked at there can be.
+    Where a run's model is unavailable, only the instances with stored probes can be chosen.
     """
-    (one, _), (other, _) = a, b
-    shared = [
-        i for i, record in one.records.items() if record.answer and i in other.records and other.records[i].answer
-    ]
-    for run, known in (a, b):
-        if known is not None and elsewhere(run):
-            shared = [i for i in shared if known.digests.get((of := run.request(i)).id) == of.digest]
+    records_a, records_b = a[0].records, b[0].records
+    shared = [i for i, record in records_a.items() if record.answer and i in records_b and records_b[i].answer]
+    for run, stored in (a, b):
+        if stored is not None and unavailable_reason(run):
+            shared = [i for i in shared if stored.digests.get((request := run.request(i)).id) == request.digest]
     differing = [i for i in differing if i in set(shared)]
     first = _spread(differing, min(len(differing), count // 2))
     rest = [i for i in shared if i not in set(first)]
     return first + _spread(rest, min(len(rest), count - len(first)))
 
 
-def probe(before: Known, asked: Mapping[str, Sequence[Sequence[int]]], look: ProbeOptions) -> ProbeResult:
-    """What the model of a run makes of the instances ``asked``, each led through those answers."""
-    run, known = before
+def probe_run(known: RunWithProbes, answers: ForcedAnswers, options: ProbeOptions) -> ProbeResult:
+    """Probe the model of a run on the instances in ``answers``, unless its stored probes cover them."""
+    run, stored = known
     model = run.spec.model
-    why = elsewhere(run)
-    if known is not None and (why or _has(known, run, asked)):
-        return ProbeResult(known)
-    if why:
-        return ProbeResult(None, why)
-    look.say(f"looking at what {Path(model).name or model} makes of {len(asked)} requests of {run.folder.name}")
-    order = ProbeOrder(run.folder, model, tuple(look.builds), asked, KEPT_PIXELS, look.force)
-    message = _run(order)
+    unavailable = unavailable_reason(run)
+    if stored is not None and (unavailable or _covers(stored, run, answers)):
+        return ProbeResult(stored)
+    if unavailable:
+        return ProbeResult(None, unavailable)
+    options.report(f"probing {Path(model).name or model} with {len(answers)} requests of {run.folder.name}")
+    message = _run(ProbeOrder(run.folder, model, tuple(options.builds), answers, PIXEL_REQUESTS, options.force))
     if message:
-        return ProbeResult(known, "" if known else message)
+        return ProbeResult(stored, "" if stored else message)
     return ProbeResult(probe_store.load(run.folder))
 
 
-def elsewhere(run: RunOutputs) -> str:
-    """Why the model of a run cannot be probed here, in a sentence; empty where it can."""
+def unavailable_reason(run: RunOutputs) -> str:
+    """Return why the model of a run cannot be probed here, a sentence; empty where it can."""
     model = run.spec.model
     if model.startswith((PREFIX, IMPORTED)):
-        return f"{model} has no model to look at."
+        return f"{model} has no model to probe."
     try:
         info = describe(model)
     except RashomonError as error:
         return str(error)
     if remote.is_remote(model) and info.engine != ENDPOINT:
-        return f"{model} does not show what it makes of a prompt."
-    if remote.is_remote(model) and probe_store.place_of(run.folder)[0] != run.folder:
+        return f"{model} is a remote model, which does not expose its inputs or logits."
+    if remote.is_remote(model) and probe_store.probe_location(run.folder)[0] != run.folder:
         return (
-            f"{run.folder.name} was not made on this machine, and {model} is not asked on its behalf; adopt it first."
+            f"{run.folder.name} was not made on this machine, so {model} gets no requests for it; adopt the run first."
         )
-    before = run.identity.get(_WEIGHTS)
-    if before and info.weights != before:
-        return f"the model of that name here has other weights than the run ({model})."
+    weights = run.identity.get(_WEIGHTS)
+    if weights and info.weights != weights:
+        return f"the model {model} on this machine has other weights than the run's."
     return ""
 
 
-def _has(known: StoredProbes, run: RunOutputs, asked: Mapping[str, Sequence[Sequence[int]]]) -> bool:
-    """Whether what was kept answers what is asked, by the same engine."""
-    if known.engine != probe_store.plain(describe(run.spec.model)):
+def _covers(stored: StoredProbes, run: RunOutputs, answers: ForcedAnswers) -> bool:
+    """Return whether the stored probes cover ``answers``, by the same engine."""
+    if stored.engine != probe_store.engine_json(describe(run.spec.model)):
         return False
-    for instance, answers in asked.items():
+    for instance, forced_answers in answers.items():
         request = run.request(instance)
-        if known.digests.get(request.id) != request.digest:
+        if stored.digests.get(request.id) != request.digest:
             return False
-        if (refused := known.refused.get(request.id)) is not None and refused.lost:
-            return False  # it may have been put back
-        if request.id in known.alone or refused is not None:
+        if (refused := stored.refused.get(request.id)) is not None and refused.lost:
+            return False  # the file may be back
+        if request.id in stored.alone or refused is not None:
             continue
-        if any(known.of(request.id, forced) is None for forced in answers or ((),)):
+        if any(stored.forced_probe(request.id, forced) is None for forced in forced_answers or ((),)):
             return False
     return True
 
 
 def _run(order: ProbeOrder) -> str:
-    """Run the worker; why it failed, empty where it did not."""
+    """Run the worker; return why it failed, empty where it did not."""
     try:
-        folder, inside = probe_store.make_place(order.run)
-        log = Log(folder, f"{inside}parity.log")
+        folder, prefix = probe_store.make_probe_location(order.run)
+        log = Log(folder, f"{prefix}parity.log")
     except (StoreError, OSError) as error:
-        return f"{error} What a model makes of its prompts is kept in its run's folder."
+        return f"{error} Probes are stored in the run's folder."
     with log.pump("worker") as pump:
         worker = subprocess.Popen(
             [sys.executable, "-P", "-m", "app.parity.worker"],
@@ -159,7 +160,7 @@ def _run(order: ProbeOrder) -> str:
         try:
             worker.stdin.write(f"{order.to_json()}\n".encode())
             worker.stdin.flush()
-            said = worker.stdout.read()
+            output = worker.stdout.read()
             worker.wait()
         finally:
             if worker.poll() is None:
@@ -170,10 +171,10 @@ def _run(order: ProbeOrder) -> str:
     pump.finish()
     log.close()
     try:
-        return str(json.loads(said.splitlines()[-1])["message"])
+        return str(json.loads(output.splitlines()[-1])["message"])
     except (IndexError, ValueError, KeyError):
-        return f"the process that looked at {order.model} ended with code {worker.returncode}; {log.path} says more."
+        return f"the process that probed {order.model} ended with code {worker.returncode}; see {log.path}."
 
 
-def _spread(every: Sequence[str], count: int) -> list[str]:
-    return [every[i * len(every) // count] for i in range(count)] if count else []
+def _spread(instances: Sequence[str], count: int) -> list[str]:
+    return [instances[i * len(instances) // count] for i in range(count)] if count else []

@@ -1,4 +1,4 @@
-"""Runs beside the paper's rows: how far they are, and what may be the reason."""
+"""Comparison of runs with the paper's rows: the distance, and its possible reasons."""
 
 from __future__ import annotations
 
@@ -7,44 +7,49 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.compare.published import comparability, published_table
-from app.compare.run_view import load
+from app.compare.run_view import load_views
 from app.report.tables import tables_of
-from benchmarks.base import Estimate, Table
+from benchmarks.vocabulary import Estimate, Table
 
 
 @dataclass(frozen=True)
 class PaperComparison:
-    """The table of both, what it comes to, and how comparable the two are, a sentence each."""
+    """The table of runs and the paper's rows, a verdict, and sentences on their comparability."""
 
     table: Table
     verdict: str
     comparability: tuple[str, ...]
 
 
-def beside_published(folders: Sequence[Path], rows: Sequence[str], judge: str | None) -> PaperComparison:
-    """The runs in ``folders`` beside the paper's ``rows``. Raises SpecError where the paper has no such row."""
-    sides = load(folders, judge=judge)
-    table = published_table(tables_of(folders, judge=judge, published=False), sides, rows)
-    apart = [
+def compare_with_paper(folders: Sequence[Path], rows: Sequence[str], judge: str | None) -> PaperComparison:
+    """Compare the runs in ``folders`` with the paper's ``rows``.
+
+    Raises:
+        SpecError: The paper has no such row.
+    """
+    views = load_views(folders, judge=judge)
+    table = published_table(tables_of(folders, judge=judge, published=False), views, rows)
+    distances = [
         (abs(cell.value), label)
         for label, cells in table.rows
         if isinstance(cell := cells[2], Estimate) and cell.value is not None
     ]
-    who = ", ".join(rows)
-    if not apart:
-        return PaperComparison(table, f"The paper has no figure of {who} beside which these runs stand.", ())
+    names = ", ".join(rows)
+    if not distances:
+        return PaperComparison(table, f"The paper has no value of {names} to compare these runs with.", ())
     outside = sum(cells[3] == "no" for _, cells in table.rows)
-    most, where = max(apart)
-    quantised = dict.fromkeys(f"{side.label} ({side.quantisation})" for side in sides.sides if side.quantisation)
+    largest, label_of_largest = max(distances)
+    quantised = dict.fromkeys(f"{run.label} ({run.quantisation})" for run in views.runs if run.quantisation)
     weights = (
-        f" Its weights are not known to be those of {', '.join(quantised)}: the paper's ran on a GPU, and what framework and "
-        "quantisation do is measured by `rashomon parity --model`."
+        f" Its weights may differ from those of {', '.join(quantised)}: the paper's models ran on a GPU; "
+        "`rashomon parity --model` measures the effect of framework and quantisation."
         if quantised
         else ""
     )
     verdict = (
-        f"Beside the paper's {who}: of {len(apart)} figures {outside} are not inside our interval; they differ by "
-        f"{sum(each for each, _ in apart) / len(apart):.3f} on average and by {most:.3f} at most ({where}). What was asked "
-        f"there, token for token, is not known; rows, prompt, judge and decoding of both stand under the table.{weights}"
+        f"Compared with the paper's {names}: of {len(distances)} values {outside} are outside our interval; they differ by "
+        f"{sum(distance for distance, _ in distances) / len(distances):.3f} on average and by {largest:.3f} at most "
+        f"({label_of_largest}). The paper's exact prompts are unknown; the notes of the table give rows, prompt, judge and "
+        f"decoding of both.{weights}"
     )
-    return PaperComparison(table, verdict, tuple(comparability(sides, rows)))
+    return PaperComparison(table, verdict, tuple(comparability(views, rows)))

@@ -1,4 +1,4 @@
-"""What is looked at, stage by stage, and what is found of each."""
+"""Stages of an answer, and the finding at each."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.rows.sources import times
+from benchmarks.rows.sources import format_times
 
 Stage = Literal["asked", "prompt", "tokens", "images", "pixels", "numerics", "batching", "decoding", "judge"]
 
 STAGES: Mapping[Stage, str] = {
-    "asked": "what is asked",
+    "asked": "the request",
     "prompt": "the prompt after the chat template",
     "tokens": "the prompt's tokens",
-    "images": "the images shown",
+    "images": "the input images",
     "pixels": "the processed pixels",
-    "numerics": "what the weights make of the same inputs",
-    "batching": "an answer alone and the answer in the run",
-    "decoding": "how answers are decoded",
+    "numerics": "the logits for the same inputs",
+    "batching": "the batching of requests",
+    "decoding": "the decoding parameters",
     "judge": "the judge",
 }
-"""The stages in the order in which an answer comes about, and what each is in words."""
+"""Descriptions of the stages, in the order in which an answer comes about."""
 
-Found = Literal["same", "noise", "differs", "unknown"]
+StageStatus = Literal["same", "noise", "differs", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class StageFinding:
-    """One stage. ``said`` is what was seen; ``cause`` what is the matter where it ``differs``, to stand behind a colon."""
+    """The finding at one stage: a summary, and the cause where it ``differs``, worded to follow a colon."""
 
     stage: Stage
-    found: Found
-    said: str
+    status: StageStatus
+    summary: str
     cause: str = ""
 
 
-def counted(stage: Stage, causes: Iterable[str], what: str) -> StageFinding:
-    """The finding of a stage that was looked at case by case: ``causes`` is empty for each case that is the same."""
-    every = list(causes)
-    differing = Counter(cause for cause in every if cause)
-    same = len(every) - differing.total()
-    said = f"{same} of {len(every)} {what} are the same"
+def count_finding(stage: Stage, causes: Iterable[str], noun: str) -> StageFinding:
+    """Return the finding of a stage that is compared case by case; ``causes`` has an empty text for each equal case."""
+    cases = list(causes)
+    differing = Counter(cause for cause in cases if cause)
+    same = len(cases) - differing.total()
+    summary = f"{same} of {len(cases)} {noun} are the same"
     if not differing:
-        return StageFinding(stage, "same" if every else "unknown", said if every else f"no {what} to look at")
-    (cause, often), *others = differing.most_common()
+        return StageFinding(stage, "same" if cases else "unknown", summary if cases else f"no {noun} to compare")
+    (cause, count), *others = differing.most_common()
     more = f"; {len(others)} other difference{'s'[: len(others) > 1]}" if others else ""
-    return StageFinding(stage, "differs", f"{said}; {times(often)}: {cause}{more}", cause)
+    return StageFinding(stage, "differs", f"{summary}; {format_times(count)}: {cause}{more}", cause)

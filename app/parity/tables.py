@@ -1,4 +1,4 @@
-"""A comparison stage by stage as tables that fit a terminal of 80 columns, and as JSON."""
+"""Tables of a parity report, which fit a terminal of 80 columns, and its JSON."""
 
 from __future__ import annotations
 
@@ -6,108 +6,126 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from app.compare.flips import changes_table
 from app.compare.pairs import PairedDifference
 from app.parity.compare_runs import ParityReport
 from app.parity.stages import STAGES, StageFinding
-from benchmarks.base import Cell, Estimate, Table
-from benchmarks.stats.paired_tests import holm_of_hypotheses, hypotheses
+from benchmarks.stats.paired_tests import holm_by_hypothesis, hypothesis_numbers
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 
-def tables(found: ParityReport, metrics: Sequence[str] = ()) -> list[Table]:
-    """The stages, the agreement by condition, and the figures with their paired differences."""
-    return [stages_table(found), agreement_table(found), figures_table(found, metrics)]
+def tables(report: ParityReport, metrics: Sequence[str] = ()) -> list[Table]:
+    """Return the stages, the agreement by condition, and the metrics with their paired differences."""
+    return [stages_table(report), agreement_table(report), figures_table(report, metrics)]
 
 
-def stages_table(found: ParityReport) -> Table:
-    """A row for each stage: whether A and B are the same there, and what was seen."""
-    rows = tuple((each.stage, (each.found, each.said)) for each in found.findings)
-    looked = "The models' inputs were not looked at."
-    if any(each.stage == "numerics" for each in found.findings):
-        other = {str(each["instance"]) for each in found.answers.examples} & set(found.probed)
-        count = len(found.probed)
-        looked = f"{count} request{' was' if count == 1 else 's were'} looked at, {len(other)} of them with answers that differ."
+def stages_table(report: ParityReport) -> Table:
+    """Return a table with a row for each stage: its status and the summary."""
+    rows = tuple((finding.stage, (finding.status, finding.summary)) for finding in report.findings)
+    probed = "The models were not probed."
+    if any(finding.stage == "numerics" for finding in report.findings):
+        differing = {str(example["instance"]) for example in report.answers.examples} & set(report.probed)
+        count = len(report.probed)
+        verb = "request was" if count == 1 else "requests were"
+        probed = f"{count} {verb} probed, {len(differing)} of them with answers that differ."
     notes = (
-        f"A is {found.labels[0]} ({found.a.folder.name}), B is {found.labels[1]} ({found.b.folder.name}). {looked}",
-        *found.unseen,
-        "noise: differs by no more than rounding; unknown: was not looked at. A divergence is Kullback and Leibler's.",
+        f"A is {report.labels[0]} ({report.a.folder.name}), B is {report.labels[1]} ({report.b.folder.name}). {probed}",
+        *report.not_probed,
+        "noise: differs by no more than rounding; unknown: was not compared. Divergence: Kullback-Leibler.",
     )
     return Table("stages", "Where A and B part", ("found", "what was seen"), rows, notes)
 
 
-def agreement_table(found: ParityReport) -> Table:
-    """By condition: how many answers are the same, and how far the labels agree."""
-    from app.compare.flips import changes_table
-
-    differing = {str(each["instance"]) for each in found.answers.examples}
+def agreement_table(report: ParityReport) -> Table:
+    """Return the number of equal answers and the agreement of labels, with a row for each condition."""
+    differing = {str(example["instance"]) for example in report.answers.examples}
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    changes = changes_table([found.pair], found.sides) if found.pair.shared else None
+    changes = changes_table([report.pair], report.views) if report.pair.shared else None
     for label, cells in changes.rows if changes else ():
-        view = label.rpartition(" / ")[2]
-        both = [
-            i
-            for i, one in found.a.records.items()
-            if i in found.b.records
-            and view in ("all", one.instance.condition)
-            and one.answer
-            and found.b.records[i].answer
+        condition = label.rpartition(" / ")[2]
+        answered = [
+            instance
+            for instance, record in report.a.records.items()
+            if instance in report.b.records
+            and condition in ("all", record.instance.condition)
+            and record.answer
+            and report.b.records[instance].answer
         ]
-        same = sum(i not in differing for i in both)
-        rows.append((view, (len(both), same, cells[1], cells[2], cells[3])))
+        same = sum(instance not in differing for instance in answered)
+        rows.append((condition, (len(answered), same, cells[1], cells[2], cells[3])))
     columns = ("answered", "same answer", "labelled", "same label", "kappa")
     note = "In both runs; intervals: 95%, percentile bootstrap over examples; kappa: Cohen's."
     return Table("agreement", "Agreement of answers and labels", columns, tuple(rows), (note,))
 
 
-def figures_table(found: ParityReport, metrics: Sequence[str] = ()) -> Table:
-    """Every figure of the benchmark in both runs, and B's less A's with its paired interval."""
-    pair = found.pair
-    compared = {name: pair.compare(pair.figures.of[name]) for name in metrics or pair.figures.of}
-    corrected = holm_of_hypotheses([each.p for each in compared.values()], hypotheses(list(compared), pair.figures))
+def figures_table(report: ParityReport, metrics: Sequence[str] = ()) -> Table:
+    """Return every metric of the benchmark in both runs, and B's less A's with its paired interval."""
+    pair = report.pair
+    differences = {name: pair.compare(pair.label_metrics.of[name]) for name in metrics or pair.label_metrics.of}
+    corrected = holm_by_hypothesis(
+        [difference.p for difference in differences.values()], hypothesis_numbers(list(differences), pair.label_metrics)
+    )
+    accuracies = (_without_interval(report.effect.accuracies[0]), _without_interval(report.effect.accuracies[1]))
     rows: list[tuple[str, tuple[Cell, ...]]] = [
-        ("accuracy", (*map(_bare, found.effect.accuracies), found.effect.difference, found.effect.difference.n, None))
+        ("accuracy", (*accuracies, report.effect.difference, report.effect.difference.n, None))
     ]
-    rows += [(name, _cells(each, p)) for (name, each), p in zip(compared.items(), corrected, strict=True)]
+    rows += [
+        (name, _cells(difference, p)) for (name, difference), p in zip(differences.items(), corrected, strict=True)
+    ]
     note = (
-        "Over the answers that both have labelled (accuracy of each run: over all of its own); B - A with its 95% percentile "
-        "bootstrap interval, both runs of an example drawn together; p as in `rashomon compare`, corrected by Holm's method."
+        "Over the answers labelled in both (accuracy of each run: over all of its own); B - A with its 95% percentile bootstrap "
+        "interval, an example resampled with both runs' answers; p as in `rashomon compare`, corrected by Holm's method."
     )
     return Table("figures", "Figures", ("A", "B", "B - A", "n", "p (Holm)"), tuple(rows), (note,))
 
 
-def _cells(found: PairedDifference, p: float | None) -> tuple[Cell, ...]:
-    chance = Estimate(p, n=found.difference.n, reason=found.difference.reason)
-    return (_bare(found.first), _bare(found.second), found.difference, found.difference.n, chance)
+def _cells(paired: PairedDifference, p: float | None) -> tuple[Cell, ...]:
+    difference = paired.difference
+    p_value = Estimate(p, n=difference.n, reason=difference.reason)
+    return (
+        _without_interval(paired.first),
+        _without_interval(paired.second),
+        difference,
+        difference.n,
+        p_value,
+    )
 
 
-def _bare(value: Estimate) -> Estimate:
+def _without_interval(value: Estimate) -> Estimate:
     return Estimate(value.value, n=value.n, reason=value.reason)
 
 
-def to_json(found: ParityReport) -> dict[str, Any]:
-    """What is no table of a comparison: the verdict, the findings, the answers that differ, and the numbers behind them."""
+def to_json(report: ParityReport) -> dict[str, Any]:
+    """Return the parts of a report that are no tables: verdict, findings, differing answers, and the numbers behind them."""
     return {
-        "verdict": found.verdict,
-        "a": _side(found, 0),
-        "b": _side(found, 1),
-        "stages": [finding_json(each) for each in found.findings],
-        "answers": asdict(found.answers),
-        "effect": asdict(found.effect),
-        "numerics": None if found.numerics is None else asdict(found.numerics),
-        "looked at": list(found.probed),
-        "not looked at": list(found.unseen),
+        "verdict": report.verdict,
+        "a": _run_json(report, 0),
+        "b": _run_json(report, 1),
+        "stages": [finding_json(finding) for finding in report.findings],
+        "answers": asdict(report.answers),
+        "effect": asdict(report.effect),
+        "numerics": None if report.numerics is None else asdict(report.numerics),
+        "looked at": list(report.probed),
+        "not looked at": list(report.not_probed),
     }
 
 
-def finding_json(each: StageFinding) -> dict[str, str]:
-    """A finding as a JSON object."""
-    return {"stage": each.stage, "is": STAGES[each.stage], "found": each.found, "said": each.said, "cause": each.cause}
+def finding_json(finding: StageFinding) -> dict[str, str]:
+    """Return a finding as a JSON object."""
+    return {
+        "stage": finding.stage,
+        "is": STAGES[finding.stage],
+        "found": finding.status,
+        "said": finding.summary,
+        "cause": finding.cause,
+    }
 
 
-def _side(found: ParityReport, number: int) -> dict[str, Any]:
-    run = (found.a, found.b)[number]
+def _run_json(report: ParityReport, number: int) -> dict[str, Any]:
+    run = (report.a, report.b)[number]
     return {
         "run": run.folder.name,
-        "label": found.labels[number],
+        "label": report.labels[number],
         "model": run.spec.model,
         "identity": dict(run.identity),
     }

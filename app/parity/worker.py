@@ -1,4 +1,4 @@
-"""A process that probes one model: it loads it, looks at some requests of a run, keeps what it saw in the run's folder, and ends.
+"""Worker process that probes one model on some requests of a run, stores the probes in the run's folder, and ends.
 
 Started by :mod:`app.parity.probing`, which writes the order to its standard input and holds that open: when it closes, this
 process ends. Its last line of standard output is a JSON object of the exit code and a message.
@@ -16,33 +16,33 @@ from pathlib import Path
 
 from app.engine.workers.device_lock import acquire_device
 from app.parity import probe_store
-from app.parity.outputs import told
+from app.parity.outputs import load_outputs
 from app.parity.probe_store import RefusedRequest, StoredProbes
 from app.system.logs import write_single_lines
-from benchmarks.base import Media, Request
 from benchmarks.build import media_path
 from benchmarks.errors import MediaError, ModelError, RashomonError
 from benchmarks.media import MISSING
+from benchmarks.vocabulary import Media, Request
 from mlx_backends.base import Backend
 from mlx_backends.core.probe import Probe
 from mlx_backends.registry import describe, load_backend
 
 ENDPOINT = "endpoint"
-"""The engine whose server is asked again, one answer at a time, since it shows nothing of what it reads."""
+"""The engine whose server answers again sequentially instead, since it exposes neither inputs nor logits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeOrder:
-    """What is to be probed: of the ``run``, the first requests of the instances in ``wanted``, each led through those answers.
+    """An order to probe the first requests of the instances in ``answers``, each under teacher forcing with its answers.
 
-    ``builds`` are the folders in which its media may lie; of the first ``keep`` requests with images the pixels are kept.
+    ``builds`` are the folders with its media; the pixels of the first ``pixel_requests`` requests with images are stored.
     """
 
     run: Path
     model: str
     builds: tuple[Path, ...]
-    wanted: Mapping[str, Sequence[Sequence[int]]]
-    keep: int
+    answers: Mapping[str, Sequence[Sequence[int]]]
+    pixel_requests: int
     force: bool
 
     def to_json(self) -> str:
@@ -50,16 +50,20 @@ class ProbeOrder:
 
     @classmethod
     def from_json(cls, text: str) -> ProbeOrder:
-        """The inverse of :meth:`to_json`."""
-        given = json.loads(text)
-        run, builds = Path(given.pop("run")), tuple(map(Path, given.pop("builds")))
-        return cls(run=run, builds=builds, **given)
+        """Read an order written by :meth:`to_json`."""
+        fields = json.loads(text)
+        run, builds = Path(fields.pop("run")), tuple(map(Path, fields.pop("builds")))
+        return cls(run=run, builds=builds, **fields)
 
 
-def work(order: ProbeOrder) -> None:
-    """Probe, and keep it. Raises RashomonError."""
-    run = told(order.run)
-    requests = [run.request(instance) for instance in order.wanted]
+def run_order(order: ProbeOrder) -> None:
+    """Probe the model and store the probes.
+
+    Raises:
+        RashomonError: The model cannot be probed, or the probes cannot be written.
+    """
+    run = load_outputs(order.run)
+    requests = [run.request(instance) for instance in order.answers]
 
     def media(medium: Media) -> Path:
         problem = MediaError(f"the {medium.modality} {medium.name!r}", MISSING)
@@ -73,15 +77,17 @@ def work(order: ProbeOrder) -> None:
     info = describe(order.model)
     lease = None
     if info.needs_device:
-        lease = acquire_device(f"parity of {order.run.name}", waiting=_say, stop=lambda: False)
+        lease = acquire_device(f"parity of {order.run.name}", waiting=_report, stop=lambda: False)
     try:
         terms = replace(run.spec.api.terms(None), concurrency=1)
-        backend = load_backend(order.model, media, force=order.force, terms=terms)
+        backend = load_backend(order.model, media, force=order.force, remote=terms)
         try:
             digests = {request.id: request.digest for request in requests}
-            engine = probe_store.plain(backend.info)
+            engine = probe_store.engine_json(backend.info)
             if info.engine == ENDPOINT:
-                probe_store.save(order.run, StoredProbes(engine, digests=digests, alone=alone(backend, requests)))
+                probe_store.save(
+                    order.run, StoredProbes(engine, digests=digests, alone=answer_sequentially(backend, requests))
+                )
                 return
             probes, refused = _probes(backend, requests, order)
             probe_store.save(order.run, StoredProbes(engine, probes, digests, refused=refused))
@@ -92,15 +98,15 @@ def work(order: ProbeOrder) -> None:
             lease.release()
 
 
-def alone(backend: Backend, requests: Sequence[Request]) -> dict[str, str]:
-    """The answers to ``requests``, asked one after the other with nothing else under way; errors are left out."""
-    found: dict[str, str] = {}
+def answer_sequentially(backend: Backend, requests: Sequence[Request]) -> dict[str, str]:
+    """Return the answers to ``requests``, requested one after the other; errors are left out."""
+    answers: dict[str, str] = {}
     for request in requests:
         backend.submit(request)
         while not (done := backend.step()):
             pass
-        found |= {one.request_id: one.text for one in done if one.finish_reason != "error"}
-    return found
+        answers |= {answer.request_id: answer.text for answer in done if answer.finish_reason != "error"}
+    return answers
 
 
 def _probes(
@@ -108,14 +114,14 @@ def _probes(
 ) -> tuple[list[Probe], dict[str, RefusedRequest]]:
     probes: list[Probe] = []
     refused: dict[str, RefusedRequest] = {}
-    pictured = 0
+    with_pixels = 0
     for number, request in enumerate(requests):
-        _say(f"{number + 1} of {len(requests)}")
+        _report(f"{number + 1} of {len(requests)}")
         images = any(isinstance(part, Media) for message in request.messages for part in message.parts)
-        keep = images and pictured < order.keep
-        pictured += keep
+        keep = images and with_pixels < order.pixel_requests
+        with_pixels += keep
         try:
-            for forced in order.wanted[request.instance_id] or ((),):
+            for forced in order.answers[request.instance_id] or ((),):
                 probes.append(backend.probe(request, forced, keep=keep))
                 keep = False
         except (MediaError, ModelError) as error:
@@ -126,21 +132,21 @@ def _probes(
     return probes, refused
 
 
-def _say(what: str) -> None:
-    print(what, file=sys.stderr, flush=True)
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    """The process's entry."""
+    """Run the order on standard input."""
     order = ProbeOrder.from_json(sys.stdin.readline())
-    report = os.fdopen(os.dup(1), "w")  # libraries print
+    report = os.fdopen(os.dup(1), "w")  # libraries print to standard output
     os.dup2(2, 1)
     write_single_lines()
     sys.stdout = sys.stderr
     threading.Thread(target=_watch_parent, daemon=True).start()
     code, message = 0, ""
     try:
-        work(order)
+        run_order(order)
     except RashomonError as error:
         code, message = error.exit_code, str(error)
     print(json.dumps({"code": code, "message": message}), file=report, flush=True)

@@ -1,20 +1,20 @@
-"""Competence: how well a run reads each source where that source is shown alone."""
+"""Competence: a run's accuracy on each source when that source is presented alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.base import Estimate
 from benchmarks.stats.intervals import wilson
+from benchmarks.vocabulary import Estimate
 
-READS = 0.5
-"""A run whose 95% interval lies below this share of right answers does not read the source."""
+READING_THRESHOLD = 0.5
+"""The accuracy below which, with its whole 95% interval, a run counts as unable to read the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceAccuracy:
-    """The right answers of a run among the ``n`` labelled ones in which one source was shown alone."""
+    """Right answers of a run among the ``n`` labelled ones to a single source."""
 
     right: int
     n: int
@@ -26,9 +26,9 @@ class SourceAccuracy:
 
     @property
     def fails(self) -> bool:
-        """Return whether the run is shown to read less than half."""
+        """Return whether the accuracy is significantly below one half."""
         high = self.share.high
-        return high is not None and high < READS
+        return high is not None and high < READING_THRESHOLD
 
     def __str__(self) -> str:
         share = self.share
@@ -36,10 +36,10 @@ class SourceAccuracy:
         return f"right on {self.right} of {self.n} ({share.value or 0:.1%}{interval})"
 
 
-def readings(answers: Iterable[tuple[str, bool]]) -> dict[str, SourceAccuracy]:
-    """Count labelled answers, each as the source that was shown alone (a modality) and whether it is right.
+def source_accuracies(answers: Iterable[tuple[str, bool]]) -> dict[str, SourceAccuracy]:
+    """Count labelled answers, each given as its single source (a modality) and whether it is right.
 
-    Answers to which no source was shown alone (an empty modality) are left out.
+    Answers to several sources (an empty modality) are skipped.
     """
     counts: dict[str, list[int]] = {}
     for source, right in answers:
@@ -50,8 +50,8 @@ def readings(answers: Iterable[tuple[str, bool]]) -> dict[str, SourceAccuracy]:
     return {source: SourceAccuracy(right, n) for source, (right, n) in counts.items()}
 
 
-def unread(runs: Mapping[str, Mapping[str, SourceAccuracy]]) -> dict[str, list[str]]:
-    """Map each source that a run of ``runs`` does not read to the runs that do not."""
+def unread_sources(runs: Mapping[str, Mapping[str, SourceAccuracy]]) -> dict[str, list[str]]:
+    """Map each source that is not read by some run to the runs that do not read it."""
     failing: dict[str, list[str]] = {}
     for run, by_source in runs.items():
         for source, reading in by_source.items():
@@ -61,13 +61,13 @@ def unread(runs: Mapping[str, Mapping[str, SourceAccuracy]]) -> dict[str, list[s
 
 
 def unread_sentence(source: str, failing: Mapping[str, SourceAccuracy], of: int) -> str:
-    """Say that the runs ``failing``, of ``of`` in all, do not read a source, and that more rows do not change that."""
+    """Return the sentence that ``failing``, out of ``of`` runs, do not read a source, and that more rows will not help."""
     names = list(failing)
     shares = "; ".join(
         f"{run} is {reading}" if len(names) > 1 else f"it is {reading}" for run, reading in failing.items()
     )
     if len(names) < of or of == 1:
-        subject, verb = listed(names), "do not read" if len(names) > 1 else "does not read"
+        subject, verb = join_names(names), "do not read" if len(names) > 1 else "does not read"
     else:
         subject, verb = ("Neither model", "reads") if of == 2 else (f"None of the {of} models", "reads")
     help_ = (
@@ -78,6 +78,6 @@ def unread_sentence(source: str, failing: Mapping[str, SourceAccuracy], of: int)
     return f"{subject} {verb} the {source}s: with the {source} alone, {shares}. {help_}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names as prose: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

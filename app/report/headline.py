@@ -1,4 +1,4 @@
-"""Headlines: what a run's labels come to in one to three sentences, and what tables there are besides the main one."""
+"""Headlines: a run's results in one to three sentences, and the list of its other tables."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.report.competence import listed, readings
+from app.report.competence import join_names, source_accuracies
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, Record, Table, get_benchmark
-from benchmarks.stats.intervals import wilson_of_groups
+from benchmarks.base import Benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.vocabulary import Record, Table
 
 _OF_PAPER = re.compile(r" \((?:all conditions, )?(?:Tables?|Figures?|[Ss]ections?|equations?|Appendix)\b[^()]*\)")
 
 
 def headline(label: str, records: Iterable[Record], judge: str, benchmark: Benchmark) -> list[str]:
-    """Say how often ``label``'s answers are right, what it does under conflict, and how it reads each source alone."""
+    """Return sentences on the accuracy of the run ``label``, its behaviour under conflict, and its reading of each source."""
     labels: Counter[str] = Counter()
     groups: dict[str, list[int]] = {}
     conditions: dict[str, None] = {}
     alone: list[tuple[str, bool]] = []
     missing: Counter[str] = Counter()
     figures = benchmark.figures()
-    # Answers that others are judged by, and those judged by them, are neither right nor wrong.
+    # An answer that a sibling is judged by is neither right nor wrong, and nor is that sibling's.
     bases = {benchmark.basis(condition) for condition in benchmark.conditions}
     judged_alone = {name for name in benchmark.conditions if benchmark.basis(name) is None and name not in bases}
     counted = judged_alone.intersection(benchmark.conditions if figures is None else figures.conditions)
@@ -33,8 +35,8 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
         if outcome != "labelled":
             missing[outcome] += 1
             continue
-        given_label = str(record.verdicts[judge].label)
-        right = benchmark.correct(instance.condition, given_label)
+        label_name = str(record.verdicts[judge].label)
+        right = benchmark.correct(instance.condition, label_name)
         alone.append((benchmark.single_source(instance), right))
         if instance.condition in counted:
             conditions[instance.condition] = None
@@ -42,12 +44,12 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
             hits[0] += right
             hits[1] += 1
         if instance.condition in benchmark.conflicts:
-            labels[given_label] += 1
+            labels[label_name] += 1
     sentences = []
     if groups:
-        share = wilson_of_groups([hit for hit, _ in groups.values()], [size for _, size in groups.values()])
+        share = clustered_wilson([hit for hit, _ in groups.values()], [size for _, size in groups.values()])
         hits_in_all, n = sum(hit for hit, _ in groups.values()), share.n
-        under = listed([condition for condition in benchmark.conditions if condition in conditions])
+        under = join_names([condition for condition in benchmark.conditions if condition in conditions])
         single = ", each with one label" if benchmark.counts_flags else ""
         interval = f"{share.value:.1%}, {share.low:.1%} to {share.high:.1%}"
         sentences.append(f"{label} is right on {hits_in_all} of {n} answers{single} ({interval}), under {under}.")
@@ -58,13 +60,13 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
         sentences.append(
             f"Under conflict it {benchmark.behaviours[name]} in {count} of {total} answers ({count / total:.0%})."
         )
-    by_source = readings(alone)
+    by_source = source_accuracies(alone)
     if by_source:
         listing = ", ".join(
             f"with the {source} alone {reading.right} of {reading.n}" for source, reading in by_source.items()
         )
         failing = [f"{source}s" for source, reading in by_source.items() if reading.fails]
-        verdict = f" It does not read the {listed(failing)}: more rows will not change that." if failing else ""
+        verdict = f" It does not read the {join_names(failing)}: more rows will not change that." if failing else ""
         sentences.append(f"Right {listing}.{verdict}")
     if missing:
         listing = ", ".join(f"{count} {outcome}" for outcome, count in sorted(missing.items()))
@@ -72,8 +74,8 @@ def headline(label: str, records: Iterable[Record], judge: str, benchmark: Bench
     return sentences
 
 
-def over_own_rows(folder: Path) -> bool:
-    """Return whether every example of a run comes from a table of the user's own, so that no paper's rows belong beside it."""
+def has_only_own_rows(folder: Path) -> bool:
+    """Return whether every example of a run comes from the user's own table, so that no paper's rows are comparable."""
     with RunStore.read(folder) as store:
         own = get_benchmark(store.meta("spec")["benchmark"]).rows_source
         source = ""
@@ -85,14 +87,14 @@ def over_own_rows(folder: Path) -> bool:
 
 
 def without_paper(table: Table) -> Table:
-    """``table`` without mention of the paper's tables in its title and notes."""
+    """Return ``table`` with the paper's table numbers removed from its title and notes."""
     return replace(
         table, title=_OF_PAPER.sub("", table.title), notes=tuple(_OF_PAPER.sub("", note) for note in table.notes)
     )
 
 
-def others(tables: Sequence[Table], shown: Sequence[str]) -> str:
-    """Name the tables that are not shown, and how to get them; empty where none is left."""
+def other_tables_note(tables: Sequence[Table], shown: Sequence[str]) -> str:
+    """Return the sentence that lists the tables not in ``shown``, and how to print them; "" if there are none."""
     rest = [table.name for table in tables if table.name not in shown]
     return (
         f"More tables: {', '.join(rest)} (--table NAME); --all prints every table, --json is for programs."

@@ -1,4 +1,4 @@
-"""What nobody knows of imported answers: the settings they were decoded with."""
+"""Unknown settings of imported answers: how they were decoded."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from benchmarks.base import Decoding
-from mlx_backends.registry import IMPORTED
+from benchmarks.vocabulary import Decoding
+from mlx_backends.imported import IMPORTED
 
 UNKNOWN = "unknown"
 
 DECODING_KEYS = tuple(field.name.replace("_", " ") for field in fields(Decoding))
-"""The keys of a run's identity that say how its answers were decoded."""
+"""The keys of a run's identity that are decoding settings."""
 
 
 def is_imported(spec: Mapping[str, Any]) -> bool:
-    """Return whether a run's answers were given elsewhere and imported."""
+    """Return whether a run's answers were imported."""
     return str(spec["model"]).startswith(IMPORTED)
 
 
 def known_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's spec as far as it is known: of imported answers the decoding settings and the seed are None.
+    """Return a run's spec; for imported answers, with None for the decoding settings and the seed.
 
-    What is stored holds the usual settings, which an import never asks for.
+    The stored spec of an import holds default settings, which played no part.
     """
     if not is_imported(spec):
         return dict(spec)
@@ -31,6 +31,6 @@ def known_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def known_identity(identity: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what decided a run's answers as far as it is known, in the same way."""
+    """Return a run's identity; for imported answers, with None for the decoding settings."""
     unknown = DECODING_KEYS if is_imported(spec) else ()
     return {key: None if key in unknown else value for key, value in identity.items()}

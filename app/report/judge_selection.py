@@ -1,21 +1,23 @@
-"""Whose labels a table rests on: the judge that is meant, and how good it is known to be for these runs."""
+"""Judge selection: the judge whose labels a table uses, and the judges that others are measured by."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from app.store.run import RunStore
-from benchmarks.base import Record, did_you_mean, get_benchmark
-from benchmarks.errors import SpecError
-from judges.base import HUMAN, OVERRIDE, find_judge, get_judge, judge_names, newest
-from judges.panel import Panel, panel_id, parse_panel, with_panel
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Record
+from judges.base import HUMAN, OVERRIDE, newest
+from judges.panel import Panel, add_panel_verdicts, panel_id, parse_panel
+from judges.registry import find_judge, get_judge, judge_names
 
 PUBLISHED = "@published"
-"""What the id of a judge ends with whose verdicts came with imported answers."""
+"""The suffix of the ids of judges whose verdicts were imported with the answers."""
 
 
-def present(stores: Sequence[RunStore]) -> list[str]:
-    """The ids of the judges that have labelled anything in these runs, sorted."""
+def present_judges(stores: Sequence[RunStore]) -> list[str]:
+    """Return the sorted ids of the judges with a verdict in these runs."""
     return sorted(
         {
             judge
@@ -27,14 +29,14 @@ def present(stores: Sequence[RunStore]) -> list[str]:
     )
 
 
-def judge_of(stores: Sequence[RunStore], judge: str | None) -> str:
-    """The id that ``judge``'s verdicts are kept under in these runs; None is the first run's first judge. Raises SpecError.
+def resolve_judge(stores: Sequence[RunStore], judge: str | None) -> str:
+    """Return the id of ``judge``'s verdicts in these runs; None stands for the first run's first judge.
 
-    A panel such as ``majority(a, b, c)`` has an id of its own, made of its members'.
+    The id of a panel such as ``majority(a, b, c)`` is made of its members' ids. Raises SpecError for an unknown judge.
     """
     spec = stores[0].meta("spec")
     name: str = judge or spec["judge"][0]
-    ids = present(stores)
+    ids = present_judges(stores)
     if name in ids:
         return name
     if (latest := newest(name, ids)) is not None:
@@ -48,22 +50,22 @@ def judge_of(stores: Sequence[RunStore], judge: str | None) -> str:
     raise SpecError(f"no judge {name!r} has labelled here; {did_you_mean(name, ids or judge_names())}")
 
 
-def panel_of(judge: str | None, ids: Sequence[str]) -> Panel | None:
-    """The panel that ``judge`` names, unless it is the id of one of ``ids``; None where it names no panel."""
+def resolve_panel(judge: str | None, ids: Sequence[str]) -> Panel | None:
+    """Return the panel that ``judge`` names; None if it names none, or is itself one of ``ids``."""
     return parse_panel(judge) if judge and judge not in ids else None
 
 
 def judged_records(store: RunStore, judge: str | None, *, only: str | None = None) -> list[Record]:
-    """A run's records, with the verdicts of the panel that ``judge`` names, if it names one; ``only`` one instance's."""
-    records, ids = list(store.records(only=only)), present([store])
-    panel = panel_of(judge, ids)
+    """Return a run's records, or that of the instance ``only``, with the panel's verdicts if ``judge`` names a panel."""
+    records, ids = list(store.records(only=only)), present_judges([store])
+    panel = resolve_panel(judge, ids)
     labels = get_benchmark(store.meta("spec")["benchmark"]).labels
-    return records if panel is None else with_panel(records, panel, ids, labels)
+    return records if panel is None else add_panel_verdicts(records, panel, ids, labels)
 
 
-def references(stores: Sequence[RunStore]) -> list[str]:
-    """The judges that others are measured by, the best first: people, then models behind an API."""
-    ids = present(stores)
+def reference_judges(stores: Sequence[RunStore]) -> list[str]:
+    """Return the judges that others are measured by, best first: people, models behind an API, published labels."""
+    ids = present_judges(stores)
     remote = {
         judge for store in stores for judge, info in store.meta("judges", {}).items() if info.get("device") == "remote"
     }
@@ -72,8 +74,8 @@ def references(stores: Sequence[RunStore]) -> list[str]:
     return [*people, *(judge for judge in ids if judge in remote), *published]
 
 
-def overridden(stores: Sequence[RunStore]) -> dict[str, int]:
-    """How many labels each person has overridden in these runs, by the id that is kept under; only where it is any."""
+def count_overrides(stores: Sequence[RunStore]) -> dict[str, int]:
+    """Return the number of labels that each person has overridden in these runs, by the id of their overrides."""
     counts: dict[str, int] = {}
     for store in stores:
         for p in store.progress():
@@ -83,13 +85,13 @@ def overridden(stores: Sequence[RunStore]) -> dict[str, int]:
     return counts
 
 
-def effective(store: RunStore) -> tuple[str, ...]:
-    """Whose label of an answer counts for whoever looks through the samples: people's overrides, then the run's first judge."""
-    return (*sorted(overridden([store])), judge_of([store], None))
+def effective_judges(store: RunStore) -> tuple[str, ...]:
+    """Return the judges whose labels apply when samples are browsed: people's overrides, then the run's first judge."""
+    return (*sorted(count_overrides([store])), resolve_judge([store], None))
 
 
 def caveat(judge_id: str) -> str:
-    """What must be known of a judge's labels, to stand behind its id; empty where there is nothing."""
+    """Return the judge's caveat, to follow its id; "" if it has none."""
     name = judge_id.rpartition("@")[0]
-    told = get_judge(name).caveat if name in judge_names() else ""
-    return f", {told}" if told else ""
+    text = get_judge(name).caveat if name in judge_names() else ""
+    return f", {text}" if text else ""

@@ -1,4 +1,4 @@
-"""A medium as people are shown it, and where it lies: never outside its build, never a file that could be run."""
+"""Previews of media, and the paths of their files: never outside the build, never an executable file."""
 
 from __future__ import annotations
 
@@ -7,67 +7,73 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.base import Media
 from benchmarks.build import media_path as build_media_path
-from benchmarks.errors import MediaError
+from benchmarks.errors import ExtraMissingError, MediaError
+from benchmarks.vocabulary import Media
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
 _NAMES = {"point_cloud": "3D model"}
-_KEPT = 64
-"""So many media are kept as they were seen, each of some hundred kilobytes."""
+_CACHE_SIZE = 64
+"""The number of previews in the cache, each of a few hundred kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class MediaPreview:
-    """``facts`` is a line: kind, size, length, counts, or why it cannot be seen; hostile as the file is. ``picture`` is small
-    and RGB; None where there is none."""
+    """Preview of a medium.
+
+    Attributes:
+        facts: One line with kind, size, length and counts, or the reason why there is no preview. Untrusted text.
+        picture: A small RGB image, if there is one.
+    """
 
     facts: str
     picture: PILImage | None = None
 
 
 def media_path(build: Path, media: Media) -> Path | None:
-    """The medium's file; None where it is not there, or its name leads elsewhere or to what is no medium."""
+    """Return the medium's file; None if it is missing, or its name leads outside the build or to another kind of file."""
     try:
         return build_media_path(build, media)
     except MediaError:
         return None
 
 
-def seen(media: Media, path: Path | None, side: int) -> MediaPreview:
-    """The medium in the file ``path`` as people are shown it, its picture of at most ``side`` pixels a side. Never raises.
+def preview_media(media: Media, path: Path | None, side: int) -> MediaPreview:
+    """Return the preview of the medium in the file ``path``, with a picture of at most ``side`` pixels a side. Never raises.
 
-    A sound's picture is its waveform, a video's three frames, a 3D model's a view. What was seen is kept by its content. It
-    takes as long as reading a file of any size: for a thread.
+    Audio is drawn as its waveform, a video as three frames, a 3D model as a view. Previews are cached by content. Run this in
+    a thread: it reads a file of any size.
     """
-    told = [_NAMES.get(media.modality, media.modality)]
+    facts = [_NAMES.get(media.modality, media.modality)]
     picture = None
     if path is None:
-        told.append("not there")
+        facts.append("not there")
     else:
-        told.append(media.suffix.lstrip("."))
+        facts.append(media.suffix.lstrip("."))
         try:
-            told.append(_bytes(path.stat().st_size))
-            picture, known = _glance(media, path, side)
-            told += known
+            facts.append(_bytes(path.stat().st_size))
+            picture, details = _glance(media, path, side)
+            facts += details
         except MediaError as error:
-            told.append(error.reason)
-        except Exception as error:  # whatever else a hostile file, or a machine without memory, can make of this
-            told.append(f"cannot be read ({type(error).__name__})")
+            facts.append(error.reason)
+        except ExtraMissingError as error:
+            facts.append(str(error).removesuffix("."))
+        except Exception as error:  # from a hostile file, or a machine without memory
+            facts.append(f"cannot be read ({type(error).__name__})")
     if media.marks:
-        told.append(f"with {len(media.marks)} marks drawn: {', '.join(mark.label for mark in media.marks[:12])}")
-    return MediaPreview(", ".join(told), picture)
+        facts.append(f"with {len(media.marks)} marks drawn: {', '.join(mark.label for mark in media.marks[:12])}")
+    return MediaPreview(", ".join(facts), picture)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _glance(media: Media, path: Path, side: int) -> tuple[PILImage, tuple[str, ...]]:
     from benchmarks.media import read_media
-    from benchmarks.media.previews import glance
+    from benchmarks.media.previews import preview
 
-    picture, known = glance(read_media(path, media), media.suffix, media.modality, side)
-    return picture, tuple(known.values())
+    picture, facts = preview(read_media(path, media), media.suffix, media.modality, side)
+    return picture, tuple(facts.values())
 
 
 def _bytes(size: int) -> str:

@@ -1,4 +1,4 @@
-"""The papers' results: a file of cells for each paper, checked when it is read."""
+"""Published results: a file of cells for each paper, validated when it is read."""
 
 from __future__ import annotations
 
@@ -8,61 +8,60 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Estimate, Table
 from benchmarks.errors import SourceError
+from benchmarks.vocabulary import Estimate, Table
 
 CELLS = Path(__file__).resolve().parents[2] / "assets" / "published"
 _WORDS = ("paper", "table", "row", "column")
 _KNOWN = {*_WORDS, "value", "sd", "n", "percent", "ours", "note"}
-_WHERE = "mend the file, or install Rashomon again."
+_ADVICE = "fix the file, or reinstall Rashomon."
 
 
 def published_names() -> tuple[str, ...]:
-    """The benchmarks whose papers' results are here, whether or not the benchmark itself is."""
+    """Return the names of the benchmarks with published results."""
     return tuple(sorted(path.stem for path in CELLS.glob("*.json")))
 
 
 @cache
 def published_cells(benchmark: str) -> tuple[dict[str, Any], ...]:
-    """Every published figure of a benchmark's paper, in the paper's order; none where they are not here.
+    """Return every published result of a benchmark's paper, in the paper's order; empty if there is no file.
 
-    A cell has ``paper``, ``table``, ``row``, ``column`` and ``value``: a count (int), a figure (float; a fraction where
-    ``percent`` says that the paper prints it in percent) or a word. It may have ``sd`` (the deviation that is printed with
-    it), ``n`` (what it rests on), ``ours`` (the table of this tool that it belongs to) and ``note``. Raises SourceError where
-    the file does not hold such cells.
+    A cell has ``paper``, ``table``, ``row``, ``column`` and ``value``: a count (int), a metric (float; a fraction, even if
+    ``percent`` marks it as printed in percent) or a word. It may have ``sd`` (the printed deviation), ``n`` (the number of
+    instances), ``ours`` (the matching table of this tool) and ``note``. Raises SourceError for a malformed file.
     """
     return read_cells(CELLS / f"{benchmark}.json") if benchmark in published_names() else ()
 
 
 def read_cells(path: Path) -> tuple[dict[str, Any], ...]:
-    """The cells in a file. Raises SourceError with the first cell that is wrong, and why."""
+    """Read the cells in a file. Raises SourceError for the first malformed cell, with the reason."""
     try:
         cells = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise SourceError(f"the published results in {path.name} cannot be read ({error}); {_WHERE}") from None
+        raise SourceError(f"the published results in {path.name} cannot be read ({error}); {_ADVICE}") from None
     if not isinstance(cells, list) or not cells:
-        raise SourceError(f"the published results in {path.name} are not a list of cells; {_WHERE}")
+        raise SourceError(f"the published results in {path.name} are not a list of cells; {_ADVICE}")
     seen: set[tuple[str, ...]] = set()
     in_percent: dict[str, bool] = {}
     for number, cell in enumerate(cells, 1):
-        wrong = _wrong(cell)
-        if not wrong:
+        problem = _problem(cell)
+        if not problem:
             key = tuple(cell[word] for word in _WORDS)
-            wrong = "stands there twice" if key in seen else ""
+            problem = "is repeated" if key in seen else ""
             seen.add(key)
-        if not wrong and isinstance(cell["value"], float):
+        if not problem and isinstance(cell["value"], float):
             percent = "percent" in cell
             if in_percent.setdefault(cell["table"], percent) != percent:
-                wrong = "is in percent where other figures of its table are not, or the other way round"
-        if wrong:
-            raise SourceError(f"cell {number} of the published results in {path.name} {wrong}; {_WHERE}")
+                problem = "is in percent and other values of its table are not, or the other way round"
+        if problem:
+            raise SourceError(f"cell {number} of the published results in {path.name} {problem}; {_ADVICE}")
     return tuple(cells)
 
 
-def _wrong(cell: Any) -> str:
-    """What is wrong with one cell by itself; empty if nothing is."""
+def _problem(cell: Any) -> str:
+    """Return what is wrong with a single cell; "" if nothing is."""
     if not isinstance(cell, dict):
-        return "is no object"
+        return "is not an object"
     if unknown := sorted(set(cell) - _KNOWN):
         return f"has an unknown key, {unknown[0]!r}"
     if lacking := [key for key in (*_WORDS, "value") if key not in cell]:
@@ -73,16 +72,16 @@ def _wrong(cell: Any) -> str:
     value = cell["value"]
     if isinstance(value, str):
         if not (value.strip() and value.isprintable()) or {"sd", "n", "percent"} & set(cell):
-            return "has a word for a value and a figure's keys, or an empty one"
+            return "has an empty value, or a word for a value and the keys of a number"
         return ""
     if not _finite(value):
-        return "has a value that is no finite number"
+        return "has a value that is not a finite number"
     if "sd" in cell and not (_finite(cell["sd"]) and cell["sd"] > 0 and isinstance(value, float)):
-        return "has a deviation that is no positive number, or of a count"
+        return "has a deviation that is not positive, or belongs to a count"
     if "n" in cell and not (type(cell["n"]) is int and cell["n"] > 0):
-        return "has an n that is no positive whole number"
+        return "has an n that is not a positive integer"
     if "percent" in cell and not (cell["percent"] is True and isinstance(value, float)):
-        return "is in percent and no fraction"
+        return "is in percent but not a fraction"
     return ""
 
 
@@ -91,10 +90,10 @@ def _finite(value: Any) -> bool:
 
 
 def published_rows(table: Table, benchmark: str) -> list[tuple[str, tuple[Estimate | None, ...]]]:
-    """The paper's rows for ``table``, in its columns; a cell that the paper lacks is None."""
-    found: dict[str, dict[str, Estimate]] = {}
+    """Return the paper's rows for ``table``, in its columns; None where the paper has no cell."""
+    rows: dict[str, dict[str, Estimate]] = {}
     for cell in published_cells(benchmark):
         if cell.get("ours") == table.name:
             estimate = Estimate(cell["value"], n=cell.get("n", 0), sd=cell.get("sd"))
-            found.setdefault(cell["row"], {})[cell["column"]] = estimate
-    return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in found.items()]
+            rows.setdefault(cell["row"], {})[cell["column"]] = estimate
+    return [(f"{row} (paper)", tuple(cells.get(column) for column in table.columns)) for row, cells in rows.items()]

@@ -1,4 +1,4 @@
-"""Tables as text on a terminal, CSV, Markdown and JSON."""
+"""Rendering of tables: terminal text, CSV, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from app.text.escape import clean, markdown, spreadsheet_cell
-from benchmarks.base import Cell, Estimate, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
 
-def figure(value: float, percent: bool = False) -> str:
-    """A figure as the papers print it: three decimals, or two in percent."""
+def format_value(value: float, percent: bool = False) -> str:
+    """Format a value as the papers do: three decimals, or two in percent."""
     return f"{100 * value:.2f}" if percent else f"{value:.3f}"
 
 
 def cell_text(cell: Cell, percent: bool = False) -> str:
-    """A cell as plain text: ``0.898 [0.870, 0.921]``, ``7.51 ± 0.75``, ``n/a``; nothing for an empty one."""
+    """Format a cell as plain text: ``0.898 [0.870, 0.921]``, ``7.51 ± 0.75``, ``n/a``, or "" for an empty cell."""
     if isinstance(cell, Estimate):
         if cell.value is None:
             return "n/a"
-        value = figure(cell.value, percent)
+        value = format_value(cell.value, percent)
         if cell.sd is not None:
-            return f"{value} ± {figure(cell.sd, percent)}"
+            return f"{value} ± {format_value(cell.sd, percent)}"
         if cell.low is None or cell.high is None:
             return value
-        return f"{value} [{figure(cell.low, percent)}, {figure(cell.high, percent)}]"
+        return f"{value} [{format_value(cell.low, percent)}, {format_value(cell.high, percent)}]"
     return "" if cell is None else str(cell)
 
 
-def reasons(table: Table) -> list[str]:
-    """Why cells are n/a, each reason once, with the columns it holds for."""
-    found: dict[str, list[str]] = {}
+def missing_value_notes(table: Table) -> list[str]:
+    """Return the reasons why cells are n/a, each once, with the columns it applies to."""
+    reasons: dict[str, list[str]] = {}
     for _, cells in table.rows:
         for column, cell in zip(table.columns, cells, strict=True):
             if isinstance(cell, Estimate) and cell.value is None and cell.reason:
-                columns = found.setdefault(cell.reason, [])
+                columns = reasons.setdefault(cell.reason, [])
                 if column not in columns:
                     columns.append(column)
-    return [f"n/a in {', '.join(columns)}: {reason}" for reason, columns in found.items()]
+    return [f"n/a in {', '.join(columns)}: {reason}" for reason, columns in reasons.items()]
 
 
 def print_table(table: Table, console: Console | None = None) -> None:
-    """Print a table to the terminal (or ``console``), its columns in as many parts under each other as the terminal is narrow."""
+    """Print a table to the terminal (or ``console``), split into several parts if the terminal is too narrow."""
     from rich.text import Text
 
     from app.text.console import Terminal
@@ -60,7 +60,7 @@ def print_table(table: Table, console: Console | None = None) -> None:
         title = table.title if number == 0 else f"{table.title}, continued"
         console.print(_rich_table(table, columns, title, label_width))
         console.print()
-    for note in (*table.notes, *reasons(table)):
+    for note in (*table.notes, *missing_value_notes(table)):
         console.print(Text(clean(note)), style="dim")
     if table.notes:
         console.print()
@@ -71,7 +71,7 @@ def _parts(table: Table, width: int) -> list[list[int]]:
     used = 0
     for i, column in enumerate(table.columns):
         lines = [line for _, cells in table.rows for line in terminal_cell(cells[i], table.percent).splitlines()]
-        # Prose folds, so it may be as narrow as a short line.
+        # Prose is wrapped, so its column may be narrow.
         wide = max(map(len, [clean(column), *lines])) if not _is_prose(table, i) else min(12, width)
         if parts[-1] and used + wide + 1 > width:
             parts.append([])
@@ -105,14 +105,14 @@ def _is_prose(table: Table, column: int) -> bool:
 
 
 def terminal_cell(cell: Cell, percent: bool = False) -> str:
-    """A cell as the papers print figures, its spread on a second line: ``.898``, ``.87~.92``; ``7.51``, ``±0.75``."""
+    """Format a cell as the papers do, with its interval on a second line: ``.898``, ``.87~.92``; ``7.51``, ``±0.75``."""
     if not isinstance(cell, Estimate) or cell.value is None:
         return cell_text(cell, percent)
     if cell.sd is not None:
-        return f"{figure(cell.value, percent)}\n±{figure(cell.sd, percent)}"
+        return f"{format_value(cell.value, percent)}\n±{format_value(cell.sd, percent)}"
     if percent:
         interval = "" if cell.low is None or cell.high is None else f"\n{100 * cell.low:.1f}~{100 * cell.high:.1f}"
-        return figure(cell.value, percent) + interval
+        return format_value(cell.value, percent) + interval
     if cell.low is None or cell.high is None:
         return _short(cell.value)
     return f"{_short(cell.value)}\n{_short(cell.low, 2)}~{_short(cell.high, 2)}"
@@ -123,9 +123,9 @@ def _short(value: float, digits: int = 3) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """A table as CSV: for every column of estimates its value, low, high and n, and sd where there is one; n/a is empty.
+    """Return a table as CSV, with value, low, high and n of every column of estimates, and sd if any has one; n/a is empty.
 
-    Figures are fractions, also where the table is shown in percent.
+    Values are fractions, even if the table is printed in percent.
     """
     wide = [any(isinstance(cells[i], Estimate) for _, cells in table.rows) for i in range(len(table.columns))]
     has_sd = any(isinstance(cell, Estimate) and cell.sd is not None for _, cells in table.rows for cell in cells)
@@ -140,7 +140,7 @@ def to_csv(table: Table) -> str:
         row: list[Any] = [spreadsheet_cell(label)]
         for cell, estimated in zip(cells, wide, strict=True):
             if isinstance(cell, Estimate):
-                unknown = cell.value is not None and not cell.n  # of a published figure
+                unknown = cell.value is not None and not cell.n  # a published value
                 row += [cell.value, cell.low, cell.high, None if unknown else cell.n, cell.sd][: len(parts)]
             elif estimated:
                 row += [cell, *[None] * (len(parts) - 1)]
@@ -151,7 +151,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """A table in GitHub's Markdown, with its notes under it."""
+    """Return a table in GitHub's Markdown, followed by its notes."""
     lines = [
         f"### {markdown(table.title)}",
         "",
@@ -162,13 +162,13 @@ def to_markdown(table: Table) -> str:
         lines.append(
             f"| {markdown(label)} | " + " | ".join(markdown(cell_text(cell, table.percent)) for cell in cells) + " |"
         )
-    for note in (*table.notes, *reasons(table)):
+    for note in (*table.notes, *missing_value_notes(table)):
         lines += ["", markdown(note)]
     return "\n".join(lines) + "\n"
 
 
 def to_json(table: Table) -> dict[str, Any]:
-    """A table as a JSON object; an estimate is an object of value, low, high, n, reason and sd."""
+    """Return a table as a JSON object; an estimate is an object with value, low, high, n, reason and sd."""
     return {
         "name": table.name,
         "title": table.title,

@@ -1,4 +1,4 @@
-"""What a run's progress counters say of it so far, without reading an answer."""
+"""Running accuracy and judging progress, from a run's counters alone."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ from collections.abc import Sequence
 from app.store.rows import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary
 from app.text.escape import clean
-from benchmarks.base import Estimate
+from benchmarks.vocabulary import Estimate
 from judges.base import HUMAN, OVERRIDE, newest
 
 
 def accuracy(progress: ConditionProgress, run: RunSummary) -> Estimate:
-    """The share of right labels of a condition so far by the run's first judge, with its 95% Wilson interval; n/a while nothing
-    is labelled."""
-    return _share([progress], run)
+    """Return a condition's accuracy so far by the run's first judge, with its 95% Wilson interval.
+
+    It is n/a while nothing is labelled.
+    """
+    return _accuracy([progress], run)
 
 
-def overall(run: RunSummary) -> Estimate:
-    """The share of right labels over all conditions so far, as :func:`accuracy`."""
-    return _share(run.progress, run)
+def overall_accuracy(run: RunSummary) -> Estimate:
+    """Return the accuracy over all conditions so far; see :func:`accuracy`."""
+    return _accuracy(run.progress, run)
 
 
-def _share(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimate:
+def _accuracy(progress: Sequence[ConditionProgress], run: RunSummary) -> Estimate:
     from benchmarks.stats.intervals import wilson
 
-    found = []
+    counts = []
     for p in progress:
         judge = newest(run.spec["judge"][0], p.judged)
-        found.append(JudgedCounts() if judge is None else p.judged[judge])
-    return wilson(sum(judged.correct for judged in found), sum(judged.labelled for judged in found))
+        counts.append(JudgedCounts() if judge is None else p.judged[judge])
+    return wilson(sum(judged.correct for judged in counts), sum(judged.labelled for judged in counts))
 
 
-def judging(run: RunSummary) -> list[str]:
-    """How far each judge is that is behind the answers; people are behind nothing, since they label what they choose to."""
+def judging_progress(run: RunSummary) -> list[str]:
+    """Return the progress of each judge that is behind the answers; people are skipped, as they label what they choose."""
     counts: dict[str, int] = {}
     answered: dict[str, int] = {}
     for p in run.progress:

@@ -1,4 +1,4 @@
-"""Detail: everything there is to see of one sample, gathered for a screen."""
+"""Details of a single sample, gathered for a screen."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.report.judge_selection import effective
+from app.report.judge_selection import effective_judges
 from app.report.media import media_path
 from app.run_spec import RunSpec
 from app.store.run import RunStore
 from app.store.samples import SampleRow
 from app.store.workspace import Workspace
-from benchmarks.base import Benchmark, Media, Message, Record, get_benchmark
+from benchmarks.base import Benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Media, Message, Record
 
 
 @dataclass(frozen=True)
 class SampleDetail:
-    """One sample. ``steps`` are the conversations that were sent, one a step; ``media`` is every medium in them once."""
+    """Details of one sample: ``steps`` are the conversations sent, one a step; ``media`` has every medium in them once."""
 
     row: SampleRow
     record: Record
@@ -28,22 +30,22 @@ class SampleDetail:
     remarks: tuple[str, ...]
 
 
-def detail(
+def read_sample_detail(
     workspace: Workspace, folder: Path, ordinal: int, judges: Sequence[str] | None = None
 ) -> SampleDetail | None:
-    """What there is to see of a sample, with the labels of the first of ``judges`` that has judged; None where it is gone."""
+    """Read the details of a sample, with the labels of the first of ``judges`` that has judged; None if it is gone."""
     with RunStore.read(folder) as store:
-        whose = effective(store) if judges is None else tuple(judges)
-        rows = store.sample_rows([ordinal], whose)
+        judge_ids = effective_judges(store) if judges is None else tuple(judges)
+        rows = store.sample_rows([ordinal], judge_ids)
         record = next(store.records(only=rows[0].id), None) if rows else None
         if record is None:
             return None
         spec = RunSpec.model_validate(store.meta("spec"))
         build = workspace.build_of(store)
-        siblings = tuple(store.siblings(ordinal, whose))
+        siblings = tuple(store.siblings(ordinal, judge_ids))
     benchmark = get_benchmark(spec.benchmark)
-    steps = _sent(spec, record)
-    shown = dict.fromkeys(
+    steps = _conversations(spec, record)
+    sent = dict.fromkeys(
         part for messages in steps for message in messages for part in message.parts if isinstance(part, Media)
     )
     return SampleDetail(
@@ -51,14 +53,14 @@ def detail(
         record,
         benchmark,
         steps,
-        tuple((media, media_path(build, media)) for media in shown),
+        tuple((media, media_path(build, media)) for media in sent),
         siblings,
         benchmark.remarks(record),
     )
 
 
-def _sent(spec: RunSpec, record: Record) -> tuple[tuple[Message, ...], ...]:
-    """The requests, made again from what is stored; of an instance that nothing was asked of, the one that will be."""
+def _conversations(spec: RunSpec, record: Record) -> tuple[tuple[Message, ...], ...]:
+    """Rebuild the requests of a record; for a pending instance, its first request."""
     protocol = spec.protocol()
     steps = []
     for count in range(max(1, len(record.generations))):

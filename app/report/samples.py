@@ -1,27 +1,27 @@
-"""A run's samples as flat rows: what was asked, answered and judged."""
+"""A run's samples as JSON objects and as flat rows: prompts, answers and verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.base import Media, Record
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Media, Record
 
 TIMES_AND_MEMORY = ("prefill_s", "decode_s", "peak_memory", "active_memory", "cache_memory")
-"""What differs between two runs that gave the same answers."""
+"""The fields that differ between two runs with the same answers."""
 
 
 def prompt_text(record: Record) -> str:
-    """The instance's prompt with every medium as ``[IMAGE sha256]``."""
+    """Return the instance's prompt, with every medium as ``[IMAGE sha256]``."""
     return "".join(
         f"[{part.modality.upper()} {part.sha256}]" if isinstance(part, Media) else part.text
         for part in record.instance.parts
     )
 
 
-def sample(record: Record, *, canonical: bool = False, remarks: Sequence[str] = ()) -> dict[str, Any]:
-    """A record as a JSON object; ``canonical`` leaves out times and memory. ``remarks``, if any, stand in it."""
+def sample_to_json(record: Record, *, canonical: bool = False, remarks: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a record as a JSON object with ``remarks``, if any; ``canonical`` omits times and memory."""
     instance = record.instance
     steps = [
         {
@@ -61,9 +61,9 @@ def sample(record: Record, *, canonical: bool = False, remarks: Sequence[str] = 
     }
 
 
-def flat(record: Record, judge: str, *, canonical: bool = False) -> dict[str, Any]:
-    """A record as one row of scalars for a spreadsheet, with the verdict of one judge."""
-    whole = sample(record, canonical=canonical)
+def sample_to_row(record: Record, judge: str, *, canonical: bool = False) -> dict[str, Any]:
+    """Return a record as one row of scalars for a spreadsheet, with the verdict of one judge."""
+    whole = sample_to_json(record, canonical=canonical)
     last = whole["steps"][-1] if whole["steps"] else {}
     verdict = whole["verdicts"].get(judge, {})
     row = {key: whole[key] for key in ("id", "group", "condition", "question", "prompt", "answer")}

@@ -1,26 +1,35 @@
-"""A run's tables: the benchmark's, over the records of one or more stores."""
+"""Tables of one or more runs: the benchmark's, with notes on the labels, and those about the judges."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.annotation.human_sample import on_the_sample, samples
-from app.engine.stopping_rule import reached
-from app.engine.unsupported_media import ExcludedInstances
-from app.report.judge_selection import caveat, judge_of, overridden, panel_of, present, references
+from app.annotation.human_sample import drawn_samples, restrict_to_sample
+from app.report.judge_selection import (
+    caveat,
+    count_overrides,
+    present_judges,
+    reference_judges,
+    resolve_judge,
+    resolve_panel,
+)
 from app.report.published import published_rows
 from app.store.run import RunStore
-from benchmarks.base import Benchmark, Record, Table, did_you_mean, get_benchmark
-from benchmarks.errors import SpecError
+from app.store.run_facts import ExcludedInstances, stop_reason
+from benchmarks.base import Benchmark
+from benchmarks.errors import SpecError, did_you_mean
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Record, Table
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from judges.base import HUMAN, OVERRIDE
-from judges.panel import member_ids, with_panel
+from judges.panel import add_panel_verdicts, member_ids
 from judges.prediction_powered import corrected_table
+from mlx_backends.imported import IMPORTED
 from mlx_backends.pytorch.spec import PREFIX
-from mlx_backends.registry import IMPORTED
 
 RESAMPLES = 1000
 
@@ -28,150 +37,196 @@ RESAMPLES = 1000
 def tables_of(
     folders: Sequence[Path], *, judge: str | None = None, only: str | None = None, published: bool = True
 ) -> list[Table]:
-    """The tables of the runs in ``folders``, a row for each run; ``only`` the one of that name.
+    """Return the tables of the runs in ``folders``, a row for each run; ``only`` selects the table of that name.
 
-    With ``published``, the paper's rows stand under the run's in the tables that the paper has. Where people have labelled
-    some of the answers, the figures corrected by their labels follow; where two judges have, how they agree. Raises
-    SpecError where the runs are of several benchmarks, or there is no such table.
+    With ``published``, the paper's rows follow the runs' in the tables that the paper has. If people have labelled some of the
+    answers, the metrics corrected by their labels follow; if two judges have, so does their agreement. Raises SpecError if the
+    runs are of several benchmarks, or there is no such table.
     """
-    stores = [RunStore.read(folder) for folder in folders]
-    try:
-        benchmark = one_benchmark(stores, "show them one by one")
-        judge_id = judge_of(stores, judge)
-        judges, measures = present(stores), references(stores)
-        labels = run_labels(stores)
-        found = {label: list(store.records()) for label, store in zip(labels, stores, strict=True)}
+    inputs = _read_inputs(folders, judge)
+    tables = _select_tables(inputs, only)
+    label_notes = _LabelNotes(inputs.runs, inputs.measures, inputs.seed)
+    noted = [
+        replace(table, notes=(*table.notes, *label_notes.of(_judges_of(table, inputs)), *inputs.remarks))
+        if table.name not in _JUDGE_TABLES
+        else table
+        for table in tables
+    ]
+    return [add_published(table, inputs.benchmark, inputs.runs) for table in noted] if published else noted
+
+
+@dataclass(frozen=True)
+class _TableInputs:
+    """The contents of the runs that tables are computed from.
+
+    Attributes:
+        runs: The records of each run, by the label of the run.
+        judge: The id of the judge whose labels are used.
+        judges: The ids of all judges that have labelled anything.
+        measures: The ids of the judges that others are measured by, without members of the panel.
+        samples: The random samples that people labelled: person to run to instance ids.
+        excluded: The excluded instances of each run.
+        remarks: Sentences for the notes of every table.
+    """
+
+    benchmark: Benchmark
+    runs: Mapping[str, Sequence[Record]]
+    judge: str
+    judges: Sequence[str]
+    measures: Sequence[str]
+    samples: Mapping[str, Mapping[str, Sequence[str]]]
+    excluded: Mapping[str, ExcludedInstances]
+    remarks: Sequence[str]
+    seed: int
+
+
+def _read_inputs(folders: Sequence[Path], judge: str | None) -> _TableInputs:
+    with ExitStack() as stack:
+        stores = [stack.enter_context(RunStore.read(folder)) for folder in folders]
+        benchmark = shared_benchmark(stores, "show them one by one")
+        judge_id = resolve_judge(stores, judge)
+        judges, measures = present_judges(stores), reference_judges(stores)
+        by_label = dict(zip(run_labels(stores), stores, strict=True))
+        runs: dict[str, list[Record]] = {label: list(store.records()) for label, store in by_label.items()}
         seed = int(stores[0].meta("spec")["seed"])
-        drawn = {one: samples(dict(zip(labels, stores, strict=True)), one) for one in judges if one.startswith(HUMAN)}
-        remarks = list(dict.fromkeys(one for store in stores for one in store.meta("remarks", [])))
-        overrides = overridden(stores)
+        people = [person for person in judges if person.startswith(HUMAN)]
+        labelled_samples = {person: drawn_samples(by_label, person) for person in people}
+        excluded = {label: ExcludedInstances.load(store) for label, store in by_label.items()}
+        remarks = list(dict.fromkeys(remark for store in stores for remark in store.meta("remarks", [])))
         remarks += [
-            f"{label} rests on a random part of its examples: it was stopped, for {why}."
-            for label, store in zip(labels, stores, strict=True)
-            if (why := reached(store))
+            f"{label} covers a random part of its examples; it was stopped early, as {reason}."
+            for label, store in by_label.items()
+            if (reason := stop_reason(store))
         ]
-        excluded = {label: ExcludedInstances.kept(store) for label, store in zip(labels, stores, strict=True)}
-        remarks += [f"{label}: {one.sentence}." for label, one in excluded.items() if one.total]
-    finally:
-        for store in stores:
-            store.close()
-    panel = panel_of(judge, judges)
+        overrides = count_overrides(stores)
+    remarks += [f"{label}: {counts.sentence}." for label, counts in excluded.items() if counts.total]
+    panel = resolve_panel(judge, judges)
     members: tuple[str, ...] = ()
     if panel is not None:
         if panel.counts_flags and not benchmark.counts_flags:
             raise SpecError(
-                f"{judge} gives an answer several labels, and {benchmark.name} counts one; use majority or all."
+                f"{judge} gives an answer several labels, but {benchmark.name} counts only one; use majority or all."
             )
-        found = {run: with_panel(records, panel, judges, benchmark.labels) for run, records in found.items()}
-        # How a panel agrees with one of its members says nothing of how good it is.
+        runs = {run: add_panel_verdicts(records, panel, judges, benchmark.labels) for run, records in runs.items()}
+        # A panel's agreement with one of its own members is no evidence of its quality.
         members = member_ids(panel, judges)
-    for one, count in overrides.items():
-        if one not in members and one != judge_id:
-            told = f"first({one}, {judge_id})" if panel is None else f"first({one}, ...)"
-            remarks.append(f"{count} labels are overridden by {one}, and not used here; the judge {told} uses them.")
-    tables = benchmark.tables(found, judge_id, resamples=RESAMPLES, seed=seed)
-    if any(one.total for one in excluded.values()):
-        tables = [with_excluded(each, excluded, benchmark) if each.name == "failures" else each for each in tables]
+    for person, count in overrides.items():
+        if person not in members and person != judge_id:
+            alternative = f"first({person}, {judge_id})" if panel is None else f"first({person}, ...)"
+            remarks.append(
+                f"{count} labels are overridden by {person} and not used here; the judge {alternative} uses them."
+            )
+    unlabelled = [run for run, records in runs.items() if not any(judge_id in record.verdicts for record in records)]
+    if unlabelled and len(unlabelled) < len(runs):
+        remarks.append(f"{judge_id} has not labelled {', '.join(unlabelled)}.")
+    return _TableInputs(
+        benchmark,
+        runs,
+        judge_id,
+        judges,
+        [measure for measure in measures if measure not in members],
+        {person: sample for person, sample in labelled_samples.items() if person not in members},
+        excluded,
+        remarks,
+        seed,
+    )
+
+
+def _select_tables(inputs: _TableInputs, only: str | None) -> list[Table]:
+    """Return the benchmark's tables and those about judges, or the one named ``only``; without notes on their labels."""
+    tables = inputs.benchmark.tables(inputs.runs, inputs.judge, resamples=RESAMPLES, seed=inputs.seed)
+    if any(counts.total for counts in inputs.excluded.values()):
+        tables = [
+            add_excluded(table, inputs.excluded, inputs.benchmark) if table.name == "failures" else table
+            for table in tables
+        ]
     if only is None or only not in [table.name for table in tables]:
-        tables += _of_judges(
-            benchmark, found, judge_id, judges, {p: s for p, s in drawn.items() if p not in members}, seed
-        )
-    if only is not None:
-        if only not in (known := [table.name for table in tables]):
-            raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, known)}")
-        tables = [table for table in tables if table.name == only]
-    whose = _Whose(found, [one for one in measures if one not in members], seed)
-    without = [run for run, records in found.items() if not any(judge_id in record.verdicts for record in records)]
-    if without and len(without) < len(found):
-        remarks.append(f"{judge_id} has not labelled {', '.join(without)}.")
-    tables = [
-        replace(
-            table, notes=(*table.notes, *whose.notes((judge_id,) if table.judges is None else table.judges), *remarks)
-        )
-        if table.name not in _OF_JUDGES
-        else table
-        for table in tables
-    ]
-    return [with_published(table, benchmark, found) for table in tables] if published else tables
+        tables += _judge_tables(inputs)
+    if only is None:
+        return tables
+    names = [table.name for table in tables]
+    if only not in names:
+        raise SpecError(f"there is no table {only!r} here; {did_you_mean(only, names)}")
+    return [table for table in tables if table.name == only]
 
 
-def with_excluded(table: Table, excluded: Mapping[str, ExcludedInstances], benchmark: Benchmark) -> Table:
-    """The table of failures with a column for what was not asked, and a row for each condition of which nothing was."""
+def add_excluded(table: Table, excluded: Mapping[str, ExcludedInstances], benchmark: Benchmark) -> Table:
+    """Return the table of failures with a column of excluded instances, and a row for each condition that is all excluded."""
     cells = dict(table.rows)
     rows = []
-    for run, one in excluded.items():
+    for run, counts in excluded.items():
         for condition in benchmark.conditions:
-            row, count = f"{run} / {condition}", one.conditions.get(condition, 0)
+            row, count = f"{run} / {condition}", counts.conditions.get(condition, 0)
             if row in cells or count:
                 rows.append((row, (*cells.get(row, (0,) * len(table.columns)), count)))
-    note = "Not asked: the model does not take what is shown; these enter no other count."
+    note = "Not asked: the model does not take the instance's media. These instances enter no other count."
     return replace(table, columns=(*table.columns, "not asked"), rows=tuple(rows), notes=(*table.notes, note))
 
 
-_OF_JUDGES = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")
+_JUDGE_TABLES = ("corrected", "agreement", "agreement-labels", "confusion", "fleiss")
 
 
-def _of_judges(
-    benchmark: Benchmark,
-    runs: Mapping[str, Sequence[Record]],
-    judge: str,
-    judges: Sequence[str],
-    drawn: Mapping[str, Mapping[str, Sequence[str]]],
-    seed: int,
-) -> list[Table]:
+def _judges_of(table: Table, inputs: _TableInputs) -> Sequence[str]:
+    return (inputs.judge,) if table.judges is None else table.judges
+
+
+def _judge_tables(inputs: _TableInputs) -> list[Table]:
+    """Return the metrics corrected by each person's labels, and the agreement of the judges."""
     tables: list[Table] = []
-    figures = benchmark.figures()
-    for person, by_run in drawn.items():
-        if figures is not None and person != judge:
-            sampled, outside = on_the_sample(runs, person, by_run)
-            table = corrected_table(sampled, judge, person, figures, resamples=RESAMPLES, seed=seed)
+    benchmark, metrics = inputs.benchmark, inputs.benchmark.figures()
+    for person, by_run in inputs.samples.items():
+        if metrics is not None and person != inputs.judge:
+            sampled, outside = restrict_to_sample(inputs.runs, person, by_run)
+            table = corrected_table(sampled, inputs.judge, person, metrics, resamples=RESAMPLES, seed=inputs.seed)
             if outside:
-                told = (
-                    f"{outside} labels by {person} are not used here: they are not on a random sample, or follow an answer "
-                    "of it that was left out."
+                note = (
+                    f"{outside} labels by {person} are not used here: they are outside the random sample, or come after an "
+                    "answer of the sample that was skipped."
                 )
-                table = replace(table, notes=(*table.notes, told))
+                table = replace(table, notes=(*table.notes, note))
             tables.append(table)
-    # An override is given where a judge seems wrong, by somebody who saw its label: nothing agrees or disagrees with that.
-    judges = [one for one in judges if not one.startswith(OVERRIDE)]
+    # People override a label that they see and doubt, so agreement with an override means nothing.
+    judges = [judge for judge in inputs.judges if not judge.startswith(OVERRIDE)]
     if len(judges) > 1:
-        tables += agreement_tables(runs, judges, benchmark.labels, benchmark.conditions, resamples=RESAMPLES, seed=seed)
+        tables += agreement_tables(
+            inputs.runs, judges, benchmark.labels, benchmark.conditions, resamples=RESAMPLES, seed=inputs.seed
+        )
     return tables
 
 
-class _Whose:
-    """Whose labels a table rests on, and how good those are known to be: whoever copies a figure must be able to see it."""
+class _LabelNotes:
+    """Notes on the judges that a table's labels come from, and on their measured quality."""
 
     def __init__(self, runs: Mapping[str, Sequence[Record]], measures: Sequence[str], seed: int) -> None:
         self._runs = runs
         self._measures = measures
         self._seed = seed
-        self._known: dict[str, list[str]] = {}
+        self._cache: dict[str, list[str]] = {}
 
-    def notes(self, judges: Sequence[str]) -> list[str]:
-        """The notes for a table that rests on ``judges``."""
+    def of(self, judges: Sequence[str]) -> list[str]:
+        """Return the notes for a table with labels by ``judges``."""
         if not judges:
             return []
-        told = [f"Labels by {', '.join(f'{judge}{caveat(judge)}' for judge in judges)}."]
-        return [*told, *dict.fromkeys(note for judge in judges for note in self._agreement(judge))]
+        note = f"Labels by {', '.join(f'{judge}{caveat(judge)}' for judge in judges)}."
+        return [note, *dict.fromkeys(sentence for judge in judges for sentence in self._agreement(judge))]
 
     def _agreement(self, judge: str) -> list[str]:
         if judge.startswith(HUMAN) or judge in self._measures:
             return []
-        if judge not in self._known:
-            # Where nobody can say how good a judge is, that is said once for all runs.
+        if judge not in self._cache:
+            # If nothing measures the judge, the sentence is the same for all runs and needs no run's name.
             several = len(self._runs) > 1 and bool(self._measures)
-            told = [
+            sentences = [
                 (f"{run}: " if several else "")
                 + agreement_sentence(records, judge, self._measures, resamples=RESAMPLES, seed=self._seed)
                 for run, records in self._runs.items()
             ]
-            self._known[judge] = list(dict.fromkeys(told))
-        return self._known[judge]
+            self._cache[judge] = list(dict.fromkeys(sentences))
+        return self._cache[judge]
 
 
-def one_benchmark(stores: Sequence[RunStore], instead: str) -> Benchmark:
-    """The benchmark that the runs are of. Raises SpecError where they are of several, which says what to do ``instead``."""
+def shared_benchmark(stores: Sequence[RunStore], instead: str) -> Benchmark:
+    """Return the benchmark of the runs. Raises SpecError, with the advice ``instead``, if they are of several."""
     names = {store.meta("spec")["benchmark"] for store in stores}
     if len(names) > 1:
         raise SpecError(f"these runs are of several benchmarks ({', '.join(sorted(names))}); {instead}.")
@@ -179,20 +234,20 @@ def one_benchmark(stores: Sequence[RunStore], instead: str) -> Benchmark:
 
 
 def run_labels(stores: Sequence[RunStore]) -> list[str]:
-    """What each run is called in a table: its model, and what else is needed to tell it from the others."""
+    """Return the name of each run in a table: its model, with its prompt set or folder if the model is not enough."""
     specs = [store.meta("spec") for store in stores]
     models = [model_label(spec["model"]) for spec in specs]
     labels = [
-        f"{model} ({spec['prompt_set']})" if len({s["prompt_set"] for s in specs}) > 1 else model
+        f"{model} ({spec['prompt_set']})" if len({spec["prompt_set"] for spec in specs}) > 1 else model
         for model, spec in zip(models, specs, strict=True)
     ]
-    return distinct(
+    return unique_labels(
         [store.folder.name if labels.count(label) > 1 else label for label, store in zip(labels, stores, strict=True)]
     )
 
 
 def model_label(model: str) -> str:
-    """What a model is called in a table: a folder by its last part, a server's by the model asked for, PyTorch's as such."""
+    """Return the name of a model in a table: of a folder the last part, of a server the name of the model it serves."""
     if model.startswith(IMPORTED):
         return f"{model.removeprefix(IMPORTED)} (imported)"
     if model.startswith("endpoint:"):
@@ -202,38 +257,38 @@ def model_label(model: str) -> str:
     return Path(model).name if "/" in model else model
 
 
-def distinct(names: Sequence[str]) -> list[str]:
-    """``names`` with a number behind each that stood before: copies of one run are told apart by their order."""
-    seen: Counter[str] = Counter()
-    told = []
+def unique_labels(names: Sequence[str]) -> list[str]:
+    """Return ``names`` with a number after each repetition, such as ``a``, ``a (2)``."""
+    counts: Counter[str] = Counter()
+    labels = []
     for name in names:
-        seen[name] += 1
-        told.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return told
+        counts[name] += 1
+        labels.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return labels
 
 
-def with_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequence[Record]]) -> Table:
-    """``table`` with the paper's rows under it, where the paper has that table, and how comparable they are."""
+def add_published(table: Table, benchmark: Benchmark, runs: Mapping[str, Sequence[Record]]) -> Table:
+    """Return ``table`` with the paper's rows below it, if the paper has that table, and notes on their comparability."""
     rows = published_rows(table, benchmark.name)
     if not rows:
         return table
     examples = {run: _examples(records) for run, records in runs.items()}
-    told = dict.fromkeys(examples.values())
-    rest_on = (
-        f"the rows above on {next(iter(told))}"
-        if len(told) == 1
-        else "; ".join(f"{run} on {words}" for run, words in examples.items())
+    distinct = dict.fromkeys(examples.values())
+    basis = (
+        f"the rows above on {next(iter(distinct))}"
+        if len(distinct) == 1
+        else "; ".join(f"{run} on {counts}" for run, counts in examples.items())
     )
-    note = f"Rows marked (paper) rest on {benchmark.paper_rows}; {rest_on}."
-    more = (
+    note = f"Rows marked (paper) rest on {benchmark.paper_rows}; {basis}."
+    comparison = (
         f"Their prompts: {benchmark.paper_prompts}. Their judge: {benchmark.paper_judge}. `rashomon compare RUN published:ROW` "
-        "tells the difference to each."
+        "computes the difference to each."
     )
-    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, more))
+    return replace(table, rows=(*table.rows, *rows), notes=(*table.notes, note, comparison))
 
 
 def _examples(records: Sequence[Record]) -> str:
-    """Return how many examples of a run are answered, and of which sources."""
+    """Return the number of answered examples of a run, with the number from each source."""
     answered = {
         (record.instance.group, record.instance.strata.get("source", ""))
         for record in records
@@ -244,7 +299,7 @@ def _examples(records: Sequence[Record]) -> str:
     return f"{len(answered)} examples{of}"
 
 
-def own_rows(table: Table, benchmark: str) -> Table:
-    """``table`` without the paper's rows, which stand under the runs', and without the two notes on them."""
+def without_published(table: Table, benchmark: str) -> Table:
+    """Return ``table`` without the paper's rows and the two notes on them; see :func:`add_published`."""
     count = len(published_rows(table, benchmark))
     return replace(table, rows=table.rows[:-count], notes=table.notes[:-2]) if count else table

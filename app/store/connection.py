@@ -1,4 +1,4 @@
-"""Connections to a run's database that whoever sent it cannot misuse."""
+"""Connections to a run's database, hardened against a malicious sender of the database."""
 
 from __future__ import annotations
 
@@ -19,55 +19,55 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 0,
 }
 _STEPS = 100_000
-"""Steps of SQLite's virtual machine between two looks at the clock, about a millisecond."""
+"""Steps of SQLite's virtual machine between two checks of the clock, about a millisecond."""
 _SECONDS, _BYTES_A_SECOND = 5.0, 10_000_000
-"""What one statement may take: seconds of this thread's processor, and one more for so many bytes of the database."""
+"""The time limit of a statement: seconds of this thread's CPU time, plus one for each so many bytes of the database."""
 
 
 class StatementTimeLimit:
-    """The time that a statement may take. A statement that reads everything once stays far below it."""
+    """Time limit for a single statement; reading the whole database once stays far below it."""
 
     def __init__(self, connection: sqlite3.Connection, size: int) -> None:
         self._seconds = _SECONDS + size / _BYTES_A_SECOND
         self._end: float | None = None
         self.is_over = False
-        connection.set_progress_handler(self._look, _STEPS)
+        connection.set_progress_handler(self._check, _STEPS)
 
     def start(self) -> None:
-        """Begin a statement."""
+        """Start the clock for a statement."""
         self._end = time.thread_time() + self._seconds
 
     def stop(self) -> None:
-        """Let what follows take as long as it takes."""
+        """Lift the limit for the statements that follow."""
         self._end = None
 
-    def _look(self) -> int:
-        # What a signal's handler raises here ends the statement and is lost; see app.store.sqlite_errors.
+    def _check(self) -> int:
+        # An exception from a signal handler here ends the statement but is lost; see app.store.sqlite_errors.
         self.is_over = self._end is not None and time.thread_time() > self._end
         return int(self.is_over)
 
 
 def open_writable(folder: Path) -> sqlite3.Connection:
-    """Open the database in a folder for writing; it is made where there is none. Raises StoreError and sqlite3.Error."""
+    """Open the database in a folder for writing, creating it if necessary. Raises StoreError and sqlite3.Error."""
     check_database(folder, DATABASE, write=True)
     return _hardened(sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=30), folder)
 
 
 def open_read_only(folder: Path) -> sqlite3.Connection:
-    """Open the database in a folder so that nothing in the folder changes. Raises StoreError and sqlite3.Error."""
+    """Open the database in a folder without any change to the folder. Raises StoreError and sqlite3.Error."""
     check_database(folder, DATABASE, write=False)
     try:
         return _read_only(folder, "mode=ro")
     except sqlite3.OperationalError:
-        # In a folder that cannot be written a database in WAL mode opens only as immutable, which leaves its
-        # log unread: right if that is empty.
+        # In a read-only folder, a database in WAL mode opens only as immutable, which ignores its log. That is correct
+        # only if the log is empty.
         if _size(folder / f"{DATABASE}-wal"):
             raise
         return _read_only(folder, "immutable=1")
 
 
 def open_copy(source: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a private, temporary copy of a database, which is on the disk where it is large."""
+    """Return a private, temporary copy of a database; a large one is kept on disk."""
     copy = sqlite3.connect("", isolation_level=None)
     source.backup(copy)
     _set_limits(copy)
@@ -75,7 +75,7 @@ def open_copy(source: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def lenient_text(text: bytes) -> str | bytes:
-    """Return a stored text, or its bytes where they are no UTF-8: so it is no text to whoever reads the row."""
+    """Return a stored text, or its bytes if they are not UTF-8, so that reading the row reports it."""
     try:
         return text.decode()
     except UnicodeDecodeError:
@@ -83,8 +83,8 @@ def lenient_text(text: bytes) -> str | bytes:
 
 
 def size(connection: sqlite3.Connection) -> int:
-    """Return the bytes of a database."""
-    ((pages,),), ((page,),) = (connection.execute(f"PRAGMA {what}").fetchall() for what in ("page_count", "page_size"))
+    """Return the size of a database in bytes."""
+    ((pages,),), ((page,),) = (connection.execute(f"PRAGMA {name}").fetchall() for name in ("page_count", "page_size"))
     return int(pages) * int(page)
 
 
@@ -100,11 +100,11 @@ def _read_only(folder: Path, how: str) -> sqlite3.Connection:
 
 
 def _hardened(connection: sqlite3.Connection, folder: Path) -> sqlite3.Connection:
-    """The connection, after its schema was compared with what this program makes, before anything of it is used."""
+    """Return the connection after verifying its schema, before anything in the database is used."""
     try:
         _set_limits(connection)
         connection.text_factory = lenient_text
-        connection.execute("BEGIN")  # the version and the schema at one moment
+        connection.execute("BEGIN")  # read the version and the schema in one snapshot
         try:
             foreign = foreign_objects(connection)
         finally:
@@ -112,8 +112,8 @@ def _hardened(connection: sqlite3.Connection, folder: Path) -> sqlite3.Connectio
         connection.text_factory = str
         if foreign:
             raise StoreError(
-                f"{folder} is not a run as Rashomon makes it: its database has another {', '.join(foreign[:3])}"
-                f"{' and more' if len(foreign) > 3 else ''}; take a copy from whoever made it."
+                f"{folder} is not a run as Rashomon creates it: its database has a different {', '.join(foreign[:3])}"
+                f"{' and more' if len(foreign) > 3 else ''}; get a fresh copy from its author."
             )
     except BaseException:
         connection.close()

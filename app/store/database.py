@@ -1,4 +1,4 @@
-"""Database: the connection to a run's database, and the values kept with the run."""
+"""A run's database: the connection, digests of its rows, and the values stored with the run."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from app.store.connection import DATABASE, StatementTimeLimit
 from app.store.integrity import ownership, stored_values
 from app.store.integrity.digests import (
     COLUMNS,
+    EMPTY,
     KEYS,
-    NONE,
     Tally,
     add,
     as_stored,
-    joined,
-    missing,
+    merge,
+    mismatches,
+    register_functions,
     row_digest,
     tallies,
     tally_of,
-    teach,
 )
 from app.store.schema import MIGRATIONS, NO_DIGESTS, UNDIGESTED, migrate, schema_version
-from app.store.sqlite_errors import DamagedError, explained
-from benchmarks.base import Generation, Instance, canonical_json
+from app.store.sqlite_errors import DamagedError, translate_errors
 from benchmarks.errors import StoreError
+from benchmarks.vocabulary import Generation, Instance, canonical_json
 
 __all__ = ["DATABASE", "PAGE", "Database", "Row", "storable"]
 
 PAGE = 256
-"""Rows in memory at a time."""
+"""The number of rows in memory at a time."""
 
 _INSERT = {
     table: f"INSERT INTO {table} ({', '.join(columns)}, digest) VALUES ({', '.join('?' * (len(columns) + 1))})"
@@ -44,20 +44,20 @@ _INSERT = {
 }
 
 _REQUIRED = ("spec", "identity", "created")
-"""The values without which a run is none."""
+"""The meta keys that every run has."""
 
 Row = dict[str, Any]
-"""A row that was read whole: the columns of :data:`app.store.integrity.digests.COLUMNS`, and ``digest`` as it is stored."""
+"""A complete row: the columns of :data:`app.store.integrity.digests.COLUMNS`, and ``digest`` as stored."""
 Values = tuple[Any, ...]
-"""The values of a :data:`Row` in their order."""
+"""The values of a :data:`Row`, in order."""
 _T = TypeVar("_T")
 _R = TypeVar("_R", Row, Values)
 
 
 class Database:
-    """One run's database, opened through :meth:`open` or :meth:`read`; the SQL of its tables is in the classes on top of it.
+    """A run's database, opened through :meth:`open` or :meth:`read`. Subclasses hold the SQL of its tables.
 
-    Rows are read by :meth:`_stored`, which compares them with their digests, and written with these.
+    Rows are read by :meth:`_stored`, which verifies their digests, and written with digests by :meth:`_write`.
     """
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
@@ -65,42 +65,42 @@ class Database:
         self._db = connection
         self._engine_id: int | None = None
         self._changes: dict[str, Tally] = {}
-        teach(connection)
-        with explained(folder / DATABASE):
+        register_functions(connection)
+        with translate_errors(folder / DATABASE):
             self._watch = StatementTimeLimit(connection, connections.size(connection))
             self._has_digests = schema_version(connection) > NO_DIGESTS
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """The run in ``folder``, to be written; brings its schema up to date. Raises StoreError, ForeignRunError."""
+        """Open the run in ``folder`` for writing, and update its schema. Raises StoreError, ForeignRunError."""
         cls.require_own(folder)
         return cls._connect(folder)
 
     @classmethod
     def require_own(cls, folder: Path) -> None:
-        """Raise ForeignRunError unless this machine has made the run in ``folder``."""
+        """Raise ForeignRunError unless the run in ``folder`` was made on this machine."""
         with cls.read(folder) as run:
             if not run.own:
                 raise ownership.ForeignRunError(folder)
 
     @property
     def own(self) -> bool:
-        """Return whether this machine has made the run: its seal is right."""
+        """Return whether the run was made on this machine, as its seal proves."""
         return ownership.is_own(self._sealed())
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The run in ``folder``, read only, also from a folder that cannot be written. Raises StoreError.
+        """Open the run in ``folder`` read-only, even in a read-only folder. Raises StoreError.
 
         Nothing in the folder changes: a run of an earlier version is read from a private copy.
         """
         _must_exist(folder)
-        with explained(folder / DATABASE):
+        with translate_errors(folder / DATABASE):
             connection = connections.open_read_only(folder)
             try:
                 version = schema_version(connection)
                 if version == 0:
-                    raise StoreError(f"{folder} was never planned to the end; remove it and start its run again.")
+                    raise StoreError(f"{folder} was never planned completely; remove it and start the run again.")
                 if version not in (NO_DIGESTS, len(MIGRATIONS)):
                     connection, original = connections.open_copy(connection), connection
                     original.close()
@@ -113,12 +113,12 @@ class Database:
 
     @classmethod
     def _connect(cls, folder: Path) -> Self:
-        with explained(folder / DATABASE):
+        with translate_errors(folder / DATABASE):
             connection = connections.open_writable(folder)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
-                # On macOS fsync leaves data in the drive's cache; F_FULLFSYNC does not. Elsewhere this does nothing.
+                # On macOS, fsync leaves data in the drive's cache, and F_FULLFSYNC does not. Elsewhere this has no effect.
                 connection.execute("PRAGMA fullfsync = ON")
                 connection.execute("PRAGMA checkpoint_fullfsync = ON")
                 connection.execute("PRAGMA foreign_keys = ON")
@@ -129,11 +129,11 @@ class Database:
                 raise
 
     def close(self) -> None:
-        """Close the database. Unless somebody is reading it, it becomes the one file ``run.sqlite``.
+        """Close the database. Unless another process is reading it, it becomes the single file ``run.sqlite``.
 
-        Out of WAL mode it can be copied as one file and read from a folder that cannot be written.
+        Out of WAL mode it can be copied as one file, and read from a read-only folder.
         """
-        with suppress(sqlite3.OperationalError):  # a reader, a read-only connection, or a full disk: it stays as it is
+        with suppress(sqlite3.OperationalError):  # another reader, a read-only connection, or a full disk
             self._db.execute("PRAGMA journal_mode = DELETE")
         self._db.close()
 
@@ -145,7 +145,7 @@ class Database:
 
     @property
     def undigested(self) -> int | None:
-        """How many answers were there before rows carried digests; None where each carries its own since it was written."""
+        """The number of answers that were stored before rows carried digests; None if all were written with one."""
         if self._has_digests:
             count: int | None = self.meta(UNDIGESTED)
             return count
@@ -169,7 +169,7 @@ class Database:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """Have what is read inside be of one moment."""
+        """Read everything in the block from one snapshot."""
         if self._db.in_transaction:
             yield
             return
@@ -183,7 +183,7 @@ class Database:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        with explained(self.folder / DATABASE, lambda: self._watch.is_over):
+        with translate_errors(self.folder / DATABASE, lambda: self._watch.is_over):
             yield
 
     def _rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
@@ -194,7 +194,7 @@ class Database:
             except sqlite3.OperationalError as error:
                 if self._db.text_factory is not str or hasattr(error, "sqlite_errorcode"):
                     raise
-                # Not SQLite's own error, so a text that is no UTF-8: whoever reads its row says which.
+                # An error without SQLite's code means a text that is not UTF-8; reading its row reports which.
                 self._db.text_factory = connections.lenient_text
                 return self._db.execute(sql, values).fetchall()
             finally:
@@ -205,16 +205,16 @@ class Database:
     def _stored(
         self, table: str, rest: str = "", values: Sequence[Any] = (), *, tally: dict[str, Tally] | None = None
     ) -> list[Row]:
-        """Read rows as :meth:`_values` does, by the names of their columns."""
+        """Read rows like :meth:`_values`, as mappings by column name."""
         names = (*COLUMNS[table], "digest")
         return [dict(zip(names, row, strict=True)) for row in self._values(table, rest, values, tally=tally)]
 
     def _values(
         self, table: str, rest: str = "", values: Sequence[Any] = (), *, tally: dict[str, Tally] | None = None
     ) -> list[Values]:
-        """Read whole rows of ``table``, which is ``r`` in the ``rest`` of the query, each compared with its digest.
+        """Read complete rows of ``table``, named ``r`` in the ``rest`` of the query, and verify their digests.
 
-        They are added to ``tally``. Raises DamagedError, also for values that are of other types than their columns.
+        The rows are added to ``tally``. Raises DamagedError for a wrong digest, or a value of the wrong type.
         """
         digest = "r.digest" if self._has_digests else "NULL"
         columns = ", ".join(f"r.{column}" for column in COLUMNS[table])
@@ -224,7 +224,7 @@ class Database:
                 if row_digest(table, row[:-1]) != row[-1]:
                     raise self._damaged(table, row, "its values are not those that were written")
             if tally is not None:
-                tally[table] = joined(tally.get(table, NONE), tally_of([row[-1] for row in rows]))
+                tally[table] = merge(tally.get(table, EMPTY), tally_of([row[-1] for row in rows]))
         try:
             stored_values.check(table, rows)
         except ValueError:
@@ -233,7 +233,7 @@ class Database:
         return rows
 
     def _parsed(self, table: str, row: _R, read: Callable[[_R], _T]) -> _T:
-        """Return what ``read`` makes of a row. Raises DamagedError for the ValueError of a parser."""
+        """Return ``read(row)``. Raises DamagedError in place of the parser's ValueError."""
         try:
             return read(row)
         except ValueError as error:
@@ -245,20 +245,20 @@ class Database:
         return DamagedError(self.folder, f"table {table}, row {key}", why)
 
     def _compare(self, seen: Mapping[str, Tally], kept: Mapping[str, Tally]) -> None:
-        """Raise DamagedError where the rows that were read of whole tables are not all that were written."""
-        for problem in missing(seen, kept) if self._has_digests else ():
+        """Raise DamagedError if complete reads of tables did not return all rows that were written."""
+        for problem in mismatches(seen, kept) if self._has_digests else ():
             table, _, why = problem.partition(": ")
             raise DamagedError(self.folder, table, f"{why} are there")
 
     def _tallies(self) -> dict[str, Tally]:
-        """Return how many rows of each table there should be, with the sums of their digests."""
+        """Return the expected number of rows of each table, with the sums of their digests."""
         kept = tallies(self._rows("SELECT name, rows, total FROM tally")) if self._has_digests else {}
-        return kept | {table: joined(kept.get(table, NONE), change) for table, change in self._changes.items()}
+        return kept | {table: merge(kept.get(table, EMPTY), change) for table, change in self._changes.items()}
 
     def _whole(self, table: str) -> list[Row]:
-        """Read all rows of a small table; none is missing. Raises DamagedError."""
+        """Read all rows of a small table. Raises DamagedError if any is damaged or missing."""
         with self._snapshot():
-            seen: dict[str, Tally] = {table: NONE}
+            seen: dict[str, Tally] = {table: EMPTY}
             rows = self._stored(table, tally=seen)
             self._compare(seen, self._tallies())
             return rows
@@ -267,7 +267,7 @@ class Database:
         return [row[0] for row in self._rows(sql, values)]
 
     def _last(self, rows: Sequence[Values], before: int) -> int:
-        """The ordinal of the last of a page of instances, which ascend from ``before``: else reading would not end."""
+        """Return the last ordinal in a page of instances; they must ascend from ``before``, or reading would not end."""
         for row in rows:
             if row[0] <= before:
                 raise self._damaged("instance", row, f"it comes after row {before}")
@@ -277,7 +277,7 @@ class Database:
     def _change(
         self, table: str, ids: Sequence[int], *, counted: tuple[bool, bool] = (True, True), **changes: int
     ) -> None:
-        """Change columns of the rows of these ids, which are as they were written; see :meth:`_write`."""
+        """Change columns of the rows with these ids, after verifying them; see :meth:`_write`."""
         (key,) = KEYS[table]
         for start in range(0, len(ids), PAGE):
             page = ids[start : start + PAGE]
@@ -287,9 +287,9 @@ class Database:
     def _write(
         self, table: str, row: Row, before: Row | None = None, *, counted: tuple[bool, bool] = (True, True)
     ) -> None:
-        """Write a whole row with its digest, in place of ``before``; in a transaction.
+        """Write a complete row with its digest, in place of ``before``; to be called in a transaction.
 
-        ``counted``: whether the row counted in the table's tally before, and does now.
+        ``counted`` tells whether the row was in the table's tally before, and whether it is now.
         """
         values = as_stored(table, row)
         digest = row_digest(table, values)
@@ -312,13 +312,13 @@ class Database:
             self._count(table, digest)
 
     def _remove(self, table: str, row: Row) -> None:
-        """Remove a row and count it out; in a transaction."""
+        """Remove a row, also from the tally; to be called in a transaction."""
         where = " AND ".join(f"{column} = ?" for column in KEYS[table])
         self._db.execute(f"DELETE FROM {table} WHERE {where}", [row[column] for column in KEYS[table]])
         self._count(table, row["digest"], -1)
 
     def _count(self, table: str, digest: bytes, by: int = 1) -> None:
-        self._changes[table] = add(self._changes.get(table, NONE), digest, by)
+        self._changes[table] = add(self._changes.get(table, EMPTY), digest, by)
 
     def _write_tallies(self) -> None:
         kept = self._tallies()
@@ -327,10 +327,10 @@ class Database:
         )
         self._changes = {}
 
-    # --- values kept with the run ----------------------------------------------------------------
+    # --- values stored with the run --------------------------------------------------------------
 
     def meta(self, key: str, default: Any = None) -> Any:
-        """A value kept with the run, as JSON: "spec", "identity", "data", "created" ... Raises DamagedError."""
+        """Return a JSON value stored with the run, such as "spec", "identity" or "created". Raises DamagedError."""
         row = self._meta_row(key)
         if row is None and default is None and key in _REQUIRED:
             raise DamagedError(self.folder, "table meta", f"{key!r} is missing")
@@ -341,15 +341,15 @@ class Database:
         )
 
     def _meta_row(self, key: str) -> Row | None:
-        # All of them are read, so that one that is missing is not taken for one that was never there.
+        # All rows are read, so that a deleted value is not mistaken for one that was never stored.
         return next((row for row in self._whole("meta") if row["key"] == key), None)
 
     def set_meta(self, key: str, value: Any) -> None:
-        """Keep a JSON value with the run."""
+        """Store a JSON value with the run."""
         self.change_meta(key, lambda _: value)
 
     def change_meta(self, key: str, change: Callable[[Any], Any]) -> None:
-        """Replace a value by what ``change`` makes of it (of None where there is none), in one transaction."""
+        """Replace a stored value by ``change(value)`` in one transaction; the value is None if there is none."""
         with self._transaction():
             row = self._meta_row(key)
             self._store(key, change(None if row is None else self.meta(key)))
@@ -360,7 +360,7 @@ class Database:
             self._store(ownership.SEAL, ownership.seal(self._sealed()))
 
     def _sealed(self) -> dict[str, Any]:
-        """The seal, and what it covers, as stored."""
+        """Return the stored seal and the stored values that it covers."""
         names = (*ownership.SEALED, ownership.SEAL)
         return dict(self._rows(f"SELECT key, value FROM meta WHERE key IN ({', '.join('?' * len(names))})", names))
 
@@ -376,9 +376,9 @@ class Database:
         ids: dict[int, int] | None = None,
         tally: dict[str, Tally] | None = None,
     ) -> dict[int, list[Generation]]:
-        """The accepted answers of instances, which are named by ordinal, in order of step.
+        """Return the accepted answers of instances by ordinal, in order of step; ``names`` maps ordinals to instance ids.
 
-        ``ids`` gets the ordinal of the instance that each answer's id belongs to.
+        ``ids`` is filled with the ordinal of each answer's id.
         """
         answers: dict[int, list[Generation]] = defaultdict(list)
         for row in self._values(
@@ -403,5 +403,5 @@ def _must_exist(folder: Path) -> None:
 
 
 def storable(text: str) -> str:
-    # SQLite stores UTF-8; a lone surrogate has none and becomes its visible escape.
+    """Return ``text`` with lone surrogates, which UTF-8 cannot encode, as visible escapes."""
     return text.encode("utf-8", "backslashreplace").decode()

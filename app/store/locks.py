@@ -1,4 +1,4 @@
-"""Locks that the kernel lets go of when their holder dies: one on a run's folder, one on the machine's device."""
+"""File locks that the kernel releases when their holder dies: one for each run, and one for the machine's device."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Self
 
 from app.store.sqlite_errors import StoreFullError
 from benchmarks.errors import StoreError
-from benchmarks.untrusted.safe_files import UnsafeFileError, is_full, open_descriptor
+from benchmarks.untrusted.safe_files import UnsafeFileError, is_disk_full, open_descriptor
 
 
 class FileLock:
-    """An exclusive lock on a file, whose text says who holds it."""
+    """An exclusive lock on a file, whose text names the holder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd: int | None = None
 
     def acquire(self, who: str, *, patience: float = 0.5) -> bool:
-        """Take the lock if it is free; False if another process has it. Raises StoreError where it cannot be made,
-        or where its name is a link or no regular file.
+        """Acquire the lock for ``who``; return False if another process holds it.
 
-        It is tried for ``patience`` seconds, because :meth:`holder` holds it for a moment.
+        Retry for ``patience`` seconds, since :meth:`holder` holds the lock for a moment. Raises StoreError if the file cannot be
+        created, or is a link or not a regular file.
         """
         try:
             fd = open_descriptor(self.path.parent, self.path.name, os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror}; the folder must be writable.") from error
+            raise StoreError(f"cannot write {self.path}: {error.strerror}; make the folder writable.") from error
         end = time.monotonic() + patience
         while True:
             try:
@@ -46,22 +46,22 @@ class FileLock:
             os.pwrite(fd, who.encode(), 0)
         except OSError as error:
             os.close(fd)
-            kind = StoreFullError if is_full(error) else StoreError
+            kind = StoreFullError if is_disk_full(error) else StoreError
             raise kind(f"cannot write {self.path}: {error.strerror}; free some space and try again.") from error
         self._fd = fd
         return True
 
     def release(self) -> None:
-        """Let the lock go; the file stays, since removing it would race with the next holder."""
+        """Release the lock; the file stays, since removing it would race with the next holder."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
     def holder(self) -> str | None:
-        """Who holds the lock now, or None when it is free."""
+        """Return the current holder's text; None if the lock is free."""
         try:
             fd = open_descriptor(self.path.parent, self.path.name, os.O_RDONLY)
-        except (OSError, UnsafeFileError):  # nobody can hold what is no lock
+        except (OSError, UnsafeFileError):  # not a lock, so nobody holds it
             return None
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -81,6 +81,6 @@ class FileLock:
         self.release()
 
 
-def working(lock: FileLock) -> str:
-    """Who works on the run whose lock ``lock`` is, in words."""
+def busy_message(lock: FileLock) -> str:
+    """Return a message on who is working on the run with this lock."""
     return f"{lock.holder() or 'another process'} is already working on {lock.path.parent.name}"

@@ -1,4 +1,4 @@
-"""What goes into a run's store and comes out of it, besides the vocabulary of ``benchmarks.base``."""
+"""Data types of a run's store, besides those of ``benchmarks.vocabulary``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.base import Generation, Instance, Verdict
+from benchmarks.vocabulary import Generation, Instance, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +19,17 @@ class NewAnswer:
     request_digest: str
     generation: Generation
     last: bool
-    """Whether the protocol asks nothing more of this instance."""
+    """Flag for the protocol's last step of this instance."""
     verdicts: tuple[Verdict, ...] = ()
     correct: tuple[bool, ...] = ()
-    """For each verdict, whether its label is right under the condition."""
+    """For each verdict, True if its label is right under the condition."""
     finished_at: float | None = None
-    """When it came, in seconds since 1970; None: now."""
+    """The time in seconds since 1970; None for now."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCounts:
-    """How many answers of one condition one judge has labelled, found right, found unparsed, or failed on."""
+    """Counts of a judge's verdicts on one condition: labelled, of these correct, unparsed, and failed."""
 
     labelled: int = 0
     correct: int = 0
@@ -39,7 +39,7 @@ class JudgedCounts:
 
 @dataclass(frozen=True, slots=True)
 class ConditionProgress:
-    """How far one condition of a run is. ``seconds`` is the time spent answering, ``peak_memory`` in bytes."""
+    """Progress of one condition of a run. ``seconds`` is the time spent answering; ``peak_memory`` is in bytes."""
 
     condition: str
     total: int
@@ -63,7 +63,7 @@ class PendingInstance:
 
 @dataclass(frozen=True, slots=True)
 class InstancePosition:
-    """Where an instance stands in a run: its ordinal, its example, its condition, and whether it is done."""
+    """Position of an instance in a run: its ordinal, the group of its example, its condition, and if it is done."""
 
     ordinal: int
     group: str
@@ -72,5 +72,5 @@ class InstancePosition:
 
 
 def progress_to_json(progress: ConditionProgress) -> dict[str, Any]:
-    """A condition's progress as a JSON object."""
+    """Return a condition's progress as a JSON object."""
     return asdict(progress)

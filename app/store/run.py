@@ -1,7 +1,7 @@
-"""RunStore: the one module that owns a run's SQL.
+"""RunStore: the store of a run.
 
-A run is a folder: ``run.sqlite`` (the truth), ``spec.toml`` (what was asked, for people) and ``lock``. An answer is
-durable when :meth:`RunStore.commit` returns; the progress counters are kept in the same transaction.
+A run is a folder with ``run.sqlite`` (the data), ``spec.toml`` (the spec, for people) and ``lock``. An answer is durable when
+:meth:`RunStore.commit` returns; the progress counters are updated in the same transaction.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any, Self
 
 from app.store.database import PAGE, Row, storable
 from app.store.integrity import stored_values
-from app.store.integrity.digests import COLUMNS, NONE
+from app.store.integrity.digests import COLUMNS, EMPTY
 from app.store.integrity.ownership import new_id
 from app.store.rows import ConditionProgress, InstancePosition, JudgedCounts, NewAnswer, PendingInstance
 from app.store.samples import Samples
 from app.store.schema import LIST_SAMPLES
 from app.store.verdicts import Counters
-from benchmarks.base import Instance, Record, canonical_json, instance_to_json
+from benchmarks.vocabulary import Instance, Record, canonical_json, instance_to_json
 
 
 class RunStore(Samples):
-    """One run's store. Open it through :meth:`create`, :meth:`open` or :meth:`read`."""
+    """The store of a run, opened through :meth:`create`, :meth:`open` or :meth:`read`."""
 
     @classmethod
     def create(
@@ -36,19 +36,19 @@ class RunStore(Samples):
         instances: Iterable[Instance],
         basis: Callable[[str], str | None] = lambda condition: None,
     ) -> Self:
-        """A new run in ``folder``, which is there and empty, planned whole in one transaction.
+        """Create a run in ``folder``, which exists and is empty, in a single transaction.
 
-        ``basis`` is ``Benchmark.basis``. Raises StoreFullError, and StoreError where the folder cannot be written.
+        ``basis`` is ``Benchmark.basis``. Raises StoreFullError, or StoreError if the folder cannot be written.
         """
         store = cls._connect(folder)
         with store._transaction():
             for key, value in {**meta, "id": new_id()}.items():
                 store._store(key, value)
             totals: dict[str, int] = defaultdict(int)
-            places: dict[tuple[str, str], int] = {}
+            ordinals: dict[tuple[str, str], int] = {}
             for ordinal, instance in enumerate(instances):
                 totals[instance.condition] += 1
-                places[instance.group, instance.condition] = ordinal
+                ordinals[instance.group, instance.condition] = ordinal
                 row = {
                     "ordinal": ordinal,
                     "id": storable(instance.id),
@@ -63,19 +63,19 @@ class RunStore(Samples):
                 store._write(
                     "progress", {**dict.fromkeys(COLUMNS["progress"], 0), "condition": condition, "total": total}
                 )
-            for (group, condition), ordinal in places.items():
-                if (needed := basis(condition)) is not None and (group, needed) in places:
-                    store._change("instance", [ordinal], basis=places[group, needed])
+            for (group, condition), ordinal in ordinals.items():
+                if (needed := basis(condition)) is not None and (group, needed) in ordinals:
+                    store._change("instance", [ordinal], basis=ordinals[group, needed])
         return store
 
     def progress(self) -> list[ConditionProgress]:
-        """Return how far each condition is, in the order the build first shows them. Raises DamagedError."""
+        """Return the progress of each condition, in the benchmark's order. Raises DamagedError."""
         judged: dict[str, dict[str, JudgedCounts]] = defaultdict(dict)
         with self._snapshot():
             for row in sorted(self._whole("judged"), key=lambda row: str(row["judge"])):
                 counts = self._parsed("judged", row, stored_values.counts)
                 condition, judge = counts.pop("condition"), counts.pop("judge")
-                if any(counts.values()):  # everything that this judge said was taken back
+                if any(counts.values()):  # all zero once every verdict was retracted
                     judged[condition][judge] = JudgedCounts(**counts)
             rows = [self._parsed("progress", row, stored_values.counts) for row in self._whole("progress")]
             order = self.meta("conditions", [])
@@ -83,7 +83,7 @@ class RunStore(Samples):
         return [ConditionProgress(**row, judged=judged[row["condition"]]) for row in rows]
 
     def version(self) -> tuple[int, ...]:
-        """Numbers that are others whenever an answer or a verdict was added or set aside since."""
+        """Return numbers that change whenever an answer or a verdict is added or set aside."""
         counts = (
             f"(SELECT coalesce(max(id), 0) FROM {table}), (SELECT count(*) FROM {table} WHERE accepted)"
             for table in ("generation", "verdict")
@@ -95,16 +95,16 @@ class RunStore(Samples):
     def pending(
         self, conditions: Sequence[str] = (), *, only: Sequence[int] | None = None
     ) -> Iterator[PendingInstance]:
-        """The instances that are not done, in order, a page in memory at a time; ``only`` those of these ordinals."""
-        last, wanted, values = -1, "", list[Any](conditions)
+        """Yield the pending instances in order, reading a page at a time; ``only`` restricts them to these ordinals."""
+        last, restriction, values = -1, "", list[Any](conditions)
         if conditions:
-            wanted = f" AND condition IN ({', '.join('?' * len(conditions))})"
+            restriction = f" AND condition IN ({', '.join('?' * len(conditions))})"
         if only is not None:
-            wanted += " AND ordinal IN (SELECT value FROM json_each(?))"
+            restriction += " AND ordinal IN (SELECT value FROM json_each(?))"
             values.append(json.dumps(list(only)))
         while True:
             with self._snapshot():
-                where = f"WHERE NOT r.done AND r.ordinal > ?{wanted} ORDER BY r.ordinal LIMIT {PAGE}"
+                where = f"WHERE NOT r.done AND r.ordinal > ?{restriction} ORDER BY r.ordinal LIMIT {PAGE}"
                 rows = self._values("instance", where, (last, *values))
                 earlier = self._generations({row[0]: row[1] for row in rows})
             if not rows:
@@ -113,8 +113,8 @@ class RunStore(Samples):
             for row in rows:
                 yield PendingInstance(row[0], self._instance(row), tuple(earlier.get(row[0], ())))
 
-    def places(self) -> list[InstancePosition]:
-        """Where each instance stands, in order."""
+    def positions(self) -> list[InstancePosition]:
+        """Return the position of every instance, in order."""
         rows = self._rows(
             'SELECT s.ordinal, s."group", s.condition, i.done FROM sample s JOIN instance i ON i.ordinal = s.ordinal'
             " ORDER BY s.ordinal"
@@ -125,7 +125,7 @@ class RunStore(Samples):
         ]
 
     def use_engine(self, info: Mapping[str, Any]) -> None:
-        """Name the engine whose answers are committed from now on."""
+        """Set the engine of the answers that are committed from now on."""
         text = storable(canonical_json(info))
         with self._transaction():
             engines = self._whole("engine")
@@ -135,9 +135,9 @@ class RunStore(Samples):
                 self._write("engine", {"id": self._engine_id, "info": text})
 
     def commit(self, answers: Sequence[NewAnswer]) -> None:
-        """Make answers and their verdicts durable, in one transaction with the counters.
+        """Store answers and their verdicts durably, in one transaction with the counters.
 
-        Raises StoreFullError when there is no room; then none of ``answers`` is kept.
+        Raises StoreFullError if the disk is full; then none of ``answers`` is stored.
         """
         now = time.time()
         with self._transaction():
@@ -186,19 +186,19 @@ class RunStore(Samples):
             "finished_at": now if answer.finished_at is None else answer.finished_at,
         }
 
-    def kept_replies(self) -> int:
-        """How many answers cost no call, because the reply to an equal request had been kept."""
+    def cached_replies(self) -> int:
+        """Return the number of answers that came from the cache of replies, without a call."""
         ((count,),) = self._rows("SELECT count(*) FROM generation WHERE accepted AND calls = 0")
         return int(count)
 
     def answer_usage(self) -> tuple[int, int, int]:
-        """What answering has used in this run, answers set aside included: calls, prompt tokens, completion tokens."""
+        """Return the calls, prompt tokens and completion tokens of all answers, including those set aside."""
         sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
         ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM generation")
         return calls, prompt, completion
 
-    def arrivals(self) -> tuple[int, float]:
-        """How many answers came one after another, and the seconds that took; pauses of over a minute are left out."""
+    def answer_gaps(self) -> tuple[int, float]:
+        """Return the number of gaps between consecutive answers, and their total seconds; gaps over a minute are skipped."""
         ((count, seconds),) = self._rows(
             "SELECT count(gap), coalesce(sum(gap), 0) FROM (SELECT finished_at - lag(finished_at) OVER (ORDER BY finished_at)"
             " AS gap FROM generation g JOIN instance i ON i.ordinal = g.instance WHERE i.done AND g.accepted AND g.calls"
@@ -206,13 +206,13 @@ class RunStore(Samples):
         )
         return int(count), float(seconds)
 
-    # --- doing again -----------------------------------------------------------------------------
+    # --- repeating -------------------------------------------------------------------------------
 
     def repeat(self, conditions: Sequence[str] = (), *, errors_only: bool = False) -> int:
-        """Set the answers of ``conditions`` (all if empty) aside, kept but not accepted, to be asked again.
+        """Set the answers of ``conditions`` (all if empty) aside, so that their instances are asked again.
 
-        With ``errors_only`` only those that failed. Returns how many instances are to be asked again. What was said of
-        answers that are judged by one of these is set aside too.
+        With ``errors_only``, only failed answers. Answers set aside stay in the store but are no longer accepted; verdicts that
+        rest on one of them are set aside too. Return the number of instances to be asked again.
         """
         answered = "EXISTS (SELECT 1 FROM generation g WHERE g.instance = i.ordinal AND g.accepted)"
         where, values = answered, list(conditions)
@@ -254,7 +254,7 @@ class RunStore(Samples):
         self._write_counters(counters)
 
     def counted(self) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
-        """What the counters of conditions, and of judges under them, should be: counted from the rows themselves."""
+        """Count from the rows what the counters of conditions, and of judges by condition, should be."""
         progress = {
             row[0]: dict(zip(COLUMNS["progress"], row, strict=True))
             for row in self._rows(
@@ -280,17 +280,17 @@ class RunStore(Samples):
     # --- reading ---------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """The ids of all instances, in order."""
+        """Return the ids of all instances, in order."""
         return [str(name) for (name,) in self._rows("SELECT id FROM instance ORDER BY ordinal", ())]
 
     def records(self, *, only: str | None = None) -> Iterator[Record]:
-        """Every instance with its accepted generations and their verdicts, in order; ``only`` one instance id.
+        """Yield every instance, or the one with the id ``only``, with its accepted answers and their verdicts, in order.
 
-        Raises DamagedError where a row is not as it was written, and, when all were read, where one is missing.
+        Raises DamagedError for a row that is not as it was written and, after the last record, if any row is missing.
         """
         where, values = ("r.id = ?", (only,)) if only is not None else ("1", ())
         last, before = -1, self._tallies()
-        seen = {"instance": NONE, "generation": NONE, "verdict": NONE}
+        seen = {"instance": EMPTY, "generation": EMPTY, "verdict": EMPTY}
         while True:
             with self._snapshot():
                 page = f"WHERE {where} AND r.ordinal > ? ORDER BY r.ordinal LIMIT {PAGE}"
@@ -309,10 +309,10 @@ class RunStore(Samples):
                 if done and not answers:
                     raise self._damaged("instance", row, "its answer is missing")
                 yield Record(instance, answers, verdicts.get(ordinal, {}), bases.get(basis))
-        if only is None and before == self._tallies():  # else somebody wrote meanwhile
+        if only is None and before == self._tallies():  # otherwise another process wrote meanwhile
             self._compare(seen, before)
 
     def engines(self) -> list[dict[str, Any]]:
-        """Every engine that answered in this run. Raises DamagedError."""
+        """Return every engine that answered in this run. Raises DamagedError."""
         rows = sorted(self._whole("engine"), key=lambda row: row["id"])
         return [self._parsed("engine", row, lambda row: stored_values.engine_info(row["info"])) for row in rows]

@@ -1,4 +1,4 @@
-"""Which sample is meant by an id as people type or paste it."""
+"""Lookup of a sample by an id as people type or paste it."""
 
 from __future__ import annotations
 
@@ -6,58 +6,58 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from app.new_run.form import quoted
 from app.store.run import RunStore
 from app.text.escape import clean, spreadsheet_cell
+from app.text.shell import shell_quote
 from benchmarks.errors import SpecError
-from benchmarks.rows.spreadsheet import unguarded
+from benchmarks.rows.spreadsheet import unguard_formulas
 
 _NAMED = 3
 _COMPARED = 20_000
-"""So many ids are compared with one that is none of them: a hundred thousand would take seconds."""
+"""The number of ids that are compared with an unknown one; a hundred thousand would take seconds."""
 
 
-def sample_id(store: RunStore, word: str) -> str:
-    """The id of the instance that ``word`` means: the id itself, as lists print it, or the beginning of one alone.
+def find_sample_id(store: RunStore, word: str) -> str:
+    """Return the instance id that ``word`` stands for: the id itself, its printed form, or an unambiguous prefix.
 
-    Raises SpecError with the nearest ones, quoted for a shell.
+    Raises SpecError with the closest ids, quoted for a shell.
     """
     ids = store.ids()
     if word in ids:
         return word
     printed = {name: _printed(name) for name in ids}
-    wanted = _printed(word)
-    unspread = unguarded(wanted)  # as it stands in a CSV file where it would be a formula
-    whole = [name for name, shown in printed.items() if shown == wanted or (shown == unspread and _is_formula(shown))]
-    found = whole or [name for name, shown in printed.items() if wanted and shown.startswith(wanted)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    query = _printed(word)
+    unescaped = unguard_formulas(query)  # CSV files escape an id that looks like a formula
+    exact = [name for name, text in printed.items() if text == query or (text == unescaped and _is_formula(text))]
+    matches = exact or [name for name, text in printed.items() if query and text.startswith(query)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise SpecError(
-            f"{word!r} begins {len(found)} instances of {store.folder.name}, such as {_some(found)}; say more."
+            f"{word!r} matches {len(matches)} instances of {store.folder.name}, such as {_quoted(matches)}; type more of the id."
         )
     raise SpecError(
-        f"{store.folder.name} has no instance {word!r}, but such as {_some(_nearest(wanted, printed))}; "
-        f"`rashomon export {quoted(store.folder.name)} --format csv` lists them all."
+        f"{store.folder.name} has no instance {word!r}; closest: {_quoted(_nearest(query, printed))}; "
+        f"`rashomon export {shell_quote(store.folder.name)} --format csv` lists them all."
     )
 
 
-def _is_formula(shown: str) -> bool:
-    return spreadsheet_cell(shown) != shown
+def _is_formula(text: str) -> bool:
+    return spreadsheet_cell(text) != text
 
 
 def _printed(name: str) -> str:
     return (name if name.isascii() and name.isprintable() else clean(name)).strip()
 
 
-def _nearest(wanted: str, printed: Mapping[str, str]) -> Iterable[str]:
-    """All ids, those that hold ``wanted`` first, or else those that are spelt like it."""
-    near = [name for name, shown in printed.items() if wanted and wanted in shown]
-    if not near:
-        names = {shown: name for name, shown in islice(printed.items(), _COMPARED)}
-        near = [names[shown] for shown in get_close_matches(wanted, names, _NAMED, cutoff=0.4)]
-    return dict.fromkeys([*near, *printed])
+def _nearest(query: str, printed: Mapping[str, str]) -> Iterable[str]:
+    """Return all ids: first those that contain ``query``, or else those with a similar spelling."""
+    nearest = [name for name, text in printed.items() if query and query in text]
+    if not nearest:
+        names = {text: name for name, text in islice(printed.items(), _COMPARED)}
+        nearest = [names[text] for text in get_close_matches(query, names, _NAMED, cutoff=0.4)]
+    return dict.fromkeys([*nearest, *printed])
 
 
-def _some(names: Iterable[str]) -> str:
-    return ", ".join(quoted(name) for name in islice(names, _NAMED))
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(shell_quote(name) for name in islice(names, _NAMED))

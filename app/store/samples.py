@@ -1,6 +1,6 @@
-"""Samples: which of a run's instances fit a filter, and light rows of those that a screen shows.
+"""Sample lists: the instances of a run that match a filter, and short rows to display them.
 
-What fits is a list of ordinals, so that a list of 100,000 costs a number each and rows are read a page at a time.
+Matches are returned as ordinals, so that a list of 100,000 costs one number each, and rows are read a page at a time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from app.store.verdicts import Verdicts
 from benchmarks.text.answer_text import visible_answer
 from judges.base import OVERRIDE
 
-Fate = Literal["right", "wrong", "unparsed", "judge-failed", "error", "pending"]
-"""What became of an instance for one judge: ``Record.outcome``, with a label told as right or wrong under the condition."""
+SampleOutcome = Literal["right", "wrong", "unparsed", "judge-failed", "error", "pending"]
+"""The outcome of an instance by one judge: ``Record.outcome``, with right or wrong under the condition for a label."""
 
 Order = Literal["run", "shortest", "longest", "slowest"]
 
-FATES: tuple[Fate, ...] = get_args(Fate)
+SAMPLE_OUTCOMES: tuple[SampleOutcome, ...] = get_args(SampleOutcome)
 ORDERS: dict[Order, str] = {
     "run": "s.ordinal",
     "shortest": "g.completion_tokens IS NULL, g.completion_tokens, s.ordinal",
@@ -32,46 +32,54 @@ _LABELS_DIFFER = (
     "(SELECT min(d.label) != max(d.label) FROM verdict d WHERE d.generation = g.id AND d.accepted"
     f" AND d.status = 'labelled' AND {_NO_OVERRIDE.format('d.')})"
 )
-HEAD = 400
-"""Characters of an answer that a row is made from."""
+ANSWER_HEAD = 400
+"""The number of characters of an answer that a row is made from."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleFilter:
-    """Which samples; what is left empty lets all through, and several values of one field are alternatives.
+    """Filter for samples. An empty field matches everything; several values of a field are alternatives.
 
-    ``judges`` are the ids of whose label counts, the first that has a verdict; ``labels`` and ``fates`` are by them.
-    ``words`` must all occur, each in the id, the question or an accepted answer (its reasoning included), in any letter case.
-    ``disagree`` asks for answers that two judges label differently, ``overridden`` for those a person overrode, ``cut`` for
-    those that ended at the token limit, ``mismatch`` for those that are wrong or that judges disagree on. ``disputing`` are
-    the judges whose disagreement counts; empty: all but overrides.
+    Attributes:
+        judges: The ids of the judges whose label counts; the first with a verdict.
+        labels: Labels by these judges.
+        outcomes: Outcomes by these judges.
+        words: Words that must all occur in the id, the question or an accepted answer (reasoning included), in any case.
+        disputing: The judges whose disagreement counts; if empty, all but overrides.
+        disagree: Answers that two judges label differently.
+        overridden: Answers whose label a person has overridden.
+        truncated: Answers that ended at the token limit.
+        mismatch: Answers that are wrong, or that judges disagree on.
     """
 
     judges: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
     strata: tuple[tuple[str, str], ...] = ()
     labels: tuple[str, ...] = ()
-    fates: tuple[Fate, ...] = ()
+    outcomes: tuple[SampleOutcome, ...] = ()
     words: tuple[str, ...] = ()
     disputing: tuple[str, ...] = ()
     disagree: bool = False
     overridden: bool = False
-    cut: bool = False
+    truncated: bool = False
     mismatch: bool = False
     order: Order = "run"
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One sample as a list shows it; ``answer`` is how the visible answer begins, on one line, or the error.
+    """One row of a list of samples.
 
-    ``overridden``: a person gave it another label; ``disputed``: two judges label it differently.
+    Attributes:
+        overridden: Flag for a label that a person has overridden.
+        disputed: Flag for an answer that two judges label differently.
+        answer: The start of the visible answer on one line, or the error.
     """
 
     ordinal: int
     id: str
     condition: str
-    fate: Fate
+    outcome: SampleOutcome
     label: str | None
     overridden: bool
     disputed: bool
@@ -79,34 +87,34 @@ class SampleRow:
 
 
 class Samples(Verdicts):
-    """The part of a run's store that chooses samples to look at."""
+    """The part of a run's store that filters and lists samples."""
 
-    def sample_ordinals(self, wanted: SampleFilter) -> list[int]:
-        """The ordinals of the samples that fit, in the filter's order."""
+    def sample_ordinals(self, criteria: SampleFilter) -> list[int]:
+        """Return the ordinals of the samples that match, in the filter's order."""
         values: dict[str, Any] = {}
-        sql = f"SELECT s.ordinal FROM {self._joined(wanted, values)} WHERE {self._where(wanted, values)}"
-        self._teach_folding()
-        return [row[0] for row in self._rows(f"{sql} ORDER BY {ORDERS[wanted.order]}", values)]
+        sql = f"SELECT s.ordinal FROM {self._tables_sql(criteria, values)} WHERE {self._where_sql(criteria, values)}"
+        self._register_folding()
+        return [row[0] for row in self._rows(f"{sql} ORDER BY {ORDERS[criteria.order]}", values)]
 
     def sample_rows(self, ordinals: Sequence[int], judges: Sequence[str] = ()) -> list[SampleRow]:
-        """The rows of these samples, in the order given, with the labels of the first of ``judges`` that has judged."""
-        wanted, values = SampleFilter(judges=tuple(judges)), dict[str, Any]()
-        joined = self._joined(wanted, values, rows=True)
+        """Return the rows of these samples, in this order, with the labels of the first of ``judges`` that has judged."""
+        criteria, values = SampleFilter(judges=tuple(judges)), dict[str, Any]()
+        tables = self._tables_sql(criteria, values, rows=True)
         values["ordinals"] = json.dumps(list(ordinals))
-        found = {
+        rows_by_ordinal = {
             row[0]: _row(row)
             for row in self._rows(
-                f"SELECT s.ordinal, s.id, s.condition, {self._fate(wanted, values)}, {_said(wanted, 'label')},"
-                f" {_overridden('g.id')}, {_LABELS_DIFFER},"
+                f"SELECT s.ordinal, s.id, s.condition, {self._outcome_sql(criteria, values)}, {_verdict_sql(criteria, 'label')},"
+                f" {_overridden_sql('g.id')}, {_LABELS_DIFFER},"
                 " substr(CASE WHEN g.finish_reason = 'error' THEN coalesce(g.error, '') ELSE coalesce(g.text, '') END, 1, 20000)"
-                f" FROM {joined} WHERE s.ordinal IN (SELECT value FROM json_each(:ordinals))",
+                f" FROM {tables} WHERE s.ordinal IN (SELECT value FROM json_each(:ordinals))",
                 values,
             )
         }
-        return [found[ordinal] for ordinal in ordinals if ordinal in found]
+        return [rows_by_ordinal[ordinal] for ordinal in ordinals if ordinal in rows_by_ordinal]
 
     def siblings(self, ordinal: int, judges: Sequence[str] = ()) -> list[SampleRow]:
-        """The rows of all samples of one's example, itself included, in the run's order."""
+        """Return the rows of all samples of the same example, in the run's order."""
         rows = self._rows(
             'SELECT o.ordinal FROM sample s JOIN sample o ON o."group" = s."group" WHERE s.ordinal = ? ORDER BY o.ordinal',
             (ordinal,),
@@ -114,26 +122,26 @@ class Samples(Verdicts):
         return self.sample_rows([row[0] for row in rows], judges)
 
     def strata(self) -> dict[str, list[str]]:
-        """The strata there are: key to its values, both sorted."""
-        found: dict[str, list[str]] = {}
+        """Return the strata: each key with its values, both sorted."""
+        strata: dict[str, list[str]] = {}
         for key, value in self._rows(
             "SELECT DISTINCT e.key, e.value FROM (SELECT DISTINCT strata FROM sample) s, json_each(s.strata) e ORDER BY 1, 2"
         ):
-            found.setdefault(shown(key), []).append(shown(value))
-        return found
+            strata.setdefault(displayable(key), []).append(displayable(value))
+        return strata
 
-    # --- the parts of a query: s is the sample, g its answer, v0, v1 ... what the judges said of it -----------------
+    # --- parts of a query: s is the sample, g its answer, v0, v1 ... the judges' verdicts on it ---------------------
 
-    def _joined(self, wanted: SampleFilter, values: dict[str, Any], *, rows: bool = False) -> str:
-        """The tables that the filter looks at, or that rows are made of."""
+    def _tables_sql(self, criteria: SampleFilter, values: dict[str, Any], *, rows: bool = False) -> str:
+        """Return the joined tables that the filter, or a row, needs."""
         sql = "sample s"
-        labels = rows or bool(wanted.labels or wanted.fates or wanted.mismatch)
-        if labels or wanted.disagree or wanted.overridden or wanted.cut or wanted.order != "run":
+        labels = rows or bool(criteria.labels or criteria.outcomes or criteria.mismatch)
+        if labels or criteria.disagree or criteria.overridden or criteria.truncated or criteria.order != "run":
             sql += (
                 " LEFT JOIN generation g ON g.instance = s.ordinal AND g.accepted AND NOT EXISTS (SELECT 1"
                 " FROM generation later WHERE later.instance = s.ordinal AND later.accepted AND later.step > g.step)"
             )
-        for number, judge in enumerate(wanted.judges if labels else ()):
+        for number, judge in enumerate(criteria.judges if labels else ()):
             values[f"judge{number}"] = judge
             sql += (
                 f" LEFT JOIN verdict v{number} INDEXED BY accepted_label ON v{number}.generation = g.id"
@@ -141,82 +149,84 @@ class Samples(Verdicts):
             )
         return sql
 
-    def _where(self, wanted: SampleFilter, values: dict[str, Any]) -> str:
+    def _where_sql(self, criteria: SampleFilter, values: dict[str, Any]) -> str:
         parts = ["1"]
-        if wanted.conditions:
-            parts.append(f"s.condition IN {_list(wanted.conditions, 'condition', values)}")
-        for number, key in enumerate(dict.fromkeys(key for key, _ in wanted.strata)):
+        if criteria.conditions:
+            parts.append(f"s.condition IN {_list_sql(criteria.conditions, 'condition', values)}")
+        for number, key in enumerate(dict.fromkeys(key for key, _ in criteria.strata)):
             values[f"key{number}"] = key
-            alternatives = [value for other, value in wanted.strata if other == key]
+            alternatives = [value for other, value in criteria.strata if other == key]
             parts.append(
                 f"EXISTS (SELECT 1 FROM json_each(s.strata) e WHERE e.key = :key{number}"
-                f" AND e.value IN {_list(alternatives, f'stratum{number}_', values)})"
+                f" AND e.value IN {_list_sql(alternatives, f'stratum{number}_', values)})"
             )
-        if wanted.labels:
-            parts.append(f"{_said(wanted, 'label')} IN {_list(wanted.labels, 'label', values)}")
-        if wanted.fates:
-            parts.append(f"{self._fate(wanted, values)} IN {_list(wanted.fates, 'fate', values)}")
-        if wanted.disagree:
-            parts.append(_disputed(wanted, values))
-        if wanted.mismatch:
-            parts.append(f"({_disputed(wanted, values)} OR {self._fate(wanted, values)} = 'wrong')")
-        if wanted.overridden:
-            parts.append(_overridden("g.id"))
-        if wanted.cut:
+        if criteria.labels:
+            parts.append(f"{_verdict_sql(criteria, 'label')} IN {_list_sql(criteria.labels, 'label', values)}")
+        if criteria.outcomes:
+            parts.append(f"{self._outcome_sql(criteria, values)} IN {_list_sql(criteria.outcomes, 'outcome', values)}")
+        if criteria.disagree:
+            parts.append(_disputed_sql(criteria, values))
+        if criteria.mismatch:
+            parts.append(f"({_disputed_sql(criteria, values)} OR {self._outcome_sql(criteria, values)} = 'wrong')")
+        if criteria.overridden:
+            parts.append(_overridden_sql("g.id"))
+        if criteria.truncated:
             parts.append("g.finish_reason = 'length'")
-        for number, word in enumerate(wanted.words):
-            parts.append(_contains(word, f"word{number}", values))
+        for number, word in enumerate(criteria.words):
+            parts.append(_contains_sql(word, f"word{number}", values))
         return " AND ".join(parts)
 
-    def _fate(self, wanted: SampleFilter, values: dict[str, Any]) -> str:
-        if not wanted.judges:
+    def _outcome_sql(self, criteria: SampleFilter, values: dict[str, Any]) -> str:
+        if not criteria.judges:
             judged = "'pending'"
         else:
-            says: dict[str, Sequence[str]] = self.meta("correct", {})
-            pairs = [(condition, label) for condition, labels in says.items() for label in labels]
+            right_labels: dict[str, Sequence[str]] = self.meta("correct", {})
+            pairs = [(condition, label) for condition, labels in right_labels.items() for label in labels]
             places = []
             for number, (condition, label) in enumerate(pairs):
                 values[f"right_c{number}"], values[f"right_l{number}"] = condition, label
                 places.append(f"(:right_c{number}, :right_l{number})")
-            right = f"(s.condition, {_said(wanted, 'label')}) IN (VALUES {', '.join(places)})" if places else "0"
-            status = _said(wanted, "status")
+            right = (
+                f"(s.condition, {_verdict_sql(criteria, 'label')}) IN (VALUES {', '.join(places)})" if places else "0"
+            )
+            status = _verdict_sql(criteria, "status")
             judged = (
                 f"CASE WHEN {status} IS NULL THEN 'pending' WHEN {status} != 'labelled' THEN {status}"
                 f" WHEN {right} THEN 'right' ELSE 'wrong' END"
             )
         return f"CASE WHEN g.id IS NULL THEN 'pending' WHEN g.finish_reason = 'error' THEN 'error' ELSE {judged} END"
 
-    def _teach_folding(self) -> None:
+    def _register_folding(self) -> None:
         self._db.create_function("folded_has", 2, _folded_has, deterministic=True)
 
 
-def _said(wanted: SampleFilter, what: str) -> str:
-    """The label or the status by the first judge that has a verdict."""
+def _verdict_sql(criteria: SampleFilter, column: str) -> str:
+    """Return SQL for a column of the verdict ("label" or "status") by the first judge that has one."""
     sql = "NULL"
-    for number in reversed(range(len(wanted.judges))):
-        sql = f"CASE WHEN v{number}.id IS NULL THEN {sql} ELSE v{number}.{what} END"
+    for number in reversed(range(len(criteria.judges))):
+        sql = f"CASE WHEN v{number}.id IS NULL THEN {sql} ELSE v{number}.{column} END"
     return sql
 
 
-def _disputed(wanted: SampleFilter, values: dict[str, Any]) -> str:
-    whose = _NO_OVERRIDE.format("")
-    if wanted.disputing:
-        whose = f"judge IN {_list(wanted.disputing, 'disputing', values)}"
+def _disputed_sql(criteria: SampleFilter, values: dict[str, Any]) -> str:
+    judges = _NO_OVERRIDE.format("")
+    if criteria.disputing:
+        judges = f"judge IN {_list_sql(criteria.disputing, 'disputing', values)}"
     return (
-        f"g.id IN (SELECT generation FROM verdict INDEXED BY accepted_label WHERE accepted AND status = 'labelled' AND {whose}"
+        f"g.id IN (SELECT generation FROM verdict INDEXED BY accepted_label WHERE accepted AND status = 'labelled' AND {judges}"
         " GROUP BY generation HAVING min(label) != max(label))"
     )
 
 
-def _overridden(generation: str) -> str:
+def _overridden_sql(generation: str) -> str:
     return (
         f"EXISTS (SELECT 1 FROM verdict o WHERE o.generation = {generation} AND o.accepted"
         f" AND substr(o.judge, 1, {len(OVERRIDE)}) = '{OVERRIDE}')"
     )
 
 
-def _contains(word: str, name: str, values: dict[str, Any]) -> str:
-    """Whether ``word`` occurs. SQLite folds A to Z alone; for other letters Python is asked, which takes longer."""
+def _contains_sql(word: str, name: str, values: dict[str, Any]) -> str:
+    """Return SQL that tests if ``word`` occurs. SQLite folds only A to Z; other letters are folded in Python, more slowly."""
     if word.isascii():
         values[name] = word.lower()
         has = f"instr(lower({{}}), :{name})"
@@ -233,30 +243,30 @@ def _folded_has(text: bytes, word: str) -> bool:
     return word in text.decode("utf-8", "replace").casefold()
 
 
-def _list(words: Sequence[str], name: str, values: dict[str, Any]) -> str:
+def _list_sql(words: Sequence[str], name: str, values: dict[str, Any]) -> str:
     for number, word in enumerate(words):
         values[f"{name}{number}"] = word
     return f"({', '.join(f':{name}{number}' for number in range(len(words)))})"
 
 
 def _row(row: Sequence[Any]) -> SampleRow:
-    ordinal, name, condition, fate, label, overridden, disputed, answer = row
+    ordinal, name, condition, outcome, label, overridden, disputed, answer = row
     return SampleRow(
         ordinal,
-        shown(name),
-        shown(condition),
-        fate if fate in FATES else "pending",
-        None if label is None else shown(label),
+        displayable(name),
+        displayable(condition),
+        outcome if outcome in SAMPLE_OUTCOMES else "pending",
+        None if label is None else displayable(label),
         bool(overridden),
         bool(disputed),
-        _begin(shown(answer)),
+        _answer_head(displayable(answer)),
     )
 
 
-def shown(value: Any) -> str:
-    """Return a stored value as text that can be shown, whatever it is: what is listed is not compared with digests."""
+def displayable(value: Any) -> str:
+    """Return a stored value of any type as text, since lists are read without a check of digests and types."""
     return storable(value if isinstance(value, str) else str(value))
 
 
-def _begin(text: str) -> str:
-    return " ".join(visible_answer(text)[:HEAD].split())
+def _answer_head(text: str) -> str:
+    return " ".join(visible_answer(text)[:ANSWER_HEAD].split())

@@ -1,24 +1,24 @@
-"""The run database's schema, as migrations: number N brings a database from version N-1 to N, in one transaction."""
+"""Schema of the run database, as migrations: number N updates a database from version N-1 to N, in one transaction."""
 
 from __future__ import annotations
 
 import sqlite3
 from functools import cache
 
-from app.store.integrity.digests import COLUMNS, SEAL, teach
+from app.store.integrity.digests import COLUMNS, WRITE_DIGESTS, register_functions
 from benchmarks.errors import StoreError
 
 NO_DIGESTS = 6
-"""The last version whose rows carry no digests. It is read as it stands."""
+"""The last version whose rows carry no digests. It is read without a migration."""
 
 UNDIGESTED = "digests since"
-"""The key in ``meta`` of a run that an earlier version wrote: how many answers were there when digests were computed."""
+"""The meta key, in a run of an earlier version, of the number of answers it had when digests were computed."""
 
 LIST_SAMPLES = """
     INSERT INTO sample SELECT ordinal, id, json_extract(body, '$.group'), condition, json_extract(body, '$.question'),
      json_extract(body, '$.strata') FROM instance
 """
-"""Fills the table ``sample`` from ``instance``."""
+"""The statement that fills the table ``sample`` from ``instance``."""
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -112,7 +112,7 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE generation ADD COLUMN active_memory INTEGER;
     ALTER TABLE generation ADD COLUMN cache_memory INTEGER;
     """,
-    # What samples are chosen by, without the prompts: a hundred thousand prompts are hundreds of megabytes to read through.
+    # The columns that samples are filtered by, without the prompts, which can take hundreds of megabytes.
     f"""
     CREATE TABLE sample (
         ordinal INTEGER PRIMARY KEY REFERENCES instance (ordinal),
@@ -128,21 +128,21 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX accepted_label ON verdict (generation, judge, status, label, accepted) WHERE accepted
     """,
     "ALTER TABLE generation ADD COLUMN scores TEXT",
-    # Damage is noticed when a row is read. What is there already gets its digests now.
+    # Digests reveal damage when a row is read. Existing rows get theirs now.
     ";\n".join(
         [
             *(f"ALTER TABLE {table} ADD COLUMN digest BLOB" for table in COLUMNS),
             "CREATE TABLE tally (name TEXT PRIMARY KEY, rows INTEGER NOT NULL, total INTEGER NOT NULL) WITHOUT ROWID",
             f"INSERT INTO meta (key, value) SELECT '{UNDIGESTED}', (SELECT count(*) FROM generation)"
             " WHERE EXISTS (SELECT 1 FROM meta)",
-            SEAL,
+            WRITE_DIGESTS,
         ]
     ),
 )
 
 
 def migrate(connection: sqlite3.Connection, to: int | None = None) -> None:
-    """Bring a database to version ``to``, by default the newest; killed at any moment, it is at the version it had.
+    """Update a database to version ``to``, by default the newest; each step is atomic.
 
     Raises StoreError for a database that a newer Rashomon wrote.
     """
@@ -150,7 +150,7 @@ def migrate(connection: sqlite3.Connection, to: int | None = None) -> None:
     while schema_version(connection) < target:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            version = schema_version(connection)  # another process may have been quicker
+            version = schema_version(connection)  # another process may have done it meanwhile
             if version < target:
                 _take_step(connection, MIGRATIONS[version])
                 connection.execute(f"PRAGMA user_version = {version + 1}")
@@ -162,29 +162,28 @@ def migrate(connection: sqlite3.Connection, to: int | None = None) -> None:
 
 
 def _take_step(connection: sqlite3.Connection, migration: str) -> None:
-    teach(connection)
+    register_functions(connection)
     for statement in migration.split(";\n"):
         connection.execute(statement)
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
-    """Return the version a database has. Raises StoreError for one that a newer Rashomon wrote."""
+    """Return the version of a database. Raises StoreError for one that a newer Rashomon wrote."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(MIGRATIONS):
         raise StoreError(f"this run was written by a newer Rashomon (schema {version}); update Rashomon to read it.")
     if version < 0:
-        raise StoreError(f"this run's database says that its schema is {version}, which there is not; it is damaged.")
+        raise StoreError(f"this run's database has the invalid schema version {version}; restore it from a copy.")
     return version
 
 
 def foreign_objects(connection: sqlite3.Connection) -> list[str]:
-    """Return the tables, indexes, views and triggers that are missing, added or other than this version makes them.
+    """Return the tables, indexes, views and triggers that are missing, extra or different from this version's schema.
 
-    Nothing but the schema is read, so that no view or trigger of a received database is ever used.
+    Only the schema is read, so that no view or trigger of a received database is ever used.
     """
     expected = _expected(MIGRATIONS[: schema_version(connection)])
-    there = _objects(connection)
-    return sorted({f"{kind} {name}" for kind, name, *_ in there ^ expected})
+    return sorted({f"{kind} {name}" for kind, name, *_ in _objects(connection) ^ expected})
 
 
 @cache

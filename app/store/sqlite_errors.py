@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to a user."""
+"""Translation of SQLite's errors into errors for users."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ _NOT_UTF8 = "a text in it is not UTF-8"
 
 
 class StoreFullError(StoreError):
-    """The disk, or the database's page limit, is reached; what was committed is safe."""
+    """The disk is full, or the database has reached its page limit; what was committed is safe."""
 
     exit_code = 1
 
 
 class DamagedError(StoreError):
-    """A run's database that is not as Rashomon wrote it. ``where`` names the table and the row, ``why`` is a phrase."""
+    """A run's database differs from what Rashomon wrote. ``where`` names the table and the row, ``why`` is a phrase."""
 
     def __init__(self, folder: Path, where: str, why: str) -> None:
         super().__init__(
-            f"{folder.name} is damaged: {where}: {why}; `rashomon doctor {folder.name}` says what can be saved."
+            f"{folder.name} is damaged: {where}: {why}; `rashomon doctor {folder.name}` lists what can be saved."
         )
         self.where = where
         self.why = why
 
 
 @contextmanager
-def explained(path: Path, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Turn an error of SQLite about the database ``path`` into a StoreError, unless it is a mistake of the program's own.
+def translate_errors(path: Path, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Translate SQLite's errors about the database ``path`` into StoreError, except for programming errors.
 
-    ``is_over``: whether a statement was ended because it took too long, and not by a signal.
+    ``is_over()`` tells if a statement was interrupted by its time limit rather than by a signal.
     """
     try:
         yield
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT and not is_over():
-            # What a signal's handler raises while SQLite works is lost in its progress handler.
+            # An exception from a signal handler is lost in SQLite's progress handler.
             raise KeyboardInterrupt from error
-        told = _explanation(error, path)
-        if told is None:
+        translated = _explanation(error, path)
+        if translated is None:
             raise
-        raise told from error
+        raise translated from error
     except UnicodeDecodeError as error:
-        # Python cannot read the message of an error of SQLite that quotes damaged text, such as a table's name.
+        # Python cannot decode an error message of SQLite that quotes damaged text, such as a table's name.
         raise DamagedError(path.parent, path.name, "its schema is not UTF-8 text") from error
 
 
@@ -55,21 +55,21 @@ def _explanation(error: sqlite3.Error, path: Path) -> StoreError | None:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
         return StoreFullError(
-            f"no room is left for {path}: every answer reported done is safe; free some space and go on."
+            f"the disk of {path} is full; every answer reported done is safe: free some space, then resume."
         )
     if code == sqlite3.SQLITE_IOERR:
         return StoreFullError(
-            f"{path} could not be written or read ({error}): every answer reported done is safe; see to the disk and go on."
+            f"{path} could not be written or read ({error}); every answer reported done is safe: check the disk, then resume."
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return StoreError(f"cannot write in {path.parent}; make it writable or name another --workspace.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreError(f"{path} is damaged ({error}); restore it from a copy or start the run again.")
     if code == sqlite3.SQLITE_BUSY:
-        return StoreError(f"{path} is in use by another process; try again when it is done.")
+        return StoreError(f"{path} is in use by another process; try again later.")
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError | sqlite3.InternalError):
-        return None  # a mistake of the program's own
+        return None  # a programming error
     if code == sqlite3.SQLITE_INTERRUPT:
         return DamagedError(path.parent, path.name, "reading it takes far longer than its size explains")
-    # The schema is the program's own and so is the SQL, so what fails is what is stored.
+    # The schema was verified and the SQL is our own, so the stored data is at fault.
     return DamagedError(path.parent, path.name, _NOT_UTF8 if "user-defined" in str(error) else str(error))

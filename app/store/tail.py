@@ -1,4 +1,4 @@
-"""Tail: what is newest in a run that goes on, read again and again without reading the run again."""
+"""Tail of a run: its newest contents, read repeatedly without reading the whole run again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from app.store.run import RunStore
-from app.store.samples import shown
-from benchmarks.base import Record
+from app.store.samples import displayable
+from benchmarks.vocabulary import Record
 from judges.base import newest
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Memory in bytes as the newest answer that says anything recorded it; None where it does not."""
+    """Memory use in bytes, as recorded with the newest answer; None if it was not recorded."""
 
     active: int | None = None
     cache: int | None = None
@@ -24,27 +24,27 @@ class MemoryUse:
 
 @dataclass(frozen=True, slots=True)
 class RunUpdate:
-    """What is newest in a run.
+    """The newest contents of a run.
 
-    ``judge`` is the id of the run's first judge, None before it has judged anything; ``labels`` has for each condition how
-    often it gave each label, and how often "unparsed" and "judge-failed" stand in the place of one.
+    ``judge`` is the id of the run's first judge, None before it has judged anything. ``labels`` counts its labels by condition,
+    with "unparsed" and "judge-failed" in place of a missing label.
     """
 
     judge: str | None = None
     labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     record: Record | None = None
-    """The instance that was answered last."""
+    """The instance with the newest answer."""
     memory: MemoryUse = MemoryUse()
     remarks: tuple[str, ...] = ()
     canary: Mapping[str, Any] | None = None
-    """What the canary found when the run was last begun."""
+    """The newest result of the batch-invariance probe."""
     data: str | None = None
-    """The build that the instances are of, where their media lie."""
+    """The folder of the build, with the media."""
 
 
 class _Store(RunStore):
     def verdicts_after(self, last: int, judge: str) -> tuple[int, list[tuple[str, str, int]]]:
-        """The highest row number of a verdict, and since ``last``: condition, label or status, count."""
+        """Return the highest id of a verdict, and for verdicts after ``last``: condition, label or status, count."""
         ((highest,),) = self._rows("SELECT coalesce(max(id), 0) FROM verdict")
         rows = self._rows(
             "SELECT i.condition, coalesce(v.label, v.status), count(*) FROM verdict v"
@@ -52,7 +52,7 @@ class _Store(RunStore):
             " WHERE v.id > ? AND v.id <= ? AND v.accepted AND v.judge = ? GROUP BY 1, 2",
             (last, highest, judge),
         )
-        return highest, [(shown(condition), shown(label), count) for condition, label, count in rows]
+        return highest, [(displayable(condition), displayable(label), count) for condition, label, count in rows]
 
     def newest_instance(self) -> str | None:
         rows = self._rows(
@@ -66,12 +66,12 @@ class _Store(RunStore):
         return MemoryUse(*(size if isinstance(size, int) else None for size in rows[0])) if rows else MemoryUse()
 
     def snapshot(self) -> None:
-        """See the database from now on as it is now."""
+        """Read from one snapshot from now on."""
         self._db.execute("BEGIN")
 
 
 class Tail:
-    """The newest of one run. Not for two threads at once."""
+    """Reader of one run's newest contents. Not thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,8 +79,8 @@ class Tail:
         self._last = 0
         self._labels: dict[str, Counter[str]] = defaultdict(Counter)
 
-    def look(self) -> RunUpdate:
-        """What is newest now. Raises StoreError."""
+    def read(self) -> RunUpdate:
+        """Read the newest contents. Raises StoreError."""
         with _Store.read(self.folder) as store:
             store.snapshot()
             self._count(store)
@@ -109,7 +109,7 @@ class Tail:
         total = sum(count.labelled + count.unparsed + count.failed for count in counts)
         self._add(store, judge)
         if sum(sum(counted.values()) for counted in self._labels.values()) != total:
-            # Some were set aside since: count all again.
+            # Some verdicts were set aside meanwhile, so count all again.
             self._last = 0
             self._labels.clear()
             self._add(store, judge)

@@ -1,4 +1,4 @@
-"""How fast a run goes and when it will be done, from this process's own last minute."""
+"""Throughput of a run and its remaining time, from the last minute as seen by this process."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ WINDOW_SECONDS = 60.0
 
 
 class Throughput:
-    """Speed over the last minute. What was done before the first sample, as after a resume, never counts as speed."""
+    """Throughput over the last minute. Answers from before the first sample, as after a resume, do not count."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._samples: deque[tuple[float, int]] = deque()
 
     def sample(self, done: int) -> None:
-        """Note how many answers there are now."""
+        """Record the current number of answers."""
         now = self._clock()
         if self._samples and done < self._samples[-1][1]:
             self._samples.clear()
@@ -27,21 +27,21 @@ class Throughput:
 
     @property
     def per_second(self) -> float | None:
-        """Answers a second, None until something was answered."""
+        """Answers per second; None before the first answer."""
         if len(self._samples) < 2:
             return None
         (began, before), (now, done) = self._samples[0], self._samples[-1]
         return (done - before) / (now - began) if done > before and now > began else None
 
     def eta(self, left: int) -> float | None:
-        """Seconds until ``left`` more answers are there, None where that cannot be said."""
+        """Return the seconds until ``left`` more answers are done; None if unknown."""
         if left == 0:
             return 0.0
         return None if self.per_second is None else left / self.per_second
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as people say them: ``42s``, ``3m05s``, ``2h07m``; ``-`` for None."""
+    """Format seconds for people: ``42s``, ``3m05s``, ``2h07m``; ``-`` for None."""
     if seconds is None:
         return "-"
     whole = round(seconds)

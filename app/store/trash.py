@@ -1,8 +1,8 @@
-"""Deleted runs, which can be brought back until whoever deleted them is done.
+"""Trash for deleted runs, which can be restored until the process that deleted them ends.
 
-A run is deleted by one rename into a folder beside the runs, on the same file system: whatever is killed when, it is whole in
-one place or the other. Each :class:`Trash` has a folder of its own there and holds its lock. A folder whose owner ended without
-emptying it is taken over by the next trash, so no run stays where nobody sees it.
+A run is deleted by a single rename into a folder next to the runs, on the same file system, so that it is always complete in one
+place or the other. Each :class:`Trash` has a folder of its own there, and holds its lock. A folder whose owner ended without
+emptying it is taken over by the next trash, so that no run is lost from sight.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import make_folder
 
 FOLDER = ".trash"
-"""The folder among a workspace's runs that holds the deleted ones; names that begin with a dot are no runs."""
+"""The folder for deleted runs in a workspace's folder of runs; names with a leading dot are not runs."""
 _LOCK = ".lock"
 _HALF = ".half-"
-"""How names begin that nobody takes over: a folder that is being made, or a run that is being removed for good."""
+"""The prefix of names that are never taken over: a folder in creation, or a run that is being removed for good."""
 
 
 class Trash:
-    """The runs that were deleted here, the last one last."""
+    """The runs deleted by this process, in order."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._runs = workspace.runs_folder
@@ -37,46 +37,44 @@ class Trash:
 
     @property
     def names(self) -> list[str]:
-        """The names of the runs that can be brought back."""
+        """The names of the runs that can be restored."""
         return [_name(run) for run in self._deleted]
 
     def delete(self, run: Path) -> None:
-        """Move a run into the trash. Raises StoreError while a process works on it."""
+        """Move a run into the trash. Raises StoreError while another process uses it."""
         if run.is_symlink() or not (run / DATABASE).is_file():
-            raise StoreError(f"{run} is not a run's own folder; delete it by hand.")
+            raise StoreError(f"{run} is a link or not a run; delete it manually.")
         with FileLock(run / "lock") as lock:
             if not lock.acquire("rashomon, deleting"):
-                raise StoreError(f"{lock.holder() or 'another process'} works on {run.name}; stop it first.")
-            self._keep(run, run.name)
+                raise StoreError(f"{lock.holder() or 'another process'} is using {run.name}; stop it first.")
+            self._move(run, run.name)
 
     def restore(self) -> Path:
-        """Bring back the run that was deleted last; its folder. Raises StoreError where another run has its name now."""
+        """Restore the run that was deleted last, and return its folder. Raises StoreError if its name is taken."""
         if not self._deleted:
-            raise StoreError("there is no deleted run to bring back.")
+            raise StoreError("there is no deleted run to restore.")
         run = self._deleted[-1]
         place = self._runs / _name(run)
         if os.path.lexists(place):
-            raise StoreError(
-                f"another run is called {place.name} now; delete or move that one, then bring this one back."
-            )
+            raise StoreError(f"there is another run {place.name} now; delete or move it, then restore this one.")
         _rename(run, place)
         self._deleted.pop()
         return place
 
     def take_over(self) -> list[str]:
-        """Take over what those deleted who ended without emptying their trash; the runs' names."""
+        """Take over the trash of processes that ended without emptying it; return the names of its runs."""
         before = len(self._deleted)
-        if (self._runs / FOLDER).is_symlink():  # in a received workspace; it would lead to any folder of the user's
+        if (self._runs / FOLDER).is_symlink():  # a received workspace could point to any folder of the user
             return []
         with suppress(OSError):
-            for left in sorted((self._runs / FOLDER).iterdir()):
-                if left != self._folder and not left.name.startswith(_HALF) and not left.is_symlink():
+            for folder in sorted((self._runs / FOLDER).iterdir()):
+                if folder != self._folder and not folder.name.startswith(_HALF) and not folder.is_symlink():
                     with suppress(OSError, StoreError):
-                        self._take(left)
+                        self._take(folder)
         return self.names[before:]
 
     def empty(self) -> None:
-        """Remove the deleted runs for good. One that cannot be removed is left for the next to take over."""
+        """Remove the deleted runs for good. A run that cannot be removed is left for the next trash to take over."""
         if self._lock is None:
             return
         for run in self._deleted:
@@ -86,27 +84,27 @@ class Trash:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._lock.release()
         self._lock = None
-        with suppress(OSError):  # others use it
+        with suppress(OSError):  # in use by others
             self._folder.parent.rmdir()
 
-    def _take(self, left: Path) -> None:
-        with FileLock(left / _LOCK) as lock:
+    def _take(self, folder: Path) -> None:
+        with FileLock(folder / _LOCK) as lock:
             if not lock.acquire("rashomon, taking over"):
                 return
-            for run in sorted(left.iterdir()):
+            for run in sorted(folder.iterdir()):
                 if run.name.startswith(_HALF):
                     shutil.rmtree(run, ignore_errors=True)
                 elif run.name != _LOCK:
-                    self._keep(run, _name(run))
-            shutil.rmtree(left, ignore_errors=True)
+                    self._move(run, _name(run))
+            shutil.rmtree(folder, ignore_errors=True)
 
-    def _keep(self, run: Path, name: str) -> None:
-        place = self._own() / f"{len(self._deleted):04}-{name}"
+    def _move(self, run: Path, name: str) -> None:
+        place = self._own_folder() / f"{len(self._deleted):04}-{name}"
         _rename(run, place)
         self._deleted.append(place)
 
-    def _own(self) -> Path:
-        """The folder of this trash, which appears with its lock held."""
+    def _own_folder(self) -> Path:
+        """Return the folder of this trash; it is created under its lock."""
         if self._lock is None:
             half = self._folder.with_name(f"{_HALF}{self._folder.name}")
             try:
@@ -116,13 +114,13 @@ class Trash:
                 lock.acquire(f"process {os.getpid()}")
                 half.rename(self._folder)
             except OSError as error:
-                raise StoreError(f"cannot write {half.parent}: {error.strerror}; it must be writable.") from error
+                raise StoreError(f"cannot write {half.parent}: {error.strerror}; make it writable.") from error
             self._lock = lock
         return self._folder
 
 
 def _name(run: Path) -> str:
-    """The name that a deleted run had: its folder's without the number that tells namesakes apart."""
+    """Return the original name of a deleted run: its folder's name without the number in front."""
     return run.name.partition("-")[2]
 
 
@@ -134,7 +132,7 @@ def _rename(run: Path, place: Path) -> None:
 
 
 def _remove(run: Path) -> None:
-    """Remove a run for good; by one rename first, so that no half of one can be brought back."""
+    """Remove a run for good; rename it first, so that an incomplete run cannot be restored."""
     gone = run.with_name(f"{_HALF}{uuid4().hex}")
     with suppress(OSError):
         run.rename(gone)

@@ -1,4 +1,4 @@
-"""Verdicts: what judges and people said of a run's answers, kept beside the progress counters."""
+"""Verdicts of judges and people on a run's answers, stored with the progress counters."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from app.store.database import PAGE, Database, Row, storable
 from app.store.integrity import stored_values
 from app.store.integrity.digests import Tally
 from app.store.sqlite_errors import DamagedError
-from benchmarks.base import Generation, Record, Verdict, canonical_json
+from benchmarks.vocabulary import Generation, Record, Verdict, canonical_json
 
 _COUNTS = ("labelled", "correct", "unparsed", "failed")
 
 
 @dataclass
 class Counters:
-    """The counters of a run, by condition and by condition and judge, while they are being changed."""
+    """A run's counters while they are being changed: by condition, and by condition and judge."""
 
     folder: Path
     progress: dict[str, Row] = field(default_factory=dict)
     judged: dict[tuple[str, str], Row] = field(default_factory=dict)
 
     def of(self, condition: str) -> Row:
-        """Return the counters of a condition. Raises DamagedError where it has none."""
+        """Return the counters of a condition. Raises DamagedError if it has none."""
         if condition not in self.progress:
             raise DamagedError(self.folder, "table progress", f"{condition!r:.60} has no counters")
         return self.progress[condition]
 
     def add(self, condition: str, judge: str, status: str, correct: bool, by: int = 1) -> None:
         """Count ``by`` verdicts."""
-        nothing = {"condition": condition, "judge": judge, **dict.fromkeys(_COUNTS, 0)}
-        row = self.judged.setdefault((condition, judge), nothing)
+        zeros = {"condition": condition, "judge": judge, **dict.fromkeys(_COUNTS, 0)}
+        row = self.judged.setdefault((condition, judge), zeros)
         row["labelled"] += by * (status == "labelled")
         row["correct"] += by * correct
         row["unparsed"] += by * (status == "unparsed")
@@ -47,40 +47,40 @@ class Verdicts(Database):
     _rows_before: dict[tuple[str, str | None], Row]
 
     def unjudged(self, judge: str, conditions: Sequence[str] = (), *, after: int = -1) -> Iterator[tuple[int, Record]]:
-        """The answers of ``conditions`` (all if empty) without a verdict of ``judge``: (generation id, record).
+        """Yield the answers of ``conditions`` (all if empty) without a verdict of ``judge``, as (generation id, record).
 
-        In order of generation id, from the first one greater than ``after``; a page in memory at a time. An answer that
-        is an error is not judged, and one that is judged by a sibling's answer is judged only when that one is there.
+        They come in order of generation id, from the first one greater than ``after``, and are read a page at a time. Errors are
+        not judged, and an answer that is judged by a sibling's answer is skipped until that one is done.
         """
-        wanted = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
+        restriction = f" AND i.condition IN ({', '.join('?' * len(conditions))})" if conditions else ""
         while True:
             with self._snapshot():
-                found = self._rows(
+                pairs = self._rows(
                     "SELECT g.id, i.ordinal FROM generation g JOIN instance i ON i.ordinal = g.instance"
                     " WHERE g.accepted AND i.done AND g.finish_reason != 'error' AND g.id > ?"
                     " AND (i.basis IS NULL OR (SELECT b.done FROM instance b WHERE b.ordinal = i.basis))"
                     " AND g.step = (SELECT max(step) FROM generation WHERE instance = g.instance AND accepted)"
                     " AND NOT EXISTS (SELECT 1 FROM verdict v WHERE v.generation = g.id AND v.judge = ? AND v.accepted)"
-                    f"{wanted} ORDER BY g.id LIMIT {PAGE}",
+                    f"{restriction} ORDER BY g.id LIMIT {PAGE}",
                     (after, judge, *conditions),
                 )
-                ordinals = [ordinal for _, ordinal in found]
+                ordinals = [ordinal for _, ordinal in pairs]
                 where = f"WHERE r.ordinal IN ({', '.join('?' * len(ordinals))})"
                 rows = {row[0]: row for row in self._values("instance", where, ordinals)}
                 generations = self._generations({ordinal: row[1] for ordinal, row in rows.items()})
                 bases = self._answers([row[5] for row in rows.values() if row[5] is not None])
-            if not found or found[-1][0] <= after:
+            if not pairs or pairs[-1][0] <= after:
                 return
-            after = found[-1][0]
-            for generation, ordinal in found:
+            after = pairs[-1][0]
+            for generation, ordinal in pairs:
                 row = rows[ordinal]
                 answers = tuple(generations[ordinal])
                 yield generation, Record(self._instance(row), answers, basis=bases.get(row[5]))
 
     def basis_of(self, ordinal: int) -> tuple[bool, Generation | None]:
-        """Whether an instance's answer can be judged as far as its sibling's goes, and that sibling's answer.
+        """Return whether the sibling that an instance is judged by is done, and that sibling's answer.
 
-        (True, None) where it has no such sibling.
+        Return (True, None) if it has no such sibling.
         """
         rows = self._rows(
             "SELECT b.ordinal, b.done FROM instance i JOIN instance b ON b.ordinal = i.basis WHERE i.ordinal = ?",
@@ -92,7 +92,7 @@ class Verdicts(Database):
         return bool(done), self._answers([basis]).get(basis) if done else None
 
     def _answers(self, ordinals: Sequence[int]) -> dict[int | None, Generation]:
-        """The answers of those of ``ordinals`` that are done."""
+        """Return the answers of those of ``ordinals`` that are done."""
         if not ordinals:
             return {}
         marks = ", ".join("?" * len(ordinals))
@@ -102,7 +102,7 @@ class Verdicts(Database):
     def _verdicts(
         self, answers: Mapping[int, int], *, tally: dict[str, Tally] | None = None
     ) -> dict[int, dict[str, Verdict]]:
-        """What was said of accepted answers, by the ordinal that ``answers`` has for an answer's id, and by judge."""
+        """Return verdicts by ordinal and judge; ``answers`` maps the ids of accepted answers to ordinals."""
         verdicts: dict[int, dict[str, Verdict]] = defaultdict(dict)
         for row in self._values(
             "verdict",
@@ -112,12 +112,12 @@ class Verdicts(Database):
         ):
             verdict, generation = self._parsed("verdict", row, stored_values.verdict), row[1]
             if generation not in answers:
-                raise self._damaged("verdict", row, "the answer it is about is not where it was")
+                raise self._damaged("verdict", row, "its answer is missing")
             verdicts[answers[generation]][verdict.judge] = verdict
         return verdicts
 
     def answer_of(self, instance: str) -> tuple[int, str] | None:
-        """(generation id, condition) of an instance's answer, if it has one that is no error. Raises DamagedError."""
+        """Return (generation id, condition) of an instance's answer; None if it has none, or an error. Raises DamagedError."""
         for row in self._values("instance", "WHERE r.id = ? AND r.done", (instance,)):
             for answer in self._stored(
                 "generation",
@@ -128,7 +128,7 @@ class Verdicts(Database):
         return None
 
     def labels(self, judge: str) -> dict[int, tuple[str, str | None]]:
-        """The status and the label that ``judge`` gave each instance's answer, by the instance's ordinal."""
+        """Return the status and the label of each verdict of ``judge``, by the instance's ordinal."""
         rows = self._rows(
             "SELECT g.instance, v.status, v.label FROM verdict v JOIN generation g ON g.id = v.generation"
             " WHERE v.accepted AND g.accepted AND v.judge = ?",
@@ -137,10 +137,10 @@ class Verdicts(Database):
         return {ordinal: (str(status), None if label is None else str(label)) for ordinal, status, label in rows}
 
     def add_verdicts(self, verdicts: Sequence[tuple[int, str, Verdict, bool]]) -> None:
-        """Make verdicts durable: (generation id, condition, verdict, whether its label is right).
+        """Store verdicts durably: (generation id, condition, verdict, whether its label is right).
 
-        What the same judge said of the same answer before is set aside. An answer that was itself set aside meanwhile
-        keeps what is said of it, which counts nowhere.
+        An earlier verdict of the same judge on the same answer is set aside. A verdict on an answer that was itself set aside
+        meanwhile is stored but counts nowhere.
         """
         now = time.time()
         with self._transaction():
@@ -160,7 +160,10 @@ class Verdicts(Database):
             self._write_counters(counters)
 
     def retract(self, judge: str, *, instance: str | None = None, status: str | None = None) -> int:
-        """Set aside what ``judge`` said, of one instance or with one status; kept, no longer counted. How many it were."""
+        """Set aside the verdicts of ``judge``, on one instance or with one status, and return their number.
+
+        They stay in the store but no longer count.
+        """
         where, values = "1", list[str]()
         if instance is not None:
             where, values = where + " AND i.id = ?", [*values, instance]
@@ -168,17 +171,17 @@ class Verdicts(Database):
             where, values = where + " AND v.status = ?", [*values, status]
         with self._transaction():
             counters = self._counters()
-            found = self._rows(
+            verdicts = self._rows(
                 "SELECT v.id, i.condition FROM verdict v JOIN generation g ON g.id = v.generation"
                 f" JOIN instance i ON i.ordinal = g.instance WHERE v.accepted AND g.accepted AND v.judge = ? AND {where}",
                 (judge, *values),
             )
-            self._set_aside(dict(found), counters)
+            self._set_aside(dict(verdicts), counters)
             self._write_counters(counters)
-        return len(found)
+        return len(verdicts)
 
     def _set_aside(self, conditions: Mapping[int, str], counters: Counters, *, counts: bool = True) -> None:
-        """Set the verdicts of these ids aside, each of an answer under its condition; ``counts``: they counted so far."""
+        """Set aside verdicts, given as ids with the condition of their answer; ``counts`` tells if they counted so far."""
         ids = list(conditions)
         right: dict[str, list[str]] = self.meta("correct", {}) if ids else {}
         for start in range(0, len(ids), PAGE):
@@ -190,7 +193,7 @@ class Verdicts(Database):
                     counters.add(condition, row["judge"], row["status"], row["label"] in right.get(condition, ()), -1)
 
     def judge_usage(self, judge: str) -> tuple[int, int, int]:
-        """What ``judge`` has used in this run, verdicts set aside included: calls, prompt tokens, completion tokens."""
+        """Return the calls, prompt tokens and completion tokens of ``judge``, including verdicts set aside."""
         sums = "coalesce(sum(calls), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)"
         ((calls, prompt, completion),) = self._rows(f"SELECT {sums} FROM verdict WHERE judge = ?", (judge,))
         return calls, prompt, completion
@@ -215,7 +218,7 @@ class Verdicts(Database):
     # --- counters --------------------------------------------------------------------------------
 
     def _counters(self) -> Counters:
-        """The counters as they are in this transaction, to be changed and given to :meth:`_write_counters`."""
+        """Read the counters in this transaction, to be changed and passed to :meth:`_write_counters`."""
         counters = Counters(self.folder)
         self._rows_before = {}
         for row in self._whole("progress"):
@@ -232,9 +235,9 @@ class Verdicts(Database):
             if row != stored_values.counts(before[condition, None]):
                 self._write("progress", row, before[condition, None])
         for condition, judge in {*counters.judged, *((key[0], key[1]) for key in before if key[1] is not None)}:
-            now, then = counters.judged.get((condition, judge)), before.get((condition, judge))
-            if now is not None and any(now[count] for count in _COUNTS):
-                if then is None or now != stored_values.counts(then):
-                    self._write("judged", now, then)
-            elif then is not None:  # nothing of what this judge said counts any more
-                self._remove("judged", then)
+            current, previous = counters.judged.get((condition, judge)), before.get((condition, judge))
+            if current is not None and any(current[count] for count in _COUNTS):
+                if previous is None or current != stored_values.counts(previous):
+                    self._write("judged", current, previous)
+            elif previous is not None:  # no verdict of this judge counts any more
+                self._remove("judged", previous)

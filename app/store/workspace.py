@@ -1,4 +1,4 @@
-"""The workspace: the folder that holds runs and built benchmarks, and nothing that cannot be copied or deleted by hand."""
+"""Workspace: the folder of runs and built benchmarks, in which everything can be copied or deleted by hand."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.rows import ConditionProgress
 from app.store.run import RunStore
-from app.system.paths import exists, typed_path
-from benchmarks.base import did_you_mean, digest
+from app.system.paths import path_exists, typed_path
 from benchmarks.build import read_manifest
-from benchmarks.errors import RashomonError, StoreError
+from benchmarks.errors import RashomonError, StoreError, did_you_mean
 from benchmarks.untrusted.safe_files import UnsafeFileError
+from benchmarks.vocabulary import digest
 
-PAUSE = "pause"
-"""The file in a run's folder that pauses the worker at it while it is there."""
+PAUSE_FILE = "pause"
+"""The file in a run's folder that pauses its worker while it exists."""
 
-_TOLD = 5
-"""So many runs whose names begin alike are told apart."""
+_LISTED = 5
+"""The number of runs that are listed for an ambiguous name."""
 
 DEMOS_FOLDER = "rashomon-demo"
-"""The folder of a workspace in which each benchmark's demo has a workspace of its own."""
+"""The folder of a workspace with a separate workspace for each benchmark's demo."""
 
 _SYNCHRONISED = ("Mobile Documents", "CloudStorage", "Dropbox", "OneDrive", "Google Drive", "iCloud")
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One line of ``rashomon runs``; ``problem`` says why a run could not be read."""
+    """Summary of a run, as in ``rashomon runs``; ``problem`` is the reason why it could not be read, if so."""
 
     name: str
     state: str
@@ -46,7 +46,7 @@ class RunSummary:
     created: float | None = None
     problem: str | None = None
     own: bool = True
-    """Whether this machine has made it; one that another has made is read-only."""
+    """Flag for a run made on this machine; any other is read-only."""
 
     @property
     def done(self) -> int:
@@ -58,23 +58,23 @@ class RunSummary:
 
 
 class Workspace:
-    """A workspace folder; made when something is first written."""
+    """A workspace folder, which is created when something is first written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
-    def find(cls, given: Path | None = None) -> Workspace:
-        """The workspace: ``given``, else RASHOMON_WORKSPACE, else the user's data directory."""
-        if given is None:
+    def find(cls, path: Path | None = None) -> Workspace:
+        """Return the workspace at ``path``, or else RASHOMON_WORKSPACE, or else in the user's data directory."""
+        if path is None:
             variable = os.environ.get("RASHOMON_WORKSPACE")
             if variable:
-                given = Path(variable)
+                path = Path(variable)
             else:
                 import platformdirs
 
-                given = Path(platformdirs.user_data_dir("rashomon"))
-        return cls(typed_path(given))
+                path = Path(platformdirs.user_data_dir("rashomon"))
+        return cls(typed_path(path))
 
     @property
     def runs_folder(self) -> Path:
@@ -82,44 +82,43 @@ class Workspace:
 
     @property
     def replies(self) -> Path:
-        """The file in which replies of remote engines, and of models that construct, are kept by content."""
+        """The cache file for replies of remote engines, and of models that construct benchmarks."""
         return self.path / "replies.sqlite"
 
     def build_folder(self, benchmark: str) -> Path:
-        """Where ``rashomon build`` puts a benchmark unless told otherwise."""
+        """Return the default output folder of ``rashomon build`` for a benchmark."""
         return self.path / "benchmarks" / benchmark
 
     def build_of(self, store: RunStore) -> Path:
-        """The folder of the build that a run was asked from, wherever that is now."""
+        """Return the folder of a run's build."""
         data = store.meta("data", None)
         return Path(data) if data else self.build_folder(store.meta("spec")["benchmark"])
 
-    def asked_from(self, build: Path) -> tuple[str, list[str]]:
-        """The digest of the build in a folder, and the runs that were asked from it and find their media there; "" and none
-        where no build is there."""
+    def runs_of_build(self, build: Path) -> tuple[str, list[str]]:
+        """Return the digest of the build in a folder, and the runs that use that build; "" and none if there is no build."""
         try:
-            found = digest(read_manifest(build))
+            build_digest = digest(read_manifest(build))
         except (OSError, ValueError, UnsafeFileError):
             return "", []
         names = []
         for name in self.run_names():
             with suppress(Exception), RunStore.read(self.runs_folder / name) as store:  # an unreadable one is none
-                if store.meta("identity").get("data digest") == found and self.build_of(store).samefile(build):
+                if store.meta("identity").get("data digest") == build_digest and self.build_of(store).samefile(build):
                     names.append(name)
-        return found, names
+        return build_digest, names
 
     def source_folder(self, benchmark: str) -> Path:
-        """Where ``rashomon data get`` puts what a benchmark is built from unless told otherwise."""
+        """Return the default folder of ``rashomon data get`` for a benchmark's sources."""
         return self.path / "sources" / benchmark
 
     def command(self) -> str:
-        """What to type before a command so that it finds this workspace: nothing more if it is the usual one."""
+        """Return the command line up to a subcommand, with ``--workspace`` unless this is the default workspace."""
         return (
             "rashomon" if self.path == Workspace.find().path else f"rashomon --workspace {shlex.quote(str(self.path))}"
         )
 
     def make(self) -> None:
-        """Make the folder. Raises StoreError where that is not possible."""
+        """Create the folder. Raises StoreError if that fails."""
         try:
             self.runs_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -128,7 +127,7 @@ class Workspace:
             ) from error
 
     def run_names(self) -> list[str]:
-        """Every run's folder name, sorted."""
+        """Return the sorted folder names of all runs."""
         try:
             with os.scandir(self.runs_folder) as entries:
                 return sorted(entry.name for entry in entries if not entry.name.startswith(".") and _holds_run(entry))
@@ -136,8 +135,8 @@ class Workspace:
             return []
 
     def run_folder(self, name: str) -> Path:
-        """The folder of a run given by name, the unambiguous beginning of one, or a path. Raises StoreError."""
-        if exists(Path(name) / DATABASE):
+        """Return the folder of a run, given as its name, an unambiguous prefix, or a path. Raises StoreError."""
+        if path_exists(Path(name) / DATABASE):
             return typed_path(name)
         names = self.run_names()
         matches = [name] if name in names else [known for known in names if name and known.startswith(name)]
@@ -145,45 +144,45 @@ class Workspace:
             return self.runs_folder / matches[0]
         if matches:
             raise StoreError(
-                f"{name!r} begins {len(matches)} runs, the newest first: {self._told_apart(matches)}; say more of the name."
+                f"{name!r} matches {len(matches)} runs, newest first: {self._describe(matches)}; type more of the name."
             )
-        hint = self._of_a_demo(name) or (did_you_mean(name, names) if names else "there are no runs yet.")
+        hint = self._demo_hint(name) or (did_you_mean(name, names) if names else "there are no runs yet.")
         raise StoreError(f"there is no run {name!r} in {self.runs_folder}; {hint}")
 
-    def _told_apart(self, names: list[str]) -> str:
-        """The newest of some runs, each with when it was made and, where these differ, the digest of its data."""
-        known: dict[str, tuple[float, str]] = dict.fromkeys(names, (0.0, ""))
+    def _describe(self, names: list[str]) -> str:
+        """List the newest of these runs, each with its date and, if their data differ, the digest of its data."""
+        facts_by_name: dict[str, tuple[float, str]] = dict.fromkeys(names, (0.0, ""))
         for name in names:
-            with suppress(Exception), RunStore.read(self.runs_folder / name) as run:  # an unreadable one tells nothing
-                known[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
-        differ = len({data for _, data in known.values()}) > 1
-        shown = []
-        for name in sorted(names, key=lambda each: known[each], reverse=True)[:_TOLD]:
-            created, data = known[name]
-            made = [time.strftime("%Y-%m-%d %H:%M", time.localtime(created))] if created else []
-            made += [f"data {data[:12]}"] if data and differ else []
-            shown.append(f"{name} ({', '.join(made)})" if made else name)
-        return ", ".join(shown) + (f" and {len(names) - _TOLD} more" if len(names) > _TOLD else "")
+            with suppress(Exception), RunStore.read(self.runs_folder / name) as run:  # an unreadable run has no facts
+                facts_by_name[name] = run.meta("created", 0.0), run.meta("identity", {}).get("data digest") or ""
+        differ = len({data for _, data in facts_by_name.values()}) > 1
+        descriptions = []
+        for name in sorted(names, key=lambda run: facts_by_name[run], reverse=True)[:_LISTED]:
+            created, data = facts_by_name[name]
+            facts = [time.strftime("%Y-%m-%d %H:%M", time.localtime(created))] if created else []
+            facts += [f"data {data[:12]}"] if data and differ else []
+            descriptions.append(f"{name} ({', '.join(facts)})" if facts else name)
+        return ", ".join(descriptions) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
-    def _of_a_demo(self, name: str) -> str:
-        """How to name the demo that has a run ``name``, or one that begins with it; empty where none has."""
+    def _demo_hint(self, name: str) -> str:
+        """Return the command for a demo's run with the prefix ``name``; "" if there is none."""
         for demo in self.demos():
             if name and any(known.startswith(name) for known in demo.run_names()):
-                return f"a demo has one, in a workspace of its own: {demo.command()} show {shlex.quote(name)}"
+                return f"a demo has one in a separate workspace: {demo.command()} show {shlex.quote(name)}"
         return ""
 
     def demos(self) -> list[Workspace]:
-        """The workspaces of the demos that were run in this one, the newest first."""
+        """Return the workspaces of the demos that were run in this one, newest first."""
         folders = sorted(self.path.glob(f"{DEMOS_FOLDER}/*/runs"), key=lambda runs: runs.stat().st_mtime_ns)
         return [Workspace(folder.parent) for folder in reversed(folders)]
 
     def summaries(self) -> list[RunSummary]:
-        """Every run, oldest first; a damaged one is listed with its problem instead of hiding the others."""
-        found = [summary(self.runs_folder / name) for name in self.run_names()]
-        return sorted(found, key=lambda run: (run.created or 0, run.name))
+        """Return the summaries of all runs, oldest first; a damaged run is included with its problem."""
+        summaries = [read_summary(self.runs_folder / name) for name in self.run_names()]
+        return sorted(summaries, key=lambda run: (run.created or 0, run.name))
 
     def warning(self) -> str | None:
-        """Why this is a poor place for databases that are being written, if it is."""
+        """Return a warning if this is a bad place for databases that are being written."""
         if any(mark in part for part in self.path.parts for mark in _SYNCHRONISED):
             return (
                 f"{self.path} looks cloud-synchronised; a database that is synchronised while it is written can be "
@@ -193,7 +192,7 @@ class Workspace:
 
 
 def _holds_run(entry: os.DirEntry[str]) -> bool:
-    """Whether a folder has something called as a run's database, or does not let that be seen: reading it tells why."""
+    """Return whether a folder holds a run's database, or cannot be read; reading it as a run reports the reason."""
     try:
         os.stat(os.path.join(entry.path, DATABASE), follow_symlinks=False)
     except PermissionError:
@@ -203,118 +202,125 @@ def _holds_run(entry: os.DirEntry[str]) -> bool:
     return True
 
 
-def summary(folder: Path) -> RunSummary:
-    """The summary of the run in ``folder``; whatever is wrong with that run is its ``problem``."""
-    return _as_it_is(folder, _noted(folder))
+def read_summary(folder: Path) -> RunSummary:
+    """Return the summary of the run in ``folder``; an error becomes its ``problem``."""
+    return _current(folder, _stored_summary(folder))
 
 
 class Summaries:
-    """The summaries of a workspace's runs, again and again: a database is read only when it has changed."""
+    """Cache of the summaries of a workspace's runs: a database is read again only once it has changed."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._known: dict[str, tuple[_Stamp, RunSummary]] = {}
 
-    def now(self) -> list[RunSummary]:
-        """As :meth:`Workspace.summaries`."""
-        return deque(self.by_and_by(), maxlen=1).pop()[0]
+    def read_all(self) -> list[RunSummary]:
+        """Return the summaries of all runs; see :meth:`Workspace.summaries`."""
+        return deque(self.read_incrementally(), maxlen=1).pop()[0]
 
-    def by_and_by(self, every: float = float("inf")) -> Iterator[tuple[list[RunSummary], int]]:
-        """Yield the runs that are read so far and how many there are, every ``every`` seconds and in the end all.
+    def read_incrementally(self, every: float = float("inf")) -> Iterator[tuple[list[RunSummary], int]]:
+        """Yield the runs read so far with the number of all runs, every ``every`` seconds, and finally all runs.
 
-        The newest are read first.
+        The newest runs are read first.
         """
-        found: dict[str, tuple[_Stamp, RunSummary]] = {}
+        summaries: dict[str, tuple[_Stamp, RunSummary]] = {}
         stamps = {name: _stamp(self._workspace.runs_folder / name) for name in self._workspace.run_names()}
-        told = time.monotonic()
+        reported = time.monotonic()
         for name in sorted(stamps, key=lambda name: _changed(stamps[name]), reverse=True):
-            known = self._known.get(name)
+            cached = self._known.get(name)
             folder = self._workspace.runs_folder / name
-            found[name] = known if known is not None and known[0] == stamps[name] else (stamps[name], _noted(folder))
-            if time.monotonic() - told > every and len(found) < len(stamps):
-                yield self._as_they_are(found), len(stamps)
-                told = time.monotonic()
-        self._known = found
-        yield self._as_they_are(found), len(stamps)
+            summaries[name] = (
+                cached if cached is not None and cached[0] == stamps[name] else (stamps[name], _stored_summary(folder))
+            )
+            if time.monotonic() - reported > every and len(summaries) < len(stamps):
+                yield self._current_summaries(summaries), len(stamps)
+                reported = time.monotonic()
+        self._known = summaries
+        yield self._current_summaries(summaries), len(stamps)
 
-    def _as_they_are(self, found: Mapping[str, tuple[_Stamp, RunSummary]]) -> list[RunSummary]:
-        runs = [_as_it_is(self._workspace.runs_folder / name, noted) for name, (_, noted) in found.items()]
+    def _current_summaries(self, summaries: Mapping[str, tuple[_Stamp, RunSummary]]) -> list[RunSummary]:
+        runs = [_current(self._workspace.runs_folder / name, noted) for name, (_, noted) in summaries.items()]
         return sorted(runs, key=lambda run: (run.created or 0, run.name))
 
 
 _Stamp = tuple[object, ...]
-_SETTLED_NS = 2 * 10**9
+_CLOCK_TICK_NS = 2 * 10**9
 
 
 def _stamp(folder: Path) -> _Stamp:
-    """What differs once a run's database has changed. A change within the clock tick of another is not seen by its time, so
-    files that changed just now count as changing."""
+    """Return a stamp that differs once a run's database has changed.
+
+    Two changes within a clock tick leave the same file time, so a file that changed just now counts as changed each time.
+    """
     stats: list[tuple[int, ...] | None] = []
     for name in (DATABASE, f"{DATABASE}-wal"):
         try:
-            found = (folder / name).stat()
+            stat = (folder / name).stat()
         except OSError:
             stats.append(None)
             continue
-        fresh = time.time_ns() - found.st_mtime_ns < _SETTLED_NS
-        stats.append((found.st_ino, found.st_size, found.st_mtime_ns, time.monotonic_ns() if fresh else 0))
+        fresh = time.time_ns() - stat.st_mtime_ns < _CLOCK_TICK_NS
+        stats.append((stat.st_ino, stat.st_size, stat.st_mtime_ns, time.monotonic_ns() if fresh else 0))
     return tuple(stats)
 
 
 def _changed(stamp: _Stamp) -> int:
-    """When a run's database changed, by its stamp."""
+    """Return the time of a run's last change, by its stamp."""
     return max((part[2] for part in stamp if isinstance(part, tuple)), default=0)
 
 
 def _own(store: RunStore) -> bool:
-    """Return whether this machine has made a run; without its key nothing is known to be."""
+    """Return whether a run was made on this machine; False if the machine has no key."""
     try:
         return store.own
     except StoreError:
         return False
 
 
-def _noted(folder: Path) -> RunSummary:
-    """The summary as the database has it: its state is what the worker noted."""
+def _stored_summary(folder: Path) -> RunSummary:
+    """Return the summary from the database alone, with the state that the worker recorded last."""
     try:
         with RunStore.read(folder) as store:
-            noted = store.meta("state", {})
+            recorded = store.meta("state", {})
             progress, spec = tuple(store.progress()), store.meta("spec")
-            state, note = noted.get("state", "planned"), noted.get("note", "")
+            state, note = recorded.get("state", "planned"), recorded.get("note", "")
             created = store.meta("created", 0.0) or None
             return RunSummary(folder.name, state, spec, progress, note, created, own=_own(store))
-    except Exception as error:  # of a run that somebody else may have written: it hides no other one
+    except Exception as error:  # one damaged run, possibly from elsewhere, must not hide the others
         return _unreadable(folder, error)
 
 
-def _as_it_is(folder: Path, noted: RunSummary) -> RunSummary:
-    if noted.problem is not None:
-        return noted
+def _current(folder: Path, stored: RunSummary) -> RunSummary:
+    """Return the stored summary with the run's current state."""
+    if stored.problem is not None:
+        return stored
     try:
-        state = run_state(folder, noted.state, noted.progress)
+        state = run_state(folder, stored.state, stored.progress)
     except Exception as error:
         return _unreadable(folder, error)
-    note = "" if state == "done" else noted.note
-    if state == "interrupted" != noted.state:
-        note = "the process that worked on it is gone without a word; every answer reported done is safe"
-    return replace(noted, state=state, note=note)
+    note = "" if state == "done" else stored.note
+    if state == "interrupted" != stored.state:
+        note = "its worker ended without a message; every answer reported done is safe"
+    return replace(stored, state=state, note=note)
 
 
 def _unreadable(folder: Path, error: Exception) -> RunSummary:
     problem = str(error)
     if not isinstance(error, RashomonError):
-        problem = f"it cannot be read ({type(error).__name__}: {error}); `rashomon doctor {folder.name}` says more."
+        problem = (
+            f"it cannot be read ({type(error).__name__}: {error}); run `rashomon doctor {folder.name}` for details."
+        )
     return RunSummary(folder.name, "unreadable", {}, (), problem=problem)
 
 
-def run_state(folder: Path, noted: str, progress: tuple[ConditionProgress, ...]) -> str:
-    """A run's state now: what its worker noted, unless that worker is gone."""
+def run_state(folder: Path, recorded: str, progress: tuple[ConditionProgress, ...]) -> str:
+    """Return a run's current state: the one that its worker recorded, unless that worker is gone."""
     alive = FileLock(folder / "lock").holder() is not None
     complete = all(p.done == p.total for p in progress)
-    if complete and not alive:  # whatever became of a judge: what it lacks is asked when it is asked again
-        return "done" if noted != "planned" else noted
-    if noted in ("queued", "loading", "running", "judging") and not alive:
+    if complete and not alive:  # even if a judge was interrupted; judging it again continues there
+        return "done" if recorded != "planned" else recorded
+    if recorded in ("queued", "loading", "running", "judging") and not alive:
         return "interrupted"
-    if noted in ("running", "judging") and (folder / PAUSE).exists():
+    if recorded in ("running", "judging") and (folder / PAUSE_FILE).exists():
         return "paused"
-    return "partial" if noted == "done" and not complete else noted
+    return "partial" if recorded == "done" and not complete else recorded

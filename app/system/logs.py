@@ -1,7 +1,7 @@
-"""Logs of workers: one line a record, nothing in it that could steer a terminal or begin a line of its own.
+"""Logs of workers: one line per record, without control characters and line breaks.
 
-A worker writes its standard error into a pipe; the process that started it pumps that into the log, so that the last words of a
-worker that crashed, and of the libraries in it, are there too.
+A worker's standard error is a pipe. The process that started it copies the pipe into the log, which therefore also holds the
+last output of a crashed worker and its libraries.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import open_write
 
 _LARGEST = 1 << 24
-"""A log that has grown to this many bytes is begun again."""
+"""The size in bytes at which a log is truncated."""
 _LONGEST = 1 << 16
-"""Bytes of a line; the rest becomes further lines."""
+"""The most bytes of a line; longer ones are split."""
 _PATIENCE = 10.0
-"""Seconds for which a worker waits until what it reports is read."""
+"""Seconds a worker waits for its output to be read."""
 
 
 class Log:
-    """A log file in a run's folder. Raises StoreError where it cannot be opened; writing to a full disk is no error."""
+    """A log file in a run's folder. Raises StoreError if it cannot be opened; a full disk is not an error."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
@@ -44,7 +44,7 @@ class Log:
             raise StoreError(f"cannot write {self.path}: {error.strerror}; make the run's folder writable.") from error
 
     def write(self, who: str, text: str) -> None:
-        """Append a record: a line with the time and ``who`` wrote it."""
+        """Append a record: one line with the time, the writer ``who`` and the text."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {who}: {clean(text)}\n"
         with self._lock, suppress(OSError, ValueError):  # a full disk, or a pump that outlives the log
             if os.fstat(self._file.fileno()).st_size > _LARGEST:
@@ -53,17 +53,17 @@ class Log:
             self._file.flush()
 
     def pump(self, who: str) -> Pump:
-        """A pipe whose lines become records of ``who``."""
+        """Return a pipe whose lines become records of ``who``."""
         return Pump(self, who)
 
     def close(self) -> None:
-        """Close the file; what still comes from a pump is lost."""
+        """Close the file; later lines from a pump are lost."""
         with self._lock, suppress(OSError):
             self._file.close()
 
 
 class Pump:
-    """A pipe into a log. ``fileno`` is its writing end, for the process that is started; a context manager around the start."""
+    """A pipe into a log. ``fileno`` is the writing end for the started process; a context manager around the start."""
 
     def __init__(self, log: Log, who: str) -> None:
         self._log, self._who = log, who
@@ -80,10 +80,10 @@ class Pump:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._write)  # ours: the process has its own
+        os.close(self._write)  # the process has its own copy
 
     def finish(self) -> None:
-        """Wait until all is in the log that a process wrote which has ended; a child of its own may hold the pipe longer."""
+        """Wait for the log of a process that has ended, for at most a second, since a child of it may keep the pipe open."""
         self._thread.join(1.0)
 
     def _work(self) -> None:
@@ -99,29 +99,29 @@ class Pump:
         self._record(rest)
 
     def _record(self, line: bytes) -> None:
-        # A line that draws over itself, as progress bars do, is what it came to in the end.
+        # Of a line that overwrites itself, as progress bars do, only the last state counts.
         text = line.decode("utf-8", "backslashreplace").rstrip("\r").rpartition("\r")[2]
         if text.strip():
             self._log.write(self._who, text)
 
 
 def write_single_lines() -> None:
-    """Have this process report each exception, warning and log record as one line of standard error.
+    """Make this process write each exception, warning and log record as one line to standard error.
 
-    A traceback quotes values, and those are outside text: a line break in them must not begin a line of the log.
+    Tracebacks can quote foreign text, in which a line break must not start a new line of the log.
     """
-    sys.stderr = io.TextIOWrapper(_Patient(), "utf-8", "backslashreplace", write_through=True)
+    sys.stderr = io.TextIOWrapper(_PatientStderr(), "utf-8", "backslashreplace", write_through=True)
     sys.excepthook = lambda kind, error, trace: report_exception(error)
     threading.excepthook = lambda args: report_exception(args.exc_value)
-    warnings.showwarning = _warned
+    warnings.showwarning = _show_warning
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_SingleLine("%(name)s: %(message)s"))
 
 
-class _Patient(io.RawIOBase):
-    """Standard error that waits ``_PATIENCE`` seconds for its reader, then drops what it is given until there is room.
+class _PatientStderr(io.RawIOBase):
+    """Standard error that waits ``_PATIENCE`` seconds for its reader, then drops output until there is room.
 
-    The reader is another process, which may be stopped while the worker holds the device and answers under way.
+    The reader is another process. It may be stopped while this worker holds the device and has requests in flight.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class _Patient(io.RawIOBase):
                 self._wait = _PATIENCE
                 if self._dropped:
                     lost, self._dropped = self._dropped, 0
-                    os.write(2, f"\n{lost} bytes were not read in time and are lost\n".encode())
+                    os.write(2, f"\n{lost} bytes were dropped because they were not read in time\n".encode())
                     continue
                 rest = rest[os.write(2, rest[: select.PIPE_BUF]) :]
             if rest:
@@ -152,15 +152,15 @@ class _Patient(io.RawIOBase):
 
 def report_exception(error: BaseException | None) -> None:
     """Write an exception with its traceback to standard error, in one line."""
-    with suppress(OSError):  # whoever read it may be gone
+    with suppress(OSError):  # the reader may be gone
         print(_single("".join(traceback.format_exception(error)).rstrip()), file=sys.stderr, flush=True)
 
 
 def drop_output() -> None:
-    """Have what this process still writes go nowhere, once whoever read it is gone: writing to a broken pipe is an error."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    """Discard further output of this process, because writing to a broken pipe is an error once the reader is gone."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
-        os.dup2(nowhere, descriptor)
+        os.dup2(devnull, descriptor)
 
 
 class _SingleLine(logging.Formatter):
@@ -168,7 +168,7 @@ class _SingleLine(logging.Formatter):
         return _single(super().format(record))
 
 
-def _warned(
+def _show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Paths as people type them."""
+"""Paths typed by users."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from pathlib import Path
 from benchmarks.errors import SpecError
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-"""What ships with the project."""
+"""The folder of files that ship with the project."""
 
 
 def typed_path(text: str | Path, base: Path = Path()) -> Path:
-    """``text`` as an absolute path: ``~`` and ``~name`` resolved, relative to ``base``. Raises SpecError for no such home."""
+    """Return ``text`` as an absolute path, with ``~`` and ``~name`` expanded, relative to ``base``.
+
+    Raises SpecError for an unknown home folder.
+    """
     try:
         return Path(base, Path(text).expanduser()).absolute()
     except RuntimeError as error:
-        raise SpecError(f"{str(text)!r} names a home folder that does not exist; write the whole path.") from error
+        raise SpecError(f"{str(text)!r} names a home folder that does not exist; write the full path.") from error
 
 
-def exists(text: str | Path) -> bool:
-    """Whether there is such a file or folder; False for what cannot be a path at all."""
+def path_exists(text: str | Path) -> bool:
+    """Return whether the file or folder exists; False for text that cannot be a path."""
     try:
         return Path(text).expanduser().exists()
     except (OSError, RuntimeError, ValueError):
@@ -28,8 +31,8 @@ def exists(text: str | Path) -> bool:
 
 
 def free_space(folder: Path) -> int:
-    """Bytes free on the disk that ``folder`` is on, or will be. Raises OSError."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    return shutil.disk_usage(place).free
+    """Return the free bytes on the disk of ``folder``, which need not exist yet. Raises OSError."""
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    return shutil.disk_usage(existing).free

@@ -1,4 +1,4 @@
-"""The terminal, as rich sees it."""
+"""The rich console for a terminal, a file or a pipe."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from rich.console import Console
 
 _UNBOUNDED = 100_000
-"""Columns of output that goes to a file or another program, where nothing may be truncated or folded."""
+"""The width of output to a file or another program, in which nothing may be truncated or wrapped."""
 
 
 class Terminal(Console):
-    """A console that says it when the reader of its output has gone, instead of ending the process.
+    """A console that raises BrokenPipeError when the reader of its output is gone, instead of ending the process.
 
-    Output that is no terminal is as wide as its lines, unless COLUMNS says otherwise.
+    Output to a file or pipe is as wide as its lines, unless COLUMNS is set.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -1,6 +1,6 @@
-"""Making hostile text harmless: for a terminal, a spreadsheet, LaTeX and Markdown.
+"""Escaping of untrusted text for terminals, spreadsheets, LaTeX and Markdown.
 
-Everything a model, a data set, a file name or an exception says goes through one of these before it is shown or exported.
+Text from models, data sets, file names and exceptions passes through one of these functions before it is displayed or exported.
 """
 
 from __future__ import annotations
@@ -8,14 +8,24 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from benchmarks.rows.spreadsheet import guarded
+from benchmarks.rows.spreadsheet import guard_formulas
 
-_UNSEEN = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x3164, *range(0xFE00, 0xFE0E), 0xFFA0} | {
+_INVISIBLE = {
+    0x034F,
+    0x115F,
+    0x1160,
+    0x17B4,
+    0x17B5,
+    *range(0x180B, 0x1810),
+    0x3164,
+    *range(0xFE00, 0xFE0E),
+    0xFFA0,
+} | {
     *range(0xFFF0, 0xFFF9),
     *range(0xE0000, 0xE1000),
 }
-"""What Unicode says is not shown (default-ignorable) and is no format character. The two selectors U+FE0E and U+FE0F are
-not among them: they make an emoji of a letter or a letter of an emoji, as in ordinary answers."""
+"""Default-ignorable code points of Unicode that are not format characters. U+FE0E and U+FE0F are not among them, because they
+select the text or emoji form of a character in ordinary answers."""
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -30,25 +40,25 @@ _LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    "[": "{[}",  # after a line's end LaTeX would take it for an option
+    "[": "{[}",  # after a line break LaTeX would read an optional argument
     "]": "{]}",
     "`": r"\textasciigrave{}",
     "Δ": r"$\Delta$",
     "±": r"$\pm$",
     "\n": " ",
 }
-_T1_LACKS = "\u00ad\u0110\u0111\u0126\u0127\u0138\u013f\u0140\u0149\u0166\u0167\u017f"
-_LATEX_PRINTS = ({chr(code) for code in (*range(0x20, 0x7F), *range(0xA1, 0x180))} - set(_T1_LACKS)) | set(
+_T1_MISSING = "\u00ad\u0110\u0111\u0126\u0127\u0138\u013f\u0140\u0149\u0166\u0167\u017f"
+_LATEX_PRINTABLE = ({chr(code) for code in (*range(0x20, 0x7F), *range(0xA1, 0x180))} - set(_T1_MISSING)) | set(
     "–—‘’‚“”„†‡•…‰‹›€™"
 )
-"""What pdfLaTeX prints with the encoding T1 and nothing else; any other character would end it with an error."""
+"""Characters that pdfLaTeX can print with the T1 encoding; any other would end it with an error."""
 
 
 def clean(text: str, *, newlines: bool = False) -> str:
-    """``text`` with every character that could steer a terminal, or hide something, made a visible escape.
+    """Return ``text`` with control and invisible characters replaced by visible escapes.
 
-    That is C0 and C1 controls (so no escape sequence survives), lone surrogates, line and paragraph separators, every format
-    character (bidirectional, zero-width, tags) and whatever else is not shown. Tabs become spaces; newlines stay only where
+    These are C0 and C1 controls (so no escape sequence survives), lone surrogates, line and paragraph separators, format
+    characters (bidirectional, zero-width, tags) and other invisible ones. Tabs become spaces; newlines stay only with
     ``newlines``.
     """
     return "".join(_visible(character, newlines) for character in text)
@@ -60,39 +70,40 @@ def _visible(character: str, newlines: bool) -> str:
         return character
     if character == "\t":
         return "    "
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") or code in _UNSEEN:
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") or code in _INVISIBLE:
         return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
     return character
 
 
 def spreadsheet_cell(text: str) -> str:
-    """Return ``text`` so that no spreadsheet takes any of it for a formula (:func:`benchmarks.rows.spreadsheet.guarded`).
+    """Return ``text`` escaped so that no spreadsheet evaluates it as a formula.
 
-    Other control characters become visible escapes; newlines inside a cell stay.
+    See :func:`benchmarks.rows.spreadsheet.guard_formulas`. Control characters become visible escapes; newlines inside a
+    cell stay.
     """
-    return ("'" if text.startswith(("\t", "\r")) else "") + guarded(clean(text, newlines=True))
+    return ("'" if text.startswith(("\t", "\r")) else "") + guard_formulas(clean(text, newlines=True))
 
 
 def latex(text: str) -> str:
-    """``text`` as LaTeX that prints it with any engine; what pdfLaTeX has no letter for is named, as ``U+4E2D``."""
-    told = "".join(_latex_character(character) for character in clean(text, newlines=True))
-    return re.sub("-(?=-)", "-{}", told)  # two would become a dash
+    """Return ``text`` as LaTeX for any engine; characters that pdfLaTeX cannot print become code points, as ``U+4E2D``."""
+    escaped = "".join(_latex_character(character) for character in clean(text, newlines=True))
+    return re.sub("-(?=-)", "-{}", escaped)  # two hyphens would become a dash
 
 
 def _latex_character(character: str) -> str:
     if character in _LATEX:
         return _LATEX[character]
-    return character if character in _LATEX_PRINTS else rf"\texttt{{U+{ord(character):04X}}}"
+    return character if character in _LATEX_PRINTABLE else rf"\texttt{{U+{ord(character):04X}}}"
 
 
 def markdown(text: str) -> str:
-    """``text`` as it may stand in a Markdown table cell: nothing in it is markup, a link or HTML."""
+    """Return ``text`` escaped for a Markdown table cell, without markup, links and HTML."""
     escaped = re.sub(r"([\\`*_{}\[\]<>()#+!|~&@]|:(?=//)|(?<=www)\.)", r"\\\1", clean(text, newlines=True))
     return escaped.replace("\n", "<br>")
 
 
 def size(count: int) -> str:
-    """Bytes in words: 3.1 GB, 748 kB."""
+    """Return a number of bytes as text: 3.1 GB, 748 kB."""
     unit, name = next(
         ((unit, name) for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")) if count >= unit), (1, "")
     )

@@ -1,4 +1,7 @@
-"""RashomonApp: holds the screens together; and :func:`open_app`, what `rashomon` on a terminal calls."""
+"""RashomonApp, the application object; and :func:`open_app`, which `rashomon` calls on a terminal.
+
+Imports inside functions keep start-up quick: the help page and everything that computes results are loaded on first use.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -17,48 +20,81 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 
-from app.engine.workers.run_control import batch_of
+from app.engine.run_control import batch_pid
 from app.store.run import RunStore
 from app.store.trash import Trash
 from app.store.workspace import Workspace
 from app.tui.commands import EVERYWHERE, bindings, commands_of
-from app.tui.confirmations import with_agreement
-from app.tui.hostile_text import harmless
+from app.tui.confirmations import confirm_addresses
+from app.tui.hostile_text import sanitize
 from app.tui.key_queue import KeyQueue
-from app.tui.keymap import keymap, shown_keys
+from app.tui.keymap import format_keys, keymap
 from app.tui.processes import RunProcesses
 from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
+from app.tui.services import Severity
 from app.tui.settings import Settings, load_settings
 from app.tui.theme import THEME
 from app.tui.widgets.choose import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, ErrorDialog, LeaveDialog, StopDialog
 from app.tui.widgets.palette import Palette
 from app.tui.widgets.picture import best_mode
-from app.tui.workspace_watcher import Snapshot, WatchedRun, WorkspaceWatcher
-from benchmarks.base import did_you_mean
-from benchmarks.errors import RashomonError
+from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot, WorkspaceWatcher
+from benchmarks.errors import RashomonError, did_you_mean
 
 if TYPE_CHECKING:
     from app.tui.result_cache import ResultCache
+
+STYLES: list[str | PurePath] = [
+    Path(__file__).parent / "styles" / f"{group}.tcss"
+    for group in (
+        "widgets",
+        "dialogs",
+        "screens",
+        "runs",
+        "live",
+        "samples",
+        "label",
+        "tables",
+        "compare",
+        "export",
+        "new_run",
+        "own_rows",
+        "settings",
+        "doctor",
+    )
+]
+"""The style sheets in the order of their precedence: of two equally specific rules the later one wins."""
 
 
 class RashomonApp(App[int]):
     """The interface to a workspace.
 
-    ``workspace``, ``jobs`` (starts and stops runs), ``trash`` (the runs that were deleted here), ``snapshot`` (the workspace as
-    it is now), ``under_cursor`` and ``marked`` (the run under the cursor of Runs and those marked there), ``images`` (how
-    pictures are drawn), ``results`` (what was computed of runs), :meth:`go`, :meth:`failed`, :meth:`tell`, :meth:`copy` are
-    what screens use.
+    Screens use it as :class:`app.tui.services.Services`.
+
+    Attributes:
+        workspace: The workspace on display.
+        processes: Starts, pauses, stops and resumes runs.
+        trash: The runs that were deleted in this session.
+        snapshot: The workspace as of its last reading.
+        under_cursor: The folder of the run under the cursor of Runs; empty where there is none.
+        marked: The folders of the runs marked on Runs.
+        images: How pictures are drawn: "sixel", "kitty", "half" or "off".
+        image_widget: The widget that draws pictures, None for our own.
+        settings: The user's settings.
+        settings_problems: One sentence for every invalid setting.
+        keys: The user's key bindings by command id.
+        key_queue: The queue that delivers keys and pastes.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(EVERYWHERE)
+    CSS_PATH = STYLES
     TITLE = "rashomon"
 
-    class Looked(Message):
+    class WorkspaceChanged(Message):
         """The workspace has changed."""
 
-        def __init__(self, snapshot: Snapshot) -> None:
+        def __init__(self, snapshot: WorkspaceSnapshot) -> None:
             self.snapshot = snapshot
             super().__init__()
 
@@ -74,31 +110,30 @@ class RashomonApp(App[int]):
     ) -> None:
         super().__init__()
         self.settings = settings or Settings()
-        self.keys, wrong_keys = keymap(self.settings.keys)
-        self.settings_problems = [*settings_problems, *wrong_keys]
+        self.keys, key_problems = keymap(self.settings.keys)
+        self.settings_problems = [*settings_problems, *key_problems]
         self.key_queue = KeyQueue(self, super().on_event)
         self.images = images
         self.image_widget = image_widget
-        self._watches = watch
-        self.jobs = RunProcesses(workspace)
+        self._watching = watch
+        self.processes = RunProcesses(workspace)
         self._use_workspace(workspace)
         self.register_theme(THEME)
         self._choose_theme()
 
     def _use_workspace(self, workspace: Workspace) -> None:
-        self.workspace = self.jobs.workspace = workspace
+        self.workspace = self.processes.workspace = workspace
         self.trash = Trash(workspace)
-        self.snapshot = Snapshot()
+        self.snapshot = WorkspaceSnapshot()
         self.under_cursor: tuple[Path, ...] = ()
         self.marked: tuple[Path, ...] = ()
-        self._watch = WorkspaceWatcher(workspace)
+        self._watcher = WorkspaceWatcher(workspace)
 
     def _choose_theme(self) -> None:
-        """Before anything is on the screen: a theme that changes has all styles read anew."""
+        """Set the theme before anything is displayed: changing it later has all styles computed again."""
         theme = self.settings.theme
         if theme not in self.available_themes:
-            told = f"theme: there is no theme {theme!r}; {did_you_mean(theme, self.available_themes)}"
-            self.settings_problems.append(told)
+            self.settings_problems.append(f"theme: no theme {theme!r}; {did_you_mean(theme, self.available_themes)}")
             theme = THEME.name
         self.theme = theme
 
@@ -111,120 +146,126 @@ class RashomonApp(App[int]):
             await super().on_event(event)
 
     def on_mount(self) -> None:
-        self.key_queue.when_displayed(lambda: None)  # to know before the first dialog whether the terminal answers
-        self._use_settings()
+        self.key_queue.when_displayed(lambda: None)  # to know before the first dialog whether the terminal replies
+        self._apply_settings()
         self.push_screen(SCREENS["runs"].screen_class()())
-        self._begin_to_watch()
-        if self._watches:
-            self.set_interval(1.0, self._ended_jobs)
+        self._start_watching()
+        if self._watching:
+            self.set_interval(1.0, self._report_failures)
 
-    def _begin_to_watch(self) -> None:
-        left = self.trash.take_over()
-        if left:
-            told = f"deleted before, by an interface that did not end well: {', '.join(left)}"
-            self.tell(f"{told}; u on Runs brings them back, leaving removes them", severity="warning", title="Trash")
-        if self._watches:
-            self._watch.start(lambda snapshot: self.post_message(self.Looked(snapshot)))
+    def _start_watching(self) -> None:
+        leftovers = self.trash.take_over()
+        if leftovers:
+            message = (
+                f"deleted in an earlier session that ended abnormally: {', '.join(leftovers)}; "
+                "press u on Runs to restore, or quit to remove for good"
+            )
+            self.toast(message, severity="warning", title="Trash")
+        if self._watching:
+            self._watcher.start(lambda snapshot: self.post_message(self.WorkspaceChanged(snapshot)))
 
     def open_workspace(self, workspace: Workspace) -> None:
-        """Show another workspace. What was started in this one goes on; what was deleted in it is removed for good."""
-        self._watch.stop()
+        """Switch to another workspace.
+
+        Processes started in the current one keep running; runs deleted in it are removed for good.
+        """
+        self._watcher.stop()
         self.trash.empty()
         self._use_workspace(workspace)
         while len(self.screen_stack) > 1:
             self.pop_screen()
         self.push_screen(SCREENS["runs"].screen_class()())
-        self._begin_to_watch()
+        self._start_watching()
 
-    def _use_settings(self) -> None:
-        """The keys; what is wrong in the settings was set aside, and is said."""
+    def _apply_settings(self) -> None:
+        """Set the keymap, and report every setting that was ignored."""
         self.set_keymap(self.keys)
         for problem in self.settings_problems:
-            self.tell(problem, severity="warning", title="Settings")
+            self.toast(problem, severity="warning", title="Settings")
 
     def on_unmount(self) -> None:
-        self._watch.stop()
+        self._watcher.stop()
 
-    def on_rashomon_app_looked(self, message: Looked) -> None:
+    def on_rashomon_app_workspace_changed(self, message: WorkspaceChanged) -> None:
         if message.snapshot.workspace != self.workspace.path:
-            return  # of the workspace that was shown before
+            return  # late news of the previous workspace
         self.snapshot = message.snapshot
         if self.screen_stack and isinstance(self.screen, RashomonScreen):
-            self.screen.look()
+            self.screen.show_snapshot()
 
-    def _ended_jobs(self) -> None:
-        for job in self.jobs.ended():
-            self.failed(f"rashomon {job.command} ended with code {job.code}: {job.said}")
+    def _report_failures(self) -> None:
+        for process in self.processes.failures():
+            self.show_error(f"rashomon {process.command} ended with code {process.code}: {process.last_line}")
 
     @cached_property
     def results(self) -> ResultCache:
-        """The tables and comparisons that were computed, for all screens."""
+        """The cache of computed tables and comparisons, shared by all screens."""
         from app.tui.result_cache import ResultCache
 
         return ResultCache()
 
     # --- what screens use ------------------------------------------------------------------------
 
-    def go(self, name: str, folders: Sequence[Path] | None = None, *, over: bool = False) -> None:
-        """Go to a screen, of ``folders`` where it needs runs (default: see :meth:`_runs_for`).
+    def open_screen(self, name: str, folders: Sequence[Path] | None = None, *, on_top: bool = False) -> None:
+        """Open a screen, for ``folders`` if it needs runs (default: see :meth:`_default_runs`).
 
-        It takes the place of whatever is above the list of runs; with ``over`` it is put on top, and Esc comes back.
+        It replaces whatever is above the list of runs; with ``on_top`` it is put on top, and Esc returns.
         """
         entry = SCREENS[name]
-        runs = tuple(self._runs_for(name) if folders is None else folders)
+        runs = tuple(self._default_runs(name) if folders is None else folders)
         if entry.needs != "nothing" and not runs:
-            self.tell("choose a run first")
+            self.toast("choose a run first")
         elif name == "compare" and folders is None and len(runs) < 2:
-            self.tell("mark two runs or more with space to compare them")
+            self.toast("mark two or more runs with space to compare them")
         elif entry.needs == "run" and len(runs) > 1:
             by_name = {folder.name: folder for folder in runs}
 
-            def chosen(run: str | None) -> None:
+            def on_choice(run: str | None) -> None:
                 if run is not None:
-                    self.go(name, [by_name[run]], over=over)
+                    self.open_screen(name, [by_name[run]], on_top=on_top)
 
-            self.push_screen(ChoiceDialog(f"{entry.title}: of which run?", list(by_name)), chosen)
+            self.push_screen(ChoiceDialog(f"{entry.title}: choose a run", list(by_name)), on_choice)
         else:
-            self.unless_unsaved(partial(self._show, name, runs, over))
+            self.confirm_discard(partial(self._show_screen, name, runs, on_top))
 
-    def _show(self, name: str, runs: tuple[Path, ...], over: bool) -> None:
+    def _show_screen(self, name: str, runs: tuple[Path, ...], on_top: bool) -> None:
         entry = SCREENS[name]
-        made: dict[str, tuple[Any, ...]] = {"nothing": (), "run": runs[:1], "runs": (runs,)}
-        if not over:
+        arguments: dict[str, tuple[Any, ...]] = {"nothing": (), "run": runs[:1], "runs": (runs,)}
+        if not on_top:
             while len(self.screen_stack) > 2:
                 self.pop_screen()
         if name != "runs":
-            self.push_screen(entry.screen_class()(*made[entry.needs]))
+            self.push_screen(entry.screen_class()(*arguments[entry.needs]))
 
-    def _runs_for(self, name: str) -> tuple[Path, ...]:
-        """The runs that a screen is opened for when a key names no other.
+    def _default_runs(self, name: str) -> tuple[Path, ...]:
+        """Return the runs to open a screen for when none are named.
 
-        What is about one run is of the run that the screen shows, else of the one under the cursor of Runs. What is about
-        several is of those that the screen shows, else of the marked ones, else of the one under the cursor.
+        A screen of one run takes the run on display, else the one under the cursor of Runs. A screen of several runs takes
+        those on display, else the marked ones, else the one under the cursor.
         """
-        shown = self.screen.shown_runs() if isinstance(self.screen, RashomonScreen) else ()
+        displayed = self.screen.displayed_runs() if isinstance(self.screen, RashomonScreen) else ()
         if SCREENS[name].needs == "run":
-            return shown or self.under_cursor
-        if name == "compare" and len(shown) < 2:
+            return displayed or self.under_cursor
+        if name == "compare" and len(displayed) < 2:
             return self.marked
-        return shown or self.marked or self.under_cursor
+        return displayed or self.marked or self.under_cursor
 
-    def unless_unsaved(self, then: Callable[[], object]) -> None:
-        """Do something that closes the screen, after a question where what is typed on it would be lost."""
-        lost = self.screen.unsaved() if isinstance(self.screen, RashomonScreen) else ""
-        if not lost:
+    def confirm_discard(self, then: Callable[[], object]) -> None:
+        """Call ``then``, which closes the screen; ask first if unsaved input would be lost."""
+        unsaved = self.screen.unsaved() if isinstance(self.screen, RashomonScreen) else ""
+        if not unsaved:
             then()
             return
 
-        def answered(yes: bool | None) -> None:
+        def on_answer(yes: bool | None) -> None:
             if yes:
                 then()
 
-        self.push_screen(Confirm("Discard what is typed?", lost, yes="Discard", no="Stay"), answered)
+        self.push_screen(Confirm("Discard your input?", unsaved, yes="Discard", no="Stay"), on_answer)
 
     def action_go(self, name: str) -> None:
         if not self.screen.is_modal:
-            self.go(name)
+            self.open_screen(name)
 
     def action_help(self) -> None:
         if isinstance(self.screen, RashomonScreen):
@@ -234,116 +275,124 @@ class RashomonApp(App[int]):
 
     async def action_back(self) -> None:
         if len(self.screen_stack) > 2:
-            self.unless_unsaved(self.pop_screen)
+            self.confirm_discard(self.pop_screen)
 
     def action_leave(self) -> None:
-        """Leave at once where no run goes on, or when it is asked for twice."""
+        """Quit at once if no run is active or the key is pressed twice; otherwise ask."""
         active = [run for run in self.snapshot.runs if run.active]
         if isinstance(self.screen, LeaveDialog):
             self.exit(0)
-        elif not (active or self.jobs.going_on()):
-            self.unless_unsaved(partial(self.exit, 0))
+        elif not (active or self.processes.running_count()):
+            self.confirm_discard(partial(self.exit, 0))
         else:
-            self.push_screen(LeaveDialog(_leaving([run.name for run in active])), partial(self._leave, active))
+            self.push_screen(LeaveDialog(_quit_question([run.name for run in active])), partial(self._leave, active))
 
-    def _leave(self, active: Sequence[WatchedRun], how: str | None) -> None:
-        if not how:
+    def _leave(self, active: Sequence[WatchedRun], choice: str | None) -> None:
+        if not choice:
             return
-        if how == "stop":
+        if choice == "stop":
             try:
-                self.jobs.stop_all([run.folder for run in active])
+                self.processes.stop_all([run.folder for run in active])
             except RashomonError as error:
-                self.failed(error)
+                self.show_error(error)
                 return
         self.exit(0)
 
     # --- what can be done to a run ---------------------------------------------------------------
 
     def resume(self, run: WatchedRun) -> None:
-        """Resume a run that is paused, or after a question one that is unfinished."""
+        """Resume a paused run at once, an unfinished one after a confirmation."""
         if run.summary.state == "paused":
-            self._do(lambda: self.jobs.resume(run.folder), f"{run.name} goes on")
+            self._try(lambda: self.processes.resume(run.folder), f"{run.name} resumes")
         elif run.resumable:
             try:
                 RunStore.require_own(run.folder)
             except RashomonError as error:
-                self.failed(error)
+                self.show_error(error)
                 return
-            left = run.summary.total - run.summary.done
-            text = f"{run.name}\n\n{left:,} of {run.summary.total:,} answers are missing; {run.summary.spec['model']} is asked."
+            missing = run.summary.total - run.summary.done
+            text = (
+                f"{run.name}\n\n{missing:,} of {run.summary.total:,} answers are missing; "
+                f"{run.summary.spec['model']} answers them."
+            )
 
-            def answered(yes: bool | None) -> None:
+            def on_answer(yes: bool | None) -> None:
                 if yes:
                     self._resume(run)
 
-            self.push_screen(Confirm("Resume?", text, yes="Resume"), answered)
+            self.push_screen(Confirm("Resume?", text, yes="Resume"), on_answer)
         else:
-            self.tell(f"{run.name} is {run.summary.state}; there is nothing to go on with")
+            self.toast(f"{run.name} is {run.summary.state}; nothing to resume")
 
-    def pause_or_go_on(self, run: WatchedRun) -> None:
-        """Pause a run that goes on; let one that is paused go on."""
+    def pause_or_resume(self, run: WatchedRun) -> None:
+        """Pause an active run; resume a paused one."""
         if run.summary.state == "paused":
             self._resume(run)
         elif run.active:
-            self._do(lambda: self.jobs.pause(run.folder), f"{run.name} waits after the answers under way")
+            self._try(
+                lambda: self.processes.pause(run.folder), f"{run.name} pauses once the answers in progress are stored"
+            )
         else:
-            self.tell(f"{run.name} is {run.summary.state}; there is nothing to pause")
+            self.toast(f"{run.name} is {run.summary.state}; nothing to pause")
 
     def _resume(self, run: WatchedRun) -> None:
         spec = run.summary.spec
         models = (spec.get("model"), *spec.get("judge", ()))
-        with_agreement(
-            self, models, lambda new: self._do(lambda: self.jobs.resume(run.folder, new), f"{run.name} goes on")
-        )
+
+        def start(addresses: list[str]) -> None:
+            self._try(lambda: self.processes.resume(run.folder, addresses), f"{run.name} resumes")
+
+        confirm_addresses(self, models, start)
 
     def stop_run(self, run: WatchedRun) -> None:
-        """Stop a run at the next answer; where a batch would begin another after it, ask which of the two is meant."""
+        """Stop a run at its next answer; if it belongs to a batch, ask whether to stop the run or the batch."""
         if not run.active:
-            self.tell(f"{run.name} is {run.summary.state}; there is nothing to stop")
+            self.toast(f"{run.name} is {run.summary.state}; nothing to stop")
             return
-        heading, text = (
-            "Stop?",
-            f"{run.name}\n\nIt stops at the next answer; what is answered is kept, and R resumes it.",
-        )
+        text = f"{run.name}\n\nIt stops after the next answer. All answers are kept; R resumes it."
 
-        def stop(how: str | bool | None) -> None:
-            if how == "batch":
-                self._do(lambda: self.jobs.stop_batch(run.folder), f"{run.name} and its batch stop at the next answer")
-            elif how:
-                self._do(lambda: self.jobs.stop(run.folder), f"{run.name} stops at the next answer")
+        def on_answer(choice: str | bool | None) -> None:
+            if choice == "batch":
+                self._try(
+                    lambda: self.processes.stop_batch(run.folder),
+                    f"{run.name} and its batch stop after the next answer",
+                )
+            elif choice:
+                self._try(lambda: self.processes.stop(run.folder), f"{run.name} stops after the next answer")
 
-        if batch_of(run.folder) is None:
-            self.push_screen(Confirm(heading, text, yes="Stop"), stop)
+        if batch_pid(run.folder) is None:
+            self.push_screen(Confirm("Stop?", text, yes="Stop"), on_answer)
         else:
-            text += "\n\nA batch works on it: after this run it begins its next one, unless the whole batch is stopped."
-            self.push_screen(StopDialog(text), stop)
+            text += "\n\nIt is part of a batch, which then starts its next run unless you stop the whole batch."
+            self.push_screen(StopDialog(text), on_answer)
 
-    def _do(self, work: Callable[[], None], told: str) -> None:
+    def _try(self, work: Callable[[], None], message: str) -> None:
+        """Do ``work`` and show ``message``, or the error."""
         try:
             work()
         except RashomonError as error:
-            self.failed(error)
+            self.show_error(error)
         else:
-            self.tell(told)
+            self.toast(message)
 
-    def failed(self, error: BaseException | str) -> None:
-        """Show what went wrong, so that it can be copied; the app goes on."""
+    def show_error(self, error: BaseException | str) -> None:
+        """Show an error in a dialog from which it can be copied; the app keeps running."""
         if isinstance(error, (str, RashomonError)):
-            told = str(error)
+            message = str(error)
         else:
-            told = f"{type(error).__name__}: {error}\n\nThis is a bug in Rashomon; what is stored is not touched by it."
-        self.push_screen(ErrorDialog(told))
+            message = f"{type(error).__name__}: {error}\n\nThis is a bug in Rashomon. Your stored data is not affected."
+        self.push_screen(ErrorDialog(message))
 
-    def tell(self, message: object, *, severity: Any = "information", title: str = "") -> None:
-        """A line that goes away by itself; ``message`` may be hostile."""
-        self.notify(harmless(message, limit=300), title=title, severity=severity, markup=False)
+    def toast(self, message: object, *, severity: Severity = "information", title: str = "") -> None:
+        """Show a notification that disappears by itself; ``message`` may be hostile."""
+        self.notify(sanitize(message, limit=300), title=title, severity=severity, markup=False)
 
     def copy(self, text: str) -> None:
-        """Copy a text as it is: by the terminal (OSC 52), and by `pbcopy` on a Mac, whose Terminal.app ignores OSC 52."""
+        """Copy a text verbatim: through the terminal (OSC 52), on a Mac also with `pbcopy`, as Terminal.app ignores OSC 52."""
         self.copy_to_clipboard(text)
         if sys.platform == "darwin" and shutil.which("pbcopy"):
             subprocess.run(["pbcopy"], input=text.encode("utf-8", "replace"), check=False)
-        self.tell("copied")
+        self.toast("copied")
 
     # --- Textual's -------------------------------------------------------------------------------
 
@@ -357,13 +406,13 @@ class RashomonApp(App[int]):
         for command in commands_of(place, EVERYWHERE):
             if command.palette:
                 run = partial(self._run_command, command.action, screen)
-                yield SystemCommand(command.title, f"{command.description} ({shown_keys(command, self.keys)})", run)
+                yield SystemCommand(command.title, f"{command.description} ({format_keys(command, self.keys)})", run)
 
     async def _run_command(self, action: str, screen: Screen[Any]) -> None:
         await self.run_action(action, screen)
 
     def _fatal_error(self) -> None:
-        # Textual's own shows local variables, and a key could be among them.
+        # Textual's own traceback shows local variables, which could include an API key.
         from rich.segment import Segments
         from rich.traceback import Traceback
 
@@ -372,23 +421,29 @@ class RashomonApp(App[int]):
         self._close_messages_no_wait()
 
 
-def _leaving(names: Sequence[str]) -> str:
-    """What leaving means to the runs that go on; what was started may not have come to a run yet."""
-    going_on = (
-        f"{', '.join(names)} {'goes' if len(names) == 1 else 'go'} on." if names else "What was started here goes on."
-    )
+def _quit_question(names: Sequence[str]) -> str:
+    """Return what quitting means for active runs; ``names`` is empty if a started process has not reached its run yet."""
+    if names:
+        active = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} still running."
+    else:
+        active = "A process that you started is still running."
     return (
-        f"{going_on}\n\nLeave: nothing stops, and `rashomon` shows it again.\n"
-        "Stop: at the next answer, and nothing after it begins; what is answered is kept, R goes on with it."
+        f"{active}\n\nQuit: everything keeps running; `rashomon` shows it again.\n"
+        "Stop: runs stop after the next answer and batches start no other run. All answers are kept; R resumes a run."
     )
 
 
 def open_app(workspace: Workspace, *, images: str | None = None) -> int:
-    """Open the interface on this terminal; the exit code. ``images`` goes before what the settings say."""
+    """Open the interface on this terminal and return the exit code.
+
+    Args:
+        workspace: The workspace to open.
+        images: How to draw pictures; overrides the user's settings.
+    """
     settings, problems = load_settings()
     mode, widget = best_mode(images or settings.images)
     app = RashomonApp(workspace, images=mode, image_widget=widget, settings=settings, settings_problems=problems)
     app.run()
-    if not app.return_code:  # after an error they are left to the next one
+    if not app.return_code:  # after an error, the trash is left to the next session
         app.trash.empty()
     return app.return_code or 0

@@ -1,4 +1,4 @@
-"""Questions before anything is sent to a new address, and before a received run is taken over."""
+"""Confirmations before anything is sent to a new address, and before a received run is adopted."""
 
 from __future__ import annotations
 
@@ -6,54 +6,50 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from app.commands.confirm_addresses import FACTS
-from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, examine
+from app.commands.confirm_addresses import ADDRESS_WARNING
+from app.engine.adopt import AdoptedRun, ReceivedRun, adopt, read_received_run
+from app.tui.services import BackgroundScreen, Services
 from app.tui.widgets.dialogs import Confirm
 from benchmarks.errors import SpecError
 from mlx_backends.remote import addresses
 
-if TYPE_CHECKING:
-    from app.tui.app import RashomonApp
-    from app.tui.screens.base import RashomonScreen
 
-
-def with_agreement(app: RashomonApp, models: Iterable[object], then: Callable[[list[str]], None]) -> None:
-    """Call ``then`` with the new addresses of ``models``, after the user has agreed to them; at once where there are none."""
+def confirm_addresses(app: Services, models: Iterable[object], then: Callable[[list[str]], None]) -> None:
+    """Call ``then`` with the new addresses of ``models`` once the user agrees to them; at once if there are none."""
     new: list[str] = []
-    with suppress(SpecError):  # a name that is wrong is told when it is used
+    with suppress(SpecError):  # an invalid name is reported when it is used
         new = addresses.new_addresses(model for model in models if isinstance(model, str))
     if not new:
         then([])
         return
 
-    def answered(yes: bool | None) -> None:
+    def on_answer(yes: bool | None) -> None:
         if yes:
             then(new)
 
-    app.push_screen(Confirm("Agree to a new address?", f"{', '.join(new)} {FACTS}", yes="Agree"), answered)
+    app.push_screen(Confirm("Agree to a new address?", f"{', '.join(new)} {ADDRESS_WARNING}", yes="Agree"), on_answer)
 
 
-def adopt_received(screen: RashomonScreen, folder: Path) -> None:
-    """Show what a received run would use, and make a run of this machine of it once that is confirmed."""
+def confirm_adoption(screen: BackgroundScreen, folder: Path) -> None:
+    """Show what a received run would use, and adopt it once the user confirms."""
     app = screen.rashomon
 
     def show(received: ReceivedRun) -> None:
         if received.own:
-            app.tell(f"{folder.name} was made on this machine; there is nothing to adopt")
+            app.toast(f"{folder.name} was made on this machine; nothing to adopt")
             return
-        lines = [f"{folder.name} was not made on this machine. It would use:", *received.lines()]
-        if received.here is None and received.named is not None:
-            lines.append("The media folder that it names is not taken over; `rashomon adopt --data` names one.")
-        app.push_screen(Confirm("Adopt it?", "\n".join(lines), yes="Adopt"), partial(answered, received))
+        lines = [f"{folder.name} was made on another machine. It would use:", *received.lines()]
+        if received.local_build is None and received.named_build is not None:
+            lines.append("The media folder that it names is ignored; name one with `rashomon adopt --data`.")
+        app.push_screen(Confirm("Adopt?", "\n".join(lines), yes="Adopt"), partial(on_answer, received))
 
-    def answered(received: ReceivedRun, yes: bool | None) -> None:
+    def on_answer(received: ReceivedRun, yes: bool | None) -> None:
         if yes:
-            screen.in_thread(lambda: adopt(app.workspace, received, data=received.here), tell, group="adopt")
+            screen.in_thread(lambda: adopt(app.workspace, received, data=received.local_build), report, group="adopt")
 
-    def tell(adopted: AdoptedRun) -> None:
-        lost = f"; {len(adopted.left_out)} damaged things were left out" if adopted.left_out else ""
-        app.tell(f"{adopted.folder.name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted{lost}")
+    def report(adopted: AdoptedRun) -> None:
+        damaged = f"; {len(adopted.left_out)} damaged items were left out" if adopted.left_out else ""
+        app.toast(f"{adopted.folder.name}: {adopted.answers} answers and {adopted.verdicts} verdicts adopted{damaged}")
 
-    screen.in_thread(lambda: examine(app.workspace, folder), show, group="adopt")
+    screen.in_thread(lambda: read_received_run(app.workspace, folder), show, group="adopt")

@@ -1,8 +1,8 @@
-"""Queue of keys: one at a time, in the order they were pressed, and none for a dialog that was not yet on the terminal.
+"""Queue of keys: delivers them one at a time, in order, and none to a dialog that was not yet on the terminal.
 
-The time at which a key is read says nothing about when it was pressed: a busy machine reads it late. The order of the input
-does: :meth:`KeyQueue.when_displayed` asks the terminal, behind the frame, where its cursor is, and the terminal answers behind
-the keys that were pressed before it had the frame. Keys in front of the answer were typed ahead, those behind it were not.
+The time at which a key is read does not tell when it was pressed, since a busy machine reads late; the order of the input
+does. :meth:`KeyQueue.when_displayed` queries the cursor position after writing a frame, and the terminal's reply follows
+the keys pressed before it had the frame. Keys ahead of the reply were typed ahead; keys after it were not.
 """
 
 from __future__ import annotations
@@ -21,123 +21,121 @@ if TYPE_CHECKING:
     from textual.app import App
 
 _PATIENCE_SECONDS = 2.0
-"""The longest time a key waits for the one before it; a handler that takes longer blocks no keys."""
+"""The longest time that a key waits for the previous one; a slower handler blocks no keys."""
+_REPLY_SECONDS = 1.0
+"""The time to wait for the terminal's reply before the query is repeated. A terminal that has never replied is assumed, after
+this time, to have displayed what was written."""
+_QUERY_LINE = 2
+"""The line of the cursor during a query; in line 1 the reply would read as Shift+F3."""
 
 
-_NO_ANSWER_SECONDS = 1.0
-"""How long to wait for a terminal's answer before it is asked again; and one that has never answered, before it is taken to
-have displayed what was written."""
-_ASK_AT = 2
-"""The line that the cursor is put on to be asked for: in line 1, the answer would read as Shift+F3."""
-
-
-class _NoAnswer(events.CursorPosition, bubble=False):
-    """Stands for the answer of a terminal that gives none."""
+class _NoReply(events.CursorPosition, bubble=False):
+    """Stand-in for the reply of a terminal that sends none."""
 
 
 @runtime_checkable
 class GuardedScreen(Protocol):
-    """A screen that takes a key only if it was pressed after the screen had been displayed."""
+    """A screen that accepts a key only if it was pressed after the screen had been displayed."""
 
     @property
     def displayed(self) -> bool:
-        """Return whether the screen was on the terminal before the input that comes now."""
+        """True if the screen was on the terminal before the current input."""
 
 
 class KeyQueue:
-    """Delivers keys and pastes one at a time.
+    """Delivery of keys and pastes, one at a time.
 
-    Textual hands a key to the widget that has the focus when the key is read, and looks its binding up when the key has
-    bubbled to the app. Keys that arrive in one burst would so meet the dialogs and the focus that earlier ones only began
-    to bring about. Here a key waits until every message that the one before it caused has been handled.
+    Textual sends a key to the widget in focus when the key is read, and looks up its binding once the key has bubbled to the
+    app. In a burst, a key would so be handled before the dialog or focus change that an earlier key triggered. Here a key
+    waits until every message caused by the previous one has been handled.
     """
 
     def __init__(self, app: App[Any], deliver: Callable[[events.Event], Awaitable[None]]) -> None:
         self._app, self._deliver = app, deliver
         self._waiting: deque[events.Event] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._asked: dict[int, tuple[float, Callable[[], None]]] = {}
-        """The terminal's answers that are awaited, by the column of the cursor: since when, and what follows."""
+        self._queries: dict[int, tuple[float, Callable[[], None]]] = {}
+        """The pending queries by cursor column: time of the query, and the callback."""
         self._column = 0
-        self._answers = False
-        """Whether this terminal has ever answered."""
+        self._replies = False
+        """True once this terminal has replied."""
 
     def put(self, event: events.Event) -> None:
-        """Deliver a key, a paste or an answer of the terminal after those before it."""
+        """Queue a key, a paste or a reply of the terminal."""
         self._waiting.append(event)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._work_off())
+            self._task = asyncio.create_task(self._drain())
 
     def accepts(self, event: events.Event) -> bool:
-        """Return whether the screen that would get ``event`` was on the terminal before it."""
+        """Return True if the screen that would get ``event`` was on the terminal before it."""
         stack = self._app.screen_stack
         if not (stack and isinstance(stack[-1], GuardedScreen)) or stack[-1].displayed:
             return True
-        self._ask_again()
+        self._repeat_query()
         return False
 
     def when_displayed(self, then: Callable[[], None]) -> None:
-        """Call ``then`` when the terminal has what was written so far, and every key from before that has been dealt with."""
+        """Call ``then`` once the terminal has displayed everything written so far and all earlier keys are handled."""
         driver = self._app._driver
         if driver is None:
             return
         self._column = 2 + (self._column - 1) % max(1, self._app.size.width - 1)
         column = self._column
-        self._asked.pop(column, None)
-        self._asked[column] = time.monotonic(), then
+        self._queries.pop(column, None)
+        self._queries[column] = time.monotonic(), then
         if driver.is_headless:
-            self._app.post_message(events.CursorPosition(column - 1, _ASK_AT - 1))
+            self._app.post_message(events.CursorPosition(column - 1, _QUERY_LINE - 1))
             return
-        back = self._app.cursor_position
-        driver.write(f"\x1b[{_ASK_AT};{column}H\x1b[6n\x1b[{back.y + 1};{back.x + 1}H")
-        if not self._answers:
-            self._app.set_timer(_NO_ANSWER_SECONDS, lambda: self._give_up(column))
+        cursor = self._app.cursor_position
+        driver.write(f"\x1b[{_QUERY_LINE};{column}H\x1b[6n\x1b[{cursor.y + 1};{cursor.x + 1}H")
+        if not self._replies:
+            self._app.set_timer(_REPLY_SECONDS, lambda: self._give_up(column))
 
-    def _ask_again(self) -> None:
-        """Repeat the question whose answer was lost."""
-        if self._asked:
-            column, (since, then) = next(reversed(self._asked.items()))
-            if time.monotonic() - since > _NO_ANSWER_SECONDS:
-                del self._asked[column]
+    def _repeat_query(self) -> None:
+        """Repeat the newest query if its reply seems lost."""
+        if self._queries:
+            column, (since, then) = next(reversed(self._queries.items()))
+            if time.monotonic() - since > _REPLY_SECONDS:
+                del self._queries[column]
                 self.when_displayed(then)
 
     def _give_up(self, column: int) -> None:
-        if not self._answers and column in self._asked:
-            self.put(_NoAnswer(column - 1, _ASK_AT - 1))
+        if not self._replies and column in self._queries:
+            self.put(_NoReply(column - 1, _QUERY_LINE - 1))
 
-    def _answered(self, answer: events.CursorPosition) -> None:
-        """Do what waited for this answer and for those before it: the terminal answers in order."""
-        column = answer.x + 1
-        if answer.y + 1 != _ASK_AT or column not in self._asked:
+    def _handle_reply(self, reply: events.CursorPosition) -> None:
+        """Call the callbacks of this query and all earlier ones: the terminal replies in order."""
+        column = reply.x + 1
+        if reply.y + 1 != _QUERY_LINE or column not in self._queries:
             return
-        self._answers = self._answers or not isinstance(answer, _NoAnswer)
+        self._replies = self._replies or not isinstance(reply, _NoReply)
         while True:
-            first = next(iter(self._asked))
-            self._asked.pop(first)[1]()
+            first = next(iter(self._queries))
+            self._queries.pop(first)[1]()
             if first == column:
                 return
 
-    async def _work_off(self) -> None:
+    async def _drain(self) -> None:
         try:
             while self._waiting and self._app.is_running:
                 event = self._waiting.popleft()
                 if isinstance(event, events.CursorPosition):
-                    self._answered(event)
+                    self._handle_reply(event)
                 elif self.accepts(event):
                     await self._deliver(event)
-                    await self._settled()
+                    await self._until_idle()
         except Exception as error:
-            self._app.call_later(_fail, error)
+            self._app.call_later(_reraise, error)
 
-    async def _settled(self) -> None:
-        """Wait until no widget has a message to handle, or handles one."""
+    async def _until_idle(self) -> None:
+        """Wait until no widget has or handles a message."""
         end = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < end and self._app.is_running:
             if any(map(_busy, self._pumps())):
                 await asyncio.sleep(0.001)
                 continue
             await asyncio.gather(
-                *(_passed(pump, end) for pump in (self._app, self._app.screen, self._app.focused) if pump)
+                *(_until_handled(pump, end) for pump in (self._app, self._app.screen, self._app.focused) if pump)
             )
             if not any(map(_busy, self._pumps())):
                 return
@@ -148,18 +146,18 @@ class KeyQueue:
 
 
 def _busy(pump: MessagePump) -> bool:
-    """Return whether a message waits, or whether the widget is still being made."""
+    """Return True if a message waits, or the widget is not mounted yet."""
     return bool(pump._next_callbacks) or not pump._message_queue.empty() or not pump._is_mounted
 
 
-async def _passed(pump: MessagePump, end: float) -> None:
-    """Wait until a widget has handled what it was handling."""
+async def _until_handled(pump: MessagePump, end: float) -> None:
+    """Wait until a widget has handled its current message."""
     handled = asyncio.Event()
     if pump.call_later(handled.set):
         with suppress(TimeoutError):
             await asyncio.wait_for(handled.wait(), max(0.0, end - time.monotonic()))
 
 
-def _fail(error: Exception) -> None:
-    """Raise what a key led to where the app handles it: a task's own end is told to nobody."""
+def _reraise(error: Exception) -> None:
+    """Raise a key handler's error on the app's loop, as the app would not notice it in the task."""
     raise error

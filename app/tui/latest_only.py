@@ -1,49 +1,49 @@
-"""Latest: work in a thread, one piece at a time; of what is asked for meanwhile only the newest is done."""
+"""A thread for work that is requested faster than it is done: of the requests that wait, only the newest is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from app.tui.screens.base import RashomonScreen
+from app.tui.services import BackgroundScreen
 
 Work = Callable[[], Any]
 Then = Callable[[Any], None]
 
 
 class LatestOnly:
-    """For what is asked for at every key: threads do not pile up behind a slow piece of work."""
+    """One thread for work requested at every keystroke, so that threads do not pile up behind a slow piece of work."""
 
-    def __init__(self, screen: RashomonScreen, group: str) -> None:
+    def __init__(self, screen: BackgroundScreen, group: str) -> None:
         self._screen, self._group = screen, group
         self._busy = False
         self._waiting: tuple[Work, Then] | None = None
 
-    def ask(self, work: Work, then: Then) -> None:
-        """Do ``work`` in a thread and call ``then`` with what it returned on the event loop, unless something newer was asked.
+    def submit(self, work: Work, then: Then) -> None:
+        """Run ``work`` in a thread and call ``then`` with its result on the event loop, unless a newer request arrives.
 
-        What it raises is shown as an error.
+        An exception that ``work`` raises is displayed in an error dialog.
         """
         if self._busy:
             self._waiting = (work, then)
             return
         self._busy = True
 
-        def kept() -> tuple[Any, Exception | None]:
+        def attempt() -> tuple[Any, Exception | None]:
             try:
                 return work(), None
             except Exception as error:
                 return None, error
 
-        def done(found: tuple[Any, Exception | None]) -> None:
+        def finish(outcome: tuple[Any, Exception | None]) -> None:
+            result, error = outcome
             self._busy = False
             if self._waiting is not None:
                 newer, self._waiting = self._waiting, None
-                self.ask(*newer)
-            elif found[1] is not None:
-                self._screen.rashomon.failed(found[1])
+                self.submit(*newer)
+            elif error is not None:
+                self._screen.rashomon.show_error(error)
             else:
-                then(found[0])
+                then(result)
 
-        self._screen.in_thread(kept, done, group=self._group)
+        self._screen.in_thread(attempt, finish, group=self._group)

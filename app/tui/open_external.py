@@ -1,4 +1,4 @@
-"""What is outside the interface: who sits at it, and the system's viewer."""
+"""The user's name, and the system's viewer for files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchmarks.errors import RashomonError
 
 
 class NoViewerError(RashomonError):
-    """This machine has nothing that opens files."""
+    """This machine has no program that opens files."""
 
     exit_code = 1
 
 
-def person() -> str:
-    """A name for whoever labels here, made of the user's."""
+def default_annotator() -> str:
+    """Return an annotator name derived from the name of the system's user."""
     try:
         name = re.sub(r"[^A-Za-z0-9._-]+", "", getpass.getuser()).lstrip("._-")[:40]
     except (OSError, KeyError):
@@ -27,12 +27,16 @@ def person() -> str:
     return name or "me"
 
 
-def open_outside(path: Path) -> None:
-    """Open a file with the system's viewer, which outlives us. Raises NoViewerError."""
+def open_in_viewer(path: Path) -> None:
+    """Open a file with the system's viewer, which outlives this process.
+
+    Raises:
+        NoViewerError: If the system has no viewer.
+    """
     program = "open" if sys.platform == "darwin" else "xdg-open"
     if shutil.which(program) is None:
-        raise NoViewerError(f"there is no {program} here; the file is {path}.")
-    # An absolute path is never taken for an option.
+        raise NoViewerError(f"{program} is not installed; open the file yourself: {path}.")
+    # An absolute path cannot be mistaken for an option.
     subprocess.Popen(
         [program, str(path.resolve())],
         stdin=subprocess.DEVNULL,

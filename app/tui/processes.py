@@ -1,7 +1,7 @@
-"""Starting, pausing, stopping and resuming runs from the interface. What is started outlives it.
+"""Processes that the interface starts, and control of the workspace's runs.
 
-A job is `rashomon` itself in a process of its own session, its input empty and its output in a file, so that neither a closed
-terminal nor the end of the interface reaches it.
+A process is `rashomon` itself in a session of its own, with empty input and its output in a log file, so that it survives a
+closed terminal and the end of the interface.
 """
 
 from __future__ import annotations
@@ -14,42 +14,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engine.workers.run_control import pause, stop_batch, stop_run, unpause
+from app.engine.run_control import pause, stop_batch, stop_run, unpause
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from benchmarks.errors import StoreError
 from benchmarks.untrusted.safe_files import UnsafeFileError, make_folder, open_read, open_write
 
-_TAIL = 1 << 16
+_TAIL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class EndedProcess:
-    """A job that ended otherwise than well: its exit code and the last line it said."""
+class FailedProcess:
+    """A process that failed: its `rashomon` command, its exit code, and the last line of its log."""
 
     command: str
     code: int
-    said: str
+    last_line: str
 
 
 @dataclass(slots=True)
-class _Started:
+class _Process:
     process: subprocess.Popen[bytes]
     log: Path
     command: str
 
 
 class RunProcesses:
-    """The jobs that this interface started, and what can be done to any run of the workspace."""
+    """The processes that this interface started, and control of any run of the workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self._started: list[_Started] = []
+        self._processes: list[_Process] = []
 
     def start(self, arguments: Sequence[str]) -> Path:
-        """Start `rashomon` with ``arguments``, such as ``["batch", "spec.toml"]``; its log. Raises StoreError.
+        """Start `rashomon` with ``arguments``, such as ``["batch", "spec.toml"]``, and return the path of its log.
 
-        Whether it began well shows in the workspace, and in :meth:`ended`.
+        Its progress appears in the workspace; a failure, in :meth:`failures`.
+
+        Raises:
+            StoreError: If the log cannot be written.
         """
         folder = self.workspace.path / "jobs"
         log = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns()}.log"
@@ -66,64 +69,64 @@ class RunProcesses:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise StoreError(f"cannot write {folder}: {error.strerror}; it must be writable.") from error
-        self._started.append(_Started(process, log, arguments[0]))
+            raise StoreError(f"cannot write {folder}: {error.strerror}; make it writable.") from error
+        self._processes.append(_Process(process, log, arguments[0]))
         return log
 
     def resume(self, folder: Path, agreed: Sequence[str] = ()) -> None:
-        """Resume a run: lift its pause if a process works on it, else start `rashomon resume`.
+        """Resume a run: unpause it if a process works on it, else start `rashomon resume`.
 
         ``agreed`` are addresses that the user agrees to. Raises StoreError.
         """
         RunStore.require_own(folder)
         if not unpause(folder):
-            self.start(["resume", str(folder), *allowing(agreed)])
+            self.start(["resume", str(folder), *allow_address_options(agreed)])
 
     def pause(self, folder: Path) -> None:
-        """Have the process that works on a run wait after the answers under way. Raises StoreError."""
+        """Pause a run once the answers in progress are stored. Raises StoreError."""
         pause(folder)
 
     def stop(self, folder: Path) -> None:
-        """Have the process that works on a run stop at the next answer. Raises StoreError."""
+        """Stop a run after its next answer. Raises StoreError."""
         stop_run(folder)
 
     def stop_batch(self, folder: Path) -> None:
-        """Have the process that works on a run stop at the next answer, and its batch begin no other. Raises StoreError."""
+        """Stop a run after its next answer, and its batch with it. Raises StoreError."""
         stop_batch(folder)
 
     def stop_all(self, folders: Sequence[Path]) -> None:
-        """Stop what was started here, and what works on these runs, whoever started it. Raises StoreError."""
-        for job in self._started:
-            if job.process.poll() is None:
-                job.process.terminate()
+        """Stop every process started here, and whatever process works on these runs. Raises StoreError."""
+        for started in self._processes:
+            if started.process.poll() is None:
+                started.process.terminate()
         for folder in folders:
-            stop_batch(folder, but=[job.process.pid for job in self._started])
+            stop_batch(folder, exclude=[started.process.pid for started in self._processes])
 
-    def ended(self) -> list[EndedProcess]:
-        """The jobs that have ended with a failure since the last call."""
-        found = []
-        for job in list(self._started):
-            code = job.process.poll()
+    def failures(self) -> list[FailedProcess]:
+        """Return the processes that have failed since the last call."""
+        failed = []
+        for started in list(self._processes):
+            code = started.process.poll()
             if code is not None:
-                self._started.remove(job)
+                self._processes.remove(started)
                 if code not in (0, 130):
-                    found.append(EndedProcess(job.command, code, _last_line(job.log)))
-        return found
+                    failed.append(FailedProcess(started.command, code, _last_line(started.log)))
+        return failed
 
-    def going_on(self) -> int:
-        """How many of the started jobs have not ended."""
-        return sum(job.process.poll() is None for job in self._started)
+    def running_count(self) -> int:
+        """Return the number of started processes that are still running."""
+        return sum(started.process.poll() is None for started in self._processes)
 
 
-def allowing(addresses: Sequence[str]) -> list[str]:
-    """Return the options that agree to addresses."""
+def allow_address_options(addresses: Sequence[str]) -> list[str]:
+    """Return the command-line options that agree to addresses."""
     return [word for address in addresses for word in ("--allow-address", address)]
 
 
 def _last_line(log: Path) -> str:
     try:
         with open_read(log.parent, log.name) as stream:
-            stream.seek(-min(_TAIL, os.fstat(stream.fileno()).st_size), os.SEEK_END)
+            stream.seek(-min(_TAIL_BYTES, os.fstat(stream.fileno()).st_size), os.SEEK_END)
             lines = stream.read().decode("utf-8", "replace").splitlines()
     except (OSError, UnsafeFileError):
         return ""

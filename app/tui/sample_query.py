@@ -1,7 +1,7 @@
-"""What is typed to choose samples: ``is:wrong condition:image-correct type:factual "the bar"``, read into a SampleFilter.
+"""Query language of the Samples screen: ``is:wrong condition:image-correct type:factual "the bar"``.
 
-Words without a key are looked for in id, question and answer. Several values of one key, with commas between or the key said
-twice, are alternatives; different keys must all fit.
+Words without a key are searched for in id, question and answer. Several values of one key, separated by commas or by
+repeating the key, are alternatives; different keys must all match.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.store.samples import FATES, ORDERS, SampleFilter
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError
+from app.store.samples import ORDERS, SAMPLE_OUTCOMES, SampleFilter
+from benchmarks.errors import SpecError, did_you_mean
 from judges.base import newest
 
 _TOKEN = re.compile(r'(?:(?P<key>[^\s":]+):)?(?:"(?P<quoted>[^"]*)"?|(?P<plain>[^\s"]+))')
 FLAGS = ("disagree", "overridden", "cut", "mismatch")
 KEYS = ("is", "label", "condition", "judge", "disagree", "order")
-"""The keys beside the strata."""
+"""The keys of a query; every stratum is a further one."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryVocabulary:
-    """What there is in a run to choose by. ``judges`` are the ids that have judged; ``default`` whose labels count."""
+    """The values that a run's samples can be filtered by.
+
+    ``judges`` are the ids of the judges with verdicts; ``default`` are those whose labels count without a ``judge:`` key.
+    """
 
     conditions: Sequence[str] = ()
     labels: Sequence[str] = ()
@@ -33,63 +35,70 @@ class QueryVocabulary:
 
 
 def parse_query(text: str, known: QueryVocabulary) -> SampleFilter:
-    """The filter that ``text`` says. Raises SpecError for a key or value that is not there, with the nearest that is."""
+    """Parse a query into a filter.
+
+    Raises:
+        SpecError: If a key or value does not exist; the message names the closest ones.
+    """
     words: list[str] = []
-    said: dict[str, list[str]] = {}
+    terms: dict[str, list[str]] = {}
     strata = dict(known.strata or {})
-    for found in _TOKEN.finditer(text):
-        key = found["key"]
-        value = found["plain"] if found["quoted"] is None else found["quoted"]
+    for match in _TOKEN.finditer(text):
+        key = match["key"]
+        value = match["plain"] if match["quoted"] is None else match["quoted"]
         if key is None:
             words += [value] if value else []
             continue
         if key not in KEYS and key not in strata:
-            raise SpecError(f"there is no key {key[:40]!r}; {did_you_mean(key[:40], [*KEYS, *strata])}")
+            raise SpecError(f"no key {key[:40]!r}; {did_you_mean(key[:40], [*KEYS, *strata])}")
         # In quotes a comma belongs to the value.
-        said.setdefault(key, []).extend([value] if found["quoted"] is not None else value.split(","))
-    flags = [word for word in said.get("is", []) if word in FLAGS]
-    fates = _of("is", [word for word in said.get("is", []) if word not in FLAGS], [*FATES, *FLAGS])
-    order = _of("order", said.get("order", ["run"])[-1:], list(ORDERS))[0]
+        terms.setdefault(key, []).extend([value] if match["quoted"] is not None else value.split(","))
+    flags = [word for word in terms.get("is", []) if word in FLAGS]
+    fates = _checked("is", [word for word in terms.get("is", []) if word not in FLAGS], [*SAMPLE_OUTCOMES, *FLAGS])
+    order = _checked("order", terms.get("order", ["run"])[-1:], list(ORDERS))[0]
     return SampleFilter(
-        judges=tuple(_judge(one, known) for one in said["judge"]) if "judge" in said else known.default,
-        conditions=_of("condition", said.get("condition", []), known.conditions),
-        strata=tuple((key, one) for key, values in strata.items() for one in _of(key, said.get(key, []), values)),
-        labels=_of("label", [one.upper() for one in said.get("label", [])], known.labels),
-        fates=tuple(fate for fate in FATES if fate in fates),
+        judges=tuple(_judge(name, known) for name in terms["judge"]) if "judge" in terms else known.default,
+        conditions=_checked("condition", terms.get("condition", []), known.conditions),
+        strata=tuple(
+            (key, value) for key, values in strata.items() for value in _checked(key, terms.get(key, []), values)
+        ),
+        labels=_checked("label", [label.upper() for label in terms.get("label", [])], known.labels),
+        outcomes=tuple(fate for fate in SAMPLE_OUTCOMES if fate in fates),
         words=tuple(words),
-        disputing=tuple(_judge(one, known) for one in said.get("disagree", [])),
-        disagree="disagree" in flags or "disagree" in said,
+        disputing=tuple(_judge(name, known) for name in terms.get("disagree", [])),
+        disagree="disagree" in flags or "disagree" in terms,
         overridden="overridden" in flags,
-        cut="cut" in flags,
+        truncated="cut" in flags,
         mismatch="mismatch" in flags,
-        order=next(one for one in ORDERS if one == order),
+        order=next(name for name in ORDERS if name == order),
     )
 
 
-def hint(known: QueryVocabulary) -> str:
-    """What can be typed here, in a line."""
+def query_hint(known: QueryVocabulary) -> str:
+    """Return one line with the keys of a query and their values."""
     values = {
-        "is": [*FATES, *FLAGS],
+        "is": [*SAMPLE_OUTCOMES, *FLAGS],
         "label": known.labels,
         "condition": known.conditions,
         **(known.strata or {}),
         "judge": known.judges,
         "order": list(ORDERS),
     }
-    return "   ".join(f"{key}: {', '.join(each[:12])}" for key, each in values.items() if each)
+    return "   ".join(f"{key}: {', '.join(options[:12])}" for key, options in values.items() if options)
 
 
-def _of(key: str, words: Sequence[str], there: Sequence[str]) -> tuple[str, ...]:
-    for word in words:
-        if word not in there:
-            raise SpecError(f"{key}:{word[:40]} is nothing here; {did_you_mean(word[:40], there)}")
-    return tuple(words)
+def _checked(key: str, values: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
+    """Return ``values``. Raises SpecError for one that is not ``allowed``."""
+    for value in values:
+        if value not in allowed:
+            raise SpecError(f"this run has no {key}:{value[:40]}; {did_you_mean(value[:40], allowed)}")
+    return tuple(values)
 
 
 def _judge(name: str, known: QueryVocabulary) -> str:
     if name in known.judges:
         return name
-    found = newest(name, known.judges)
-    if found is None:
-        raise SpecError(f"the judge {name[:40]!r} has labelled nothing here; {did_you_mean(name[:40], known.judges)}")
-    return found
+    judge = newest(name, known.judges)
+    if judge is None:
+        raise SpecError(f"no labels by the judge {name[:40]!r} in this run; {did_you_mean(name[:40], known.judges)}")
+    return judge

@@ -1,4 +1,4 @@
-"""The user's settings of the interface: a small file, checked when it is read. What is wrong in it falls back, and is said."""
+"""The user's settings of the interface: a small file; invalid settings are reported and fall back to the defaults."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict
 
-from app.run_spec import problems
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SpecError
+from app.run_spec import validation_problems
+from benchmarks.errors import SpecError, did_you_mean
 from benchmarks.untrusted.safe_files import open_regular, replace_file
 
-_LARGEST = 1 << 20
+_MAX_BYTES = 1 << 20
 
 Images = Literal["auto", "sixel", "kitty", "half", "off"]
 
 
 class Settings(BaseModel):
-    """``theme`` by its name, ``images`` as ``--images``, ``keys`` from a command's id to keys with commas between."""
+    """Settings: ``theme`` by name, ``images`` as in ``--images``, ``keys`` from command ids to comma-separated keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,37 +30,40 @@ class Settings(BaseModel):
 
 
 def settings_file() -> Path:
-    """Where the settings are kept: ``settings.toml`` in the user's configuration folder."""
+    """Return the path of the settings: ``settings.toml`` in the user's configuration folder."""
     from platformdirs import user_config_path
 
     return user_config_path("rashomon") / "settings.toml"
 
 
 def load_settings(path: Path | None = None) -> tuple[Settings, list[str]]:
-    """The settings, and a sentence for each thing in the file that is wrong and was left out. No file is no problem."""
+    """Return the settings, and one sentence for each invalid entry that is ignored; a missing file is no problem."""
     path = path or settings_file()
     try:
         with open_regular(path) as stream:
-            values = tomllib.loads(stream.read(_LARGEST).decode())
+            values = tomllib.loads(stream.read(_MAX_BYTES).decode())
     except FileNotFoundError:
         return Settings(), []
     except (OSError, ValueError, RecursionError) as error:
-        return Settings(), [f"{path} cannot be read ({error}); the usual settings are used."]
-    wrong = problems(Settings, values)
-    told = []
-    for key, why in wrong.items():
+        return Settings(), [f"{path} cannot be read ({error}); the default settings are used."]
+    messages = []
+    for key, problem in validation_problems(Settings, values).items():
         first, _, rest = key.partition(".")
-        known = did_you_mean(first, Settings.model_fields) if first not in Settings.model_fields else f"{why}."
-        told.append(f"{path}: {key}: {known} It is left out.")
+        known = did_you_mean(first, Settings.model_fields) if first not in Settings.model_fields else f"{problem}."
+        messages.append(f"{path}: {key}: {known} The entry is ignored.")
         if rest and isinstance(values.get(first), dict):
             values[first].pop(rest, None)
         else:
             values.pop(first, None)
-    return Settings.model_validate(values), told
+    return Settings.model_validate(values), messages
 
 
 def save_settings(settings: Settings, path: Path | None = None) -> Path:
-    """Write the settings; where. Raises SpecError where that is not possible."""
+    """Write the settings and return their path.
+
+    Raises:
+        SpecError: If the file cannot be written.
+    """
     path = path or settings_file()
     values: dict[str, Any] = {key: value for key, value in settings.model_dump(mode="json").items() if value}
     try:

@@ -1,6 +1,7 @@
-"""What things look like: colours and glyphs for states of runs and for labels. Never colour alone: each has a glyph and a word.
+"""Colours and glyphs of run states, outcomes and labels.
 
-The colours stay apart from each other on #121212 under the three colour deficiencies.
+Nothing is told apart by colour alone: everything has a glyph and a word too. The colours remain distinguishable on #121212
+under the three colour vision deficiencies.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ THEME = Theme(
 
 
 class Appearance(NamedTuple):
-    """How something is shown: one cell, a word, a colour as Rich and Textual take it."""
+    """A glyph of one cell, a word, and a colour as Rich and Textual write it."""
 
     glyph: str
     word: str
@@ -65,26 +66,26 @@ OUTCOMES = {
     "error": Appearance("!", "error", PARTIAL),
     "pending": Appearance("·", "pending", UNJUDGED),
 }
-"""What became of an answer; a labelled one is right or wrong."""
+"""The outcomes of an answer; a labelled one is right or wrong."""
 
-_LABELS = (RIGHT, WRONG, PARTIAL, ABSTAINED, UNJUDGED, INVALID)
+_LABEL_COLOURS = (RIGHT, WRONG, PARTIAL, ABSTAINED, UNJUDGED, INVALID)
 _FILLS = ("█", "▓", "▒", "░", "▚", "·")
 
 
-def state_look(state: str) -> Appearance:
-    """How a run's state is shown."""
+def state_appearance(state: str) -> Appearance:
+    """Return the appearance of a run's state."""
     return STATES.get(state, Appearance("?", state, UNJUDGED))
 
 
-def outcome_look(benchmark: Benchmark, condition: str, outcome: str, label: str | None) -> Appearance:
-    """How an answer is shown: ``outcome`` is ``Record.outcome``; a labelled one carries its label as the word."""
+def outcome_appearance(benchmark: Benchmark, condition: str, outcome: str, label: str | None) -> Appearance:
+    """Return the appearance of an answer with this ``Record.outcome``; that of a labelled one has its label as the word."""
     if outcome == "labelled" and label is not None:
         kind = OUTCOMES["right" if benchmark.correct(condition, label) else "wrong"]
         return Appearance(kind.glyph, label, kind.colour)
     return OUTCOMES.get(outcome, OUTCOMES["pending"])
 
 
-def label_look(labels: Sequence[str], label: str) -> Appearance:
-    """How a label's part of a bar is shown: a fill and a colour by the label's place among the benchmark's ``labels``."""
-    place = labels.index(label) if label in labels else len(_LABELS) - 1
-    return Appearance(_FILLS[place % len(_FILLS)], label, _LABELS[place % len(_LABELS)])
+def label_appearance(labels: Sequence[str], label: str) -> Appearance:
+    """Return a label's segment of a bar: fill and colour by the label's position among the benchmark's ``labels``."""
+    position = labels.index(label) if label in labels else len(_LABEL_COLOURS) - 1
+    return Appearance(_FILLS[position % len(_FILLS)], label, _LABEL_COLOURS[position % len(_LABEL_COLOURS)])

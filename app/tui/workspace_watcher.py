@@ -1,4 +1,4 @@
-"""Watching a workspace: a thread looks at the runs four times a second and hands over what it saw, immutable, if it changed."""
+"""Watcher of a workspace: a thread that polls the runs four times a second and reports immutable snapshots of changes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.engine.workers.device_lock import lease_path
+from app.engine.workers.device_lock import device_lock_path
 from app.store.locks import FileLock
 from app.store.throughput import Throughput
 from app.store.workspace import RunSummary, Summaries, Workspace
 
-EVERY_SECONDS = 0.25
-ACTIVE = ("queued", "loading", "running", "judging", "paused")
-"""The states in which a process works on a run."""
-RESUMABLE = ("planned", "interrupted", "partial", "failed")
-"""The states in which a run can go on and nobody works on it."""
+POLL_SECONDS = 0.25
+ACTIVE_STATES = ("queued", "loading", "running", "judging", "paused")
+"""The states of a run on which a process works."""
+RESUMABLE_STATES = ("planned", "interrupted", "partial", "failed")
+"""The states of an unfinished run on which no process works."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """A run as it is now. Speeds are of the last minute as this process saw it, None where it saw no progress."""
+    """A run's current state. Speeds are those this process observed in the last minute; None without progress."""
 
     folder: Path
     summary: RunSummary
@@ -37,92 +37,92 @@ class WatchedRun:
 
     @property
     def active(self) -> bool:
-        """Whether a process works on it."""
-        return self.summary.state in ACTIVE
+        """True if a process works on the run."""
+        return self.summary.state in ACTIVE_STATES
 
     @property
     def resumable(self) -> bool:
-        """Whether it is unfinished and nobody works on it."""
-        return self.summary.state in RESUMABLE
+        """True if the run is unfinished and no process works on it."""
+        return self.summary.state in RESUMABLE_STATES
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The workspace as it was when it was last looked at: runs, oldest first, and who holds the device."""
+class WorkspaceSnapshot:
+    """A workspace at its last reading: the runs, oldest first, and the holder of the device."""
 
     runs: tuple[WatchedRun, ...] = ()
     device: str | None = None
-    looked: bool = False
-    """False until every run of the workspace has been read once."""
+    complete: bool = False
+    """True once every run of the workspace has been read."""
     total: int = 0
-    """How many runs there are, of which ``runs`` are those that are read."""
+    """The number of runs in the workspace; ``runs`` holds those read so far."""
     workspace: Path | None = None
 
     def run(self, name: str) -> WatchedRun | None:
-        """The run of that name."""
+        """Return the run of that name, or None."""
         return next((run for run in self.runs if run.name == name), None)
 
 
 @dataclass(slots=True)
-class _Paces:
+class _Speeds:
     answers: Throughput
     tokens: Throughput
 
 
 @dataclass
 class WorkspaceWatcher:
-    """Looks at a workspace. :meth:`look` looks once; :meth:`start` looks on in a thread until :meth:`stop`."""
+    """Reader of a workspace: once with :meth:`read`, or repeatedly in a thread from :meth:`start` to :meth:`stop`."""
 
     workspace: Workspace
     clock: Callable[[], float] = time.monotonic
     _summaries: Summaries = field(init=False)
-    _paces: dict[str, _Paces] = field(default_factory=dict)
+    _speeds: dict[str, _Speeds] = field(default_factory=dict)
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self._summaries = Summaries(self.workspace)
 
-    def look(self) -> Snapshot:
-        """The workspace as it is now."""
-        return deque(self._look(float("inf")), maxlen=1).pop()
+    def read(self) -> WorkspaceSnapshot:
+        """Return the current state of the workspace."""
+        return deque(self._read(float("inf")), maxlen=1).pop()
 
-    def _look(self, every: float) -> Iterator[Snapshot]:
-        """Yield the workspace as far as it is read, every ``every`` seconds, and in the end as a whole."""
-        for summaries, total in self._summaries.by_and_by(every):
-            runs = tuple(self._now(summary) for summary in summaries)
+    def _read(self, interval: float) -> Iterator[WorkspaceSnapshot]:
+        """Yield a partial snapshot every ``interval`` seconds while reading, and finally the complete one."""
+        for summaries, total in self._summaries.read_incrementally(interval):
+            runs = tuple(self._watched(summary) for summary in summaries)
             queued = any(run.summary.state == "queued" for run in runs)
-            device = FileLock(lease_path()).holder() if queued else None
-            yield Snapshot(runs, device, len(runs) == total, total, self.workspace.path)
+            device = FileLock(device_lock_path()).holder() if queued else None
+            yield WorkspaceSnapshot(runs, device, len(runs) == total, total, self.workspace.path)
 
-    def _now(self, summary: RunSummary) -> WatchedRun:
+    def _watched(self, summary: RunSummary) -> WatchedRun:
         folder = self.workspace.runs_folder / summary.name
         if summary.state not in ("running", "judging"):
-            self._paces.pop(summary.name, None)
+            self._speeds.pop(summary.name, None)
             return WatchedRun(folder, summary)
-        paces = self._paces.setdefault(summary.name, _Paces(Throughput(self.clock), Throughput(self.clock)))
-        paces.answers.sample(summary.done)
-        paces.tokens.sample(sum(p.tokens for p in summary.progress))
-        left = paces.answers.eta(summary.total - summary.done)
-        return WatchedRun(folder, summary, paces.answers.per_second, paces.tokens.per_second, left)
+        speeds = self._speeds.setdefault(summary.name, _Speeds(Throughput(self.clock), Throughput(self.clock)))
+        speeds.answers.sample(summary.done)
+        speeds.tokens.sample(sum(p.tokens for p in summary.progress))
+        seconds_left = speeds.answers.eta(summary.total - summary.done)
+        return WatchedRun(folder, summary, speeds.answers.per_second, speeds.tokens.per_second, seconds_left)
 
-    def start(self, tell: Callable[[Snapshot], object]) -> None:
-        """Look on in a thread; ``tell`` is called in that thread, with each snapshot that differs from the one before."""
-        threading.Thread(target=self._go_on, args=(tell,), name="watch", daemon=True).start()
+    def start(self, report: Callable[[WorkspaceSnapshot], object]) -> None:
+        """Start the thread; it calls ``report`` with each snapshot that differs from the previous one."""
+        threading.Thread(target=self._poll, args=(report,), name="watch", daemon=True).start()
 
-    def _go_on(self, tell: Callable[[Snapshot], object]) -> None:
-        before = None
+    def _poll(self, report: Callable[[WorkspaceSnapshot], object]) -> None:
+        previous = None
         while not self._stopped.is_set():
-            began = self.clock()
-            every = EVERY_SECONDS if before is None or not before.looked else float("inf")
-            for now in self._look(every):
+            started = self.clock()
+            interval = POLL_SECONDS if previous is None or not previous.complete else float("inf")
+            for snapshot in self._read(interval):
                 if self._stopped.is_set():
                     return
-                if now != before:
-                    before = now
-                    tell(now)
-            # Of thousands of runs each look takes long: most of the time is left to others.
-            self._stopped.wait(max(EVERY_SECONDS, 3 * (self.clock() - began)))
+                if snapshot != previous:
+                    previous = snapshot
+                    report(snapshot)
+            # Reading thousands of runs takes long; this leaves most of the time to other threads.
+            self._stopped.wait(max(POLL_SECONDS, 3 * (self.clock() - started)))
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the thread."""
         self._stopped.set()

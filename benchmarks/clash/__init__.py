@@ -1,15 +1,16 @@
-"""CLASH: whether a model notices that an image and its description contradict each other (Popordanoska et al.)."""
+"""CLASH: cross-modal contradiction detection between an image and its caption (Popordanoska et al.)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, DataSource, ImportedAnswer, Instance, LabelMetrics, Record, Table
+from benchmarks.base import Benchmark, DataSource, ImportedAnswer, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.clash.constants import CONDITIONS, CONFLICTING, CORRECT, LABELS, LETTERS, MULTIPLE_CHOICE
 from benchmarks.clash.prompts import PROMPT_SETS
 from benchmarks.rubric import Rubric
+from benchmarks.vocabulary import Instance, Record, Table
 
 __all__ = ["Clash"]
 
@@ -70,7 +71,7 @@ class Clash(Benchmark):
 
         self.check(build, prompt_set)
         seed = build.manifest["seed"]
-        return (each for row in build.rows() for each in instances(ClashSample.from_row(row), prompt_set, seed))
+        return (instance for row in build.rows() for instance in instances(ClashSample.from_row(row), prompt_set, seed))
 
     def options(self, instance: Instance) -> tuple[str, ...]:
         return tuple(f"({letter})" for letter in LETTERS) if instance.condition in MULTIPLE_CHOICE else ()
@@ -84,18 +85,18 @@ class Clash(Benchmark):
         return tables(runs, judge, resamples=resamples, seed=seed)
 
     def figures(self) -> LabelMetrics:
-        from benchmarks.clash.tables import figures
+        from benchmarks.clash.tables import label_metrics
 
-        return figures()
+        return label_metrics()
 
     def read_answers(self, path: Path, form: str, left_out: Callable[[str, str], None]) -> Iterator[ImportedAnswer]:
-        from benchmarks.clash.published_predictions import PublishedLabels, read_answers
+        from benchmarks.clash.published_predictions import PredictionsReport, read_answers
 
-        reading = PublishedLabels([], [])
-        yield from read_answers(path, caption="conflicting" if form == "published" else "original", reading=reading)
-        for skipped in reading.skipped:
+        report = PredictionsReport([], [])
+        yield from read_answers(path, caption="conflicting" if form == "published" else "original", report=report)
+        for skipped in report.skipped:
             left_out(skipped.row, skipped.reason)
-        for row in reading.unjoined:
+        for row in report.unjoined:
             left_out(row, "is not in the published data, so its category is not known; it was imported all the same")
 
     def write_training(self, build: Build, out: Path, *, seed: int, validation_share: float) -> Mapping[str, int]:

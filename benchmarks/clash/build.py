@@ -1,4 +1,4 @@
-"""From sources to a build on disk: one row a sample."""
+"""The build of CLASH: data sources in, one row per sample out."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
-from benchmarks.clash.categories import categories, joined, same_categories
+from benchmarks.clash.categories import join_categories, same_categories, shared_categories
 from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
 from benchmarks.clash.sample import ClashSample
-from benchmarks.clash.sources import CONSTRUCTED, NAMES, ClashSourceRow, read
+from benchmarks.clash.sources import read_source
+from benchmarks.clash.sources.base import CONSTRUCTED, SOURCE_NAMES, ClashSourceRow
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image
 from benchmarks.rows.files import SkippedRow
-from benchmarks.rows.sources import most_common, resolved
+from benchmarks.rows.sources import resolve_sources, top_reasons
+from benchmarks.vocabulary import digest
 
 _REPEATED = "repeated: another row is the same sample"
 
@@ -25,13 +26,13 @@ Construction = Callable[[Path, BuildWriter, BuildOptions], Iterator[ClashSample]
 
 
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-    """Read or construct the samples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
+    """Read or construct the samples and write them to ``out`` in source order; see ``Benchmark.build``.
 
-    Every sample of a source that is read is taken: ``options.per_stratum`` is a target for the sources that are
-    constructed alone. Raises SpecError for unknown source names and for a construction without a writer, SourceError for
-    sources that are not there, of no known layout, or without a sample that can be used.
+    Sources that are read contribute all their samples; ``options.per_stratum`` is a target for constructed ones only.
+    Raises SpecError for unknown source names and for a construction without a writer, SourceError for sources that do
+    not exist, have an unknown layout or contain no usable sample.
     """
-    named = list(dict.fromkeys(resolved("clash", NAMES, sources)))
+    named = list(dict.fromkeys(resolve_sources("clash", SOURCE_NAMES, sources)))
     samples: dict[str, ClashSample] = {}
     with BuildWriter(out) as writer:
         for name, place in named:
@@ -42,25 +43,25 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                 samples[sample.id] = sample
                 writer.add_row({"id": sample.id, **sample.to_row()})
         if not samples:
-            raise SourceError(f"the sources have no sample that can be used ({most_common(writer.skipped)}).")
+            raise SourceError(f"the sources have no usable sample ({top_reasons(writer.skipped)}).")
         return writer.finish(_manifest(named, options, samples, writer.skipped), replace=options.replace)
 
 
 def _samples(name: str, place: str, writer: BuildWriter, options: BuildOptions) -> Iterator[tuple[str, ClashSample]]:
-    """The samples of one source with their images in the build, each with where its row is; the others are noted."""
+    """Yield each sample of a source, its image stored in the build, with its row; record unusable rows as skipped."""
     if name in CONSTRUCTED:
-        for made in _construction(name)(Path(place).expanduser(), writer, options):
-            found = categories(made.change_type, made.changed_original, made.changed_conflicting)
-            yield "", replace(made, source=name, category=joined(found, made.change_type))
+        for sample in _construction(name)(Path(place).expanduser(), writer, options):
+            names = shared_categories(sample.change_type, sample.changed_original, sample.changed_conflicting)
+            yield "", replace(sample, source=name, category=join_categories(names, sample.change_type))
         return
-    for each in read(name, place, options.seed):
-        if isinstance(each, SkippedRow):
-            writer.add_skipped(each.source, each.row, each.reason)
+    for row in read_source(name, place, options.seed):
+        if isinstance(row, SkippedRow):
+            writer.add_skipped(row.source, row.row, row.reason)
             continue
         try:
-            yield each.row, _with_image(each, writer)
+            yield row.row, _with_image(row, writer)
         except MediaError as error:
-            writer.add_skipped(name, each.row, f"the image {error.reason}")
+            writer.add_skipped(name, row.row, f"the image {error.reason}")
 
 
 def _construction(name: str) -> Construction:
@@ -73,10 +74,10 @@ def _construction(name: str) -> Construction:
     return construct_spatial
 
 
-def _with_image(found: ClashSourceRow, writer: BuildWriter) -> ClashSample:
-    data = found.image()
+def _with_image(row: ClashSourceRow, writer: BuildWriter) -> ClashSample:
+    data = row.image()
     load_image(data)
-    return replace(found.sample, image=writer.add_media(data, image_suffix(data) or ""))
+    return replace(row.sample, image=writer.add_media(data, image_suffix(data) or ""))
 
 
 def _manifest(
@@ -85,30 +86,31 @@ def _manifest(
     samples: Mapping[str, ClashSample],
     skipped: Mapping[str, Counter[str]],
 ) -> dict[str, Any]:
-    every = list(samples.values())
-    changes = Counter(s.change_type for s in every)
-    relations = Counter(s.relation for s in every)
-    made: dict[str, Any] = {"benchmark": "clash", "seed": options.seed, "options": {}}
+    all_samples = list(samples.values())
+    changes = Counter(s.change_type for s in all_samples)
+    relations = Counter(s.relation for s in all_samples)
+    manifest: dict[str, Any] = {"benchmark": "clash", "seed": options.seed, "options": {}}
     if any(name in CONSTRUCTED for name, _ in named):
-        made["options"] = {"per_stratum": options.per_stratum}
+        manifest["options"] = {"per_stratum": options.per_stratum}
         writer, checker = options.writer, options.checker or options.writer
-        made["models"] = {"writer": writer and writer.name, "checker": checker and checker.name}
-    return made | {
-        "samples": len(every),
+        manifest["models"] = {"writer": writer and writer.name, "checker": checker and checker.name}
+    return manifest | {
+        "samples": len(all_samples),
         "change_types": {kind: changes[kind] for kind in CHANGE_TYPES if changes[kind]},
         "categories": {
-            kind: dict(sorted(Counter(s.category for s in every if s.change_type == kind).items()))
+            kind: dict(sorted(Counter(s.category for s in all_samples if s.change_type == kind).items()))
             for kind in ("object", "attribute")
             if changes[kind]
         },
         "relations": {relation: relations[relation] for relation in RELATIONS if relations[relation]},
         "other_category_than_published": sum(
-            s.published_category is not None and not same_categories(s.category, s.published_category) for s in every
+            s.published_category is not None and not same_categories(s.category, s.published_category)
+            for s in all_samples
         ),
         "sources": {
             name: {
-                "samples": sum(s.source == name for s in every),
-                "samples_sha256": digest([s.to_row() for s in every if s.source == name]),
+                "samples": sum(s.source == name for s in all_samples),
+                "samples_sha256": digest([s.to_row() for s in all_samples if s.source == name]),
                 "skipped": dict(sorted(skipped.get(name, Counter[str]()).items())),
             }
             for name in dict.fromkeys(name for name, _ in named)

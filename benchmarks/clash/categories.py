@@ -15,7 +15,7 @@ _COLUMNS = {"object": OBJECT_CATEGORIES, "attribute": ATTRIBUTE_CATEGORIES}
 
 @lru_cache(maxsize=1)
 def word_lists() -> Mapping[str, Mapping[str, frozenset[str]]]:
-    """The words of each category by kind of change; the printed ones, misprints included ("knif", "soccer balll")."""
+    """Return the words of each category by kind of change, misprints of the paper included ("knif", "soccer balll")."""
     printed = json.loads(files("benchmarks.clash").joinpath("categories.json").read_text("utf-8"))
     return {
         kind: {
@@ -26,8 +26,8 @@ def word_lists() -> Mapping[str, Mapping[str, frozenset[str]]]:
     }
 
 
-def categories(change_type: str, original: str, conflicting: str) -> tuple[str, ...]:
-    """The categories whose lists hold both changed words, in the tables' order; ``("other",)`` if there is none.
+def shared_categories(change_type: str, original: str, conflicting: str) -> tuple[str, ...]:
+    """Return the categories whose lists contain both changed words, in table order; ``("other",)`` if there is none.
 
     Words are compared in lower case and stripped, articles kept: "a snowboard" is in a list, "the" is in none. That gives
     the published field of all but one of the 1,289 samples. A spatial change has no category.
@@ -40,22 +40,22 @@ def categories(change_type: str, original: str, conflicting: str) -> tuple[str, 
     return tuple(shared) or (OTHER,)
 
 
-def joined(names: Iterable[str], change_type: str) -> str:
-    """Several categories as one word, in the tables' order: ``transportation+sports``."""
+def join_categories(names: Iterable[str], change_type: str) -> str:
+    """Return several categories as one word, in table order: ``transportation+sports``."""
     order = list(_COLUMNS.get(change_type, ()))
     return _AND.join(sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name)))
 
 
-def split(category: str) -> tuple[str, ...]:
-    """The inverse of :func:`joined`."""
+def split_categories(category: str) -> tuple[str, ...]:
+    """Return the categories that :func:`join_categories` joined."""
     return tuple(category.split(_AND)) if category else ()
 
 
 def same_categories(category: str, published: str) -> bool:
-    """Whether both name the same categories, in any order."""
-    return set(split(category)) == set(split(published))
+    """Return whether both name the same categories, in any order."""
+    return set(split_categories(category)) == set(split_categories(published))
 
 
-def stratum(category: str) -> str:
-    """The stratum ``category`` of a sample: its category, or ``several``."""
+def category_stratum(category: str) -> str:
+    """Return the stratum ``category`` of a sample: its category, or ``several``."""
     return SEVERAL if _AND in category else category

@@ -1,4 +1,4 @@
-"""The paper's words: conditions, labels, kinds of change, categories, and the keys of an instance's references."""
+"""The constants of the paper: conditions, labels, kinds of change, categories, keys of an instance's references."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LETTERS = ("A", "B", "C", "D")
 
 
 def letter_key(role: Role) -> str:
-    """The key of ``Instance.references`` that holds the letter of a role's option; only multiple choice has it."""
+    """Return the key of ``Instance.references`` that holds the letter of a role's option (multiple choice only)."""
     return f"{role} letter"
 
 

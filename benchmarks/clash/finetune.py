@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Media, digest
 from benchmarks.build import Build
 from benchmarks.clash.constants import CONFLICT_OPTION
 from benchmarks.clash.prompts import prompt
 from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import MediaError, SourceError, SpecError
+from benchmarks.vocabulary import Media, digest
 
 CONFLICT_ANSWER = CONFLICT_OPTION.rstrip(".")
-"""What the open-ended instruction asks for on a conflict (Appendix B.3), which has no full stop there."""
+"""The answer that the open-ended instruction requires on a conflict (Appendix B.3, without a full stop)."""
 
 _DEFAULT_SET = "official"
 
@@ -26,7 +26,7 @@ _DEFAULT_SET = "official"
 def training_rows(
     samples: Iterable[ClashSample], seed: int, *, image: Callable[[Media], str] = lambda media: media.name
 ) -> Iterator[dict[str, Any]]:
-    """A row a sample, ``{"images": [path], "messages": [...]}``: the open-ended task on one of its captions.
+    """Yield a row ``{"images": [path], "messages": [...]}`` per sample: the open task on one of its captions.
 
     The conflicting or the original caption with equal probability (Appendix A.3); which one is drawn by ``seed`` and the
     sample alone. The target is the conflict sentence, or the image-grounded answer. ``image`` says where a medium lies. Samples
@@ -37,16 +37,16 @@ def training_rows(
             continue
         conflicting = random.Random(digest([seed, "caption", sample.id])).random() < 0.5
         caption = sample.conflicting_caption if conflicting else sample.original_caption
-        asked = prompt(_DEFAULT_SET, "open", caption, sample.question)
-        told = CONFLICT_ANSWER if conflicting else sample.image_only
+        user_prompt = prompt(_DEFAULT_SET, "open", caption, sample.question)
+        target = CONFLICT_ANSWER if conflicting else sample.image_only
         yield {
             "images": [image(sample.image)],
-            "messages": [_turn("user", {"type": "image"}, _text(asked)), _turn("assistant", _text(told))],
+            "messages": [_turn("user", {"type": "image"}, _text(user_prompt)), _turn("assistant", _text(target))],
         }
 
 
 def write_training(build: Build, out: Path, seed: int, validation_share: float = 0.1) -> Mapping[str, int]:
-    """Write ``train.jsonl`` and ``validation.jsonl`` of a build to folder ``out``, and say how many rows each has.
+    """Write ``train.jsonl`` and ``validation.jsonl`` of a build to folder ``out``; return the number of rows of each.
 
     Samples of one image stay together. Rows name the build's images by their absolute paths. Raises SpecError for a share
     that is not in [0, 1), SourceError where the build is not CLASH's, an image of it is gone, or ``out`` cannot be written

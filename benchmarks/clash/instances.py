@@ -1,10 +1,9 @@
-"""A sample under four conditions: two tasks, each on the conflicting and on the original caption."""
+"""The instances of a sample: two tasks, each with the conflicting and the original caption."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.base import SHOWN_TEXT, Instance, digest
 from benchmarks.clash import categories, prompts
 from benchmarks.clash.constants import (
     CONDITIONS,
@@ -21,10 +20,11 @@ from benchmarks.clash.constants import (
     letter_key,
 )
 from benchmarks.clash.sample import ClashSample
+from benchmarks.vocabulary import SHOWN_TEXT, Instance, digest
 
 
 def instances(sample: ClashSample, prompt_set: str, seed: int) -> Iterator[Instance]:
-    """The sample's four instances, in the order of the conditions.
+    """Yield the sample's four instances, in condition order.
 
     ``seed`` is the build's; with the sample's id it decides the order of the options, which is the same under both
     captions: the two prompts differ in the caption alone.
@@ -35,7 +35,7 @@ def instances(sample: ClashSample, prompt_set: str, seed: int) -> Iterator[Insta
 
 
 def instance(sample: ClashSample, condition: str, prompt_set: str, order: tuple[Role, ...]) -> Instance:
-    """One of them; ``order`` holds the roles of the options A to D, and is empty for an open question.
+    """Return one instance; ``order`` holds the roles of the options A to D, and is empty for an open question.
 
     References: the answer of each role and, for multiple choice, its letter. A role without an answer is left out. The
     original caption supports the image's answer, which stands under ``SHOWN_TEXT`` too.
@@ -64,7 +64,7 @@ def instance(sample: ClashSample, condition: str, prompt_set: str, order: tuple[
 
 
 def role_answers(sample: ClashSample) -> Mapping[Role, str]:
-    """What each role answers."""
+    """Return the answer of each role."""
     return {
         IMAGE: sample.image_only,
         TEXT: sample.text_only,
@@ -74,15 +74,15 @@ def role_answers(sample: ClashSample) -> Mapping[Role, str]:
 
 
 def option_order(sample_id: str, seed: int) -> tuple[Role, ...]:
-    """The roles of the options A to D; each of the 24 orders is as likely as any other."""
+    """Return the roles of the options A to D; all 24 orders are equally likely."""
     return tuple(sorted(ROLES, key=lambda role: digest([seed, "options", sample_id, role])))
 
 
 def strata(sample: ClashSample) -> dict[str, str]:
-    """``change`` and ``source``; ``category`` for objects and attributes, ``relation`` for spatial changes."""
-    found = {"change": sample.change_type, "source": sample.source}
+    """Return the strata: ``change``, ``source``, and ``category`` (object, attribute) or ``relation`` (spatial)."""
+    values = {"change": sample.change_type, "source": sample.source}
     if sample.category:
-        found["category"] = categories.stratum(sample.category)
+        values["category"] = categories.category_stratum(sample.category)
     if sample.relation:
-        found["relation"] = sample.relation
-    return {name: value for name, value in found.items() if value}
+        values["relation"] = sample.relation
+    return {name: value for name, value in values.items() if value}

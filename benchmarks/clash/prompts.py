@@ -1,11 +1,11 @@
-"""What a model is asked, by prompt set: the instructions of Appendix B.3, and those of the official code."""
+"""The prompts by prompt set: the instructions of Appendix B.3, and those of the official code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.base import Media, Part, Text
 from benchmarks.clash.constants import LETTERS, Task
+from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {
     "official": "the instructions of the official code, with which the published predictions were made",
@@ -62,12 +62,12 @@ _INSTRUCTIONS: Mapping[str, Mapping[Task, str]] = {
 
 
 def instruction(prompt_set: str, task: Task) -> str:
-    """The instruction alone."""
+    """Return the instruction without caption and question."""
     return _INSTRUCTIONS[prompt_set][task]
 
 
 def prompt(prompt_set: str, task: Task, caption: str, question: str, choices: Sequence[str] = ()) -> str:
-    """Instruction, caption, question and, for multiple choice, a line ``(A) text`` a choice, each on its own line.
+    """Return instruction, caption, question and one line ``(A) text`` per option, each on its own line.
 
     The official code joins them so; the paper does not print how they are joined.
     """
@@ -76,5 +76,5 @@ def prompt(prompt_set: str, task: Task, caption: str, question: str, choices: Se
 
 
 def parts(image: Media | None, text: str) -> tuple[Part, ...]:
-    """The image, then the text. Neither the paper nor the official prompt says where the image goes: our choice."""
+    """Return the image, then the text (our choice: neither the paper nor the official prompt gives the order)."""
     return (Text(text),) if image is None else (image, Text(text))

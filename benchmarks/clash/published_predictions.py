@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import ImportedAnswer, Instance, Verdict
+from benchmarks.base import ImportedAnswer
 from benchmarks.clash.constants import CONFLICT, CONFLICT_OPTION, DISTRACTOR, IMAGE, LETTERS, TEXT, Caption, Role
 from benchmarks.clash.instances import instance
 from benchmarks.clash.sample import ClashSample
-from benchmarks.clash.sources import LONGEST_ANSWER, LONGEST_SENTENCE
-from benchmarks.clash.sources.released import TEST_FILE, image_id, published_sample, raw_samples
+from benchmarks.clash.sources.base import LONGEST_ANSWER, LONGEST_SENTENCE
+from benchmarks.clash.sources.released import TEST_FILE, parse_image_id, parse_published_sample, read_raw_samples
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import RowProblem, SkippedRow
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import SkippedRow
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
+from benchmarks.vocabulary import Instance, Verdict
 
 LAYOUT = "a JSON list of rows with image_id, original_caption, conflicting_caption, question, prediction and modality_answers"
 
@@ -33,7 +35,7 @@ _FLAGS = {
     "matches_text_only": "TEXT",
     "matches_irrelevant": "DISTRACTOR",
 }
-"""In the order of the exclusive reading: conflict before image before text before distractor."""
+"""The labels by flag, in order of precedence: conflict before image before text before distractor."""
 
 _JUDGES = {"gpt-5": "gpt-5@published", "gemini-2.5-pro": "gemini-2.5-pro@published"}
 _LABELS = {"IMAGE": "IMAGE", "TEXT": "TEXT", "CONFLICT": "CONFLICT", "NONE": "INCORRECT"}
@@ -41,51 +43,57 @@ _LONGEST_PREDICTION = 1_000_000
 
 
 @dataclass
-class PublishedLabels:
-    """What became of a file's rows: ``skipped`` those that cannot be used, ``unjoined`` those not in the published data."""
+class PredictionsReport:
+    """The problem rows of a file: ``skipped`` rows are unusable, ``unjoined`` rows are not in the published data."""
 
     skipped: list[SkippedRow]
     unjoined: list[str]
 
     @property
     def reasons(self) -> Counter[str]:
-        return Counter(each.reason for each in self.skipped)
+        return Counter(row.reason for row in self.skipped)
 
 
 def read_answers(
-    path: Path, *, caption: Caption = "conflicting", data: Path | None = None, reading: PublishedLabels | None = None
+    path: Path, *, caption: Caption = "conflicting", data: Path | None = None, report: PredictionsReport | None = None
 ) -> Iterator[ImportedAnswer]:
-    """The answers in a file of published predictions, as instances without their images.
+    """Yield the answers in a file of published predictions, as instances without images.
 
-    ``caption`` says which caption the model was shown, as the files do not: "original" for those of the ``wo_contr``
-    control. The kind of change, category and distractor come from the published data in ``data``, or in
-    ``synthetic_captions_test_filtered.json`` beside the file; a row that is not in it has none of them. Rows that cannot be
-    used are left out; ``reading`` is told of both. Raises SourceError where the file is not one of these.
+    ``caption`` is the caption that the model was given, which the files do not state: "original" for the ``wo_contr``
+    control. The kind of change, category and distractor come from the published data in ``data``, or from
+    ``synthetic_captions_test_filtered.json`` beside the file; a row that is not in it has none of them. Unusable rows are
+    left out; ``report`` records both kinds. Raises SourceError if the file is not one of these.
     """
     rows = _rows(path)
     known = _known(path.parent / TEST_FILE if data is None else data, caption, needed=data is not None)
-    told = reading if reading is not None else PublishedLabels([], [])
-    return _imported(path.name, rows, known, caption, told)
+    details = report if report is not None else PredictionsReport([], [])
+    return _imported(path.name, rows, known, caption, details)
 
 
 def _imported(
-    name: str, rows: list[Any], known: Mapping[tuple[str, ...], ClashSample], caption: Caption, told: PublishedLabels
+    name: str,
+    rows: list[Any],
+    known: Mapping[tuple[str, ...], ClashSample],
+    caption: Caption,
+    report: PredictionsReport,
 ) -> Iterator[ImportedAnswer]:
     seen: Counter[str] = Counter()
     for number, row in enumerate(rows, 1):
         where = f"{name}:{number}"
         try:
-            made, is_known, answer = _read(row, known, caption)
+            instance, is_known, answer = _read(row, known, caption)
         except RowProblem as problem:
-            told.skipped.append(SkippedRow(_SOURCE, where, str(problem)))
+            report.skipped.append(SkippedRow(_SOURCE, where, str(problem)))
             continue
         if not is_known:
-            told.unjoined.append(where)
-        seen[made.id] += 1
-        if seen[made.id] > 1:  # the same question again is another answer, and must not be taken for the first
-            ending = f"~{seen[made.id]}"
-            made = replace(made, group=made.group + ending, id=f"{made.group}{ending}/{made.condition}")
-        yield ImportedAnswer(made, answer, _verdicts(row))
+            report.unjoined.append(where)
+        seen[instance.id] += 1
+        if seen[instance.id] > 1:  # a repeated question is another answer and needs an id of its own
+            ending = f"~{seen[instance.id]}"
+            instance = replace(
+                instance, group=instance.group + ending, id=f"{instance.group}{ending}/{instance.condition}"
+            )
+        yield ImportedAnswer(instance, answer, _verdicts(row))
 
 
 def _rows(path: Path) -> list[Any]:
@@ -102,13 +110,13 @@ _NEEDED = {"image_id", "original_caption", "conflicting_caption", "question", "p
 
 
 def _known(file: Path, caption: Caption, *, needed: bool) -> dict[tuple[str, ...], ClashSample]:
-    rows = raw_samples(file)
+    rows = read_raw_samples(file)
     if rows is None and needed:
         raise SourceError(f'{file} is not the published data set, a JSON object with "samples"; name {TEST_FILE}.')
     known = {}
     for row in rows or ():
         try:
-            sample = published_sample(row)
+            sample = parse_published_sample(row)
         except RowProblem:
             continue
         known[_key(sample, caption)] = sample
@@ -116,25 +124,25 @@ def _known(file: Path, caption: Caption, *, needed: bool) -> dict[tuple[str, ...
 
 
 def _key(sample: ClashSample, caption: Caption) -> tuple[str, ...]:
-    # Only what was shown: one original caption was mended after these predictions were made.
-    shown = sample.conflicting_caption if caption == "conflicting" else sample.original_caption
-    return sample.image_id, sample.question, shown, sample.image_only, sample.text_only
+    # Only the displayed caption: one original caption was corrected after these predictions were made.
+    displayed_caption = sample.conflicting_caption if caption == "conflicting" else sample.original_caption
+    return sample.image_id, sample.question, displayed_caption, sample.image_only, sample.text_only
 
 
 def _read(row: Any, known: Mapping[tuple[str, ...], ClashSample], caption: Caption) -> tuple[Instance, bool, str]:
-    """The row's instance, whether it is in the published data, and its answer."""
+    """Return the row's instance, whether it is in the published data, and its answer."""
     if not isinstance(row, Mapping):
         raise RowProblem("the row is not a JSON object")
     prediction = row.get("prediction")
     if prediction is None and "prediction" in row:
-        prediction = ""  # the model gave none, which the paper counts as Incorrect
+        prediction = ""  # no prediction counts as Incorrect in the paper
     if not isinstance(prediction, str):
         raise RowProblem("the row has no prediction")
     if len(prediction) > _LONGEST_PREDICTION:
         raise RowProblem(f"the prediction is longer than {_LONGEST_PREDICTION} characters")
     answers, order = _answers(row.get("modality_answers"))
     bare = ClashSample(
-        image_id=image_id(row.get("image_id")),
+        image_id=parse_image_id(row.get("image_id")),
         image=None,
         original_caption=_text(row, "original_caption"),
         conflicting_caption=_text(row, "conflicting_caption"),
@@ -155,19 +163,19 @@ def _read(row: Any, known: Mapping[tuple[str, ...], ClashSample], caption: Capti
 
 
 def _answers(value: Any) -> tuple[dict[Role, str], tuple[Role, ...]]:
-    """The answers by role and, for multiple choice, the roles of the options A to D."""
+    """Return the answers by role and, for multiple choice, the roles of the options A to D."""
     if not isinstance(value, Mapping):
         raise RowProblem("the row has no answers")
     answers: dict[Role, str] = {}
     letters: dict[Any, Role] = {}
     for name, role in _ROLES.items():
-        given = value.get(name)
-        if isinstance(given, Mapping):
-            if isinstance(given.get("choice"), str):
-                letters[given["choice"]] = role
-            given = given.get("answer")
-        if isinstance(given, str) and given.strip() and len(given) <= LONGEST_ANSWER:
-            answers[role] = given
+        answer = value.get(name)
+        if isinstance(answer, Mapping):
+            if isinstance(answer.get("choice"), str):
+                letters[answer["choice"]] = role
+            answer = answer.get("answer")
+        if isinstance(answer, str) and answer.strip() and len(answer) <= LONGEST_ANSWER:
+            answers[role] = answer
     if IMAGE not in answers or TEXT not in answers:
         raise RowProblem("the row has no answers")
     if not letters:
@@ -187,17 +195,17 @@ def _text(row: Mapping[str, Any], name: str) -> str:
 
 
 def _verdicts(row: Mapping[str, Any]) -> tuple[Verdict, ...]:
-    found = []
+    verdicts = []
     matches = row.get("evaluation")
     if isinstance(matches, Mapping):
         flags = tuple(label for name, label in _FLAGS.items() if matches.get(name) is True) or ("INCORRECT",)
-        found.append(Verdict("published@1", "labelled", flags[0], "the published string matching", flags=flags))
+        verdicts.append(Verdict("published@1", "labelled", flags[0], "the published string matching", flags=flags))
     for model, judge in _JUDGES.items():
         raw = row.get(f"evaluation_{model}_prediction")
         if not isinstance(raw, str) or len(raw) > _LONGEST_PREDICTION:
             continue
         if raw.strip() in _LABELS:
-            found.append(Verdict(judge, "labelled", _LABELS[raw.strip()], "the published reply", raw=raw))
+            verdicts.append(Verdict(judge, "labelled", _LABELS[raw.strip()], "the published reply", raw=raw))
         else:
-            found.append(Verdict(judge, "judge-failed", reason="the published reply is not one label", raw=raw))
-    return tuple(found)
+            verdicts.append(Verdict(judge, "judge-failed", reason="the published reply is not one label", raw=raw))
+    return tuple(verdicts)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.base import Choice, Record
 from benchmarks.clash.constants import IMAGE, OPEN_ENDED, TEXT
 from benchmarks.rubric import Rubric, one_line
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Choice, Record
 
 _LABELS = ("IMAGE", "TEXT", "CONFLICT", "NONE")
 
@@ -38,7 +38,7 @@ Image-only answer: red
 Text-only answer: green
 Prediction: yellow
 Output: NONE"""
-"""As printed; where its lines break before the examples is ours, since the printed text runs on."""
+"""The instruction as printed; the line breaks before the examples are ours, since the printed text runs on."""
 
 
 class ClashRubric(Rubric):
@@ -61,5 +61,5 @@ class ClashRubric(Rubric):
         asked = f"Image-only answer: {image}\nText-only answer: {text}\nPrediction: {prediction}\nOutput:"
         return f"{INSTRUCTION}\n\n{asked}"
 
-    def meaning(self, label: str) -> str:
+    def benchmark_label(self, label: str) -> str:
         return "INCORRECT" if label == "NONE" else label

@@ -1,4 +1,4 @@
-"""Sample: an image, a caption that fits it, the same caption with one element changed, a question about that element."""
+"""A sample: an image, its caption, the caption with one element changed, a question about that element."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.base import Media, digest
+from benchmarks.vocabulary import Media, digest
 
 _TEXTS = (
     "image_id",
@@ -29,8 +29,8 @@ _TEXTS = (
 class ClashSample:
     """One row of CLASH (section 3).
 
-    ``image_id`` says which picture of its source it is and can repeat. ``image`` is None only where a sample is read
-    without its picture. ``change_type`` is object, attribute or spatial; ``relation`` is one of ``RELATIONS`` for a spatial
+    ``image_id`` identifies the image in its source and can repeat. ``image`` is None only if a sample is read
+    without its image. ``change_type`` is object, attribute or spatial; ``relation`` is one of ``RELATIONS`` for a spatial
     change, else empty. ``image_only``, ``text_only`` and ``distractor`` are the three answers. ``category`` is ours
     (Appendices D and E), ``published_category`` the published field where there is one; several are joined by ``+``.
     """
@@ -53,9 +53,9 @@ class ClashSample:
 
     @property
     def id(self) -> str:
-        """Made from what is asked and about which picture: the same on every machine, and equal for a row that is repeated.
+        """The sample's id, derived from its content: equal on every machine, and equal for a repeated row.
 
-        The kind of change, categories, distractor, source and the picture's bytes stay out: published predictions name the
+        The kind of change, categories, distractor, source and image bytes are excluded: published predictions name the
         same sample without them.
         """
         asked = [
@@ -69,7 +69,7 @@ class ClashSample:
         return f"clash-{digest(asked)[:16]}"
 
     def to_row(self) -> dict[str, Any]:
-        """The sample as a JSON object with these fields' names; the inverse of :meth:`from_row`."""
+        """Return the sample as a JSON object with these field names; the inverse of :meth:`from_row`."""
         row: dict[str, Any] = {name: getattr(self, name) for name in _TEXTS}
         row["published_category"] = self.published_category
         row["image"] = None if self.image is None else {"sha256": self.image.sha256, "suffix": self.image.suffix}
@@ -77,7 +77,7 @@ class ClashSample:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> ClashSample:
-        """The sample of a row that :meth:`to_row` made."""
+        """Return the sample of a row that :meth:`to_row` wrote."""
         image = None if row["image"] is None else Media(row["image"]["sha256"], row["image"]["suffix"])
         published = row["published_category"]
         return cls(image=image, published_category=published, **{name: row[name] for name in _TEXTS})

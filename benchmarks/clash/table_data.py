@@ -1,4 +1,4 @@
-"""What the tables are made with: a run's answers by judge, and a table while it is filled."""
+"""Building blocks of the tables: a run's labels by judge, and a table while it is filled."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.clash.constants import CONDITIONS
-from benchmarks.clash.counts import ClashCounts, asked, per_example, tally
+from benchmarks.clash.counts import ClashCounts, counts_per_example, instance_arrays, tally
 from benchmarks.clash.metrics import LabelRate
 from benchmarks.failure_table import OUTCOMES
 from benchmarks.stats.intervals import estimate, resample
+from benchmarks.vocabulary import Cell, Estimate, Record, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,13 +26,13 @@ _LEFT_OUT = {"judge-failed": "not labelled by the judge", "error": "in error", "
 
 
 class TableRun:
-    """The records of one run, and what each judge says of them."""
+    """The records of one run, and their labels by judge."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.records = records
-        self.asked = asked(records)
+        self.instances = instance_arrays(records)
         self.judged: dict[str, set[str]] = {}
-        """The conditions of which each judge, by its id, has looked at an answer."""
+        """The conditions in which each judge, by its id, has seen an answer."""
         for record in records:
             for judge in record.verdicts:
                 self.judged.setdefault(judge, set()).add(record.instance.condition)
@@ -40,43 +40,43 @@ class TableRun:
 
     @cached_property
     def answered(self) -> Mask:
-        """Which records have an answer; shape (records,)."""
+        """A mask of the records that have an answer; shape (records,)."""
         return np.array([r.answer is not None and r.answer.finish_reason != "error" for r in self.records], np.bool_)
 
     @cached_property
-    def cut(self) -> Mask:
-        """Which answers ended at the token limit; shape (records,)."""
+    def truncated(self) -> Mask:
+        """A mask of the answers that ended at the token limit; shape (records,)."""
         return np.array([r.answer is not None and r.answer.finish_reason == "length" for r in self.records], np.bool_)
 
-    def by(self, judge: str) -> ClashCounts:
-        """What ``judge`` says."""
+    def labels_by(self, judge: str) -> ClashCounts:
+        """Return the labels of ``judge``."""
         if judge not in self._tallies:
-            self._tallies[judge] = tally(self.records, self.asked, judge)
+            self._tallies[judge] = tally(self.records, self.instances, judge)
         return self._tallies[judge]
 
-    def newest(self, name: str) -> str:
-        """The id of the newest version of the judge called ``name`` that has labelled; the name if none has."""
+    def newest_version(self, name: str) -> str:
+        """Return the newest version of judge ``name`` that has labels; ``name`` if there is none."""
         ids = [judge for judge in self.judged if judge.rpartition("@")[0] == name]
         return max(ids, key=lambda judge: (len(judge), judge), default=name)
 
-    def whose(self, judge: str, *conditions: str) -> str:
-        """The judge whose labels stand for these conditions: ``judge``, or ``strict`` where it has looked at none of them."""
-        strict = self.newest("strict")
-        return strict if self._looked(strict, conditions) and not self._looked(judge, conditions) else judge
+    def select_judge(self, judge: str, *conditions: str) -> str:
+        """Return the judge to use for these conditions: ``judge``, or ``strict`` if only that one has labels there."""
+        strict = self.newest_version("strict")
+        return strict if self._has_labels(strict, conditions) and not self._has_labels(judge, conditions) else judge
 
-    def under(self, *conditions: str, spatial: bool = False) -> Mask:
-        """Which records are under one of these conditions: the spatial conflicts, or all others; shape (records,)."""
-        of_kind: Mask = (self.asked.change == "spatial") == spatial
-        return of_kind & np.isin(self.asked.condition, [CONDITIONS.index(condition) for condition in conditions])
+    def select(self, *conditions: str, spatial: bool = False) -> Mask:
+        """Return a mask of the records under these conditions, spatial or not; shape (records,)."""
+        of_kind: Mask = (self.instances.change == "spatial") == spatial
+        return of_kind & np.isin(self.instances.condition, [CONDITIONS.index(condition) for condition in conditions])
 
-    def _looked(self, judge: str, conditions: Iterable[str]) -> bool:
+    def _has_labels(self, judge: str, conditions: Iterable[str]) -> bool:
         return not self.judged.get(judge, set()).isdisjoint(conditions)
 
 
-class TableData:
-    """A table while it is filled; it remembers which answers its rows rest on, and whose labels, for the notes.
+class TableBuilder:
+    """A table under construction; tracks the answers and judges behind its rows for the notes.
 
-    ``judge`` is the one that is asked for.
+    ``judge`` is the requested judge.
     """
 
     def __init__(self, judge: str, resamples: int, seed: int) -> None:
@@ -88,88 +88,90 @@ class TableData:
         self._others: dict[str, str] = {}
 
     def add(
-        self, label: str, found: ClashCounts, where: Mask, columns: Iterable[LabelRate], flags: Mask | None = None
+        self, label: str, counts: ClashCounts, where: Mask, columns: Iterable[LabelRate], flags: Mask | None = None
     ) -> tuple[Estimate, ...]:
-        """A row of figures over the answers in ``where``; ``flags`` of shape (records, labels) are others than found's."""
-        cells = self.cells(found, where, columns, flags)
+        """Add a row of metrics over the answers in ``where``; ``flags`` override those of the counts."""
+        cells = self.cells(counts, where, columns, flags)
         self.rows.append((label, cells))
         return cells
 
     def cells(
-        self, found: ClashCounts, where: Mask, columns: Iterable[LabelRate], flags: Mask | None = None
+        self, counts: ClashCounts, where: Mask, columns: Iterable[LabelRate], flags: Mask | None = None
     ) -> tuple[Estimate, ...]:
-        """The figures of :meth:`add`, each with its bootstrap deviation and 95% interval over samples."""
-        used = self._used.setdefault(id(found), (found, np.zeros_like(where)))[1]
+        """Return the metrics of :meth:`add`, with bootstrap deviation and 95% interval over samples."""
+        used = self._used.setdefault(id(counts), (counts, np.zeros_like(where)))[1]
         used |= where
-        of, kept = found.asked, where & found.counted
-        answered = np.ones((int(kept.sum()), 1), dtype=np.bool_)
-        marks = np.hstack([(found.flags if flags is None else flags)[kept], answered])
-        counts = per_example(of.example[kept], of.condition[kept], marks)
-        totals, draws = counts.sum(0).astype(np.float64), resample(counts, self._resamples, self._seed)
-        asked_of = {CONDITIONS[i] for i in set(of.condition[where].tolist())}
-        return tuple(_estimate(rate, totals, draws, _why_undefined(rate, asked_of, found.judge)) for rate in columns)
+        instances, selected = counts.instances, where & counts.counted
+        answered = np.ones((int(selected.sum()), 1), dtype=np.bool_)
+        marks = np.hstack([(counts.flags if flags is None else flags)[selected], answered])
+        per_example = counts_per_example(instances.example[selected], instances.condition[selected], marks)
+        totals, draws = per_example.sum(0).astype(np.float64), resample(per_example, self._resamples, self._seed)
+        conditions = {CONDITIONS[i] for i in set(instances.condition[where].tolist())}
+        return tuple(_estimate(rate, totals, draws, _why_undefined(rate, conditions, counts.judge)) for rate in columns)
 
-    def labelled(self, label: str, run: TableRun, judge: str) -> ClashCounts:
-        """What ``judge`` says of the run called ``label``; the notes tell whose rows rest on another than the others."""
+    def judge_labels(self, label: str, run: TableRun, judge: str) -> ClashCounts:
+        """Return the labels of ``judge`` for the run ``label``, and note a judge other than the requested one."""
         if judge != self._judge:
             self._others[label] = judge
-        return run.by(judge)
+        return run.labels_by(judge)
 
     def table(self, name: str, title: str, columns: Iterable[str], *notes: str) -> Table:
-        """What was filled in, its figures shown in percent, with what its notes must tell."""
-        told = [*self._spread(), *notes, *self._labels(), *self._missing()]
-        return Table(name, title, tuple(columns), tuple(self.rows), tuple(told), percent=True, judges=self._judges())
+        """Return the finished table, in percent, with its notes."""
+        all_notes = [*self._spread(), *notes, *self._labels(), *self._missing()]
+        return Table(
+            name, title, tuple(columns), tuple(self.rows), tuple(all_notes), percent=True, judges=self._judges()
+        )
 
     def _judges(self) -> tuple[str, ...] | None:
-        """Those that a row rests on; None where that is the one asked for."""
-        found = tuple(dict.fromkeys(found.judge for found, _ in self._used.values()))
-        return None if set(found) <= {self._judge} else found
+        """Return the judges behind the rows; None if that is the requested judge."""
+        judges = tuple(dict.fromkeys(judges.judge for judges, _ in self._used.values()))
+        return None if set(judges) <= {self._judge} else judges
 
     def _spread(self) -> list[str]:
         cells = [cell for _, cells in self.rows for cell in cells if isinstance(cell, Estimate)]
-        told = []
+        notes = []
         if any(cell.sd is not None for cell in cells):
-            told.append(f"±: standard deviation over {self._resamples:,} bootstrap resamples of the samples.")
+            notes.append(f"±: standard deviation over {self._resamples:,} bootstrap resamples of the samples.")
         if any(cell.sd == 0 for cell in cells):
-            told.append("A deviation of 0 means that all answers agree, not that the figure is certain.")
-        return told
+            notes.append("A deviation of 0 means that all answers agree, not that the metric is certain.")
+        return notes
 
     def _labels(self) -> list[str]:
-        """Which rows rest on another judge than the one asked for, where not all of them do: ``judges`` tells that."""
+        """Return notes on rows by a judge other than the requested one, unless all rows are by it."""
         if len(self._judges() or ()) < 2:
             return []
         by_judge: dict[str, list[str]] = {}
         for run, judge in self._others.items():
             by_judge.setdefault(judge, []).append(run)
-        return [instead(judge, of) for judge, of in by_judge.items()]
+        return [other_judge_note(judge, of) for judge, of in by_judge.items()]
 
     def _missing(self) -> list[str]:
-        lost: dict[str, Counter[str]] = {}
-        for found, where in self._used.values():
-            counted = lost.setdefault(found.judge, Counter())
-            for outcome, n in zip(OUTCOMES, np.bincount(found.outcome[where], minlength=len(OUTCOMES)), strict=True):
+        by_judge: dict[str, Counter[str]] = {}
+        for counts, where in self._used.values():
+            counted = by_judge.setdefault(counts.judge, Counter())
+            for outcome, n in zip(OUTCOMES, np.bincount(counts.outcome[where], minlength=len(OUTCOMES)), strict=True):
                 counted[outcome] += int(n)
         notes = []
-        for judge, counted in lost.items():
-            whose = f" by {judge}" if len(lost) > 1 else ""
+        for judge, counted in by_judge.items():
+            author = f" by {judge}" if len(by_judge) > 1 else ""
             if counted["unparsed"]:
-                notes.append(f"Counted as Incorrect{whose}, as in the paper: empty answers ({counted['unparsed']:,}).")
+                notes.append(f"Counted as Incorrect{author}, as in the paper: empty answers ({counted['unparsed']:,}).")
             if any(counted[outcome] for outcome in _LEFT_OUT):
-                each = (f"{words} ({counted[outcome]:,})" for outcome, words in _LEFT_OUT.items() if counted[outcome])
-                notes.append(f"Left out{whose}: {', '.join(each)}.")
+                parts = (f"{words} ({counted[outcome]:,})" for outcome, words in _LEFT_OUT.items() if counted[outcome])
+                notes.append(f"Left out{author}: {', '.join(parts)}.")
         return notes
 
 
-def instead(judge: str, rows: Iterable[str]) -> str:
-    """The note that ``rows`` rest on the labels of ``judge``, which is not the one that was asked for."""
+def other_judge_note(judge: str, rows: Iterable[str]) -> str:
+    """Return the note that ``rows`` use the labels of ``judge`` instead of the requested judge."""
     return f"Labelled by {judge}: {', '.join(rows)}."
 
 
 def _estimate(rate: LabelRate, totals: NDArray[np.float64], draws: NDArray[np.float64], reason: str) -> Estimate:
     value, replicates = rate(totals[:, :-1], totals[:, -1]), rate(draws[..., :-1], draws[..., -1])
     n = sum(int(totals[CONDITIONS.index(condition), -1]) for condition in rate.conditions)
-    made = estimate(float(value), replicates, n, reason=reason)
-    return made if made.low is None else replace(made, sd=float(np.nanstd(replicates)))
+    result = estimate(float(value), replicates, n, reason=reason)
+    return result if result.low is None else replace(result, sd=float(np.nanstd(replicates)))
 
 
 def _why_undefined(rate: LabelRate, asked_of: set[str], judge: str) -> str:

@@ -1,11 +1,11 @@
-"""CMC-Bench: what a model does when retrieved image and retrieved text disagree (Catapang, 2026)."""
+"""CMC-Bench: conflict between a retrieved image and a retrieved text (Catapang, 2026)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, DataSource, Instance, LabelMetrics, Record, Table
+from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench.constants import (
     ACCURATE,
@@ -18,12 +18,13 @@ from benchmarks.cmc_bench.constants import (
 from benchmarks.cmc_bench.prompts import PROMPT_SETS
 from benchmarks.rows.own_rows import TableCheck
 from benchmarks.rubric import Rubric
+from benchmarks.vocabulary import Instance, Record, Table
 
 __all__ = ["CMCBench"]
 
 
 class CMCBench(Benchmark):
-    """The Cross-Modal Conflict Benchmark: four conditions of the paper, and each source alone."""
+    """The Cross-Modal Conflict Benchmark: the paper's four conditions, and each source by itself."""
 
     name = "cmc-bench"
     title = "CMC-Bench: cross-modal evidence conflict"
@@ -63,15 +64,15 @@ class CMCBench(Benchmark):
         return build(sources, out, options)
 
     def check_rows(self, file: Path, options: BuildOptions) -> TableCheck:
-        from benchmarks.cmc_bench.check_rows import check
+        from benchmarks.cmc_bench.check_rows import check_rows
 
-        return check(file, options)
+        return check_rows(file, options)
 
     def instances(self, build: Build, prompt_set: str) -> Iterator[Instance]:
-        from benchmarks.cmc_bench.instances import from_row
+        from benchmarks.cmc_bench.instances import instance_from_row
 
         self.check(build, prompt_set)
-        return (from_row(row, prompt_set) for row in build.rows())
+        return (instance_from_row(row, prompt_set) for row in build.rows())
 
     @property
     def rubric(self) -> Rubric:
@@ -85,9 +86,9 @@ class CMCBench(Benchmark):
         return instance.condition.removesuffix("-only") if alone else ""
 
     def figures(self) -> LabelMetrics:
-        from benchmarks.cmc_bench.metrics import MAIN
+        from benchmarks.cmc_bench.metrics import MAIN_METRICS
 
-        return LabelMetrics(PAPER_CONDITIONS, LABELS, MAIN)
+        return LabelMetrics(PAPER_CONDITIONS, LABELS, MAIN_METRICS)
 
     def correct(self, condition: str, label: str) -> bool:
         return label in ACCURATE[condition]

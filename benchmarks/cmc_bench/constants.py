@@ -1,4 +1,4 @@
-"""The paper's words: conditions, labels, conflict types, subjects."""
+"""The constants of the paper: conditions, labels, conflict types, subjects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACCURATE = {
     "image-only": frozenset({"IMAGE"}),
     "text-only": frozenset({"TEXT"}),
 }
-"""The labels that are accurate under each condition (section 4.3); alone, a source is read or it is not."""
+"""The accurate labels under each condition (section 4.3); a single source is either read or not."""
 
 SUBJECTS = ("Physics", "History", "Psychology", "Computer_Science", "Art", "Economics")
 """The six subject configurations of MMMU that the paper draws on."""

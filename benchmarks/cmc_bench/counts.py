@@ -1,4 +1,4 @@
-"""Records counted: which labels each example got, under each condition and from each source alone."""
+"""Label counts: the label of each example under each condition and from each single source."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Record
 from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
+from benchmarks.vocabulary import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ VIEWS = (
     "text-only, gold passage",
     "text-only, contradicting passage",
 )
-"""The four conditions and the single sources, by which source they show."""
+"""The four conditions and the single sources, split by the displayed source."""
 
 NO_LABEL = -1
 
@@ -50,7 +50,7 @@ class CMCCounts:
 
 
 def view_of(record: Record) -> str:
-    """Which of ``VIEWS`` a record belongs to."""
+    """Return the item of ``VIEWS`` that a record belongs to."""
     condition = record.instance.condition
     if condition in PAPER_CONDITIONS:
         return condition
@@ -58,17 +58,17 @@ def view_of(record: Record) -> str:
 
 
 def tally(records: Sequence[Record], judge: str) -> CMCCounts:
-    """The labels that ``judge`` gave; pending, failed, unparsed and unjudged answers have none."""
+    """Return the labels of ``judge``; pending, failed, unparsed and unjudged answers have none."""
     examples: dict[str, int] = {}
     column = {view: i for i, view in enumerate(VIEWS)}
     code = {label: i for i, label in enumerate(LABELS)}
-    found = [
+    cells = [
         (examples.setdefault(r.instance.group, len(examples)), column[view_of(r)], code[str(r.verdicts[judge].label)])
         for r in records
         if r.outcome(judge) == "labelled"
     ]
     labels = np.full((len(examples), len(VIEWS)), NO_LABEL, dtype=np.int8)
-    if found:
-        rows, columns, codes = np.array(found).T
+    if cells:
+        rows, columns, codes = np.array(cells).T
         labels[rows, columns] = codes
     return CMCCounts(labels)

@@ -1,4 +1,4 @@
-"""The rows of a build: an example under four conditions, and each of its sources alone."""
+"""The instances of an example: four conditions, and each of its sources by itself."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmarks.base import Instance, Media
 from benchmarks.cmc_bench.constants import Correct
-from benchmarks.cmc_bench.construction.passages import stating
+from benchmarks.cmc_bench.construction.passages import passage_stating
 from benchmarks.cmc_bench.construction.pipeline import ConstructedExample
 from benchmarks.cmc_bench.prompts import parts
+from benchmarks.vocabulary import Instance, Media
 
-CORRECT: Mapping[str, Correct] = {
+CORRECT_SOURCES: Mapping[str, Correct] = {
     "aligned": "both",
     "image-correct": "image",
     "text-correct": "text",
@@ -22,7 +22,7 @@ CORRECT: Mapping[str, Correct] = {
 
 @dataclass(frozen=True, slots=True)
 class InstanceDraft:
-    """An instance before its prompt: what a build keeps of it.
+    """An instance before its prompt, as a build stores it.
 
     ``correct`` says which of the shown sources supports the gold; ``references`` what each shown source supports.
     """
@@ -38,7 +38,7 @@ class InstanceDraft:
     strata: Mapping[str, str] = field(default_factory=dict)
 
     def to_row(self) -> dict[str, Any]:
-        """The draft as a row of ``instances.jsonl``."""
+        """Return the draft as a row of ``instances.jsonl``."""
         return {
             "id": self.id,
             "group": self.group,
@@ -51,8 +51,8 @@ class InstanceDraft:
         }
 
 
-def from_row(row: Mapping[str, Any], prompt_set: str) -> Instance:
-    """The instance of a build's row with the prompt of ``prompt_set``."""
+def instance_from_row(row: Mapping[str, Any], prompt_set: str) -> Instance:
+    """Return the instance of a build's row with the prompt of ``prompt_set``."""
     image = None if row["image"] is None else Media(row["image"]["sha256"], row["image"]["suffix"])
     return Instance(
         id=row["id"],
@@ -65,8 +65,8 @@ def from_row(row: Mapping[str, Any], prompt_set: str) -> Instance:
     )
 
 
-def drafts(example: ConstructedExample, right: Media, wrong: Media) -> list[InstanceDraft]:
-    """The example's four instances of the paper and the four of its single sources.
+def draft_instances(example: ConstructedExample, right: Media, wrong: Media) -> list[InstanceDraft]:
+    """Return the example's four instances of the paper and its four single-source instances.
 
     References (the paper gives them for the right sources; that a wrong image's is the gold answer of the example it
     belongs to is our choice): aligned: both gold; image-correct: gold and the contradicting value; text-correct:
@@ -78,15 +78,15 @@ def drafts(example: ConstructedExample, right: Media, wrong: Media) -> list[Inst
         strata["subject"] = row.subject
     images = {True: (right, row.answer), False: (wrong, example.donor.row.answer)}
     texts = {
-        True: (stating(row, row.answer), row.answer),
-        False: (stating(row, example.value), example.value),
+        True: (passage_stating(row, row.answer), row.answer),
+        False: (passage_stating(row, example.value), example.value),
     }
-    four = []
-    for condition, correct in CORRECT.items():
+    paper_drafts = []
+    for condition, correct in CORRECT_SOURCES.items():
         image, image_reference = images[correct in ("both", "image")]
         text, text_reference = texts[correct in ("both", "text")]
         references = {"image": image_reference, "text": text_reference}
-        four.append(
+        paper_drafts.append(
             InstanceDraft(
                 f"{example.id}/{condition}",
                 example.id,
@@ -99,18 +99,18 @@ def drafts(example: ConstructedExample, right: Media, wrong: Media) -> list[Inst
                 strata,
             )
         )
-    return [*four, *single_sources(four)]
+    return [*paper_drafts, *single_source_drafts(paper_drafts)]
 
 
-def single_sources(four: Sequence[InstanceDraft]) -> Iterator[InstanceDraft]:
-    """Each distinct image and each distinct passage of one example's drafts, alone.
+def single_source_drafts(paper_drafts: Sequence[InstanceDraft]) -> Iterator[InstanceDraft]:
+    """Yield each distinct image and passage of one example's drafts as a single-source draft.
 
     Their ids end in ``image-only/right``, ``image-only/wrong``, ``text-only/right`` and ``text-only/wrong``, by whether
     the source supports the gold.
     """
     seen = set()
     for source in ("image", "text"):
-        for draft in four:
+        for draft in paper_drafts:
             is_right = draft.correct in ("both", source)
             if (source, is_right) in seen or source not in draft.references:
                 continue

@@ -1,8 +1,8 @@
 """Equations 1 to 7 of CMC-Bench (section 4.3), as functions of label counts.
 
-Every function takes counts of shape (..., conditions, labels), in the order of ``terms.PAPER_CONDITIONS`` and
-``terms.LABELS``, and returns shape (...), or (..., conditions) where it says so. What is undefined is nan. The equations
-that pool the conflict conditions are nan unless each of them has an answer: over fewer they would be other figures.
+Every function takes counts of shape (..., conditions, labels), in the order of ``PAPER_CONDITIONS`` and
+``LABELS``, and returns shape (...), or (..., conditions) where stated. Undefined values are nan. The equations
+that pool the conflict conditions are nan unless each of them has an answer: over fewer they would be other metrics.
 """
 
 from __future__ import annotations
@@ -24,50 +24,50 @@ _IMAGE, _TEXT, _BOTH, _NEITHER, _ABSTAIN = range(len(LABELS))
 
 
 def accuracy(counts: Array) -> Array:
-    """Acc(c), the share of accurate labels under each condition; shape (..., conditions) (equation 1)."""
+    """Return Acc(c), the share of accurate labels under each condition; shape (..., conditions) (equation 1)."""
     return _ratio((counts * _ACCURATE).sum(-1), counts.sum(-1))
 
 
 def mfr(counts: Array) -> Array:
-    """Modality-following rate: the share of accurate labels over the conflict conditions (equation 2)."""
+    """Return the modality-following rate: accurate labels over the conflict conditions (equation 2)."""
     return _ratio((counts * _ACCURATE)[..., 1:, :].sum((-1, -2)), _pooled(counts))
 
 
 def mpb_image(counts: Array) -> Array:
-    """Modality preference bias: IMAGE among the conflict labels IMAGE and TEXT (equation 3)."""
+    """Return the modality preference bias: IMAGE among the conflict labels IMAGE and TEXT (equation 3)."""
     image, text = _conflict(counts, _IMAGE), _conflict(counts, _TEXT)
     return np.where(np.isnan(_pooled(counts)), np.nan, _ratio(image, image + text))
 
 
 def mpb_text(counts: Array) -> Array:
-    """1 - MPB_img (equation 3)."""
+    """Return 1 - MPB_img (equation 3)."""
     return 1 - mpb_image(counts)
 
 
 def hr(counts: Array) -> Array:
-    """Hallucination rate: NEITHER and ABSTAIN over the conflict conditions (equation 4)."""
+    """Return the hallucination rate: NEITHER and ABSTAIN over the conflict conditions (equation 4)."""
     return _ratio(_conflict(counts, _NEITHER) + _conflict(counts, _ABSTAIN), _pooled(counts))
 
 
 def accuracy_drop(counts: Array) -> Array:
-    """Delta Acc: aligned accuracy less the mean of the conflict conditions' accuracies (equation 5)."""
-    each = accuracy(counts)
-    drop: Array = each[..., 0] - each[..., 1:].mean(-1)
+    """Return Delta Acc: aligned accuracy less the mean accuracy of the conflict conditions (equation 5)."""
+    accuracies = accuracy(counts)
+    drop: Array = accuracies[..., 0] - accuracies[..., 1:].mean(-1)
     return drop
 
 
 def confabulation_rate(counts: Array) -> Array:
-    """ConfabR: NEITHER over the conflict conditions (equation 6)."""
+    """Return ConfabR: NEITHER over the conflict conditions (equation 6)."""
     return _ratio(_conflict(counts, _NEITHER), _pooled(counts))
 
 
 def conflict_detection_rate(counts: Array) -> Array:
-    """CDR: ABSTAIN over the conflict conditions (equation 7)."""
+    """Return CDR: ABSTAIN over the conflict conditions (equation 7)."""
     return _ratio(_conflict(counts, _ABSTAIN), _pooled(counts))
 
 
 def label_shares(counts: Array) -> Array:
-    """The share of each label in counts of shape (..., labels); the same shape (Figure 3)."""
+    """Return the share of each label in counts of shape (..., labels); the same shape (Figure 3)."""
     return _ratio(counts, counts.sum(-1, keepdims=True))
 
 
@@ -75,7 +75,7 @@ def _of(condition: int) -> Callable[[Array], Array]:
     return lambda counts: accuracy(counts)[..., condition]
 
 
-MAIN: dict[str, Callable[[Array], Array]] = {
+MAIN_METRICS: dict[str, Callable[[Array], Array]] = {
     "Aligned": _of(0),
     "Img-Cor": _of(1),
     "Txt-Cor": _of(2),
@@ -97,9 +97,9 @@ def _conflict(counts: Array, label: int) -> Array:
 
 
 def _pooled(counts: Array) -> Array:
-    """How many conflict labels there are; nan where a conflict condition has none."""
-    each = counts[..., 1:, :].sum(-1)
-    return np.where((each > 0).all(-1), each.sum(-1), np.nan)
+    """Return the number of conflict labels; nan if a conflict condition has none."""
+    per_condition = counts[..., 1:, :].sum(-1)
+    return np.where((per_condition > 0).all(-1), per_condition.sum(-1), np.nan)
 
 
 def _ratio(part: Array, whole: Array) -> Array:

@@ -1,8 +1,8 @@
-"""What a model is asked, by prompt set."""
+"""The prompts by prompt set."""
 
 from __future__ import annotations
 
-from benchmarks.base import Media, Part, Text
+from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {
     "paper": "the prompt of section 4.2, as printed",
@@ -21,7 +21,7 @@ _PERMIT = (
 
 
 def parts(prompt_set: str, question: str, image: Media | None, passage: str | None) -> tuple[Part, ...]:
-    """The prompt's parts, the image in its place between the texts.
+    """Return the prompt's parts, with the image between the texts.
 
     Without an image or without a passage its sentence is left out. Source: section 4.2 for ``paper``; the rest is
     ours.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.base import JSONObject, Record
 from benchmarks.cmc_bench.constants import LABELS
-from benchmarks.rubric import Rubric, fenced, one_line
+from benchmarks.rubric import Rubric, one_line, wrap_in_tag
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import JSONObject, Record
 
 _PROMPT = """\
 You label the answer that a model gave to a question. The model was shown an image, a text passage, or both, and the two may \
@@ -41,13 +41,13 @@ class CMCRubric(Rubric):
 
     def prompt(self, record: Record) -> str:
         assert record.answer is not None
-        shown = {
+        displayed = {
             source: one_line("; ".join(values)) for source, values in record.instance.references.items() if any(values)
         }
         return _PROMPT.format(
             question=one_line(record.instance.question),
-            image=shown.get("image", _NOT_SHOWN),
-            text=shown.get("text", _NOT_SHOWN),
-            answer=fenced(visible_answer(record.answer.text), "answer"),
+            image=displayed.get("image", _NOT_SHOWN),
+            text=displayed.get("text", _NOT_SHOWN),
+            answer=wrap_in_tag(visible_answer(record.answer.text), "answer"),
             labels=", ".join(self.labels),
         )

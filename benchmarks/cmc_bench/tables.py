@@ -1,4 +1,4 @@
-"""The tables of the paper, and those it names as missing."""
+"""The tables of the paper, and those that it names as missing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.cmc_bench.constants import CONDITIONS, CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS, TYPES
 from benchmarks.cmc_bench.counts import NO_LABEL, VIEWS, CMCCounts, tally
-from benchmarks.cmc_bench.metrics import MAIN, label_shares
+from benchmarks.cmc_bench.metrics import MAIN_METRICS, label_shares
 from benchmarks.failure_table import failures_table
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Cell, Estimate, Record, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ _Row = tuple[str, tuple[Cell, ...]]
 
 _BEGINNING = 200
 _FOUR = slice(len(PAPER_CONDITIONS))
-_ACCURACY_OF = dict(zip(MAIN, PAPER_CONDITIONS, strict=False))
+_ACCURACY_OF = dict(zip(MAIN_METRICS, PAPER_CONDITIONS, strict=False))
 
 _SOURCES_SHOWN = {
     "image-correct": ("image-only, right image", "text-only, contradicting passage"),
@@ -40,58 +40,58 @@ _NOTE_WRONG_IMAGE = (
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Every table that the records fill: main, by-type, labels, arbitration, failures, both-audit."""
-    drawn = _Drawn(resamples, seed)
+    """Return every table that the records fill: main, by-type, labels, arbitration, failures, both-audit."""
+    draw = _Drawn(resamples, seed)
     tallies = {run: tally(records, judge) for run, records in runs.items()}
     return [
-        _main(tallies, drawn),
-        _by_type(runs, judge, drawn),
-        _labels(tallies, drawn),
-        _arbitration(tallies, drawn),
+        _main(tallies, draw),
+        _by_type(runs, judge, draw),
+        _labels(tallies, draw),
+        _arbitration(tallies, draw),
         failures_table(runs, judge, CONDITIONS),
         _both_audit(runs, judge),
     ]
 
 
 class _Drawn:
-    """Bootstrap draws with one number of resamples and one seed."""
+    """Bootstrap draws with a fixed number of resamples and seed."""
 
     def __init__(self, resamples: int, seed: int) -> None:
         self._resamples = resamples
         self._seed = seed
 
     def __call__(self, counts: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The totals of ``counts`` over its first axis, and the resampled totals."""
+        """Return the totals of ``counts`` over its first axis, and the resampled totals."""
         return counts.sum(0).astype(np.float64), resample(counts, self._resamples, self._seed)
 
 
-def _main(tallies: Mapping[str, CMCCounts], drawn: _Drawn) -> Table:
-    rows = tuple((run, _main_cells(found, drawn)) for run, found in tallies.items())
+def _main(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
+    rows = tuple((run, _main_cells(run_counts, draw)) for run, run_counts in tallies.items())
     notes = (_NOTE_INTERVALS, *_width_note(rows), _NOTE_WRONG_IMAGE)
-    return Table("main", "Main results (Table 3)", tuple(MAIN), rows, notes)
+    return Table("main", "Main results (Table 3)", tuple(MAIN_METRICS), rows, notes)
 
 
-def _by_type(runs: Runs, judge: str, drawn: _Drawn) -> Table:
+def _by_type(runs: Runs, judge: str, draw: _Drawn) -> Table:
     rows: list[_Row] = []
     for run, records in runs.items():
         for kind in TYPES:
             of_kind = [record for record in records if record.instance.strata.get("type") == kind]
             if of_kind:
-                rows.append((f"{run} / {kind}", _main_cells(tally(of_kind, judge), drawn)))
+                rows.append((f"{run} / {kind}", _main_cells(tally(of_kind, judge), draw)))
     notes = (_NOTE_INTERVALS, *_width_note(rows))
-    return Table("by-type", "Main results by conflict type", tuple(MAIN), tuple(rows), notes)
+    return Table("by-type", "Main results by conflict type", tuple(MAIN_METRICS), tuple(rows), notes)
 
 
-def _main_cells(found: CMCCounts, drawn: _Drawn) -> tuple[Cell, ...]:
-    totals, draws = drawn(found.counts()[:, _FOUR])
+def _main_cells(run_counts: CMCCounts, draw: _Drawn) -> tuple[Cell, ...]:
+    totals, draws = draw(run_counts.counts()[:, _FOUR])
     return tuple(
         estimate(float(metric(totals)), metric(draws), _rests_on(name, totals), reason=_why_undefined(name, totals))
-        for name, metric in MAIN.items()
+        for name, metric in MAIN_METRICS.items()
     )
 
 
 def _rests_on(name: str, totals: NDArray[np.float64]) -> int:
-    """How many labels a figure of Table 3 is made of."""
+    """Return the number of labels behind a metric of Table 3."""
     if name in _ACCURACY_OF:
         return int(totals[PAPER_CONDITIONS.index(_ACCURACY_OF[name])].sum())
     if name.startswith("MPB"):
@@ -107,10 +107,10 @@ def _why_undefined(name: str, totals: NDArray[np.float64]) -> str:
     return f"no labelled answer under {', '.join(empty)}" if empty else "no conflict answer is labelled IMAGE or TEXT"
 
 
-def _labels(tallies: Mapping[str, CMCCounts], drawn: _Drawn) -> Table:
+def _labels(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
     rows: list[_Row] = []
-    for run, found in tallies.items():
-        totals, draws = drawn(found.counts())
+    for run, run_counts in tallies.items():
+        totals, draws = draw(run_counts.counts())
         for i, view in enumerate(VIEWS):
             rows.append((f"{run} / {view}", _share_cells(totals[i], draws[:, i], "no labelled answer")))
     notes = (
@@ -122,19 +122,19 @@ def _labels(tallies: Mapping[str, CMCCounts], drawn: _Drawn) -> Table:
     return Table("labels", "Label proportions by condition", LABELS, tuple(rows), notes, chart="stacked")
 
 
-def _arbitration(tallies: Mapping[str, CMCCounts], drawn: _Drawn) -> Table:
+def _arbitration(tallies: Mapping[str, CMCCounts], draw: _Drawn) -> Table:
     rows: list[_Row] = []
-    for run, found in tallies.items():
+    for run, run_counts in tallies.items():
         for condition in CONFLICT_CONDITIONS:
-            labels = [found.labels[:, VIEWS.index(view)] for view in (condition, *_SOURCES_SHOWN[condition])]
+            labels = [run_counts.labels[:, VIEWS.index(view)] for view in (condition, *_SOURCES_SHOWN[condition])]
             known = np.logical_and.reduce([column != NO_LABEL for column in labels])
             reads_image, reads_text = labels[1] == LABELS.index("IMAGE"), labels[2] == LABELS.index("TEXT")
             able = known & reads_image & reads_text
-            counts = found.counts()[able, VIEWS.index(condition)]
+            counts = run_counts.counts()[able, VIEWS.index(condition)]
             reason = "no example has labelled answers under this condition and for both its sources alone"
             if known.any():
                 reason = "no example's two sources are both read correctly alone"
-            shares = _share_cells(*drawn(counts), reason)
+            shares = _share_cells(*draw(counts), reason)
             rows.append((f"{run} / {condition}", (int(known.sum()), int(able.sum()), *shares)))
     notes = (
         "Label shares among the examples whose image (image-only: IMAGE) and passage (text-only: TEXT) the model reads "

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, DataSource, Decoding, Instance, LabelMetrics, Record, Table, Text
+from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import CONDITIONS, LABELS, LETTERS
 from benchmarks.contra4.prompts import PROMPT_SETS
-from benchmarks.contra4.sources.released import MEDIA
+from benchmarks.contra4.sources.released import MEDIA_SOURCES
+from benchmarks.vocabulary import Decoding, Instance, Record, Table, Text
 
 __all__ = ["Contra4"]
 
 
 class Contra4(Benchmark):
-    """Which of two to four scenes in different modalities answers a question."""
+    """A question about two to four scenes in different modalities, answered by one of them."""
 
     name = "contra4"
     title = "Contra4: contrastive cross-modal reasoning in audio, video, image and 3D"
@@ -27,7 +28,7 @@ class Contra4(Benchmark):
         DataSource("published", "the published test.json and val.json, or rows of your own in their layout"),
         DataSource("captioned", "captioned media, from which questions are constructed"),
         DataSource("checks", "a filled-in checks.csv of a construction, for its tables 1, 5 and 7"),
-        *(DataSource(name, what) for name, (_, what) in MEDIA.items()),
+        *(DataSource(name, what) for name, (_, what) in MEDIA_SOURCES.items()),
     )
     stratum = "kind"
     judges = ("choice", "official")
@@ -54,9 +55,9 @@ class Contra4(Benchmark):
         self.check(build, prompt_set)
         rendered = bool(build.manifest["options"]["rendered"])
         return (
-            each
+            instance
             for row in build.rows()
-            for each in instances(Contra4Sample.from_row(row), prompt_set, rendered=rendered)
+            for instance in instances(Contra4Sample.from_row(row), prompt_set, rendered=rendered)
         )
 
     def options(self, instance: Instance) -> tuple[str, ...]:
@@ -73,6 +74,6 @@ class Contra4(Benchmark):
         return tables(runs, judge, resamples=resamples, seed=seed)
 
     def figures(self) -> LabelMetrics:
-        from benchmarks.contra4.tables import figures
+        from benchmarks.contra4.tables import label_metrics
 
-        return figures()
+        return label_metrics()

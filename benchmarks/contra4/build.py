@@ -1,4 +1,4 @@
-"""From sources to a build on disk: one row a sample."""
+"""The build of Contra4: data sources in, one row per sample out."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Modality, digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.contra4.constants import COMBINATIONS, MODALITIES
-from benchmarks.contra4.construction.captions import Captioners, predict
+from benchmarks.contra4.construction.captions import Captioners, predict_captions
 from benchmarks.contra4.media_files import BuildMedia
 from benchmarks.contra4.sample import Contra4Sample
 from benchmarks.contra4.sources.released import (
     CAPTIONED,
     CHECKS,
-    NAMES,
     PUBLISHED,
+    SOURCE_NAMES,
     Contra4SourceRow,
     media_folders,
-    read,
+    read_samples,
 )
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.rows.files import SkippedRow
-from benchmarks.rows.sources import most_common, resolved
+from benchmarks.rows.sources import resolve_sources, top_reasons
+from benchmarks.vocabulary import Modality, digest
 
 _REPEATED = "repeated: another row is the same sample"
 _REPEATED_ID = "repeated id: another row has this id"
@@ -36,41 +36,45 @@ _NO_CAPTION = "no captions condition"
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
     """Read or construct the samples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
 
-    Every published row is taken; ``options.per_stratum`` is a target for what is constructed alone. A row whose media are not
-    all there stays, for the conditions that need none; which are missing is noted with its row. Raises SpecError for unknown
-    source names and for a construction without models, SourceError for sources that are not there, of no known layout, or
-    without a sample that can be used.
+    All published rows are used; ``options.per_stratum`` is a target for constructed samples only. A row with missing media
+    stays, for the conditions that need none; the missing media are recorded with its row. Raises SpecError for unknown
+    source names and for a construction without models, SourceError for sources that do not exist, have an unknown layout
+    or contain no usable sample.
     """
-    known = list(dict.fromkeys(resolved("contra4", NAMES, [(name or PUBLISHED, place) for name, place in sources])))
-    named = media_folders(known)
+    known = list(
+        dict.fromkeys(resolve_sources("contra4", SOURCE_NAMES, [(name or PUBLISHED, place) for name, place in sources]))
+    )
+    folders = media_folders(known)
     if not any(name in (PUBLISHED, CAPTIONED) for name, _ in known):
         raise SpecError(
-            f"name what the questions are read from: {PUBLISHED}=FOLDER, or {CAPTIONED}=FOLDER to construct them."
+            f"no source of questions; name {PUBLISHED}=FOLDER to read them, or {CAPTIONED}=FOLDER to construct them."
         )
     captioners = _captioners(options)
     report: dict[str, Any] = {}
     with BuildWriter(out) as writer:
-        material = BuildMedia(writer, named, options.render)
+        media = BuildMedia(writer, folders, options.render)
         samples: dict[str, Contra4Sample] = {}
         ids: set[str] = set()
-        for found in _found(known, writer, options, report):
-            sample = found.sample
+        for source_row in _found(known, writer, options, report):
+            sample = source_row.sample
             if sample.id in samples or (sample.row_id and sample.row_id in ids):
-                writer.add_skipped(sample.source, found.row, _REPEATED if sample.id in samples else _REPEATED_ID)
+                writer.add_skipped(sample.source, source_row.row, _REPEATED if sample.id in samples else _REPEATED_ID)
                 continue
             ids.add(sample.row_id)
-            sample = replace(sample, scenes=tuple(material.of(scene, found.file) for scene in sample.scenes))
-            _note_media(sample, found.row, writer)
+            sample = replace(sample, scenes=tuple(media.of(scene, source_row.file) for scene in sample.scenes))
+            _note_media(sample, source_row.row, writer)
             samples[sample.id] = sample
-        made = []
-        for sample, problems in predict(list(samples.values()), captioners, options.seed):
+        captioned_samples = []
+        for sample, problems in predict_captions(list(samples.values()), captioners, options.seed):
             for problem in problems:
                 writer.add_skipped(sample.source, sample.row_id or sample.id, f"{_NO_CAPTION}: {problem}")
-            made.append(sample)
+            captioned_samples.append(sample)
             writer.add_row({"id": sample.id, **sample.to_row()})
-        if not made:
-            raise SourceError(f"the sources have no sample that can be used ({most_common(writer.skipped)}).")
-        return writer.finish(_manifest(options, made, writer.skipped, captioners, report), replace=options.replace)
+        if not captioned_samples:
+            raise SourceError(f"the sources have no usable sample ({top_reasons(writer.skipped)}).")
+        return writer.finish(
+            _manifest(options, captioned_samples, writer.skipped, captioners, report), replace=options.replace
+        )
 
 
 def _found(
@@ -81,15 +85,15 @@ def _found(
             from benchmarks.contra4.construction.pipeline import construct
 
             checks = [Path(place).expanduser() for name, place in known if name == CHECKS]
-            made = construct(place, writer, options, checks)
-            report |= made.report
-            yield from made.samples
+            constructed = construct(place, writer, options, checks)
+            report |= constructed.report
+            yield from constructed.samples
         elif name == PUBLISHED:
-            for found in read(place):
-                if isinstance(found, SkippedRow):
-                    writer.add_skipped(found.source, found.row, found.reason)
+            for source_row in read_samples(place):
+                if isinstance(source_row, SkippedRow):
+                    writer.add_skipped(source_row.source, source_row.row, source_row.reason)
                 else:
-                    yield found
+                    yield source_row
 
 
 def _note_media(sample: Contra4Sample, row: str, writer: BuildWriter) -> None:
@@ -114,10 +118,10 @@ def _manifest(
     captioners: Captioners,
     report: Mapping[str, Any],
 ) -> dict[str, Any]:
-    kinds = Counter(f"{len(each.scenes)}-{each.negatives}" for each in samples)
-    combinations = Counter(each.modalities for each in samples)
-    answers = Counter(f"{len(each.scenes)}-{each.letters[each.answer]}" for each in samples)
-    scenes = [scene for each in samples for scene in each.scenes]
+    kinds = Counter(f"{len(sample.scenes)}-{sample.negatives}" for sample in samples)
+    combinations = Counter(sample.modalities for sample in samples)
+    answers = Counter(f"{len(sample.scenes)}-{sample.letters[sample.answer]}" for sample in samples)
+    scenes = [scene for sample in samples for scene in sample.scenes]
     media = {
         name: Counter(bool(scene.media) for scene in scenes if scene.modality == key)
         for key, name in MODALITIES.items()
@@ -127,8 +131,8 @@ def _manifest(
         "seed": options.seed,
         "options": {"rendered": options.render is not None},
         "samples": len(samples),
-        "samples_sha256": digest([each.to_row() for each in samples]),
-        "splits": dict(sorted(Counter(each.split or each.source for each in samples).items())),
+        "samples_sha256": digest([sample.to_row() for sample in samples]),
+        "splits": dict(sorted(Counter(sample.split or sample.source for sample in samples).items())),
         "kinds": dict(sorted(kinds.items())),
         "combinations": {
             name: combinations[name]
@@ -136,10 +140,10 @@ def _manifest(
             if combinations[name]
         },
         "answers": dict(sorted(answers.items())),
-        "with_all_media": sum(all(scene.media for scene in each.scenes) for each in samples),
-        "rendered": sum(all(scene.shown for scene in each.scenes) for each in samples) if options.render else 0,
-        "captioned": sum(all(scene.predicted for scene in each.scenes) for each in samples),
-        "scenes": {name: {"there": found[True], "missing": found[False]} for name, found in media.items() if found},
+        "with_all_media": sum(all(scene.media for scene in sample.scenes) for sample in samples),
+        "rendered": sum(all(scene.shown for scene in sample.scenes) for sample in samples) if options.render else 0,
+        "captioned": sum(all(scene.predicted for scene in sample.scenes) for sample in samples),
+        "scenes": {name: {"there": counts[True], "missing": counts[False]} for name, counts in media.items() if counts},
         "captioners": {MODALITIES[modality]: model.name for modality, model in captioners.items()},
         "skipped": {source: dict(sorted(counted.items())) for source, counted in sorted(skipped.items())},
         **report,

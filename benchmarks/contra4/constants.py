@@ -1,16 +1,16 @@
-"""The words of Contra4: modalities, conditions, negatives, where media lie."""
+"""The constants of Contra4: modalities, conditions, negatives, media suffixes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
 
-from benchmarks.base import Modality
+from benchmarks.vocabulary import Modality
 
 MODALITIES: Mapping[Modality, str] = {"audio": "Audio", "point_cloud": "3D", "image": "Image", "video": "Video"}
-"""The modalities as the paper's tables call them, in the order of the published sampling."""
+"""The names of the modalities in the paper's tables, in the order of the published sampling."""
 
-OF_FIELD: Mapping[str, Modality] = {
+MODALITY_BY_NAME: Mapping[str, Modality] = {
     "audio": "audio",
     "pc": "point_cloud",
     "point_cloud": "point_cloud",
@@ -18,16 +18,16 @@ OF_FIELD: Mapping[str, Modality] = {
     "image": "image",
     "video": "video",
 }
-"""What rows call a modality."""
+"""The modality for each name that rows use."""
 
 CONDITIONS = ("media", "rendered", "captions", "gold-captions")
-"""How the scenes are put: media as they are; 3D and video as images; predicted captions; the data set's own captions."""
+"""The display of scenes: original media; 3D and video as images; predicted captions; the data set's captions."""
 
 LABELS = ("CORRECT", "INCORRECT")
 
 LETTERS = "ABCD"
 SIZES = (2, 3, 4)
-"""How many scenes a question may have: the paper's numbers of modalities."""
+"""The number of scenes of a question: the paper's numbers of modalities."""
 
 NEGATIVES: Mapping[str, str] = {"random": "random", "similarity": "similar", "similar": "similar"}
 """``selection_type`` of a row to the stratum ``negatives``."""
@@ -43,7 +43,7 @@ CATEGORIES = (
     "Threats, Risks & Safety",
     "Time, Space & Location",
 )
-"""The categories of the published test rows, as they are spelt there, by their number."""
+"""The categories of the published test rows, as spelt there, in their numbering."""
 
 NO_CATEGORY = "no category"
 
@@ -56,13 +56,15 @@ SUFFIXES: Mapping[Modality, tuple[str, ...]] = {
     "video": (".mp4", ".webm", ".mkv", ".avi", ".mov"),
     "point_cloud": (".npz", ".npy", ".ply", ".glb", ".obj", ".off", ".stl"),
 }
-"""The files that a modality's media may be, the likeliest first."""
+"""The file suffixes of each modality, the likeliest first."""
 
 
-def combination(modalities: tuple[Modality, ...]) -> str:
-    """The modalities in one order, joined: ``audio+3d+image``."""
-    return "+".join(MODALITIES[each].lower() for each in MODALITIES for other in modalities if other == each)
+def combination_name(modalities: tuple[Modality, ...]) -> str:
+    """Return the modalities in a fixed order, joined: ``audio+3d+image``."""
+    return "+".join(
+        MODALITIES[modality].lower() for modality in MODALITIES for other in modalities if other == modality
+    )
 
 
-COMBINATIONS = tuple(combination(each) for size in SIZES for each in combinations(tuple(MODALITIES), size))
+COMBINATIONS = tuple(combination_name(subset) for size in SIZES for subset in combinations(tuple(MODALITIES), size))
 """The eleven combinations of different modalities (Figure 5)."""

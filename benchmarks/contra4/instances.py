@@ -1,21 +1,21 @@
-"""A sample under the conditions that it can be asked under."""
+"""The instances of a sample under its possible conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.base import Instance
 from benchmarks.contra4 import prompts
 from benchmarks.contra4.constants import CONDITIONS
-from benchmarks.contra4.prompts import Shown
+from benchmarks.contra4.prompts import DisplayedScene
 from benchmarks.contra4.sample import Contra4Sample
+from benchmarks.vocabulary import Instance
 
 PREDICTED, GOLD_CAPTIONS, MODALITIES = "predicted captions", "gold captions", "modalities"
-"""References from which caption quality is computed: one of each a scene, in their order."""
+"""The references behind caption quality: one of each per scene, in scene order."""
 
 
 def instances(sample: Contra4Sample, prompt_set: str, *, rendered: bool) -> Iterator[Instance]:
-    """An instance for each condition for which every scene has what is shown there, in the order of the conditions.
+    """Yield an instance per condition for which every scene has its input, in condition order.
 
     ``rendered`` is whether the build was asked for pictures; a sample without 3D and video is then asked as in "media".
     """
@@ -25,7 +25,7 @@ def instances(sample: Contra4Sample, prompt_set: str, *, rendered: bool) -> Iter
             yield _instance(sample, condition, shown, prompt_set)
 
 
-def _shown(sample: Contra4Sample, condition: str) -> Sequence[Shown]:
+def _shown(sample: Contra4Sample, condition: str) -> Sequence[DisplayedScene]:
     match condition:
         case "media":
             return [(scene.media,) if scene.media else () for scene in sample.scenes]
@@ -36,7 +36,7 @@ def _shown(sample: Contra4Sample, condition: str) -> Sequence[Shown]:
     return [scene.caption for scene in sample.scenes]
 
 
-def _instance(sample: Contra4Sample, condition: str, shown: Sequence[Shown], prompt_set: str) -> Instance:
+def _instance(sample: Contra4Sample, condition: str, shown: Sequence[DisplayedScene], prompt_set: str) -> Instance:
     letters = sample.letters
     references = {"answer": (letters[sample.answer],), "gold": (sample.gold,), "options": tuple(letters)}
     if condition == "captions":
@@ -57,7 +57,7 @@ def _instance(sample: Contra4Sample, condition: str, shown: Sequence[Shown], pro
 
 
 def strata(sample: Contra4Sample) -> dict[str, str]:
-    """``size`` (scenes), ``negatives``, ``modalities`` (the combination), ``category``, ``split``, ``source``, ``kind``.
+    """Return ``size`` (scenes), ``negatives``, ``modalities``, ``category``, ``split``, ``source``, ``kind``.
 
     ``kind`` is size and negatives together, by which subsets are stratified.
     """

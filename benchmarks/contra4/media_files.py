@@ -1,19 +1,19 @@
-"""Media brought into a build: found, checked, and 3D and video made into pictures where that is asked for."""
+"""The media of a build: located, checked, and for 3D and video rendered as pictures on request."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.base import Media, Modality
 from benchmarks.build import BuildWriter, Renderer
 from benchmarks.contra4.sample import Scene
-from benchmarks.contra4.sources.released import Folders, find
+from benchmarks.contra4.sources.released import Folders, find_media
 from benchmarks.errors import MediaError
 from benchmarks.media import LARGEST_FILE
-from benchmarks.media.previews import check
-from benchmarks.rows.files import RowProblem
+from benchmarks.media.previews import check_media
+from benchmarks.rows.base import RowProblem
 from benchmarks.untrusted.safe_files import open_regular
+from benchmarks.vocabulary import Media, Modality
 
 _EMPTY = "is empty"
 _UNREADABLE = "cannot be read"
@@ -21,7 +21,7 @@ _TOO_LARGE = f"is larger than {LARGEST_FILE // 1024**2} MiB"
 
 
 class BuildMedia:
-    """Puts the media of scenes into a build, each file once."""
+    """The media of scenes in a build, each file stored once."""
 
     def __init__(self, writer: BuildWriter, named: Folders, render: Renderer | None) -> None:
         self._writer = writer
@@ -30,23 +30,23 @@ class BuildMedia:
         self._known: dict[tuple[Path, str, str, Modality], Scene | str] = {}
 
     def of(self, scene: Scene, file: Path) -> Scene:
-        """The scene with its medium, and its pictures if they are made; else with the problem, in one of a few phrases."""
+        """Return the scene with its medium and pictures, or with its problem as a short phrase."""
         key = file.parent, scene.source, scene.name, scene.modality
         if key not in self._known:
             try:
-                self._known[key] = self._stored(scene, find(scene, file, self._named))
+                self._known[key] = self._stored(scene, find_media(scene, file, self._named))
             except RowProblem as problem:
                 self._known[key] = str(problem)
             except MediaError as error:
                 self._known[key] = error.reason.partition(";")[0]
-        found = self._known[key]
-        if isinstance(found, str):
-            return replace(scene, problem=found)
-        return replace(scene, media=found.media, pictures=found.pictures, problem=found.problem)
+        result = self._known[key]
+        if isinstance(result, str):
+            return replace(scene, problem=result)
+        return replace(scene, media=result.media, pictures=result.pictures, problem=result.problem)
 
     def _stored(self, scene: Scene, path: Path) -> Scene:
         data = _read(path)
-        suffix = check(data, path.suffix.lower(), scene.modality)
+        suffix = check_media(data, path.suffix.lower(), scene.modality)
         pictures, problem = self._pictures(data, suffix, scene.modality)
         media = replace(self._writer.add_media(data, suffix), modality=scene.modality)
         return replace(scene, media=media, pictures=pictures, problem=problem)
@@ -55,10 +55,10 @@ class BuildMedia:
         if self._render is None or modality not in ("point_cloud", "video"):
             return (), ""
         try:
-            made = self._render(data, suffix, modality)
+            images = self._render(data, suffix, modality)
         except MediaError as error:
             return (), f"cannot be rendered: {error.reason.partition(';')[0]}"
-        return tuple(self._writer.add_media(each, ".png") for each in made), ""
+        return tuple(self._writer.add_media(image, ".png") for image in images), ""
 
 
 def _read(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Which scene a reply chooses: strictly, and as the published evaluation counts. Pure functions of hostile text."""
+"""The scene chosen by a reply, strictly or as the published evaluation counts. Pure functions of untrusted text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from benchmarks.contra4.constants import LETTERS
 from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import marked_letter, structured_answer
 
-Said = tuple[str | None, str]
-"""A letter, None where there is none, and the rule by which it was found or why there is none."""
+ParsedChoice = tuple[str | None, str]
+"""A letter or None, and the rule that found it or the reason why there is none."""
 
 _LONGEST = 20_000
 _NEAR = 60
-"""Characters before a scene in which it can be negated."""
+"""The number of characters before a scene in which a negation applies to it."""
 
 _ORDINALS = ("first", "second", "third", "fourth")
 _LETTER_OF = {
@@ -38,7 +38,7 @@ _ANNOUNCED = re.compile(
     r"\b(?:answer|choice)\b(?:\s+(?:is|would be))?\s{0,3}:?[ \t\n]{0,3}([^\n]{1,300})", re.IGNORECASE
 )
 _ENDS = re.compile(r"[)\]]?\s*(?:[.,:;)\]!\n]|$)|[)\]]?\s+(?:[-–—]|because\b|since\b|as\b)")
-"""What stands behind a choice that a reply begins with; "Scene A is calm" describes and chooses nothing yet."""
+"""The text after a leading choice; "Scene A is calm" is a description, not a choice."""
 _OR = re.compile(r"[)\].,]?\s*(?:or|and|/|&|,)\s*(?:(?:or|and|the)\s+)*", re.IGNORECASE)
 _BARE = re.compile(r"[A-D]\b(?!['’])")
 _NEGATED = re.compile(
@@ -54,8 +54,8 @@ class _Mention:
     letter: str
 
 
-def choice(reply: str, letters: str) -> Said:
-    """The scene that ``reply`` chooses among ``letters``; none where it names none, several, or one that is not there.
+def parse_choice(reply: str, letters: str) -> ParsedChoice:
+    """Return the scene that ``reply`` chooses among ``letters``; None if it names none, several or an unknown one.
 
     In this order: a letter that is marked (``benchmarks.text.option_letter``); a letter, number or ordinal that is all
     of it; what
@@ -69,30 +69,30 @@ def choice(reply: str, letters: str) -> Said:
         letter, rule = marked
         return (None, rule) if letter is None else _there(letter, letters, rule)
     text = _MARKS.sub("", answer)[:_LONGEST].strip()
-    alone = _ALONE.fullmatch(text)
-    if alone:
-        return _there(_letter(alone["said"]), letters, "alone")
+    whole_match = _ALONE.fullmatch(text)
+    if whole_match:
+        return _there(_letter(whole_match["said"]), letters, "alone")
     announced = _ANNOUNCED.findall(text)
     if announced:
-        said, rule = _begins(announced[-1], letters, "announced")
-        if said is not None:
-            return said, rule
-    said, rule = _begins(text, letters, "at the beginning")
-    if said is not None or rule:
-        return said, rule
+        letter, rule = _begins(announced[-1], letters, "announced")
+        if letter is not None:
+            return letter, rule
+    letter, rule = _begins(text, letters, "at the beginning")
+    if letter is not None or rule:
+        return letter, rule
     named = sorted({mention.letter for mention in _mentions(text)})
     if len(named) == 1:
         return _there(named[0], letters, "the only one named")
     return None, f"several scenes ({', '.join(named)})" if named else "no scene is named"
 
 
-def contains(reply: str, gold: str) -> bool:
-    """As the published evaluation counts: whether the answer as it is printed stands anywhere in the reply ("A" in "Answer")."""
+def contains_answer(reply: str, gold: str) -> bool:
+    """Return whether the printed answer occurs anywhere in the reply ("A" in "Answer"), as published."""
     return bool(gold) and gold in visible_answer(reply)
 
 
-def _begins(text: str, letters: str, rule: str) -> Said:
-    """The scene that ``text`` begins with; a rule without a scene where others stand beside it, "" where there is none."""
+def _begins(text: str, letters: str, rule: str) -> ParsedChoice:
+    """Return the scene that ``text`` begins with; a rule without a scene if several do, "" if none does."""
     text = text.strip()
     bare = _FIRST_LETTER.match(text)
     first = next(_mentions(text), None)
@@ -108,27 +108,27 @@ def _begins(text: str, letters: str, rule: str) -> Said:
     return _there(letter, letters, rule)
 
 
-def _there(letter: str, letters: str, rule: str) -> Said:
+def _there(letter: str, letters: str, rule: str) -> ParsedChoice:
     return (letter, rule) if letter in letters else (None, f"there is no Scene {letter}")
 
 
 def _mentions(text: str) -> Iterator[_Mention]:
-    for found in _MENTION.finditer(text):
-        if found["named"]:
-            if found["named"] == "a" and re.match(r"\s+\w", text[found.end() : found.end() + 3]):
+    for match in _MENTION.finditer(text):
+        if match["named"]:
+            if match["named"] == "a" and re.match(r"\s+\w", text[match.end() : match.end() + 3]):
                 continue  # "the scene a man is in"
-            letter = _letter(found["named"])
-        elif found["ordinal"]:
-            if not (found["the"] or found["what"]):
+            letter = _letter(match["named"])
+        elif match["ordinal"]:
+            if not (match["the"] or match["what"]):
                 continue
-            letter = _letter(found["ordinal"])
-        elif found["bracketed"].isupper():
-            letter = found["bracketed"]
+            letter = _letter(match["ordinal"])
+        elif match["bracketed"].isupper():
+            letter = match["bracketed"]
         else:
             continue
-        if not _NEGATED.search(text[max(0, found.start() - _NEAR) : found.start()]):
-            yield _Mention(found.start(), found.end(), letter)
+        if not _NEGATED.search(text[max(0, match.start() - _NEAR) : match.start()]):
+            yield _Mention(match.start(), match.end(), letter)
 
 
-def _letter(said: str) -> str:
-    return _LETTER_OF.get(said.lower(), said.upper())
+def _letter(name: str) -> str:
+    return _LETTER_OF.get(name.lower(), name.upper())

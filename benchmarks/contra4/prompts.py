@@ -1,11 +1,11 @@
-"""The prompts: the published code's for answering, and the one that the paper prints (Appendix C, step 4)."""
+"""The prompts for answering: those of the published code, and the printed one (Appendix C, step 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.base import Media, Modality, Part, Text
 from benchmarks.contra4.constants import LETTERS
+from benchmarks.vocabulary import Media, Modality, Part, Text
 
 PROMPT_SETS: Mapping[str, str] = {
     "official": "the published code's: its Gemini script's for media, its caption baseline's for captions",
@@ -26,30 +26,30 @@ DESCRIBE: Mapping[Modality, str] = {
 }
 """Appendix H."""
 
-Shown = Sequence[Media] | str
-"""A scene as it is put: media, or a caption."""
+DisplayedScene = Sequence[Media] | str
+"""A scene as displayed: its media, or a caption."""
 
 
-def parts(question: str, scenes: Sequence[Shown], prompt_set: str) -> tuple[Part, ...]:
-    """The prompt for a question about scenes that are all media, or all captions."""
+def parts(question: str, scenes: Sequence[DisplayedScene], prompt_set: str) -> tuple[Part, ...]:
+    """Return the prompt for a question about scenes that are all media, or all captions."""
     if prompt_set == "paper":
-        return _joined(paper(question, scenes))
+        return _joined(paper_prompt(question, scenes))
     captions = [scene for scene in scenes if isinstance(scene, str)]
     if len(captions) == len(scenes):
         return (Text(_caption_baseline(question, captions)),)
-    made: list[Part | str] = []
+    pieces: list[Part | str] = []
     for letter, scene in zip(LETTERS, scenes, strict=False):
-        made += [f"Scene {letter}: ", *scene]
+        pieces += [f"Scene {letter}: ", *scene]
     choices = ", ".join(f"Scene {letter}" for letter in LETTERS[: len(scenes)])
-    return _joined([*made, f"{question} Choose from: {choices}\nAnswer:"])
+    return _joined([*pieces, f"{question} Choose from: {choices}\nAnswer:"])
 
 
-def paper(question: str, scenes: Sequence[Shown]) -> list[Part | str]:
-    """Appendix C, step 4: what the models of the round-trip consistency are asked."""
-    made: list[Part | str] = [f"{SELECT}\nQuestion: {question}\nChoices:\n"]
+def paper_prompt(question: str, scenes: Sequence[DisplayedScene]) -> list[Part | str]:
+    """Return the prompt of Appendix C, step 4, used for the round-trip consistency."""
+    pieces: list[Part | str] = [f"{SELECT}\nQuestion: {question}\nChoices:\n"]
     for letter, scene in zip(LETTERS, scenes, strict=False):
-        made += [f"Scene {letter}. ", *([scene] if isinstance(scene, str) else scene), "\n"]
-    return [*made, "Answer:"]
+        pieces += [f"Scene {letter}. ", *([scene] if isinstance(scene, str) else scene), "\n"]
+    return [*pieces, "Answer:"]
 
 
 def _caption_baseline(question: str, captions: Sequence[str]) -> str:
@@ -58,12 +58,12 @@ def _caption_baseline(question: str, captions: Sequence[str]) -> str:
 
 
 def _joined(pieces: Sequence[Part | str]) -> tuple[Part, ...]:
-    """The pieces with neighbouring texts as one."""
-    made: list[Part] = []
+    """Return the pieces with adjacent texts merged."""
+    merged: list[Part] = []
     for piece in pieces:
         part = Text(piece) if isinstance(piece, str) else piece
-        if made and isinstance(part, Text) and isinstance(made[-1], Text):
-            made[-1] = Text(made[-1].text + part.text)
+        if merged and isinstance(part, Text) and isinstance(merged[-1], Text):
+            merged[-1] = Text(merged[-1].text + part.text)
         else:
-            made.append(part)
-    return tuple(made)
+            merged.append(part)
+    return tuple(merged)

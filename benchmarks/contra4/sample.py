@@ -1,4 +1,4 @@
-"""Sample: one question about two to four scenes, each a medium with a caption; and how a published row is read."""
+"""A sample: one question about two to four scenes, each a medium with a caption; with its row parser."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.base import Media, Modality, digest, part_from_json, part_to_json
-from benchmarks.contra4.constants import LETTERS, NEGATIVES, NO_CATEGORY, OF_FIELD, SIZES, combination
-from benchmarks.rows.files import RowProblem
+from benchmarks.contra4.constants import LETTERS, MODALITY_BY_NAME, NEGATIVES, NO_CATEGORY, SIZES, combination_name
+from benchmarks.rows.base import RowProblem
+from benchmarks.vocabulary import Media, Modality, digest, part_from_json, part_to_json
 
-LONGEST = 2_000
-"""Characters that a question or a caption may have."""
+LONGEST_TEXT = 2_000
+"""The maximum characters of a question or a caption."""
 
 _LONGEST_NAME = 300
 _ANSWER = re.compile(r"(?:scene\s+)?([A-D])\.?", re.IGNORECASE)
@@ -20,7 +20,7 @@ _ANSWER = re.compile(r"(?:scene\s+)?([A-D])\.?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One option. ``source`` and ``name`` say which medium of which data set; ``caption`` is the data set's own.
+    """A scene: one option of a question.
 
     ``media`` is None where the file is not there or cannot be used, and ``problem`` says why. ``pictures`` are its views or
     frames, where it is of 3D or a video and was rendered. ``predicted`` is a captioner's caption, "" for none.
@@ -37,7 +37,7 @@ class Scene:
 
     @property
     def shown(self) -> tuple[Media, ...]:
-        """What is shown of it where 3D and video are rendered; empty where it cannot be."""
+        """The scene's media when 3D and video are rendered; empty if that is not possible."""
         if self.modality in ("point_cloud", "video"):
             return self.pictures
         return (self.media,) if self.media else ()
@@ -45,7 +45,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Contra4Sample:
-    """One row. ``answer`` is the number of the right scene, from 0; ``gold`` the answer as it is printed in the row.
+    """A sample, one row of a build.
 
     ``negatives`` is "random" or "similar"; ``category`` one of the paper's topics; ``split`` the file it is from; ``filters``
     which filters of the round-trip consistency a constructed sample passes.
@@ -64,7 +64,7 @@ class Contra4Sample:
 
     @property
     def id(self) -> str:
-        """Made from what is asked about which scenes: the same on every machine, whichever media are there."""
+        """The sample's id, derived from its question and scenes: equal on every machine, whatever media exist."""
         scenes = [[scene.source, scene.name, scene.modality, scene.caption] for scene in self.scenes]
         return f"contra4-{digest([self.question, scenes, self.answer])[:16]}"
 
@@ -74,11 +74,11 @@ class Contra4Sample:
 
     @property
     def modalities(self) -> str:
-        """The combination of modalities; with one that occurs twice, it stands in it twice."""
-        return combination(tuple(scene.modality for scene in self.scenes))
+        """The combination of modalities; a repeated modality appears twice."""
+        return combination_name(tuple(scene.modality for scene in self.scenes))
 
     def to_row(self) -> dict[str, Any]:
-        """The sample as a row of a build; the inverse of :meth:`from_row`."""
+        """Return the sample as a row of a build; the inverse of :meth:`from_row`."""
         return {
             "row_id": self.row_id,
             "question": self.question,
@@ -94,17 +94,19 @@ class Contra4Sample:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Contra4Sample:
-        """The sample of a row that :meth:`to_row` made."""
-        known = {name: row[name] for name in ("row_id", "question", "answer", "gold", "negatives", "category", "split")}
-        scenes = tuple(_scene(each) for each in row["scenes"])
-        return cls(**known, scenes=scenes, source=row["source"], filters=tuple(row["filters"]))
+        """Return the sample of a row that :meth:`to_row` wrote."""
+        fields = {
+            name: row[name] for name in ("row_id", "question", "answer", "gold", "negatives", "category", "split")
+        }
+        scenes = tuple(_scene(scene) for scene in row["scenes"])
+        return cls(**fields, scenes=scenes, source=row["source"], filters=tuple(row["filters"]))
 
 
-def sample(fields: Mapping[str, Any], split: str = "") -> Contra4Sample:
-    """The sample that a row of the published layout holds, without its media.
+def parse_sample(fields: Mapping[str, Any], split: str = "") -> Contra4Sample:
+    """Parse a row of the published layout into a sample without its media.
 
     Published rows have ``question`` and ``answer``, the paper's Appendix A ``questions`` and ``answers``: both are read.
-    Raises RowProblem, with one of a few sentences, for what cannot be asked.
+    Raises RowProblem, with one of a fixed set of sentences, for an unusable row.
     """
     examples, modalities = fields.get("examples"), fields.get("modalities")
     if not isinstance(examples, list) or not isinstance(modalities, list) or len(examples) != len(modalities):
@@ -116,19 +118,19 @@ def sample(fields: Mapping[str, Any], split: str = "") -> Contra4Sample:
     negatives = fields.get("selection_type")
     if not isinstance(negatives, str) or negatives not in NEGATIVES:
         raise RowProblem("selection_type is neither random nor similarity")
-    scenes = tuple(scene(example, modality) for example, modality in zip(examples, modalities, strict=True))
-    if len({(each.source, each.name) for each in scenes}) < len(scenes):
+    scenes = tuple(parse_scene(example, modality) for example, modality in zip(examples, modalities, strict=True))
+    if len({(scene.source, scene.name) for scene in scenes}) < len(scenes):
         raise RowProblem("two examples are the same medium")
     gold = _line(fields, "answer", "answers", "gt_answer")
-    found = _ANSWER.fullmatch(gold)
-    if found is None or found[1].upper() not in LETTERS[: len(scenes)]:
+    match = _ANSWER.fullmatch(gold)
+    if match is None or match[1].upper() not in LETTERS[: len(scenes)]:
         raise RowProblem("the answer is not the letter of one of the examples")
     category = fields.get("category")
     return Contra4Sample(
         row_id=str(fields.get("id", ""))[:_LONGEST_NAME],
         question=_line(fields, "question", "questions"),
         scenes=scenes,
-        answer=LETTERS.index(found[1].upper()),
+        answer=LETTERS.index(match[1].upper()),
         gold=gold,
         negatives=NEGATIVES[negatives],
         category=category.strip()[:_LONGEST_NAME] if isinstance(category, str) and category.strip() else NO_CATEGORY,
@@ -136,11 +138,11 @@ def sample(fields: Mapping[str, Any], split: str = "") -> Contra4Sample:
     )
 
 
-def scene(fields: Any, modality: Any) -> Scene:
-    """The scene of one of a row's ``examples``. Raises RowProblem."""
+def parse_scene(fields: Any, modality: Any) -> Scene:
+    """Parse the scene of one of a row's ``examples``. Raises RowProblem."""
     if not isinstance(fields, Mapping):
         raise RowProblem("an example is not a JSON object")
-    kind = OF_FIELD.get(modality.strip().lower()) if isinstance(modality, str) else None
+    kind = MODALITY_BY_NAME.get(modality.strip().lower()) if isinstance(modality, str) else None
     if kind is None:
         raise RowProblem("a modality is not one of audio, image, pc and video")
     name = fields.get("id")
@@ -156,14 +158,14 @@ def _name(value: Any) -> str:
 
 
 def _line(fields: Mapping[str, Any], *names: str) -> str:
-    """The first of the fields that holds text, or a list that begins with one, on one line."""
+    """Return the first field with text, or with a list that begins with text, on one line."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, list) and value:
             value = value[0]
         if isinstance(value, str) and value.strip():
-            if len(value) > LONGEST:
-                raise RowProblem(f"the field {names[0]} is longer than {LONGEST} characters")
+            if len(value) > LONGEST_TEXT:
+                raise RowProblem(f"the field {names[0]} is longer than {LONGEST_TEXT} characters")
             return " ".join(value.split())
     raise RowProblem(f"the row has no {names[0]}")
 

@@ -1,4 +1,4 @@
-"""The tables of the paper that answers fill: Table 2, Figures 5 and 6, Table 6."""
+"""The tables of the paper that records fill: Table 2, Figures 5 and 6, Table 6."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.base import Cell as TableCell
-from benchmarks.base import Chart, Estimate, LabelMetrics, Record, Table
+from benchmarks.base import LabelMetrics
 from benchmarks.contra4.constants import CATEGORIES, COMBINATIONS, CONDITIONS, LABELS, SIZES
 from benchmarks.contra4.construction.meteor import LABEL, meteor
-from benchmarks.contra4.counts import Cell, officially, tally
+from benchmarks.contra4.counts import CellSelector, official_outcome, tally
 from benchmarks.contra4.instances import GOLD_CAPTIONS, MODALITIES, PREDICTED
-from benchmarks.failure_table import by_judge, by_run, failures_table
+from benchmarks.failure_table import counts_by_run, failures_table, outcome_by_judge
 from benchmarks.stats.intervals import estimate, ratio, resample
+from benchmarks.vocabulary import Cell as TableCell
+from benchmarks.vocabulary import Chart, Estimate, Record, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,54 +25,56 @@ _Row = tuple[str, tuple[TableCell, ...]]
 _Columns = Mapping[str, tuple[str, ...]]
 
 _NEGATIVES = {"Rand.": ("random",), "Sim.": ("similar",), "All": ("random", "similar")}
-MAIN: _Columns = {
-    f"{of} / {negatives}": tuple(f"{size}-{each}" for size in sizes for each in kinds)
+MAIN_COLUMNS: _Columns = {
+    f"{of} / {negatives}": tuple(f"{size}-{kind}" for size in sizes for kind in kinds)
     for of, sizes in {**{f"{size} Modalities": (size,) for size in SIZES}, "All": SIZES}.items()
     for negatives, kinds in _NEGATIVES.items()
 }
-"""Table 2's columns, each with the strata ``kind`` that it is made of."""
+"""The columns of Table 2, each with its strata ``kind``."""
 
-CAPTIONED = {"Image": "image", "Video": "video", "Audio": "audio", "3D": "point_cloud"}
-"""Table 6's columns."""
+CAPTION_COLUMNS = {"Image": "image", "Video": "video", "Audio": "audio", "3D": "point_cloud"}
+"""The columns of Table 6."""
 
 _INTERVALS = "Intervals: 95%, percentile bootstrap over samples, so that a sample's conditions stay together."
 _COUNTED = (
-    "Every answer counts: one without a choice, or empty, is not right. By chance: 50%, 33% and 25% of 2, 3 and 4 scenes. "
-    "(official): the printed answer stands anywhere in the reply, as the published evaluation counts."
+    "Every answer counts: one without a choice, or empty, is wrong. Chance: 50%, 33% and 25% with 2, 3 and 4 scenes. "
+    "(official): the printed answer occurs anywhere in the reply, as the published evaluation counts."
 )
 _ENTERS = (
-    "Labelled and unparsed answers enter the other tables, unparsed ones (no choice, several, or empty) as not right."
+    "The other tables count labelled and unparsed answers; unparsed ones (no choice, several, or empty) count as wrong."
 )
 _OFFICIAL = "official"
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Every table that the records fill: main, combinations, categories, failures; captions where there are predicted ones.
+    """Return every table that the records fill: main, combinations, categories, captions (if predicted), failures.
 
-    Rows are a run under one condition, by ``judge`` and as the published evaluation counts; "media" goes without saying.
+    A row is a run under one condition, by ``judge`` or as the published evaluation counts; "media" is not named in it.
     """
     categories = dict.fromkeys((*CATEGORIES, *sorted(_values(runs, "category"))))
     present = [name for name in categories if name in _values(runs, "category")]
 
-    def table(name: str, title: str, columns: _Columns, cell: Cell, *notes: str, chart: Chart | None = None) -> Table:
+    def table(
+        name: str, title: str, columns: _Columns, cell: CellSelector, *notes: str, chart: Chart | None = None
+    ) -> Table:
         rows = _rows(runs, judge, columns, cell, resamples, seed)
         return Table(name, title, tuple(columns), tuple(rows), (*notes, _COUNTED, _INTERVALS), chart=chart)
 
-    repeated = by_run(
+    repeated = counts_by_run(
         {
             run: len({r.instance.group for r in records if _combination(r) not in COMBINATIONS})
             for run, records in runs.items()
         }
     )
-    left = (f"Left out: samples in which a modality occurs twice ({repeated}).",) if repeated else ()
-    made = [
-        table("main", "Accuracy by number of modalities and negatives (Table 2)", MAIN, _stratum("kind")),
+    notes = (f"Left out: samples in which a modality occurs twice ({repeated}).",) if repeated else ()
+    all_tables = [
+        table("main", "Accuracy by number of modalities and negatives (Table 2)", MAIN_COLUMNS, _stratum("kind")),
         table(
             "combinations",
             "Accuracy by modalities (Figure 5)",
             {name: (name,) for name in COMBINATIONS},
             _combination,
-            *left,
+            *notes,
             chart="heat",
         ),
         table(
@@ -82,18 +85,18 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
             chart="heat",
         ),
         _captions(runs, resamples, seed),
-        failures_table(runs, judge, CONDITIONS, enters=_ENTERS),
+        failures_table(runs, judge, CONDITIONS, scope_note=_ENTERS),
     ]
-    return [made for made in made if made.rows or made.name in ("main", "failures")]
+    return [filled for filled in all_tables if filled.rows or filled.name in ("main", "failures")]
 
 
-def figures() -> LabelMetrics:
-    """Accuracy over all answers under each condition: for correcting it by labels given by people."""
+def label_metrics() -> LabelMetrics:
+    """Return the accuracy over all answers under each condition, for correction by human labels."""
 
     def of(condition: int) -> Callable[[Any], Any]:
         def rate(counts: Any) -> Any:
-            each = counts[..., condition, :]
-            return ratio(each[..., LABELS.index("CORRECT")], each.sum(-1))
+            labels = counts[..., condition, :]
+            return ratio(labels[..., LABELS.index("CORRECT")], labels.sum(-1))
 
         return rate
 
@@ -102,24 +105,24 @@ def figures() -> LabelMetrics:
     )
 
 
-def _rows(runs: Runs, judge: str, columns: _Columns, cell: Cell, resamples: int, seed: int) -> list[_Row]:
+def _rows(runs: Runs, judge: str, columns: _Columns, cell: CellSelector, resamples: int, seed: int) -> list[_Row]:
     cells = tuple(dict.fromkeys(name for names in columns.values() for name in names))
     rows: list[_Row] = []
     for run, records in runs.items():
-        readings = {"": by_judge(judge), " (official)": officially}
+        readings = {"": outcome_by_judge(judge), " (official)": official_outcome}
         if judge.partition("@")[0] == _OFFICIAL:
-            readings = {" (official)": officially}
+            readings = {" (official)": official_outcome}
         counted = {suffix: tally(records, cells, cell, read) for suffix, read in readings.items()}
         for condition in next(iter(counted.values())).conditions if cells else ():
             label = run if condition == "media" else f"{run} / {condition}"
-            for suffix, found in counted.items():
-                estimates = found.accuracies(condition, tuple(columns.values()), resamples, seed)
+            for suffix, run_counts in counted.items():
+                estimates = run_counts.accuracies(condition, tuple(columns.values()), resamples, seed)
                 rows.append((f"{label}{suffix}", estimates))
     return rows
 
 
 def _captions(runs: Runs, resamples: int, seed: int) -> Table:
-    """Table 6: each medium once, whichever questions show it."""
+    """Return Table 6: each medium counts once, however many questions show it."""
     rows: list[_Row] = []
     for run, records in runs.items():
         pairs = {
@@ -134,14 +137,16 @@ def _captions(runs: Runs, resamples: int, seed: int) -> Table:
             rows.append(
                 (
                     run,
-                    tuple(_mean(sorted(pairs), modality, resamples, seed) for modality in CAPTIONED.values()),
+                    tuple(_mean(sorted(pairs), modality, resamples, seed) for modality in CAPTION_COLUMNS.values()),
                 )
             )
     notes = (
         f"{LABEL}: without WordNet's synonyms, which the paper's has, so that ours is at most as high. The captions are those of "
         "the build's captioners; every medium counts once, beside the data set's caption. Intervals: 95%, bootstrap over media.",
     )
-    return Table("captions", "METEOR of predicted captions (Table 6)", tuple(CAPTIONED), tuple(rows), notes, judges=())
+    return Table(
+        "captions", "METEOR of predicted captions (Table 6)", tuple(CAPTION_COLUMNS), tuple(rows), notes, judges=()
+    )
 
 
 def _mean(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed: int) -> Estimate:
@@ -152,7 +157,7 @@ def _mean(pairs: Sequence[tuple[str, ...]], modality: str, resamples: int, seed:
     return estimate(float(ratio(whole[0], whole[1])), means, len(scores), reason="no caption of it was predicted")
 
 
-def _stratum(key: str) -> Cell:
+def _stratum(key: str) -> CellSelector:
     return lambda record: record.instance.strata.get(key)
 
 

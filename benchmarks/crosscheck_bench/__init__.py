@@ -1,15 +1,17 @@
-"""CrossCheck-Bench: where composing capabilities fails in resolving multimodal conflicts (Tian, Si, Wang, Li et al.)."""
+"""CrossCheck-Bench: compositional failures in resolving multimodal conflicts (Tian, Si, Wang, Li et al.)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, DataSource, Decoding, Instance, LabelMetrics, Protocol, Record, Table
+from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
-from benchmarks.crosscheck_bench.constants import CONDITIONS, LABELS, LETTERS, REASONED
+from benchmarks.crosscheck_bench.constants import CONDITIONS, LABELS, LETTERS, REASONING_CONDITIONS
 from benchmarks.crosscheck_bench.prompts import PROMPT_SETS
+from benchmarks.protocols import Protocol
 from benchmarks.rubric import Rubric
+from benchmarks.vocabulary import Decoding, Instance, Record, Table
 
 __all__ = ["CrossCheckBench"]
 
@@ -62,10 +64,10 @@ class CrossCheckBench(Benchmark):
         from benchmarks.crosscheck_bench.sample import CrossCheckSample
 
         self.check(build, prompt_set)
-        return (each for row in build.rows() for each in instances(CrossCheckSample.from_row(row)))
+        return (instance for row in build.rows() for instance in instances(CrossCheckSample.from_row(row)))
 
     def options(self, instance: Instance) -> tuple[str, ...]:
-        offered = () if instance.condition in REASONED else instance.references.get("options", ())
+        offered = () if instance.condition in REASONING_CONDITIONS else instance.references.get("options", ())
         return tuple(LETTERS[: len(offered)])
 
     def correct(self, condition: str, label: str) -> bool:
@@ -77,6 +79,6 @@ class CrossCheckBench(Benchmark):
         return tables(runs, judge)
 
     def figures(self) -> LabelMetrics:
-        from benchmarks.crosscheck_bench.metrics import figures
+        from benchmarks.crosscheck_bench.metrics import label_metrics
 
-        return figures()
+        return label_metrics()

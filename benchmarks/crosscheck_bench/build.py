@@ -1,4 +1,4 @@
-"""From sources to a build on disk: one row a sample."""
+"""The build of CrossCheck-Bench: one row per sample."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import LEVELS, TASKS
 from benchmarks.crosscheck_bench.sample import CrossCheckSample, check_boxes, with_frames
-from benchmarks.crosscheck_bench.sources import NAMES, PRODUCTS, CrossCheckSourceRow, read
+from benchmarks.crosscheck_bench.sources.base import PRODUCTS, SOURCE_NAMES, CrossCheckSourceRow
+from benchmarks.crosscheck_bench.sources.rows import read_samples
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image
-from benchmarks.rows.files import RowProblem, SkippedRow
-from benchmarks.rows.sources import most_common, resolved
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import SkippedRow
+from benchmarks.rows.sources import resolve_sources, top_reasons
+from benchmarks.vocabulary import digest
 
 _REPEATED = "repeated: another row is the same sample"
 
@@ -23,11 +25,10 @@ _REPEATED = "repeated: another row is the same sample"
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
     """Read or construct the samples and write them to ``out``, in the order of the sources; see ``Benchmark.build``.
 
-    Every row that can be used is taken: ``options.per_stratum`` is a target for what is constructed alone. Raises SpecError
-    for unknown source names, SourceError for sources that are not there, of no known layout, or without a sample that can
-    be used.
+    Every usable row is taken; ``options.per_stratum`` is a target for constructed samples only. Raises SpecError for an
+    unknown source name, and SourceError for a source that is missing, has an unknown layout, or holds no usable sample.
     """
-    named = list(dict.fromkeys(resolved("crosscheck-bench", NAMES, sources)))
+    named = list(dict.fromkeys(resolve_sources("crosscheck-bench", SOURCE_NAMES, sources)))
     samples: dict[str, CrossCheckSample] = {}
     reports: dict[str, Mapping[str, Any]] = {}
     with BuildWriter(out) as writer:
@@ -39,7 +40,7 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
                 samples[sample.id] = sample
                 writer.add_row({"id": sample.id, **sample.to_row()})
         if not samples:
-            raise SourceError(f"the sources have no sample that can be used ({most_common(writer.skipped)}).")
+            raise SourceError(f"the sources have no usable sample ({top_reasons(writer.skipped)}).")
         manifest = _manifest(named, options, list(samples.values()), writer.skipped, reports)
         return writer.finish(manifest, replace=options.replace)
 
@@ -47,32 +48,35 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
 def _samples(
     name: str, place: str, writer: BuildWriter, options: BuildOptions, reports: dict[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, CrossCheckSample]]:
-    """The samples of one source with their pictures in the build, each with where its row is; the others are noted."""
+    """Yield the samples of one source, each with its place in the source, and add their pictures to the build.
+
+    Rows that cannot be used are recorded with ``writer``.
+    """
     if name == PRODUCTS:
         from benchmarks.crosscheck_bench.construction.pipeline import construct
 
-        made = construct(Path(place).expanduser(), writer, options)
-        reports[place] = made.report
-        yield from ((sample.row_id or sample.product, sample) for sample in made.samples)
+        constructed = construct(Path(place).expanduser(), writer, options)
+        reports[place] = constructed.report
+        yield from ((sample.row_id or sample.product, sample) for sample in constructed.samples)
         return
-    for each in read(place):
-        if isinstance(each, SkippedRow):
-            writer.add_skipped(each.source, each.row, each.reason)
+    for row in read_samples(place):
+        if isinstance(row, SkippedRow):
+            writer.add_skipped(row.source, row.row, row.reason)
             continue
         try:
-            yield each.row, _with_pictures(each, writer)
+            yield row.row, _with_pictures(row, writer)
         except MediaError as error:
-            writer.add_skipped(name, each.row, f"a picture {error.reason}")
+            writer.add_skipped(name, row.row, f"a picture {error.reason}")
         except RowProblem as problem:
-            writer.add_skipped(name, each.row, str(problem))
+            writer.add_skipped(name, row.row, str(problem))
 
 
-def _with_pictures(found: CrossCheckSourceRow, writer: BuildWriter) -> CrossCheckSample:
-    data = [load() for load in found.frames]
-    sizes = [load_image(each).size for each in data]
-    check_boxes(found.sample, sizes)  # first: of a row that is left out nothing stays in the build
-    media = [writer.add_media(each, image_suffix(each) or "") for each in data]
-    return with_frames(found.sample, list(zip(media, sizes, strict=True)))
+def _with_pictures(row: CrossCheckSourceRow, writer: BuildWriter) -> CrossCheckSample:
+    pictures = [load() for load in row.frames]
+    sizes = [load_image(picture).size for picture in pictures]
+    check_boxes(row.sample, sizes)  # before add_media, so that a skipped row leaves no files in the build
+    media = [writer.add_media(picture, image_suffix(picture) or "") for picture in pictures]
+    return with_frames(row.sample, list(zip(media, sizes, strict=True)))
 
 
 def _manifest(
@@ -82,14 +86,14 @@ def _manifest(
     skipped: Mapping[str, Counter[str]],
     reports: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    made: dict[str, Any] = {"benchmark": "crosscheck-bench", "seed": options.seed, "options": {}}
+    manifest: dict[str, Any] = {"benchmark": "crosscheck-bench", "seed": options.seed, "options": {}}
     if reports:
-        made["options"] = {"per_stratum": options.per_stratum}
-        made["models"] = {"writer": options.writer and options.writer.name}
-        made["construction"] = list(reports.values())
+        manifest["options"] = {"per_stratum": options.per_stratum}
+        manifest["models"] = {"writer": options.writer and options.writer.name}
+        manifest["construction"] = list(reports.values())
     tasks = Counter(sample.task for sample in samples)
     levels = Counter(sample.level for sample in samples)
-    return made | {
+    return manifest | {
         "samples": len(samples),
         "tasks": {task: tasks[task] for task in TASKS if tasks[task]},
         "levels": {level: levels[level] for level in LEVELS if levels[level]},

@@ -1,4 +1,4 @@
-"""The paper's words: tasks, levels, capabilities and prompting strategies."""
+"""Tasks, levels, capabilities and prompting strategies, under the names the paper gives them."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ CAPABILITIES: Mapping[str, str] = {
     "A6": "Region-Constrained OCR",
     "A7": "Rule Compliance Reasoning",
 }
-"""The atomic capabilities by their names in Table 7; the main text names five of them otherwise (docs/crosscheck-bench.md)."""
+"""The atomic capabilities by their names in Table 7; the main text calls five of them something else (docs/crosscheck-bench.md).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One of the 15 subtasks: its abbreviation in Table 1, its name and what it asks in Tables 4 to 6.
+    """One of the 15 subtasks: its abbreviation in Table 1, and its name and description in Tables 4 to 6.
 
-    ``multi_frame`` is the paper's asterisk: several frames of one content. ``closed`` says whether the answers that Figure 8
-    shows are a letter or yes/no (scored by exact match), or a text that is read or written (open).
+    ``multi_frame`` is the paper's asterisk: several frames of one content. ``closed`` tasks have answers in Figure 8
+    that are a letter or yes/no and are scored by exact match; open tasks ask for a text.
     """
 
     key: str
     name: str
-    what: str
+    description: str
     level: Level
     capabilities: tuple[str, ...]
     multi_frame: bool = False
@@ -69,16 +70,16 @@ TASKS: Mapping[str, Task] = {task.key: task for task in _TASKS}
 """The 15 tasks in the order of Table 1, by abbreviation."""
 
 CONDITIONS = ("vanilla", "cot", "som", "cot+som", "mm-cot")
-"""The prompting strategies of Table 3 and Figure 6 that need no training; Table 1 is "vanilla"."""
+"""The prompting strategies of Table 3 and Figure 6 that need no training; Table 1 uses "vanilla"."""
 
-REASONED = ("cot", "cot+som", "mm-cot")
-"""Those that ask for reasoning."""
+REASONING_CONDITIONS = ("cot", "cot+som", "mm-cot")
+"""The strategies that ask for reasoning."""
 
-MARKED = ("som", "cot+som", "mm-cot")
-"""Those that draw boxes; a sample without boxes is not asked under them."""
+MARKED_CONDITIONS = ("som", "cot+som", "mm-cot")
+"""The strategies that draw boxes; a sample without boxes has no instance under them."""
 
 LABELS = ("CORRECT", "INCORRECT")
-"""What an answer is judged to be."""
+"""The labels of an answer."""
 
 LETTERS = "ABCDEFGHIJ"
 """The letters of a question's options."""

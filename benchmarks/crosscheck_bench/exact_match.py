@@ -1,29 +1,29 @@
-"""Exact match (Appendix D): of the whole reply, and of the final answer in it."""
+"""Exact match (Appendix D) of the whole reply, and of the final answer within it."""
 
 from __future__ import annotations
 
-from benchmarks.base import Record
-from benchmarks.crosscheck_bench.parse_answer import extracted, printed, same_text
+from benchmarks.crosscheck_bench.parse_answer import equals_whole_reply, extract_answer, same_text
+from benchmarks.vocabulary import Record
 
-Labelled = tuple[str, str]
-"""The label, CORRECT or INCORRECT, and why."""
+LabelAndReason = tuple[str, str]
+"""The label, CORRECT or INCORRECT, and the reason for it."""
 
 
-def by_final_answer(record: Record) -> Labelled:
-    """The label by exact match of the final answer, and why."""
+def match_final_answer(record: Record) -> LabelAndReason:
+    """Return the label and its reason by exact match of the final answer."""
     references = record.instance.references
     gold = (*references.get("answer", ()), "")[0]
     reply = record.answer.text if record.answer else ""
-    found, rule = extracted(reply, record.instance.strata.get("form", "open"), references.get("options", ()))
-    if found is None:
+    answer, rule = extract_answer(reply, record.instance.strata.get("form", "open"), references.get("options", ()))
+    if answer is None:
         return "INCORRECT", rule
-    return _label(same_text(found, gold)), f"{found[:60]!r}: {rule}"
+    return _label(same_text(answer, gold)), f"{answer[:60]!r}: {rule}"
 
 
-def by_whole_reply(record: Record) -> Labelled:
-    """The label by exact match of the whole reply, and why."""
+def match_whole_reply(record: Record) -> LabelAndReason:
+    """Return the label and its reason by exact match of the whole reply."""
     gold = (*record.instance.references.get("answer", ()), "")[0]
-    return _label(printed(record.answer.text if record.answer else "", gold)), "the whole reply"
+    return _label(equals_whole_reply(record.answer.text if record.answer else "", gold)), "the whole reply"
 
 
 def _label(right: bool) -> str:

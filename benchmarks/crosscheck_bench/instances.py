@@ -1,31 +1,31 @@
-"""A sample under the prompting strategies that it can be asked under."""
+"""The instances of a sample, one for each prompting strategy that applies to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from benchmarks.base import Instance, Mark, Media
 from benchmarks.crosscheck_bench import prompts
-from benchmarks.crosscheck_bench.constants import CONDITIONS, MARKED, REASONED
+from benchmarks.crosscheck_bench.constants import CONDITIONS, MARKED_CONDITIONS, REASONING_CONDITIONS
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
+from benchmarks.vocabulary import Instance, Mark, Media
 
 
 def instances(sample: CrossCheckSample) -> Iterator[Instance]:
-    """An instance for each strategy, in the order of the conditions; a sample without boxes only where none are drawn.
+    """Yield an instance for each strategy, in the order of the conditions; strategies that draw boxes need a sample with boxes.
 
-    Under "mm-cot" the frames hold all their marks: which of them are drawn is decided by the answer to stage 1. References:
-    ``answer``, and ``options`` in their order.
+    Under "mm-cot" the frames hold all their marks; the answer to stage 1 decides which of them are drawn. The
+    references are ``answer``, and ``options`` in their order.
     """
     for condition in CONDITIONS:
-        if sample.boxes or condition not in MARKED:
+        if sample.boxes or condition not in MARKED_CONDITIONS:
             yield instance(sample, condition)
 
 
 def instance(sample: CrossCheckSample, condition: str) -> Instance:
-    """The sample under one of them."""
+    """Return the sample's instance under one strategy."""
     frames = sample.frames
-    if condition in MARKED:
+    if condition in MARKED_CONDITIONS:
         frames = tuple(_marked(frame, marks) for frame, marks in zip(frames, sample.boxes, strict=True))
     references = {"answer": (sample.answer,)} | ({"options": sample.options} if sample.options else {})
     return Instance(
@@ -33,16 +33,16 @@ def instance(sample: CrossCheckSample, condition: str) -> Instance:
         group=sample.id,
         condition=condition,
         question=sample.question,
-        parts=prompts.parts(sample, frames, reasoned=condition in REASONED),
+        parts=prompts.parts(sample, frames, reasoned=condition in REASONING_CONDITIONS),
         references=references,
         strata=strata(sample),
     )
 
 
 def _marked(frame: Media, boxes: Sequence[Mark]) -> Media:
-    """``frame`` with its own marks, which are drawn under every strategy, and then those of ``boxes`` that it lacks."""
-    own = {mark.box for mark in frame.marks}
-    return replace(frame, marks=(*frame.marks, *(mark for mark in boxes if mark.box not in own)))
+    """Return ``frame`` with its own marks, which every strategy draws, followed by those of ``boxes`` that it lacks."""
+    frame_boxes = {mark.box for mark in frame.marks}
+    return replace(frame, marks=(*frame.marks, *(mark for mark in boxes if mark.box not in frame_boxes)))
 
 
 def _frame(frame: Media, size: tuple[int, int]) -> str:
@@ -50,12 +50,12 @@ def _frame(frame: Media, size: tuple[int, int]) -> str:
 
 
 def strata(sample: CrossCheckSample) -> dict[str, str]:
-    """``task``, ``level``, ``form`` (option, yes/no or open), ``source``; ``conflict`` and ``product`` where they are known.
+    """Return ``task``, ``level``, ``form`` (option, yes/no or open), ``source``, and ``conflict`` and ``product`` if known.
 
-    Where there are boxes, ``frames`` are the frames' sizes, for reading the coordinates that a model names, each with how
-    many marks are its own: ``640x480:0``.
+    If the sample has boxes, ``frames`` holds each frame's size, needed to read the coordinates that a model names, and
+    the number of its own marks: ``640x480:0``.
     """
-    found = {
+    values = {
         "task": sample.task,
         "level": sample.level,
         "form": "option" if sample.options else "yes/no" if sample.closed else "open",
@@ -66,4 +66,4 @@ def strata(sample: CrossCheckSample) -> dict[str, str]:
         if sample.boxes
         else "",
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in values.items() if value}

@@ -1,8 +1,9 @@
-"""The paper's figures, as functions of counts of answers.
+"""The paper's metrics, as functions of counts of answers.
 
-Counts have shape (..., conditions, tasks, 2), in the order of ``terms.CONDITIONS`` and ``terms.TASKS``: how many answers are
-right, and how many there are. :func:`accuracy` makes (..., conditions, tasks) of them, and a :class:`TaskMean` of one condition's
-accuracies, (..., tasks), makes (...). What is undefined is nan: a mean over fewer tasks would be another figure.
+Counts have shape (..., conditions, tasks, 2), in the order of ``constants.CONDITIONS`` and ``constants.TASKS``: correct
+answers, and all answers. :func:`accuracy` turns them into (..., conditions, tasks), and a :class:`TaskMean` turns the
+accuracies of one condition, (..., tasks), into (...). Undefined values are nan: a mean over fewer tasks would be
+another metric.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-KEYS = tuple(TASKS)
+TASK_KEYS = tuple(TASKS)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskMean:
-    """The unweighted mean of the accuracies of ``tasks``, less that of the task ``less``, if one is named."""
+    """The unweighted mean of the accuracies of ``tasks``, minus that of the task ``less``, if there is one."""
 
     tasks: tuple[str, ...]
     less: str = ""
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """All tasks without which it is undefined."""
+        """All tasks without which the mean is undefined."""
         return (*self.tasks, self.less) if self.less else self.tasks
 
     def __call__(self, accuracies: Array) -> Array:
         if not self.tasks:
             return np.full(accuracies.shape[:-1], np.nan)
-        found: Array = accuracies[..., [KEYS.index(task) for task in self.tasks]].mean(-1)
-        return found - accuracies[..., KEYS.index(self.less)] if self.less else found
+        mean: Array = accuracies[..., [TASK_KEYS.index(task) for task in self.tasks]].mean(-1)
+        return mean - accuracies[..., TASK_KEYS.index(self.less)] if self.less else mean
 
 
-MAIN: Mapping[str, TaskMean] = {"Avg.": TaskMean(KEYS), **{key: TaskMean((key,)) for key in KEYS}}
-"""Table 1."""
+MAIN: Mapping[str, TaskMean] = {"Avg.": TaskMean(TASK_KEYS), **{key: TaskMean((key,)) for key in TASK_KEYS}}
+"""The columns of Table 1."""
 
 BY_LEVEL: Mapping[str, TaskMean] = {
     f"{level} {name}": TaskMean(tuple(key for key, task in TASKS.items() if task.level == level))
@@ -55,16 +56,16 @@ BY_CAPABILITY: Mapping[str, TaskMean] = {
     capability: TaskMean(tuple(key for key, task in TASKS.items() if capability in task.capabilities))
     for capability in CAPABILITIES
 }
-"""Over the tasks that need a capability (our reading of Figure 5; no task needs A7 alone)."""
+"""Accuracy over the tasks that need a capability (our reading of Figure 5; no task needs A7 only)."""
 
-ALONE: Mapping[str, TaskMean] = {
+SINGLE_CAPABILITY: Mapping[str, TaskMean] = {
     capability: TaskMean(tuple(key for key, task in TASKS.items() if task.capabilities == (capability,)))
     for capability in CAPABILITIES
 }
-"""By the one task that needs nothing else: Ovis2-8B's 36.6% "on A5" is its SP. A7 has no such task."""
+"""Accuracy on the one task that needs only this capability: Ovis2-8B's 36.6% "on A5" is its SP. A7 has no such task."""
 
 _PAIRS = {"BR": ("BR*",), "SPU": ("SKU",), "BDC": ("PI", "BI", "BI*")}
-"""Table 2: atomic variants with the compositional ones that add capabilities to them."""
+"""The atomic variants of Table 2 and the compositional ones that add capabilities to them."""
 
 COMPOSITION: Mapping[str, TaskMean] = {
     name: mean
@@ -78,30 +79,30 @@ COMPOSITION: Mapping[str, TaskMean] = {
         ),
     )
 }
-"""Table 2; a drop is positive where the compositional task is the worse one."""
+"""The columns of Table 2; a drop is positive if the compositional task is the harder one."""
 
 INTERVENTIONS: Mapping[str, TaskMean] = {
     "A5: Numeric": BY_CAPABILITY["A5"],
     "A6: OCR": BY_CAPABILITY["A6"],
     "A7: Logic": BY_CAPABILITY["A7"],
 }
-"""Table 3's columns, over the tasks that need each capability (our reading)."""
+"""The columns of Table 3, over the tasks that need each capability (our reading)."""
 
 
 def accuracy(counts: Array) -> Array:
-    """The share of answers that are right, shape (..., conditions, tasks); nan where there is none."""
-    right, whole = counts[..., 0], counts[..., 1]
-    found: Array = np.divide(right, whole, out=np.full(np.shape(whole), np.nan), where=np.asarray(whole) > 0)
-    return found
+    """Return the share of correct answers, shape (..., conditions, tasks); nan where there is no answer."""
+    right, answers = counts[..., 0], counts[..., 1]
+    shares: Array = np.divide(right, answers, out=np.full(np.shape(answers), np.nan), where=np.asarray(answers) > 0)
+    return shares
 
 
-def figures() -> LabelMetrics:
-    """Accuracy over all answers under each condition: for correcting it by labels given by people."""
+def label_metrics() -> LabelMetrics:
+    """Return the accuracy over all answers under each condition, as metrics that human labels can correct."""
 
     def of(condition: int) -> Callable[[Any], Any]:
         def rate(counts: Array) -> Array:
-            each = counts[..., condition, :]
-            return accuracy(np.stack([each[..., LABELS.index("CORRECT")], each.sum(-1)], -1))
+            by_label = counts[..., condition, :]
+            return accuracy(np.stack([by_label[..., LABELS.index("CORRECT")], by_label.sum(-1)], -1))
 
         return rate
 

@@ -1,4 +1,4 @@
-"""What a reply answers: as it is printed, and by the final answer in it. Pure functions of text that may be hostile."""
+"""The answer in a reply, as the whole reply or as its final answer. Pure functions of text that may be hostile."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from benchmarks.text.answer_text import visible_answer
 from benchmarks.text.option_letter import marked_letter, structured_answer
 
 Form = str
-"""``option``, ``yes/no`` or ``open``, as ``Instance.strata["form"]`` has it."""
+"""``option``, ``yes/no`` or ``open``, as in ``Instance.strata["form"]``."""
 
 _BOXED = re.compile(r"\\boxed\s{0,8}\{([^{}]{0,500}(?:\{[^{}]{0,500}\}[^{}]{0,500})?)\}")
 _TAGGED = re.compile(r"<answer>([^<]{0,500})</answer>", re.IGNORECASE)
 _TEXT_COMMAND = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s{0,8}\{([^{}]*)\}")
-_SAID = re.compile(
+_ANNOUNCED = re.compile(
     r"(?:\bfinal answer\b|\banswer\b|\bcorrect (?:option|choice)\b|\boption output\b)[*_\s]{0,8}(?::|\bis\b:?)[*_ \t]{0,8}",
     re.IGNORECASE,
 )
 _LINE = re.compile(r"\s*(.{1,500})")
-"""What is left of a line, or else the next that is not blank."""
+"""The rest of a line, or the next line that is not blank."""
 
 _AROUND = " \t\n\r\"'`*_.,;:!“”‘’«»"
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
@@ -30,31 +30,32 @@ _LETTER = re.compile(r"(?:option|choice|answer)?\s{0,4}[(\[]?([A-J])(?![^\W_])([
 _BRACKETED = re.compile(r"[(\[]([A-J])[)\]]")
 _REASON = re.compile(r"(?:because|since|as|is|which|for)\b", re.IGNORECASE)
 _NOT_WORDS = frozenset("AI")
-"""Letters that are words of their own."""
+"""Letters that are also English words."""
 
 
-def normalised(text: str) -> str:
-    """Appendix D: lower case, stripped, Unicode-normalised (NFKC is our choice)."""
+def normalise(text: str) -> str:
+    """Return ``text`` as Appendix D normalises it: lower case, stripped, Unicode-normalised (NFKC is our choice)."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower()).strip()
 
 
-def printed(reply: str, gold: str) -> bool:
-    """Whether the whole reply is the answer, after the paper's normalisation."""
-    return normalised(reply) == normalised(gold)
+def equals_whole_reply(reply: str, gold: str) -> bool:
+    """Return whether the whole reply is the answer, after the paper's normalisation."""
+    return normalise(reply) == normalise(gold)
 
 
-def extracted(reply: str, form: Form, options: Sequence[str] = ()) -> tuple[str | None, str]:
-    """The final answer of a reply and the rule that found it; None where there is none.
+def extract_answer(reply: str, form: Form, options: Sequence[str] = ()) -> tuple[str | None, str]:
+    r"""Return the final answer of a reply and the rule that found it; the answer is None if there is none.
 
-    A letter of ``options``, Yes or No, or a text. Reasoning in ``<think>`` or ``<thinking>`` is not read. The answer is what
-    stands in the last ``\\boxed{}`` or ``<answer>``, after the last "answer:" or "answer is"; or else it is the whole last
-    line, the first words, the first words of the last line, or (a letter) the only one in brackets.
+    The answer is a letter of ``options``, Yes or No, or a text. Reasoning in ``<think>`` or ``<thinking>`` is skipped.
+    The answer is the content of the last ``\boxed{}`` or ``<answer>``, or what follows the last "answer:" or "answer
+    is". Failing that, it is the whole last line, the first words, the first words of the last line, or (for a letter)
+    the only letter in brackets.
     """
     answer = structured_answer(visible_answer(reply))
-    marked = _marked(answer)
+    marked = _marked_answer(answer)
     if form == "open":
-        found, rule = marked or (answer, "whole reply")
-        return _bare(found) or None, rule
+        final, rule = marked or (answer, "whole reply")
+        return _strip_punctuation(final) or None, rule
 
     def read(text: str) -> str | None:
         return _letter(text, options) if form == "option" else _yes_no(text)
@@ -63,11 +64,11 @@ def extracted(reply: str, form: Form, options: Sequence[str] = ()) -> tuple[str 
     if chosen is not None and (chosen[0] is not None or marked is None):
         return chosen
     last = next((line for line in reversed(answer.splitlines()) if line.strip(_AROUND)), "")
-    alone = last if len(_WORD.findall(last)) == 1 else ""
-    places = [marked] if marked else [(alone, "last line"), (answer, "first words"), (last, "last line")]
+    lone_line = last if len(_WORD.findall(last)) == 1 else ""
+    places = [marked] if marked else [(lone_line, "last line"), (answer, "first words"), (last, "last line")]
     for text, rule in places:
-        if (said := read(text)) is not None:
-            return said, rule
+        if (value := read(text)) is not None:
+            return value, rule
     if form == "option":
         letters = {letter for letter in _BRACKETED.findall(answer) if letter in LETTERS[: len(options)]}
         if len(letters) == 1:
@@ -78,24 +79,24 @@ def extracted(reply: str, form: Form, options: Sequence[str] = ()) -> tuple[str 
     )
 
 
-def same_text(found: str, gold: str) -> bool:
-    """Whether two texts are one after the paper's normalisation, without quotes and punctuation around them."""
-    return normalised(_bare(found)) == normalised(_bare(gold))
+def same_text(answer: str, gold: str) -> bool:
+    """Return whether two texts are equal after the paper's normalisation, ignoring quotes and punctuation around them."""
+    return normalise(_strip_punctuation(answer)) == normalise(_strip_punctuation(gold))
 
 
-def _marked(answer: str) -> tuple[str, str] | None:
-    """What the reply marks as its final answer: the mark that stands last."""
-    found = [(match.start(), _TEXT_COMMAND.sub(r"\1", match[1]), "boxed") for match in _BOXED.finditer(answer)]
-    found += [(match.start(), match[1], "<answer>") for match in _TAGGED.finditer(answer)]
-    for match in _SAID.finditer(answer):
+def _marked_answer(answer: str) -> tuple[str, str] | None:
+    """Return the text that the reply marks as its final answer, by its last mark, and the rule that found it."""
+    marks = [(match.start(), _TEXT_COMMAND.sub(r"\1", match[1]), "boxed") for match in _BOXED.finditer(answer)]
+    marks += [(match.start(), match[1], "<answer>") for match in _TAGGED.finditer(answer)]
+    for match in _ANNOUNCED.finditer(answer):
         line = _LINE.match(answer, match.end())
         if line is not None:
-            found.append((match.start(), line[1], "after 'answer'"))
-    filled = [(text, rule) for _, text, rule in sorted(found) if text.strip(_AROUND)]
+            marks.append((match.start(), line[1], "after 'answer'"))
+    filled = [(text, rule) for _, text, rule in sorted(marks) if text.strip(_AROUND)]
     return filled[-1] if filled else None
 
 
-def _bare(text: str) -> str:
+def _strip_punctuation(text: str) -> str:
     text = text.strip(_AROUND)
     while len(text) > 1 and _BRACKETS.get(text[0]) == text[-1]:
         text = text[1:-1].strip(_AROUND)
@@ -109,19 +110,23 @@ def _yes_no(text: str) -> str | None:
 
 
 def _letter(text: str, options: Sequence[str]) -> str | None:
-    """The letter that ``text`` begins with, or that of the option whose text it is."""
+    """Return the letter that ``text`` begins with, or that of the option with this text."""
     letters = LETTERS[: len(options)]
-    told = normalised(_bare(text))
-    same = [letter for letter, option in zip(letters, options, strict=False) if normalised(_bare(option)) == told]
+    normal = normalise(_strip_punctuation(text))
+    same = [
+        letter
+        for letter, option in zip(letters, options, strict=False)
+        if normalise(_strip_punctuation(option)) == normal
+    ]
     if len(same) == 1:
         return same[0]
     text = text.lstrip(_AROUND)
-    found = _LETTER.match(text)
-    if found is None or found[1].upper() not in letters:
+    match = _LETTER.match(text)
+    if match is None or match[1].upper() not in letters:
         return None
-    letter, closed, after = found[1].upper(), found[2], found[3]
+    letter, closed, after = match[1].upper(), match[2], match[3]
     if closed or not after or not after.isalnum():
         return letter
-    # A letter before a word: "B because ...", but neither "A red shoe" nor "I think".
-    rest = text[found.start(3) :]
-    return letter if found[1].isupper() and (letter not in _NOT_WORDS or _REASON.match(rest)) else None
+    # A letter before a word counts in "B because ...", but not in "A red shoe" or "I think".
+    rest = text[match.start(3) :]
+    return letter if match[1].isupper() and (letter not in _NOT_WORDS or _REASON.match(rest)) else None

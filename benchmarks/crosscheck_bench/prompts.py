@@ -1,47 +1,47 @@
-"""What a model is asked: the unified format of Appendix C and its prompting strategies."""
+"""Prompts: the unified format of Appendix C and its prompting strategies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.base import Media, Part, Text
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.sample import PLACE, CrossCheckSample
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, CrossCheckSample
+from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {"paper": "the unified format and the strategies of Appendix C, as printed"}
 
 INTRODUCTION = "Given the following input, answer the question."
-"""Appendix C, unified QA format."""
+"""The first line of the unified QA format (Appendix C)."""
 
 STEP_BY_STEP = "Explain your reasoning step by step."
-"""Appendix C: what chain-of-thought appends."""
+"""The sentence that chain-of-thought appends (Appendix C)."""
 
 HIGHLIGHTED = "The regions that your reasoning refers to are highlighted with bounding boxes."
-"""Ours: how stage 2 of MM-CoT begins where something is highlighted."""
+"""The first line of MM-CoT's stage 2 if anything is highlighted. Ours."""
 
 NO_REASONING = "(no answer)"
-"""Ours: the model's turn in stage 2 of MM-CoT where stage 1 gave an empty answer; engines refuse an empty turn."""
+"""The model's turn in stage 2 of MM-CoT if stage 1 gave an empty answer; engines refuse an empty turn. Ours."""
 
 OPTIONS = "Option:"
-"""Figure 8: the line before the options, which stand as ``A: ...``."""
+"""The line before the options, which are written as ``A: ...`` (Figure 8)."""
 
 
 def parts(sample: CrossCheckSample, frames: Sequence[Media], *, reasoned: bool) -> tuple[Part, ...]:
-    """The introduction, the frames, the text, the question and its options, each on its own line.
+    """Return the introduction, the frames, the text, the question and its options, each on its own line.
 
-    Where the question says with ``<image>`` where the frames stand, they stand there. ``reasoned`` appends chain-of-thought's
+    If the question holds ``<image>`` placeholders, the frames replace them. ``reasoned`` appends the chain-of-thought
     instruction.
     """
-    inline = PLACE in sample.question
+    inline = IMAGE_PLACEHOLDER in sample.question
     before = [sample.text] if sample.text.strip() else []
     after = [OPTIONS, *(f"{letter}: {option}" for letter, option in zip(LETTERS, sample.options, strict=False))]
     after = [*(after if sample.options else []), *([STEP_BY_STEP] if reasoned else [])]
     if inline:
-        first, *rest = sample.question.split(PLACE)
+        first, *rest = sample.question.split(IMAGE_PLACEHOLDER)
         begins = Text("\n".join([INTRODUCTION, *before, first]))
         return tuple(_interleaved(begins, frames, rest, "".join(f"\n{line}" for line in after)))
-    asked = "".join(f"\n{line}" for line in (*before, sample.question, *after))
-    return (Text(f"{INTRODUCTION}\n"), *frames, Text(asked))
+    body = "".join(f"\n{line}" for line in (*before, sample.question, *after))
+    return (Text(f"{INTRODUCTION}\n"), *frames, Text(body))
 
 
 def _interleaved(begins: Text, frames: Sequence[Media], rest: Sequence[str], end: str) -> Iterator[Part]:

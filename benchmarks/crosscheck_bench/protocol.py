@@ -1,4 +1,4 @@
-"""The prompting strategies as conversations: one turn, and for MM-CoT two."""
+"""The prompting strategies as conversations: one turn, or two for MM-CoT."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.base import Decoding, Generation, Instance, Mark, Media, Message, Part, Protocol, Record, Request, Text
-from benchmarks.crosscheck_bench.grounding import Grounding, ground
+from benchmarks.crosscheck_bench.grounding import Grounding, find_named_marks
 from benchmarks.crosscheck_bench.prompts import HIGHLIGHTED, NO_REASONING
+from benchmarks.protocols import Protocol
+from benchmarks.vocabulary import Decoding, Generation, Instance, Mark, Media, Message, Part, Record, Request, Text
 
 
 class StrategyProtocol(Protocol):
-    """Every strategy is one question and one answer, except MM-CoT.
+    """One question and one answer for every strategy except MM-CoT.
 
-    MM-CoT (section "Prompting-Based Diagnostic Interventions") asks twice. Stage 1 is chain-of-thought on the frames as they
-    are. Stage 2 goes on from it: the model's own reasoning as its turn, then the whole input again with the boxes drawn that
-    the reasoning names. Where it names none, nothing is drawn and stage 2 is asked all the same. A stage 1 that failed ends
-    the instance.
+    MM-CoT (section "Prompting-Based Diagnostic Interventions") prompts twice. Stage 1 is chain-of-thought on the
+    unmarked frames. Stage 2 continues the conversation: the model's own reasoning as its turn, then the whole input
+    again with the boxes drawn that the reasoning names. If it names none, nothing is drawn, and stage 2 runs all the
+    same. A failed stage 1 ends the instance.
     """
 
     name = "crosscheck-bench"
@@ -27,50 +28,50 @@ class StrategyProtocol(Protocol):
 
     def next(self, instance: Instance, generations: Sequence[Generation]) -> Request | None:
         twice = instance.condition == "mm-cot"
-        if len(generations) > twice or any(one.finish_reason == "error" for one in generations):
+        if len(generations) > twice or any(generation.finish_reason == "error" for generation in generations):
             return None
-        messages: tuple[Message, ...] = (Message("user", _drawn(instance, ()) if twice else instance.parts),)
+        messages: tuple[Message, ...] = (Message("user", _with_marks(instance, ()) if twice else instance.parts),)
         if generations:
             messages = (*messages, *_second_stage(instance, generations[0].text))
         return Request(instance.id, len(generations), messages, self.decoding, references=instance.references)
 
 
 def _second_stage(instance: Instance, reasoning: str) -> tuple[Message, Message]:
-    found = grounding(instance, reasoning)
-    again = _drawn(instance, found.frames)
-    if found.drawn:
+    named = grounding(instance, reasoning)
+    again = _with_marks(instance, named.frames)
+    if named.count:
         again = (Text(f"{HIGHLIGHTED}\n"), *again)
-    said = reasoning if reasoning.strip() else NO_REASONING
-    return Message("assistant", (Text(said),)), Message("user", again)
+    turn = reasoning if reasoning.strip() else NO_REASONING
+    return Message("assistant", (Text(turn),)), Message("user", again)
 
 
 def grounding(instance: Instance, reasoning: str) -> Grounding:
-    """What of an instance's marks ``reasoning`` names."""
+    """Return the marks of an instance that ``reasoning`` names."""
     frames = [part.marks for part in instance.parts if isinstance(part, Media)]
-    return ground(reasoning, frames, [(width, height) for width, height, _ in _frames(instance)])
+    return find_named_marks(reasoning, frames, [(width, height) for width, height, _ in _parse_frames(instance)])
 
 
 def remarks(record: Record) -> tuple[str, ...]:
-    """Which boxes were drawn for a record, and for MM-CoT which coordinates of stage 1 could not be matched."""
+    """Return the boxes drawn for a record and, for MM-CoT, the coordinates of stage 1 that match no box."""
     if record.instance.condition != "mm-cot":
         marks = tuple(part.marks for part in record.instance.parts if isinstance(part, Media))
-        return (f"drawn: {_named(marks)}",) if any(marks) else ()
+        return (f"drawn: {_describe_marks(marks)}",) if any(marks) else ()
     if not record.generations or record.generations[0].finish_reason == "error":
         return ()
-    found = grounding(record.instance, record.generations[0].text)
-    told = f"drawn for stage 2: {_named(found.frames)}" if found.drawn else "nothing was drawn for stage 2"
-    if not found.unmatched:
-        return (told,)
-    return told, f"named in stage 1 and no box of this sample: {', '.join(found.unmatched)}"
+    named = grounding(record.instance, record.generations[0].text)
+    remark = f"drawn for stage 2: {_describe_marks(named.frames)}" if named.count else "nothing was drawn for stage 2"
+    if not named.unmatched:
+        return (remark,)
+    return remark, f"named in stage 1 and no box of this sample: {', '.join(named.unmatched)}"
 
 
-def _named(frames: Sequence[tuple[Mark, ...]]) -> str:
+def _describe_marks(frames: Sequence[tuple[Mark, ...]]) -> str:
     return ", ".join(f"{mark.label} (frame {i})" for i, marks in enumerate(frames, 1) for mark in marks)
 
 
-def _drawn(instance: Instance, named: Sequence[tuple[Mark, ...]]) -> tuple[Part, ...]:
-    """The instance's parts with only those marks on each frame that are its own or ``named``."""
-    own = iter([count for *_, count in _frames(instance)])
+def _with_marks(instance: Instance, named: Sequence[tuple[Mark, ...]]) -> tuple[Part, ...]:
+    """Return the instance's parts, keeping on each frame only its own marks and those in ``named``."""
+    own = iter([count for *_, count in _parse_frames(instance)])
     chosen = iter(named)
 
     def marked(frame: Media) -> Media:
@@ -80,7 +81,7 @@ def _drawn(instance: Instance, named: Sequence[tuple[Mark, ...]]) -> tuple[Part,
     return tuple(marked(part) if isinstance(part, Media) else part for part in instance.parts)
 
 
-def _frames(instance: Instance) -> list[tuple[int, int, int]]:
-    """Of each frame its width, its height, and how many of its marks are its own, as :mod:`instances` notes them."""
-    found = [re.fullmatch(r"(\d+)x(\d+):(\d+)", each) for each in instance.strata.get("frames", "").split()]
-    return [(int(each[1]), int(each[2]), int(each[3])) for each in found if each]
+def _parse_frames(instance: Instance) -> list[tuple[int, int, int]]:
+    """Return the width, the height and the number of its own marks of each frame, as :func:`instances.strata` stores them."""
+    matches = [re.fullmatch(r"(\d+)x(\d+):(\d+)", match) for match in instance.strata.get("frames", "").split()]
+    return [(int(match[1]), int(match[2]), int(match[3])) for match in matches if match]

@@ -1,7 +1,8 @@
-"""Sample: one question about one or several pictures of a product, with its answer and the boxes that can be drawn.
+"""Sample: a question about one or more pictures of a product, with its answer and the boxes that can be drawn.
 
-The data set is announced and not published, so that its layout is not known: this one is Rashomon's, made of what
-Appendices B, C and G show and the authors' repository announces. ``sample.schema.json`` is the JSON Schema of a row.
+The data set is announced but not published, so its layout is unknown. This layout is Rashomon's own, derived from
+Appendices B, C and G and from the announcement in the authors' repository. ``parse_sample.schema.json`` is the JSON Schema of
+a row.
 """
 
 from __future__ import annotations
@@ -10,23 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.base import Mark, Media, digest, part_from_json, part_to_json
 from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
-from benchmarks.rows.files import RowProblem
+from benchmarks.rows.base import RowProblem
 from benchmarks.text.answer_equality import normalise
+from benchmarks.vocabulary import Mark, Media, digest, part_from_json, part_to_json
 
-PLACE = "<image>"
-"""Where in a question the next picture stands, as in Figure 8."""
+IMAGE_PLACEHOLDER = "<image>"
+"""The placeholder of the next picture in a question, as in Figure 8."""
 
-LONGEST_TEXT = 8_000
-"""Characters that a question, a text or a reasoning may have."""
+MAX_TEXT_LENGTH = 8_000
+"""The most characters of a question, a text or a reasoning."""
 
-LONGEST_WORDS = 500
-"""Characters that an answer, an option, a label, a name or an id may have."""
+MAX_SHORT_TEXT_LENGTH = 500
+"""The most characters of an answer, an option, a label, a name or an id."""
 
-MOST_FRAMES = 32
-MOST_BOXES = 64
-"""Pictures a row may have, and boxes a picture may have."""
+MAX_FRAMES = 32
+MAX_BOXES = 64
+"""The most boxes of a picture; ``MAX_FRAMES`` is the most pictures of a row."""
 
 _FIELDS = ("task", "question", "text", "answer", "product", "conflict_type", "reasoning", "row_id", "source")
 
@@ -35,13 +36,13 @@ _FIELDS = ("task", "question", "text", "answer", "product", "conflict_type", "re
 class CrossCheckSample:
     """One row.
 
-    ``task`` is a key of ``TASKS``. ``frames`` are the pictures in order: a product's image, two images to be compared, or the
-    frames of a slice of video. ``question`` may say with ``<image>`` where each of them stands, for all of them or for
-    none. ``text`` is what is shown with them (a title, a description). ``options`` are shown as A, B, ...; ``answer`` is then
-    a letter, else Yes or No, else text. ``boxes`` has for each frame, in its order, the marks that set-of-mark draws; their
-    ``box`` is x0, y0, x1, y1 in pixels of the upright picture, and ``sizes`` is its width and height. ``product`` says which
-    product it is about, ``conflict_type`` which contradiction was put in ("" for none), ``reasoning`` is an optional written
-    solution, ``row_id`` the id that the row had where it was read, ``source`` the name of the source.
+    ``task`` is a key of ``TASKS``. ``frames`` are the pictures in order: a product's image, two images to compare, or
+    the frames of a video slice. ``question`` may hold one ``<image>`` placeholder per frame. ``text`` is displayed with
+    the frames (a title, a description). ``options`` are displayed as A, B, ...; ``answer`` is then a letter, otherwise
+    Yes or No, or a text. ``boxes`` holds, for each frame, the marks that set-of-mark draws; a ``box`` is x0, y0, x1, y1
+    in pixels of the upright picture, whose width and height are in ``sizes``. ``product`` names the product,
+    ``conflict_type`` the contradiction that was introduced ("" for none), ``reasoning`` an optional written solution,
+    ``row_id`` the row's id in its source, and ``source`` the source's name.
     """
 
     task: str
@@ -60,13 +61,13 @@ class CrossCheckSample:
 
     @property
     def id(self) -> str:
-        """Made from what is asked and about which pictures: the same on every machine, and equal for a row that is repeated."""
-        asked = [self.task, self.question, self.text, list(self.options), [frame.sha256 for frame in self.frames]]
-        return f"crosscheck-{digest(asked)[:16]}"
+        """An id derived from the question and its pictures: the same on every machine, and equal for a repeated row."""
+        content = [self.task, self.question, self.text, list(self.options), [frame.sha256 for frame in self.frames]]
+        return f"crosscheck-{digest(content)[:16]}"
 
     @property
     def closed(self) -> bool:
-        """Whether exact match decides: options, or an answer that is yes or no."""
+        """True if exact match decides: the question has options, or its answer is yes or no."""
         return bool(self.options) or self.answer.strip().casefold() in ("yes", "no")
 
     @property
@@ -75,7 +76,7 @@ class CrossCheckSample:
         return TASKS[self.task].level
 
     def to_row(self) -> dict[str, Any]:
-        """The sample as a row of a build; the inverse of :meth:`from_row`."""
+        """Return the sample as a row of a build; the inverse of :meth:`from_row`."""
         row: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
         row["frames"] = [part_to_json(frame) for frame in self.frames]
         row["options"] = list(self.options)
@@ -85,7 +86,7 @@ class CrossCheckSample:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> CrossCheckSample:
-        """The sample of a row that :meth:`to_row` made."""
+        """Return the sample of a row that :meth:`to_row` wrote."""
         frames = [part_from_json(frame) for frame in row["frames"]]
         return cls(
             frames=tuple(frame for frame in frames if isinstance(frame, Media)),
@@ -96,81 +97,81 @@ class CrossCheckSample:
         )
 
 
-def sample(fields: Mapping[str, Any], frames: int, source: str = "rows") -> CrossCheckSample:
-    """The sample that a row of the JSON layout holds, still without its pictures, of which it names ``frames``.
+def parse_sample(fields: Mapping[str, Any], frames: int, source: str = "rows") -> CrossCheckSample:
+    """Return the sample in a row of the JSON layout, without its pictures; the row names ``frames`` of them.
 
-    Raises RowProblem, with one of a few sentences, for what cannot be asked.
+    Raises RowProblem for a row that cannot become a question.
     """
     task = fields.get("task")
     if not isinstance(task, str) or task not in TASKS:
         raise RowProblem(f"the task is not one of {', '.join(TASKS)}")
-    question = _text(fields, "question", LONGEST_TEXT)
-    if not 1 <= frames <= MOST_FRAMES:
-        raise RowProblem(f"the row has no frames, or more than {MOST_FRAMES}")
-    if PLACE in question and question.count(PLACE) != frames:
-        raise RowProblem(f"the question has {PLACE} more or less often than the row has frames")
+    question = _text(fields, "question", MAX_TEXT_LENGTH)
+    if not 1 <= frames <= MAX_FRAMES:
+        raise RowProblem(f"the row has no frames, or more than {MAX_FRAMES}")
+    if IMAGE_PLACEHOLDER in question and question.count(IMAGE_PLACEHOLDER) != frames:
+        raise RowProblem(f"the question has {IMAGE_PLACEHOLDER} more or less often than the row has frames")
     options = _options(fields.get("options"))
-    answer = _text(fields, "answer", LONGEST_WORDS).strip()
+    answer = _text(fields, "answer", MAX_SHORT_TEXT_LENGTH).strip()
     if options and answer not in LETTERS[: len(options)]:
         raise RowProblem("the answer is not the letter of one of the options")
-    made = CrossCheckSample(
+    parsed = CrossCheckSample(
         task=task,
         question=question,
         answer=answer,
-        text=_text(fields, "text", LONGEST_TEXT, needed=False),
+        text=_text(fields, "text", MAX_TEXT_LENGTH, needed=False),
         options=options,
         boxes=_boxes(fields.get("boxes"), frames),
-        product=_text(fields, "product", LONGEST_WORDS, needed=False),
-        conflict_type=_text(fields, "conflict_type", LONGEST_WORDS, needed=False),
-        reasoning=_text(fields, "reasoning", LONGEST_TEXT, needed=False),
-        row_id=_text(fields, "id", LONGEST_WORDS, needed=False),
+        product=_text(fields, "product", MAX_SHORT_TEXT_LENGTH, needed=False),
+        conflict_type=_text(fields, "conflict_type", MAX_SHORT_TEXT_LENGTH, needed=False),
+        reasoning=_text(fields, "reasoning", MAX_TEXT_LENGTH, needed=False),
+        row_id=_text(fields, "id", MAX_SHORT_TEXT_LENGTH, needed=False),
         source=source,
     )
-    if _told(made):
+    if _label_gives_answer(parsed):
         raise RowProblem("the label of a box gives the answer away")
-    return made
+    return parsed
 
 
-def with_frames(made: CrossCheckSample, frames: Sequence[tuple[Media, tuple[int, int]]]) -> CrossCheckSample:
-    """The sample with its pictures, each given with its width and height as it stands upright.
+def with_frames(sample: CrossCheckSample, frames: Sequence[tuple[Media, tuple[int, int]]]) -> CrossCheckSample:
+    """Return the sample with its pictures, each with its width and height when upright.
 
-    Raises RowProblem where a box is not within its picture.
+    Raises RowProblem if a box is not within its picture.
     """
     sizes = tuple(size for _, size in frames)
-    check_boxes(made, sizes)
-    return replace(made, frames=tuple(frame for frame, _ in frames), sizes=sizes)
+    check_boxes(sample, sizes)
+    return replace(sample, frames=tuple(frame for frame, _ in frames), sizes=sizes)
 
 
-def check_boxes(made: CrossCheckSample, sizes: Sequence[tuple[int, int]]) -> None:
-    """Raise RowProblem where a box is not within its picture, of the width and height in ``sizes``."""
-    for marks, (width, height) in zip(made.boxes, sizes, strict=False):
+def check_boxes(sample: CrossCheckSample, sizes: Sequence[tuple[int, int]]) -> None:
+    """Raise RowProblem if a box exceeds its picture, whose width and height are in ``sizes``."""
+    for marks, (width, height) in zip(sample.boxes, sizes, strict=False):
         if any(mark.box[2] > width or mark.box[3] > height for mark in marks):
             raise RowProblem("a box is not within its picture")
 
 
-def _told(made: CrossCheckSample) -> bool:
-    """Whether the answer to a question that is not yes or no can be read off a box."""
-    if made.closed and not made.options:
+def _label_gives_answer(sample: CrossCheckSample) -> bool:
+    """Return whether a box's label contains the answer to a question other than yes or no."""
+    if sample.closed and not sample.options:
         return False
-    answer = made.options[LETTERS.index(made.answer)] if made.options else made.answer
-    told = f" {normalise(answer)} "
-    return any(told in f" {normalise(mark.label)} " for marks in made.boxes for mark in marks)
+    answer = sample.options[LETTERS.index(sample.answer)] if sample.options else sample.answer
+    words = f" {normalise(answer)} "
+    return any(words in f" {normalise(mark.label)} " for marks in sample.boxes for mark in marks)
 
 
 def _text(fields: Mapping[str, Any], name: str, longest: int, *, needed: bool = True) -> str:
-    shown, value = name.replace("_", " "), fields.get(name)
+    label, value = name.replace("_", " "), fields.get(name)
     if value is None and not needed:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str) or (needed and not value.strip()):
-        raise RowProblem(f"the row has no {shown}" if needed else f"the {shown} is not text")
-    return _fit(value, shown, longest)
+        raise RowProblem(f"the row has no {label}" if needed else f"the {label} is not text")
+    return _check_length(value, label, longest)
 
 
-def _fit(value: str, shown: str, longest: int) -> str:
+def _check_length(value: str, label: str, longest: int) -> str:
     if len(value) > longest:
-        raise RowProblem(f"the {shown} is longer than {longest} characters")
+        raise RowProblem(f"the {label} is longer than {longest} characters")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -189,19 +190,19 @@ def _options(value: Any) -> tuple[str, ...]:
         raise RowProblem("an option has more than one line")
     if len({normalise(option) for option in value}) < len(value):
         raise RowProblem("two of the options are the same")
-    return tuple(_fit(option, "option", LONGEST_WORDS) for option in value)
+    return tuple(_check_length(option, "option", MAX_SHORT_TEXT_LENGTH) for option in value)
 
 
 def _boxes(value: Any, frames: int) -> tuple[tuple[Mark, ...], ...]:
-    """For each frame its marks; () where the row has none at all."""
+    """Return the marks of each frame; () if the row has none at all."""
     if value is None:
         return ()
-    if not isinstance(value, list) or len(value) != frames or not all(isinstance(each, list) for each in value):
+    if not isinstance(value, list) or len(value) != frames or not all(isinstance(boxes, list) for boxes in value):
         raise RowProblem("the boxes are not one list for each frame")
-    if any(len(each) > MOST_BOXES for each in value):
-        raise RowProblem(f"a picture has more than {MOST_BOXES} boxes")
-    found = tuple(tuple(_mark(box) for box in each) for each in value)
-    return found if any(found) else ()
+    if any(len(boxes) > MAX_BOXES for boxes in value):
+        raise RowProblem(f"a picture has more than {MAX_BOXES} boxes")
+    marks = tuple(tuple(_mark(box) for box in boxes) for boxes in value)
+    return marks if any(marks) else ()
 
 
 def _mark(value: Any) -> Mark:
@@ -217,4 +218,4 @@ def _mark(value: Any) -> Mark:
     x0, y0, x1, y1 = box
     if not (0 <= x0 < x1 < 1e9 and 0 <= y0 < y1 < 1e9):
         raise RowProblem("a box has no area, or begins outside its picture")
-    return Mark(_fit(" ".join(value["label"].split()), "label", LONGEST_WORDS), (x0, y0, x1, y1))
+    return Mark(_check_length(" ".join(value["label"].split()), "label", MAX_SHORT_TEXT_LENGTH), (x0, y0, x1, y1))

@@ -1,4 +1,4 @@
-"""The tables of the paper, and those that show what it leaves open."""
+"""The tables of the paper, and further ones on points it leaves open."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Cell, Estimate, Outcome, Record, Table
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, CONDITIONS
-from benchmarks.crosscheck_bench.counts import CrossCheckCounts, tally
-from benchmarks.crosscheck_bench.exact_match import Labelled, by_final_answer, by_whole_reply
+from benchmarks.crosscheck_bench.counts import CrossCheckCounts, count_answers
+from benchmarks.crosscheck_bench.exact_match import LabelAndReason, match_final_answer, match_whole_reply
 from benchmarks.crosscheck_bench.metrics import (
-    ALONE,
     BY_CAPABILITY,
     BY_LEVEL,
     COMPOSITION,
     INTERVENTIONS,
-    KEYS,
     MAIN,
+    SINGLE_CAPABILITY,
+    TASK_KEYS,
     TaskMean,
     accuracy,
 )
 from benchmarks.crosscheck_bench.protocol import grounding
-from benchmarks.failure_table import OUTCOMES, by_judge, by_run, failures_table
-from benchmarks.stats.intervals import difference_of, mean_of_shares, wilson
+from benchmarks.failure_table import OUTCOMES, counts_by_run, failures_table, outcome_by_judge
+from benchmarks.stats.intervals import independent_difference, macro_average, wilson
 from benchmarks.stats.paired_tests import share_difference
-from benchmarks.text.answer_text import outcome
+from benchmarks.text.answer_text import answer_outcome
+from benchmarks.vocabulary import Cell, Estimate, Outcome, Record, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,13 +39,13 @@ Tallies = Mapping[str, CrossCheckCounts]
 _Row = tuple[str, tuple[Cell, ...]]
 
 _VANILLA = CONDITIONS.index("vanilla")
-_LEFT_OUT = {"judge-failed": "not labelled by the judge", "error": "in error", "pending": "pending"}
+_EXCLUDED = {"judge-failed": "not labelled by the judge", "error": "in error", "pending": "pending"}
 _INTERVALS = (
-    "Intervals: 95%, Wilson's score interval; of a mean over tasks with as many answers as would vary as much in one sample, "
-    "so that a task of few answers makes it wide."
+    "Intervals: 95%, Wilson's score interval; for a mean over tasks, with the effective number of answers, so that a task "
+    "with few answers widens it."
 )
 _GAINS = "Intervals of gains: over paired samples, weighted so that tasks count alike (Bonett and Price 2012)."
-_UNWEIGHTED = "Means are unweighted over tasks; where a task is missing they are n/a."
+_UNWEIGHTED = "Means are unweighted over tasks; a mean with a missing task is n/a."
 _OPEN = (
     "Open questions ({n}) are matched exactly here; the paper has a model compare their meaning. "
     "`rashomon judge RUN --judge MODEL` does that."
@@ -54,19 +54,19 @@ _ENTERS = "Labelled and unparsed answers enter the other tables, unparsed ones (
 
 
 def tables(runs: Runs, judge: str) -> list[Table]:
-    """Every table that the records fill: main, levels, capabilities, composition, exact-match, failures; interventions and
-    interleaved where more was asked than Table 1 needs.
+    """Return every table that the records can fill.
 
-    Rows are a run under one strategy; "vanilla" goes without saying.
+    These are main, levels, capabilities, composition, exact-match and failures, and also interventions and interleaved
+    if the runs cover more than Table 1 needs. A row is a run under one strategy; "vanilla" is not spelled out.
     """
-    sheet = _Sheet({run: tally(records, by_judge(judge)) for run, records in runs.items()})
-    notes = (_INTERVALS, _UNWEIGHTED, *_open(runs, judge), *sheet.missing())
+    sheet = _Sheet({run: count_answers(records, outcome_by_judge(judge)) for run, records in runs.items()})
+    notes = (_INTERVALS, _UNWEIGHTED, *_open_note(runs, judge), *sheet.missing())
     main = [*sheet.rows(MAIN)]
     levels = [*sheet.rows(BY_LEVEL)]
     composition = [*sheet.rows(COMPOSITION)]
-    capabilities = [*sheet.rows(BY_CAPABILITY), *sheet.rows(ALONE, " / the task that needs nothing else")]
+    capabilities = [*sheet.rows(BY_CAPABILITY), *sheet.rows(SINGLE_CAPABILITY, " / the task that needs nothing else")]
     named = ", ".join(f"{key} {name}" for key, name in CAPABILITIES.items())
-    made = [
+    all_tables = [
         Table("main", "Accuracy by task (Table 1)", tuple(MAIN), tuple(main), notes, percent=True),
         Table("levels", "Accuracy by level", tuple(BY_LEVEL), tuple(levels), notes, percent=True, chart="bars"),
         Table(
@@ -89,75 +89,80 @@ def tables(runs: Runs, judge: str) -> list[Table]:
         _interventions(sheet, notes),
         _interleaved(runs),
         _exact_match(runs),
-        failures_table(runs, judge, CONDITIONS, enters=_ENTERS),
+        failures_table(runs, judge, CONDITIONS, scope_note=_ENTERS),
     ]
-    return [table for table in made if table.rows or table.name in ("main", "failures")]
+    return [table for table in all_tables if table.rows or table.name in ("main", "failures")]
 
 
 class _Sheet:
-    """The runs as one judge labels them, and rows of figures about them."""
+    """The counts of each run under one judge, and the table rows computed from them."""
 
     def __init__(self, tallies: Tallies) -> None:
         self.tallies = tallies
 
     def rows(self, columns: Mapping[str, TaskMean], suffix: str = "") -> Iterable[_Row]:
-        """A row for each run and strategy."""
-        for run, found in self.tallies.items():
-            for condition in found.conditions:
+        """Yield a row for each run and strategy."""
+        for run, counts in self.tallies.items():
+            for condition in counts.conditions:
                 at = CONDITIONS.index(condition)
-                cells = (_cell(mean, found.asked, found.counts.sum(0), at) for mean in columns.values())
-                yield f"{_label(run, condition)}{suffix}", tuple(cells)
+                cells = (_cell(mean, counts.present, counts.counts.sum(0), at) for mean in columns.values())
+                yield f"{_row_label(run, condition)}{suffix}", tuple(cells)
 
     def missing(self) -> list[str]:
-        """Notes on what is counted as incorrect without a label, and on what is left out; for each run its own numbers."""
-        lost = {
-            run: dict(zip(OUTCOMES, found.outcomes.sum(0).tolist(), strict=True)) for run, found in self.tallies.items()
+        """Return notes on answers counted as incorrect without a label and on excluded answers, with each run's numbers."""
+        outcomes = {
+            run: dict(zip(OUTCOMES, counts.outcomes.sum(0).tolist(), strict=True))
+            for run, counts in self.tallies.items()
         }
 
         def numbers(outcome: str) -> str:
-            return by_run({run: counts[outcome] for run, counts in lost.items()})
+            return counts_by_run({run: by_outcome[outcome] for run, by_outcome in outcomes.items()})
 
-        notes = [f"Counted as incorrect: empty answers ({told})."] if (told := numbers("unparsed")) else []
-        left = [f"{words} ({told})" for outcome, words in _LEFT_OUT.items() if (told := numbers(outcome))]
-        return [*notes, f"Left out: {', '.join(left)}."] if left else notes
+        notes = [f"Counted as incorrect: empty answers ({count_text})."] if (count_text := numbers("unparsed")) else []
+        excluded = [
+            f"{words} ({count_text})" for outcome, words in _EXCLUDED.items() if (count_text := numbers(outcome))
+        ]
+        return [*notes, f"Left out: {', '.join(excluded)}."] if excluded else notes
 
 
-def _label(run: str, condition: str) -> str:
+def _row_label(run: str, condition: str) -> str:
     return run if condition == "vanilla" else f"{run} / {condition}"
 
 
 def _cell(mean: TaskMean, asked: NDArray[np.bool_], totals: NDArray[np.int64], at: int) -> Estimate:
-    right, answers = (dict(zip(KEYS, totals[at, :, i].tolist(), strict=True)) for i in range(2))
-    if reason := _why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
+    right, answers = (dict(zip(TASK_KEYS, totals[at, :, i].tolist(), strict=True)) for i in range(2))
+    if reason := _undefined_reason(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
         return Estimate(None, n=sum(answers[task] for task in mean.needs), reason=reason)
-    whole = mean_of_shares([right[task] for task in mean.tasks], [answers[task] for task in mean.tasks])
+    estimate = macro_average([right[task] for task in mean.tasks], [answers[task] for task in mean.tasks])
     if mean.less:
-        whole = difference_of(whole, wilson(right[mean.less], answers[mean.less]))
-    return replace(whole, value=float(mean(accuracy(totals.astype(float))[at])))
+        estimate = independent_difference(estimate, wilson(right[mean.less], answers[mean.less]))
+    return replace(estimate, value=float(mean(accuracy(totals.astype(float))[at])))
 
 
-def _why(mean: TaskMean, asked: Sequence[bool], answers: NDArray[np.int64]) -> str:
-    """Why a mean is undefined; empty where it is not."""
+def _undefined_reason(mean: TaskMean, asked: Sequence[bool], answers: NDArray[np.int64]) -> str:
+    """Return why a mean is undefined, or "" if it is defined."""
     if not mean.tasks:
         return "no task needs it alone"
-    unasked = [task for task in mean.needs if not asked[KEYS.index(task)]]
+    unasked = [task for task in mean.needs if not asked[TASK_KEYS.index(task)]]
     if unasked:
         return f"nothing was asked of {', '.join(unasked)}"
-    empty = [task for task in mean.needs if not answers[KEYS.index(task)]]
+    empty = [task for task in mean.needs if not answers[TASK_KEYS.index(task)]]
     return f"no answer of {', '.join(empty)} is labelled" if empty else ""
 
 
 def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
-    """Table 3: strategies side by side, over the samples that have an answer under each of a run's, and gains over vanilla."""
+    """Return Table 3: strategies side by side, with gains over vanilla, on samples answered under all strategies of a run."""
     rows: list[_Row] = []
-    told: list[str] = []
+    coverage: list[str] = []
     gains = tuple(f"{name} gain" for name in INTERVENTIONS)
-    shown = any(found.conditions not in ((), ("vanilla",)) for found in sheet.tallies.values())
-    for run, found in sheet.tallies.items() if shown else ():
-        whole = found.complete()
-        counts, asked = found.counts[whole], found.asked[whole]
-        told.append(f"{run}: {int(whole.sum()):,} of {len(whole):,} samples are answered under all of its strategies.")
-        for condition in found.conditions:
+    has_strategies = any(run_counts.conditions not in ((), ("vanilla",)) for run_counts in sheet.tallies.values())
+    for run, run_counts in sheet.tallies.items() if has_strategies else ():
+        complete = run_counts.complete()
+        counts, asked = run_counts.counts[complete], run_counts.present[complete]
+        coverage.append(
+            f"{run}: {int(complete.sum()):,} of {len(complete):,} samples are answered under all of its strategies."
+        )
+        for condition in run_counts.conditions:
             at = CONDITIONS.index(condition)
             cells = [_cell(mean, asked, counts.sum(0), at) for mean in INTERVENTIONS.values()]
             gained = (
@@ -174,40 +179,40 @@ def _interventions(sheet: _Sheet, notes: Sequence[str]) -> Table:
         "Prompting strategies on three capabilities (Table 3)",
         (*INTERVENTIONS, *gains),
         tuple(rows),
-        (paired, _GAINS, *told, *notes),
+        (paired, _GAINS, *coverage, *notes),
         percent=True,
     )
 
 
 def _gain(mean: TaskMean, asked: NDArray[np.bool_], counts: NDArray[np.int64], at: int) -> Estimate:
-    """The mean under a strategy less that under vanilla; ``counts`` are of samples that are answered under both."""
+    """Return the mean under a strategy minus that under vanilla; ``counts`` cover samples answered under both."""
     if not asked[:, _VANILLA].any():
         return Estimate(None, reason="this run was not asked under vanilla")
-    totals, tasks = counts.sum(0), [KEYS.index(task) for task in mean.needs]
+    totals, tasks = counts.sum(0), [TASK_KEYS.index(task) for task in mean.needs]
     n = int(totals[at, tasks, 1].sum())
-    if reason := _why(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
+    if reason := _undefined_reason(mean, np.logical_or.reduce(asked[:, at]).tolist(), totals[at, :, 1]):
         return Estimate(None, n=n, reason=reason)
-    # A sample weighs as much as makes its task's samples together weigh what those of any other task do.
+    # Weight the samples so that all tasks have the same total weight.
     weights = (counts[:, at, tasks, 1] * (n / len(tasks) / totals[at, tasks, 1])).sum(-1)
     gains = (counts[:, at, tasks, 0] - counts[:, _VANILLA, tasks, 0]).sum(-1) * weights
     difference = share_difference(gains[weights > 0], weights[weights > 0])
     assert difference is not None
-    every = accuracy(totals.astype(float))
+    accuracies = accuracy(totals.astype(float))
     low, high = difference.interval()
-    return Estimate(float(mean(every[at]) - mean(every[_VANILLA])), low, high, n)
+    return Estimate(float(mean(accuracies[at]) - mean(accuracies[_VANILLA])), low, high, n)
 
 
 def _interleaved(runs: Runs) -> Table:
     rows: list[_Row] = []
     for run, records in runs.items():
-        asked = [record for record in records if record.instance.condition == "mm-cot"]
-        first = [r for r in asked if r.generations and r.generations[0].finish_reason != "error"]
-        found = [grounding(record.instance, record.generations[0].text) for record in first]
-        if asked:
+        records_cot = [record for record in records if record.instance.condition == "mm-cot"]
+        first = [r for r in records_cot if r.generations and r.generations[0].finish_reason != "error"]
+        groundings = [grounding(record.instance, record.generations[0].text) for record in first]
+        if records_cot:
             answered = sum(len(r.generations) > 1 and r.generations[1].finish_reason != "error" for r in first)
-            drawn = sum(bool(each.drawn) for each in found)
-            unmatched = sum(len(each.unmatched) for each in found)
-            rows.append((run, (len(asked), len(first), answered, drawn, len(found) - drawn, unmatched)))
+            drawn = sum(bool(grounded.count) for grounded in groundings)
+            unmatched = sum(len(grounded.unmatched) for grounded in groundings)
+            rows.append((run, (len(records_cot), len(first), answered, drawn, len(groundings) - drawn, unmatched)))
     notes = (
         "Whether stage 1 named boxes of its sample, by label or by coordinates; where it named none, stage 2 shows the frames "
         "without boxes. `rashomon show RUN --sample ID` says which.",
@@ -224,32 +229,35 @@ def _interleaved(runs: Runs) -> Table:
 
 
 def _exact_match(runs: Runs) -> Table:
-    """Exact match of closed questions in both readings, whoever judges."""
+    """Return exact match of closed questions in both readings, regardless of the judge."""
     rows: list[_Row] = []
-    rules: Mapping[str, Callable[[Record], Labelled]] = {"printed": by_whole_reply, "extracted": by_final_answer}
+    rules: Mapping[str, Callable[[Record], LabelAndReason]] = {
+        "printed": match_whole_reply,
+        "extracted": match_final_answer,
+    }
     for run, records in runs.items():
         closed = [record for record in records if record.instance.strata.get("form") != "open"]
-        read = {name: tally(closed, _matched(rule)) for name, rule in rules.items()}
+        read = {name: count_answers(closed, _outcome_reader(rule)) for name, rule in rules.items()}
         for condition in read["printed"].conditions if closed else ():
             at = CONDITIONS.index(condition)
-            for name, found in read.items():
-                totals = found.counts.sum(0)
-                tasks = (_cell(MAIN[key], found.asked, totals, at) for key in KEYS)
-                rows.append((f"{_label(run, condition)} / {name}", (_pooled(totals, at), *tasks)))
+            for name, counts in read.items():
+                totals = counts.counts.sum(0)
+                tasks = (_cell(MAIN[key], counts.present, totals, at) for key in TASK_KEYS)
+                rows.append((f"{_row_label(run, condition)} / {name}", (_pooled(totals, at), *tasks)))
     notes = (
         "printed: the whole reply is the answer (Appendix D). extracted: its final answer is, wherever it stands. Closed "
         "questions alone; All: over all of them together. An empty answer is incorrect.",
         _INTERVALS,
     )
     return Table(
-        "exact-match", "Exact match in two readings", ("All", *KEYS), tuple(rows), notes, percent=True, judges=()
+        "exact-match", "Exact match in two readings", ("All", *TASK_KEYS), tuple(rows), notes, percent=True, judges=()
     )
 
 
-def _matched(rule: Callable[[Record], Labelled]) -> Callable[[Record], tuple[Outcome, bool]]:
+def _outcome_reader(rule: Callable[[Record], LabelAndReason]) -> Callable[[Record], tuple[Outcome, bool]]:
     def read(record: Record) -> tuple[Outcome, bool]:
-        found = outcome(record)
-        return found, found == "labelled" and rule(record)[0] == "CORRECT"
+        status = answer_outcome(record)
+        return status, status == "labelled" and rule(record)[0] == "CORRECT"
 
     return read
 
@@ -259,8 +267,8 @@ def _pooled(totals: NDArray[np.int64], at: int) -> Estimate:
     return wilson(right, answers) if answers else Estimate(None, reason="no closed question is answered")
 
 
-def _open(runs: Runs, judge: str) -> list[str]:
-    """That open questions are matched, where a judge that matches is asked."""
+def _open_note(runs: Runs, judge: str) -> list[str]:
+    """Return the note that open questions are matched exactly, if the judge is one that matches."""
     n = {run: sum(r.instance.strata.get("form") == "open" for r in records) for run, records in runs.items()}
     matches = judge.partition("@")[0] in ("extracted", "printed")
-    return [_OPEN.format(n=told)] if matches and (told := by_run(n)) else []
+    return [_OPEN.format(n=count_text)] if matches and (count_text := counts_by_run(n)) else []

@@ -1,6 +1,7 @@
 """Media: images, sounds, videos and 3D models, checked against limits before they are decoded.
 
-What is for images alone is here; the others' modules (``audio``, ``video``, ``points``, and ``show`` for all) load numpy.
+The package itself exports only the functions for images, since the modules for other media load numpy: ``audio``, ``video``,
+``points``, and ``previews`` for all of them.
 """
 
 from benchmarks.media.image import (

@@ -1,4 +1,4 @@
-"""Sounds: WAV, FLAC, Ogg and MP3, as one channel at the rate that is asked for."""
+"""Sounds in WAV, FLAC, Ogg and MP3 files, decoded to one channel at a chosen sample rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.errors import MediaError
-from benchmarks.media.decoder import read
+from benchmarks.media.decoder import run_decoder
 from benchmarks.media.limits import HIGHEST_RATE, LONGEST_SOUND, LOWEST_RATE, MOST_CHANNELS, MOST_SAMPLES
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _UNKNOWN_SIZES = (0, 0xFFFFFFFF)
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What a sound's header says: samples a channel, Hz, channels."""
+    """The header of a sound: samples per channel, sample rate in Hz, number of channels."""
 
     frames: int
     rate: int
@@ -48,7 +48,7 @@ class Sound:
 
 
 def sound_suffix(data: bytes) -> str | None:
-    """The suffix, with its dot, of the sound format that ``data`` begins like; None for anything else."""
+    """Return the suffix (with its dot) of the sound format whose signature ``data`` has; None for anything else."""
     if data[:4] in (b"RIFF", b"RF64") and data[8:12] == b"WAVE":
         return ".wav"
     if data[:4] == b"fLaC":
@@ -61,19 +61,19 @@ def sound_suffix(data: bytes) -> str | None:
 
 
 def read_header(data: bytes) -> Sound:
-    """Return what the header says, within the limits. Raises MediaError."""
-    ((fields, _),) = read("sound-header", NAME, data)
+    """Return the header of a sound within the limits. Raises MediaError."""
+    ((fields, _),) = run_decoder("sound-header", NAME, data)
     return Sound(int(fields["frames"]), int(fields["rate"]), int(fields["channels"]))
 
 
 def load_sound(data: bytes, rate: int) -> NDArray[np.float32]:
-    """The sound at ``rate`` Hz: the mean of its channels, shape (samples,), in [-1, 1] as far as the file's are.
+    """Return the sound at ``rate`` Hz: the mean of its channels, shape (samples,), in [-1, 1] if the file's samples are.
 
-    It is read and resampled in blocks by a child process, so that memory is bounded by what is returned. Raises MediaError
-    for what is no sound, is truncated, holds what is no number, or is beyond a limit.
+    A child process reads and resamples it in blocks, so the result bounds the memory. Raises MediaError if the data are not
+    a sound, are truncated, contain samples that are not finite, or exceed a limit.
     """
     samples, filled = np.zeros(0, np.float32), 0
-    for fields, payload in read("sound", NAME, data, rate=rate):
+    for fields, payload in run_decoder("sound", NAME, data, rate=rate):
         if "at_most" in fields:
             samples = np.empty(min(int(fields["at_most"]), _at_most(LONGEST_SOUND, rate)), np.float32)
         else:
@@ -83,35 +83,36 @@ def load_sound(data: bytes, rate: int) -> NDArray[np.float32]:
     return samples[:filled]
 
 
-def header(file: IO[bytes]) -> Sound:
-    """As :func:`read_header`, in this process."""
+def decode_header(file: IO[bytes]) -> Sound:
+    """Return the header as :func:`read_header` does, in this process."""
     with _opened(file) as (_, sound):
         return sound
 
 
-def blocks(file: IO[bytes], rate: int) -> Iterator[int | NDArray[np.float32]]:
-    """Yield how many samples there are at most, then the samples; as :func:`load_sound`, in this process."""
+def decode_blocks(file: IO[bytes], rate: int) -> Iterator[int | NDArray[np.float32]]:
+    """Yield an upper bound of the number of samples, then the samples, as in :func:`load_sound`, in this process."""
     import soxr
 
     with _opened(file) as (opened, sound):
         yield _at_most(sound.seconds, rate)
         resampled = None if sound.rate == rate else soxr.ResampleStream(sound.rate, rate, 1, dtype="float32")
-        # Of a slow sound few samples become many.
+        # Resampling turns a few samples at a low rate into many.
         size = max(1, min(_BLOCK, _BLOCK * sound.rate // rate, _BLOCK * 2 // sound.channels))
-        read_so_far = 0
+        samples_read = 0
         while len(block := opened.read(size, dtype="float32", always_2d=True)):
-            read_so_far += len(block)
+            samples_read += len(block)
             if not np.isfinite(block).all():
                 raise MediaError(NAME, DAMAGED)
             mono = block[:, 0] if sound.channels == 1 else block.mean(1, dtype=np.float32)
             yield mono if resampled is None else resampled.resample_chunk(mono)
-        if read_so_far < sound.frames:
+        if samples_read < sound.frames:
             raise MediaError(NAME, DAMAGED)
         if resampled is not None:
             yield resampled.resample_chunk(np.zeros(0, np.float32), last=True)
 
 
 def _at_most(seconds: float, rate: int) -> int:
+    """Return an upper bound of the number of samples of a resampled sound."""
     return int((seconds + 1) * rate)
 
 
@@ -125,7 +126,7 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Sound]]:
         raise MediaError(NAME, NO_SOUND)
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _LARGEST_PAGE))
-    if _is_cut(head, file.read(), size, suffix):
+    if _is_truncated(head, file.read(), size, suffix):
         raise MediaError(NAME, DAMAGED)
     file.seek(0)
     try:
@@ -140,18 +141,18 @@ def _opened(file: IO[bytes]) -> Iterator[tuple[Any, Sound]]:
             yield opened, sound
     except (MediaError, MemoryError):
         raise
-    # A decoder that is given hostile bytes can raise anything.
+    # A decoder can raise anything for hostile bytes.
     except Exception as error:
         raise MediaError(NAME, DAMAGED) from error
 
 
-def _is_cut(head: bytes, tail: bytes, whole: int, suffix: str) -> bool:
-    """Whether the end is missing, which libsndfile does not mind."""
+def _is_truncated(head: bytes, tail: bytes, file_size: int, suffix: str) -> bool:
+    """Return whether the end of the file is missing, which libsndfile does not report."""
     if suffix == ".ogg":
         last = tail.rfind(b"OggS")
         lengths = tail[last + 27 : last + 27 + tail[last + 26]] if 0 <= last < len(tail) - 26 else b""
         return not lengths or not tail[last + 5] & _OGG_LAST or len(tail) < last + 27 + len(lengths) + sum(lengths)
     if suffix == ".wav" and head[:4] == b"RIFF":
         size = int.from_bytes(head[4:8], "little")
-        return size not in _UNKNOWN_SIZES and size + 8 > whole + 1  # some writers leave the last padding out
+        return size not in _UNKNOWN_SIZES and size + 8 > file_size + 1  # some writers omit the final padding byte
     return False

@@ -1,4 +1,4 @@
-"""Media read in a child process with limits: the parent's end. ``reader`` is the child's."""
+"""Decoding of media in a child process with limits: the parent's side. ``decoder_process`` is the child's."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TOO_MUCH_MEMORY = "needs more than 400 MB of memory to be read; make it smaller 
 TOO_MUCH_TIME = f"takes more than {SECONDS:.0f} seconds to be read; make it smaller or simpler"
 
 
-def read(task: str, name: str, data: bytes, **request: Any) -> Iterator[Message]:
-    """Yield what the child sends of a medium, which an error calls ``name``. Raise MediaError."""
+def run_decoder(task: str, name: str, data: bytes, **request: Any) -> Iterator[Message]:
+    """Yield the child's messages for a task on a medium, which errors call ``name``. Raises MediaError."""
     refused = ""
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.flush()
         try:
-            for fields, payload in _reader().ask({"task": task, **request}, file):
+            for fields, payload in _decoder().ask({"task": task, **request}, file):
                 refused = refused or fields.get("error", "")
                 if not refused:
                     yield fields, payload
@@ -32,5 +32,5 @@ def read(task: str, name: str, data: bytes, **request: Any) -> Iterator[Message]
 
 
 @cache
-def _reader() -> BoundedProcess:
+def _decoder() -> BoundedProcess:
     return BoundedProcess("benchmarks.media.decoder_process")

@@ -1,6 +1,6 @@
-"""``python -m benchmarks.media.decoder_process``: the child process in which media are decoded, under limits.
+"""Child process that decodes media under limits: ``python -m benchmarks.media.decoder_process``.
 
-Each task yields JSON objects and raw pixels, samples or coordinates; ``{"error": reason}`` says why a medium is refused.
+Each task yields JSON objects and raw pixels, samples or coordinates; ``{"error": reason}`` refuses a medium.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import IO, Any
 from benchmarks.errors import MediaError
 from benchmarks.untrusted.bounded_process import serve
 
-Answer = Iterator[tuple[dict[str, Any], bytes]]
+Messages = Iterator[tuple[dict[str, Any], bytes]]
 
 _LIBRARIES = {
     "image": ("PIL.Image", "benchmarks.media.image"),
@@ -34,7 +34,7 @@ def _prepare(request: dict[str, Any]) -> None:
         import_module(module)
 
 
-def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Answer:
+def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Messages:
     assert file is not None
     try:
         yield from _TASKS[request["task"]](file, request)
@@ -42,74 +42,74 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Answer:
         yield {"error": error.reason}, b""
 
 
-def _image(file: IO[bytes], request: dict[str, Any]) -> Answer:
+def _image(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from benchmarks.media import image
 
-    decoded, whole = image.decode(file, request["max_pixels"])
-    yield {"size": decoded.size, "whole": whole}, b""
+    decoded, full_size = image.decode(file, request["max_pixels"])
+    yield {"size": decoded.size, "full_size": full_size}, b""
     rows = max(1, _STRIP // (3 * decoded.width))
     for top in range(0, decoded.height, rows):
         yield {}, decoded.crop((0, top, decoded.width, min(top + rows, decoded.height))).tobytes()
 
 
-def _sound_header(file: IO[bytes], request: dict[str, Any]) -> Answer:
+def _sound_header(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from benchmarks.media import audio
 
-    sound = audio.header(file)
+    sound = audio.decode_header(file)
     yield {"frames": sound.frames, "rate": sound.rate, "channels": sound.channels}, b""
 
 
-def _sound(file: IO[bytes], request: dict[str, Any]) -> Answer:
+def _sound(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from benchmarks.media import audio
 
-    for samples in audio.blocks(file, request["rate"]):
+    for samples in audio.decode_blocks(file, request["rate"]):
         if isinstance(samples, int):
             yield {"at_most": samples}, b""
         else:
             yield {}, samples.tobytes()
 
 
-def _clip(file: IO[bytes], request: dict[str, Any]) -> Answer:
+def _clip(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from dataclasses import asdict
 
     from benchmarks.media import video
 
-    clip = video.measure(file)
+    clip = video.probe_clip(file)
     for _ in video.decode(file, {0}):
         pass
     yield asdict(clip), b""
 
 
-def _clip_frames(file: IO[bytes], request: dict[str, Any]) -> Answer:
+def _clip_frames(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from benchmarks.media import video
 
-    wanted = request["numbers"]
-    if wanted is None:
-        wanted = video.middles(video.measure(file), request["count"])
-    for number, frame in video.decode(file, set(wanted), request["most_pixels"], video.FILTERS[request["filter"]]):
+    numbers = request["numbers"]
+    if numbers is None:
+        numbers = video.middle_frames(video.probe_clip(file), request["count"])
+    for number, frame in video.decode(file, set(numbers), request["most_pixels"], video.FILTERS[request["filter"]]):
         yield {"number": number, "size": frame.size}, frame.tobytes()
 
 
-def _shape(file: IO[bytes], request: dict[str, Any]) -> Answer:
+def _shape(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from benchmarks.media import points
 
-    shape = points.parse(file.read(), request["suffix"])
+    shape = points.decode_shape(file.read(), request["suffix"])
     for name, kind in points.ARRAYS.items():
         array = getattr(shape, name)
         if array is not None:
             yield {"array": name}, array.astype(kind).tobytes()
 
 
-def _shape_views(file: IO[bytes], request: dict[str, Any]) -> Answer:
+def _shape_views(file: IO[bytes], request: dict[str, Any]) -> Messages:
     from benchmarks.media import points, render
 
-    shape = points.parse(file.read(), request["suffix"])
+    shape = points.decode_shape(file.read(), request["suffix"])
     yield {"points": len(shape.points), "faces": None if shape.faces is None else len(shape.faces)}, b""
     for view in render.views(shape, tuple(request["names"])):
         yield {}, view.tobytes()
 
 
-_TASKS: dict[str, Callable[[IO[bytes], dict[str, Any]], Answer]] = {
+_TASKS: dict[str, Callable[[IO[bytes], dict[str, Any]], Messages]] = {
     "image": _image,
     "sound": _sound,
     "sound-header": _sound_header,

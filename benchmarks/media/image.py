@@ -1,4 +1,4 @@
-"""Loading and checking images; whatever a file holds, it is an RGB image or a MediaError."""
+"""Loading and checking of images: every file gives an RGB image or a MediaError."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import io
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
 
-from benchmarks.base import Mark, Media
 from benchmarks.errors import MediaError, SpecError
-from benchmarks.media.decoder import read
+from benchmarks.media.decoder import run_decoder
 from benchmarks.media.limits import LARGEST_FILE, LARGEST_IMAGE
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read, open_regular
+from benchmarks.vocabulary import Mark, Media
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
+
+_Size = tuple[int, int]
 
 NAME = "the image"
 MISSING = "is missing; put the file in its place"
@@ -36,7 +38,7 @@ _PLAIN_EXIF = 32 * 1024
 _PLAIN_SEGMENTS = 64
 _STRIP = 1 << 20
 
-# No other decoder is let near a file: some formats start other programs.
+# No other decoder may open a file, since some formats start other programs.
 _FORMATS = {
     b"\x89PNG\r\n\x1a\n": ("PNG", ".png"),
     b"\xff\xd8\xff": ("JPEG", ".jpg"),
@@ -49,17 +51,17 @@ _FORMATS = {
 
 
 def image_suffix(data: bytes) -> str | None:
-    """The suffix, with its dot, of the image format that ``data`` begins like; None for anything else."""
-    found = _format(data)
-    return found[1] if found else None
+    """Return the suffix (with its dot) of the image format whose signature ``data`` has; None for anything else."""
+    image_format = _format(data)
+    return image_format[1] if image_format else None
 
 
-def read_image(path: Path, what: str = "image") -> bytes:
-    """The bytes of an image's file. Raises MediaError where it is missing, unreadable or larger than 256 MiB.
+def read_image(path: Path, kind: str = "image") -> bytes:
+    """Return the bytes of an image file. Raises MediaError if it is missing, unreadable or larger than 256 MiB.
 
-    ``what`` is what an error calls it.
+    Errors call it a ``kind``.
     """
-    name = f"the {what} {path.name!r}"
+    name = f"the {kind} {path.name!r}"
     try:
         with open_regular(path) as stream:
             return _bounded(stream, name)
@@ -76,7 +78,7 @@ def _bounded(stream: BinaryIO, name: str) -> bytes:
 
 
 def read_media(path: Path, media: Media) -> bytes:
-    """The bytes of ``media``'s file. Raises MediaError where they are not there, or not those the medium is named by."""
+    """Return the bytes of ``media``'s file. Raises MediaError if it is missing or its digest differs from its name."""
     what = {"audio": "sound", "point_cloud": "3D model"}.get(media.modality, media.modality)
     name = f"the {what} {path.name!r}"
     try:
@@ -92,13 +94,12 @@ def read_media(path: Path, media: Media) -> bytes:
 
 
 def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks: Sequence[Mark] = ()) -> PILImage:
-    """The image in a file or in bytes, as RGB: turned as its EXIF says, alpha laid on white, the first frame.
+    """Return the first frame of an image as RGB, rotated by its EXIF orientation and with alpha on white.
 
-    With ``max_pixels`` it is scaled down, its aspect kept, to at most so many pixels; it is never scaled up. ``marks`` are
-    drawn on it after that, so that they are as legible as on a picture that was small from the beginning. A large or unusual
-    file is decoded by a child process, under limits. Raises MediaError for what is missing, is no image, is truncated, has
-    more than ``LARGEST_IMAGE`` pixels (seen in its header, before anything is decoded) or takes too much to decode; SpecError
-    for ``max_pixels`` below 1.
+    An image of more than ``max_pixels`` is scaled down with its aspect ratio preserved; none is scaled up. ``marks`` are
+    drawn after scaling, so that they are as legible as on an image of that size. A child process decodes large and unusual
+    files under limits. Raises MediaError if the image is missing, not an image, truncated, larger than ``LARGEST_IMAGE``
+    pixels (checked in the header, before decoding) or too expensive to decode; SpecError for ``max_pixels`` below 1.
     """
     if max_pixels is not None and max_pixels < 1:
         raise SpecError(f"max_pixels is {max_pixels}; an image needs at least 1 pixel.")
@@ -107,13 +108,13 @@ def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks:
     size = _dimensions(data, name)
     if _is_plain(data, size):
         try:
-            decoded, whole = decode(io.BytesIO(data), max_pixels)
-            image = decoded.copy() if decoded.format else decoded  # whose file and decoder go
+            decoded, full_size = decode(io.BytesIO(data), max_pixels)
+            image = decoded.copy() if decoded.format else decoded  # releases the file and its decoder
         except MediaError as error:
             raise MediaError(name, error.reason) from error
     else:
         try:
-            image, whole = _decoded_apart(data, name, max_pixels)
+            image, full_size = _decode_in_child(data, name, max_pixels)
         except MediaError as error:
             large = size is not None and size[0] * size[1] > _PLAIN_PIXELS
             raise MediaError(name, DAMAGED_OR_LARGE if large and error.reason == DAMAGED else error.reason) from error
@@ -121,23 +122,23 @@ def load_image(source: Path | str | bytes, max_pixels: int | None = None, marks:
         return image
     from benchmarks.media.set_of_mark import draw_marks
 
-    return draw_marks(image, marks, *whole)
+    return draw_marks(image, marks, *full_size)
 
 
-def decode(file: IO[bytes], max_pixels: int | None) -> tuple[PILImage, tuple[int, int]]:
-    """The image in ``file`` as :func:`load_image` gives it, and its size before it was scaled down; in this process."""
+def decode(file: IO[bytes], max_pixels: int | None) -> tuple[PILImage, _Size]:
+    """Return the image as :func:`load_image` does, and its size before scaling, in this process."""
     from PIL import Image, ImageOps
 
     file.seek(0)
-    if (found := _format(file.read(16))) is None:
+    if (image_format := _format(file.read(16))) is None:
         raise MediaError(NAME, NO_IMAGE)
     file.seek(0)
     image: PILImage | None = None
     try:
         with warnings.catch_warnings():
-            # Of Pillow's own, larger limit, and of odd metadata in files that can be read all the same.
+            # Pillow warns of its own, larger limit and of odd metadata in readable files.
             warnings.simplefilter("ignore")
-            image = Image.open(file, formats=[found[0]])
+            image = Image.open(file, formats=[image_format[0]])
             if image.width * image.height > LARGEST_IMAGE:
                 raise MediaError(NAME, TOO_LARGE)
             image.load()
@@ -147,56 +148,71 @@ def decode(file: IO[bytes], max_pixels: int | None) -> tuple[PILImage, tuple[int
         raise
     except Image.DecompressionBombError as error:
         raise MediaError(NAME, TOO_LARGE) from error
-    # A decoder that is given hostile bytes can raise anything.
+    # A decoder can raise anything for hostile bytes.
     except Exception as error:
         large = image is not None and image.width * image.height > _PLAIN_PIXELS
         raise MediaError(NAME, DAMAGED_OR_LARGE if large else DAMAGED) from error
-    size = fitting(rgb.width, rgb.height, max_pixels)
+    size = fit_size(rgb.width, rgb.height, max_pixels)
     del image
     return (rgb if size == rgb.size else rgb.resize(size, Image.Resampling.LANCZOS)), rgb.size
 
 
-def _decoded_apart(data: bytes, name: str, max_pixels: int | None) -> tuple[PILImage, tuple[int, int]]:
+def _decode_in_child(data: bytes, name: str, max_pixels: int | None) -> tuple[PILImage, _Size]:
     from PIL import Image
 
-    image, whole, top = Image.new("RGB", (1, 1)), (1, 1), 0
-    for fields, strip in read("image", name, data, max_pixels=max_pixels):
+    image, full_size, top = Image.new("RGB", (1, 1)), (1, 1), 0
+    for fields, strip in run_decoder("image", name, data, max_pixels=max_pixels):
         if "size" in fields:
-            image, whole = Image.new("RGB", tuple(fields["size"])), tuple(fields["whole"])
+            image, full_size = Image.new("RGB", tuple(fields["size"])), tuple(fields["full_size"])
         else:
             rows = len(strip) // (3 * image.width)
             image.paste(Image.frombytes("RGB", (image.width, rows), strip), (0, top))
             top += rows
-    return image, whole
+    return image, full_size
 
 
-def _dimensions(data: bytes, name: str) -> tuple[int, int] | None:
-    """The size that a header of a known place declares, so that no decoder makes room for more; None where it is elsewhere."""
-    if (found := _format(data)) is None:
+def _dimensions(data: bytes, name: str) -> _Size | None:
+    """Return the size that the header declares, before a decoder allocates memory for it; None if it cannot be located.
+
+    Raises MediaError for data that are not an image and for a size beyond ``LARGEST_IMAGE``.
+    """
+    if (image_format := _format(data)) is None:
         raise MediaError(name, NO_IMAGE)
-    size = None
-    if found[0] == "PNG" and data[12:16] == b"IHDR":
-        size = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-    elif found[0] == "GIF":
-        size = int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
-    elif found[0] == "WEBP" and data[12:16] == b"VP8X":
-        size = int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
-    elif found[0] == "WEBP" and data[12:16] == b"VP8L":
-        bits = int.from_bytes(data[21:25], "little")
-        size = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    elif found[0] == "WEBP" and data[12:16] == b"VP8 ":
-        size = int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
-    elif found[0] == "BMP" and data[14:18] == b"\x28\0\0\0":
-        size = int.from_bytes(data[18:22], "little"), abs(int.from_bytes(data[22:26], "little", signed=True))
-    elif found[0] == "JPEG":
-        size = _jpeg_size(data)
+    size = _SIZES[image_format[0]](data) if image_format[0] in _SIZES else None
     if size is not None and size[0] * size[1] > LARGEST_IMAGE:
         raise MediaError(name, TOO_LARGE)
     return size
 
 
-def _jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """The size in the first frame header of a JPEG whose metadata are small; None for any other."""
+def _png_size(data: bytes) -> _Size | None:
+    if data[12:16] != b"IHDR":
+        return None
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+
+
+def _gif_size(data: bytes) -> _Size:
+    return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
+
+
+def _webp_size(data: bytes) -> _Size | None:
+    if data[12:16] == b"VP8X":
+        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
+    if data[12:16] == b"VP8L":
+        bits = int.from_bytes(data[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if data[12:16] == b"VP8 ":
+        return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
+    return None
+
+
+def _bmp_size(data: bytes) -> _Size | None:
+    if data[14:18] != b"\x28\0\0\0":
+        return None
+    return int.from_bytes(data[18:22], "little"), abs(int.from_bytes(data[22:26], "little", signed=True))
+
+
+def _jpeg_size(data: bytes) -> _Size | None:
+    """Return the size in the first frame header of a JPEG with few metadata segments; None for any other."""
     at = 2
     for _ in range(_PLAIN_SEGMENTS):
         marker, length = data[at : at + 2], int.from_bytes(data[at + 2 : at + 4], "big")
@@ -208,10 +224,19 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _is_plain(data: bytes, size: tuple[int, int] | None) -> bool:
-    """Return whether a file is an ordinary one, which costs its decoder little whatever it holds: nearly all are.
+_SIZES: Mapping[str, Callable[[bytes], _Size | None]] = {
+    "PNG": _png_size,
+    "GIF": _gif_size,
+    "WEBP": _webp_size,
+    "BMP": _bmp_size,
+    "JPEG": _jpeg_size,
+}
 
-    TIFF and large files are not, nor are a JPEG of very many scans and files with much metadata, which Pillow copies.
+
+def _is_plain(data: bytes, size: _Size | None) -> bool:
+    """Return whether a file is cheap to decode whatever it contains, as nearly all files are.
+
+    Not cheap are TIFF and large files, JPEG files with very many scans, and files with much metadata, which Pillow copies.
     """
     if size is None or len(data) > _PLAIN_BYTES or size[0] * size[1] > _PLAIN_PIXELS:
         return False
@@ -224,19 +249,20 @@ def _is_plain(data: bytes, size: tuple[int, int] | None) -> bool:
 
 
 def _exif(data: bytes) -> int:
-    """Bytes of a JPEG's EXIF segment."""
+    """Return the size of a JPEG's EXIF segment in bytes."""
     at = data.find(b"Exif\0\0")
     return int.from_bytes(data[max(at - 2, 0) : at], "big") if at > 1 else 0
 
 
 def pixel_digest(image: PILImage) -> str:
-    """sha256, in hex, of an RGB image's size and pixels: equal for one picture in two files."""
-    whole = hashlib.sha256(f"{image.width}x{image.height}:".encode())
-    whole.update(image.tobytes())
-    return whole.hexdigest()
+    """Return the sha256, in hex, of an RGB image's size and pixels, which is equal for equal images in different files."""
+    sha256 = hashlib.sha256(f"{image.width}x{image.height}:".encode())
+    sha256.update(image.tobytes())
+    return sha256.hexdigest()
 
 
 def _format(data: bytes) -> tuple[str, str] | None:
+    """Return Pillow's name and the suffix of the format whose signature ``data`` has."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "WEBP", ".webp"
     return next((names for magic, names in _FORMATS.items() if data.startswith(magic)), None)
@@ -247,14 +273,15 @@ def _rgb(image: PILImage) -> PILImage:
 
     if image.mode == "RGB" and not image.has_transparency_data:
         return image
-    whole = Image.new("RGB", image.size)
+    rgb = Image.new("RGB", image.size)
     rows = max(1, _STRIP // image.width)
-    for top in range(0, image.height, rows):  # strip by strip: there are never three whole copies
-        whole.paste(_flat(image.crop((0, top, image.width, min(top + rows, image.height)))), (0, top))
-    return whole
+    for top in range(0, image.height, rows):  # by strips, so that there are never three full copies
+        rgb.paste(_flat(image.crop((0, top, image.width, min(top + rows, image.height)))), (0, top))
+    return rgb
 
 
 def _flat(image: PILImage) -> PILImage:
+    """Return an image of any mode as RGB, with alpha on white."""
     from PIL import Image
 
     if image.mode.startswith("I;16"):
@@ -267,8 +294,8 @@ def _flat(image: PILImage) -> PILImage:
     return Image.alpha_composite(white, layer).convert("RGB")
 
 
-def fitting(width: int, height: int, max_pixels: int | None) -> tuple[int, int]:
-    """The size of an image scaled down, its aspect kept, to at most ``max_pixels``; None leaves it."""
+def fit_size(width: int, height: int, max_pixels: int | None) -> tuple[int, int]:
+    """Return the size of an image scaled down to at most ``max_pixels`` with its aspect ratio preserved; None leaves it."""
     if max_pixels is None or width * height <= max_pixels:
         return width, height
     scale = math.sqrt(max_pixels / (width * height))

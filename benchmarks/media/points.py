@@ -1,4 +1,4 @@
-"""3D models: point clouds (npy, npz, ply) and meshes (ply, obj, off, stl, glb), as points, faces and colours."""
+"""3D models: point clouds (npy, npz, ply) and meshes (ply, obj, off, stl, glb), read as points, faces and colours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.errors import MediaError
-from benchmarks.media.decoder import read
+from benchmarks.extras import require_extra
+from benchmarks.media.decoder import run_decoder
 from benchmarks.media.limits import (
     LARGEST_IMAGE,
     LARGEST_SHAPE,
@@ -22,7 +23,7 @@ from benchmarks.media.limits import (
     MOST_NODES,
     MOST_POINTS,
 )
-from benchmarks.media.mesh_header import ply_counts, too_large
+from benchmarks.media.mesh_header import exceeds_limits, ply_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +41,7 @@ NOT_NUMBERS = "has coordinates that are no numbers, or are beyond all bounds; re
 DAMAGED = "is truncated or damaged, or of an unknown layout; replace the file"
 
 ARRAYS = {"points": "<f8", "faces": "<i8", "colours": "u1"}
-"""How the arrays of a shape come from the child."""
+"""The data types of a shape's arrays in the child's messages."""
 
 _MAGIC = {b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"glTF": ".glb", b"ply": ".ply"}
 _NO_MAGIC = (".obj", ".off", ".stl")
@@ -53,10 +54,10 @@ _CHANNELS = ("R", "G", "B")
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A 3D model. ``points`` has shape (n, 3), float64, y up and z towards who sees its front.
+    """A 3D model. ``points`` has shape (n, 3), float64, with y up and z towards the viewer of its front.
 
-    ``faces`` are triangles, indices of shape (m, 3); None for a point cloud. ``colours`` are RGB of shape (m, 3) of faces, or
-    (n, 3) of a cloud's points, uint8; None where the file has none.
+    ``faces`` are triangles as indices of shape (m, 3); None for a point cloud. ``colours`` are RGB, uint8, of shape (m, 3)
+    for faces or (n, 3) for a cloud's points; None if the file has none.
     """
 
     points: NDArray[np.float64]
@@ -65,35 +66,37 @@ class Shape:
 
 
 def shape_suffix(data: bytes, suffix: str) -> str | None:
-    """The suffix of the 3D format that ``data`` begins like, or its own where the format has no such beginning."""
-    found = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), None)
-    return found or (suffix if suffix in _NO_MAGIC and b"\0" not in data[: 0 if suffix == ".stl" else 4096] else None)
+    """Return the suffix of the 3D format whose signature ``data`` has, or ``suffix`` if that format has no signature."""
+    signature = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), None)
+    return signature or (
+        suffix if suffix in _NO_MAGIC and b"\0" not in data[: 0 if suffix == ".stl" else 4096] else None
+    )
 
 
 def load_shape(data: bytes, suffix: str) -> Shape:
-    """The model in ``data``, a file that ends in ``suffix``; a child process reads it.
+    """Return the model in ``data``, a file that ends in ``suffix``; a child process reads it.
 
-    Arrays are read without pickles: (n, 3) positions or (n, 6) with colours (PointLLM), under any of the usual names in an
-    npz, colours beside them or as R, G and B (Point-E). Nothing outside the file is read. Of STL, NPY and NPZ z is up, of
-    the others y. Raises MediaError for what is no such file, is damaged, has no points or coordinates that are no numbers,
-    or is beyond a limit.
+    Arrays are read without pickles: (n, 3) positions or (n, 6) with colours (PointLLM), in an npz under any of the usual
+    names, with colours in another array or as R, G and B (Point-E). Nothing outside the file is read. The up axis is z in
+    STL, NPY and NPZ files, y in the others. Raises MediaError for a file of another kind, a damaged file, no points,
+    coordinates that are not finite, and a model beyond a limit.
     """
-    _check_size(data)
+    _check_file(data, suffix)
     arrays = {
         fields["array"]: np.frombuffer(payload, ARRAYS[fields["array"]]).reshape(-1, 3)
-        for fields, payload in read("shape", NAME, data, suffix=suffix)
+        for fields, payload in run_decoder("shape", NAME, data, suffix=suffix)
     }
     return Shape(arrays["points"], arrays.get("faces"), arrays.get("colours"))
 
 
 def load_views(data: bytes, suffix: str, names: Sequence[str]) -> tuple[list[PILImage], int, int | None]:
-    """The views of ``names`` of a model (see ``render``), and how many points and faces it has. Raises MediaError."""
+    """Return the named views of a model (see ``render``) and its numbers of points and faces. Raises MediaError."""
     from PIL import Image
 
-    _check_size(data)
+    _check_file(data, suffix)
     counts: dict[str, Any] = {}
     views: list[PILImage] = []
-    for fields, payload in read("shape-views", NAME, data, suffix=suffix, names=list(names)):
+    for fields, payload in run_decoder("shape-views", NAME, data, suffix=suffix, names=list(names)):
         if payload:
             side = math.isqrt(len(payload) // 3)
             views.append(Image.frombytes("RGB", (side, side), payload))
@@ -107,29 +110,36 @@ def _check_size(data: bytes) -> None:
         raise MediaError(NAME, TOO_LONG)
 
 
-def parse(data: bytes, suffix: str) -> Shape:
-    """As :func:`load_shape`, in this process."""
+def _check_file(data: bytes, suffix: str) -> None:
+    if suffix not in (".npy", ".npz"):  # numpy alone reads these
+        require_extra("shapes", "3D models")
+    _check_size(data)
+
+
+def decode_shape(data: bytes, suffix: str) -> Shape:
+    """Return the model as :func:`load_shape` does, in this process."""
     kind = shape_suffix(data, suffix.lower())
     if kind is None:
         raise MediaError(NAME, NO_MODEL)
     try:
         if kind in (".npy", ".npz"):
             shape = _cloud(_arrays(data, kind))
-        elif too_large(data, kind):
+        elif exceeds_limits(data, kind):
             raise MediaError(NAME, TOO_LARGE)
         else:
             shape = _parsed(data, kind)
             if kind == ".ply" and ply_counts(data).get("face", 0) > (0 if shape.faces is None else len(shape.faces)):
-                raise MediaError(NAME, DAMAGED)  # the parser leaves out faces that are not there
+                raise MediaError(NAME, DAMAGED)  # the parser silently drops missing faces
     except (MediaError, MemoryError):
         raise
-    # A parser that is given hostile bytes can raise anything.
+    # A parser can raise anything for hostile bytes.
     except Exception as error:
         raise MediaError(NAME, DAMAGED) from error
     return _checked(shape, up_is_z=kind in _UP_IS_Z)
 
 
 def _checked(shape: Shape, *, up_is_z: bool) -> Shape:
+    """Return the shape with y up. Raises MediaError if it is empty, invalid or too large."""
     points, faces = shape.points, shape.faces
     if not len(points) or (faces is not None and not len(faces)):
         raise MediaError(NAME, NO_POINTS)
@@ -147,32 +157,34 @@ def _checked(shape: Shape, *, up_is_z: bool) -> Shape:
 def _arrays(data: bytes, kind: str) -> dict[str, NDArray[Any]]:
     if kind == ".npy":
         return {_POSITIONS[0]: _array(data)}
-    with zipfile.ZipFile(io.BytesIO(data)) as inside:
-        members = inside.infolist()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
         if len(members) > MOST_ARRAYS or sum(member.file_size for member in members) > LARGEST_SHAPE:
             raise MediaError(NAME, TOO_LARGE)
-        # No more is unpacked than was said: a zip may say what it likes.
-        return {each.filename.removesuffix(".npy"): _array(_unpacked(inside, each)) for each in members}
+        # No more is unpacked than the archive declares, since it may declare anything.
+        return {member.filename.removesuffix(".npy"): _array(_unpacked(archive, member)) for member in members}
 
 
-def _unpacked(inside: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    with inside.open(member) as stream:
+def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    with archive.open(member) as stream:
         return stream.read(member.file_size)
 
 
 def _array(data: bytes) -> NDArray[Any]:
+    """Return an NPY file's array. Raises MediaError if its header declares more data than the file has."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    size, _, kind = read(stream)
-    if int(np.prod([int(n) for n in size], dtype=object)) * kind.itemsize > len(data):
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read_header(stream)
+    if int(np.prod([int(n) for n in shape], dtype=object)) * dtype.itemsize > len(data):
         raise MediaError(NAME, DAMAGED)
     stream.seek(0)
-    found: NDArray[Any] = np.load(stream, allow_pickle=False)
-    return found
+    array: NDArray[Any] = np.load(stream, allow_pickle=False)
+    return array
 
 
 def _cloud(arrays: dict[str, NDArray[Any]]) -> Shape:
+    """Return the point cloud in the arrays of a file."""
     positions = next((arrays[name] for name in _POSITIONS if name in arrays), None)
     if positions is None or positions.ndim != 2 or positions.shape[1] not in (3, 4, 6, 7):
         raise MediaError(NAME, DAMAGED)
@@ -188,21 +200,23 @@ def _cloud(arrays: dict[str, NDArray[Any]]) -> Shape:
 
 
 def _bytes(colours: NDArray[Any]) -> NDArray[np.uint8]:
-    known = np.nan_to_num(colours.astype(np.float64), posinf=0.0, neginf=0.0)
-    return np.clip(known if known.max(initial=0) > 1 else known * 255, 0, 255).astype(np.uint8)
+    """Return colours in [0, 1] or [0, 255] as bytes."""
+    finite = np.nan_to_num(colours.astype(np.float64), posinf=0.0, neginf=0.0)
+    return np.clip(finite if finite.max(initial=0) > 1 else finite * 255, 0, 255).astype(np.uint8)
 
 
 def _parsed(data: bytes, kind: str) -> Shape:
+    """Return all meshes of a file as one, or all of its point clouds if it has no mesh."""
     import trimesh
 
-    # Parsed from memory and without a resolver, so that it can name no other file.
+    # Parsed from memory and without a resolver, so that it cannot read other files.
     scene: Any = trimesh.load_scene(io.BytesIO(data), file_type=kind[1:], process=False)
     points: list[NDArray[np.float64]] = []
     faces: list[NDArray[np.int64]] = []
     colours: list[NDArray[np.uint8] | None] = []
-    loose: list[tuple[NDArray[np.float64], NDArray[np.uint8] | None]] = []
+    clouds: list[tuple[NDArray[np.float64], NDArray[np.uint8] | None]] = []
     offset = 0
-    for name in scene.graph.nodes_geometry:  # in the order of the file; names may be made up at random
+    for name in scene.graph.nodes_geometry:  # in the order of the file, since names may be random
         transform, key = scene.graph[name]
         geometry = scene.geometry[key]
         moved = _moved(np.asarray(geometry.vertices, np.float64), np.asarray(transform, np.float64))
@@ -212,41 +226,43 @@ def _parsed(data: bytes, kind: str) -> Shape:
             colours.append(_face_colours(geometry))
             offset += len(moved)
         else:
-            own = getattr(geometry, "colors", None)
-            loose.append((moved, None if own is None or len(own) != len(moved) else _bytes(np.asarray(own)[:, :3])))
+            rgb = getattr(geometry, "colors", None)
+            clouds.append((moved, None if rgb is None or len(rgb) != len(moved) else _bytes(np.asarray(rgb)[:, :3])))
     if not faces:
-        if not loose:
+        if not clouds:
             return Shape(np.zeros((0, 3)))
-        known = [each for _, each in loose if each is not None]
-        whole = np.concatenate([each for each, _ in loose])
-        return Shape(whole, None, np.concatenate(known) if len(known) == len(loose) else None)
-    given = any(each is not None for each in colours)
+        cloud_colours = [rgb for _, rgb in clouds if rgb is not None]
+        merged = np.concatenate([positions for positions, _ in clouds])
+        return Shape(merged, None, np.concatenate(cloud_colours) if len(cloud_colours) == len(clouds) else None)
+    coloured = any(rgb is not None for rgb in colours)
     filled = [np.full((len(f), 3), 200, np.uint8) if c is None else c for f, c in zip(faces, colours, strict=True)]
-    return Shape(np.concatenate(points), np.concatenate(faces), np.concatenate(filled) if given else None)
+    return Shape(np.concatenate(points), np.concatenate(faces), np.concatenate(filled) if coloured else None)
 
 
 def _moved(points: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Term by term: a matrix product's rounding differs between machines.
+    """Return points transformed by a homogeneous matrix, shape (4, 4)."""
+    # Term by term, since the rounding of a matrix product differs between machines.
     x, y, z = points[:, 0], points[:, 1], points[:, 2]
     return np.stack([x * by[i, 0] + y * by[i, 1] + z * by[i, 2] + by[i, 3] for i in range(3)], 1)
 
 
 def _face_colours(mesh: Any) -> NDArray[np.uint8] | None:
+    """Return a mesh's colours by face, shape (faces, 3); None if it has none or its texture is refused."""
     visual = mesh.visual
     if visual.kind is None:
         return None
     if visual.kind == "texture":
         material = visual.material
         image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
-        # An image is still closed here: only these decoders may open it, and not one that is too large.
+        # The image is not decoded yet: only these formats may be, and none that is too large.
         if image is not None and not (
             image.format in ("PNG", "JPEG", "WEBP") and image.width * image.height <= LARGEST_IMAGE
         ):
             return None
         corners = np.atleast_2d(np.asarray(visual.to_color().vertex_colors))[:, :3].astype(np.int64)
-        if corners.shape[:1] != (len(mesh.vertices),):  # one colour for all, without positions in the image
+        if corners.shape[:1] != (len(mesh.vertices),):  # one colour for all vertices, without texture coordinates
             return np.broadcast_to(corners[:1], (len(mesh.faces), 3)).astype(np.uint8)
-        mixed: NDArray[np.uint8] = (corners[np.asarray(mesh.faces)].sum(1) // 3).astype(np.uint8)
-        return mixed
-    found: NDArray[np.uint8] = np.asarray(visual.face_colors)[:, :3].astype(np.uint8)
-    return found if len(found) == len(mesh.faces) else None
+        mean: NDArray[np.uint8] = (corners[np.asarray(mesh.faces)].sum(1) // 3).astype(np.uint8)
+        return mean
+    face_colours: NDArray[np.uint8] = np.asarray(visual.face_colors)[:, :3].astype(np.uint8)
+    return face_colours if len(face_colours) == len(mesh.faces) else None

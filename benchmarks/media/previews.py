@@ -1,4 +1,4 @@
-"""What is made of any medium: pictures for models that see only those, a thumbnail, a few facts."""
+"""Previews of any medium: pictures for models that take only images, a thumbnail, and a few facts."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Modality
 from benchmarks.errors import MediaError
 from benchmarks.media import audio, image, points, render, video
 from benchmarks.media.limits import LARGEST_FILE
+from benchmarks.vocabulary import Modality
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
 FRAMES = 8
-"""Pictures of a video."""
+"""The number of pictures of a video."""
 
 LARGEST_PICTURE = 640 * 640
-"""Pixels of a video's picture; a larger frame is scaled down."""
+"""The maximum number of pixels of a video's picture; larger frames are scaled down."""
 
 _EMPTY = "is empty; replace the file"
 _TOO_LARGE = f"is larger than {LARGEST_FILE // 1024**2} MiB; make it smaller"
 _WAVE_RATE = 8000
-_STRIP = 3
+_STRIP_FRAMES = 3
 _VIEW = render.VIEWS[-1:]
 
 
-def check(data: bytes, suffix: str, modality: Modality) -> str:
-    """The suffix that a medium's bytes ask for, whatever its file is called. Raises MediaError where a model could not be
-    shown it: it is empty, of another format, truncated, damaged, or beyond a limit.
+def check_media(data: bytes, suffix: str, modality: Modality) -> str:
+    """Return the suffix for a medium's content, whatever its file is called. Raises MediaError for an unusable medium.
 
-    Images, sounds and 3D models are read whole; of a video the packets are, and its first frame.
+    A medium is unusable if it is empty, of another format, truncated, damaged, or beyond a limit. Images, sounds and 3D
+    models are read completely; of a video, the packets and the first frame.
     """
-    _sized(data)
+    _check_size(data)
     if modality == "image":
         image.load_image(data)
         return image.image_suffix(data) or suffix
@@ -49,12 +49,12 @@ def check(data: bytes, suffix: str, modality: Modality) -> str:
     return points.shape_suffix(data, suffix.lower()) or suffix
 
 
-def pictures(data: bytes, suffix: str, modality: Modality) -> list[bytes]:
-    """The pictures (PNG) of a 3D model, six labelled views, or of a video, at most eight frames sampled evenly.
+def media_pictures(data: bytes, suffix: str, modality: Modality) -> list[bytes]:
+    """Return the pictures (PNG) of a 3D model (six labelled views) or a video (at most eight evenly sampled frames).
 
-    Equal bytes give equal pictures. Raises MediaError as ``check``, and for a modality that has no pictures.
+    Equal bytes give equal pictures. Raises MediaError as :func:`check_media`, and for a modality without pictures.
     """
-    _sized(data)
+    _check_size(data)
     if modality == "point_cloud":
         return [_png(view) for view in points.load_views(data, suffix, render.VIEWS)[0]]
     if modality == "video":
@@ -62,40 +62,42 @@ def pictures(data: bytes, suffix: str, modality: Modality) -> list[bytes]:
     raise MediaError(f"the {modality}", "is not made into pictures")
 
 
-def glance(data: bytes, suffix: str, modality: Modality, side: int) -> tuple[PILImage, dict[str, str]]:
-    """The ``thumbnail`` and the ``facts`` of a medium, which is decoded once for both where both need that."""
-    _sized(data)
+def preview(data: bytes, suffix: str, modality: Modality, side: int) -> tuple[PILImage, dict[str, str]]:
+    """Return the :func:`thumbnail` and the :func:`media_facts` of a medium, decoding it only once if both need that."""
+    _check_size(data)
     if modality == "image":
-        made = image.load_image(data)
-        known = _size(made)
+        picture = image.load_image(data)
+        facts = _size(picture)
     elif modality == "point_cloud":
-        (made,), count, faces = points.load_views(data, suffix, _VIEW)
-        known = _counts(count, faces)
+        (picture,), count, faces = points.load_views(data, suffix, _VIEW)
+        facts = _counts(count, faces)
     else:
-        return thumbnail(data, suffix, modality, side), facts(data, suffix, modality)
-    made.thumbnail((side, side))
-    return made, known
+        return thumbnail(data, suffix, modality, side), media_facts(data, suffix, modality)
+    picture.thumbnail((side, side))
+    return picture, facts
 
 
 def thumbnail(data: bytes, suffix: str, modality: Modality, side: int) -> PILImage:
-    """A small RGB picture of any medium, at most ``side`` pixels wide and high: an image, a sound's waveform, three frames
-    of a video side by side, a 3D model's three-quarter view. Raises MediaError."""
-    _sized(data)
+    """Return a small RGB picture of any medium, at most ``side`` pixels wide and high. Raises MediaError.
+
+    It shows an image, a sound's waveform, three frames of a video side by side, or a 3D model's three-quarter view.
+    """
+    _check_size(data)
     if modality == "audio":
         return _waveform(audio.load_sound(data, _WAVE_RATE), side)
     if modality == "point_cloud":
-        (made,), *_ = points.load_views(data, suffix, _VIEW)
+        (picture,), *_ = points.load_views(data, suffix, _VIEW)
     elif modality == "video":
-        made = _beside(video.load_frames(data, _STRIP, LARGEST_PICTURE))
+        picture = _side_by_side(video.load_frames(data, _STRIP_FRAMES, LARGEST_PICTURE))
     else:
-        made = image.load_image(data)
-    made.thumbnail((side, side))
-    return made
+        picture = image.load_image(data)
+    picture.thumbnail((side, side))
+    return picture
 
 
-def facts(data: bytes, suffix: str, modality: Modality) -> dict[str, str]:
-    """What is known of a medium, in short: length, rate, size, counts. Raises MediaError."""
-    _sized(data)
+def media_facts(data: bytes, suffix: str, modality: Modality) -> dict[str, str]:
+    """Return short facts about a medium: length, rate, size, counts. Raises MediaError."""
+    _check_size(data)
     if modality == "audio":
         sound = audio.read_header(data)
         return {
@@ -116,8 +118,8 @@ def facts(data: bytes, suffix: str, modality: Modality) -> dict[str, str]:
     return _size(image.load_image(data))
 
 
-def _size(made: PILImage) -> dict[str, str]:
-    return {"size": f"{made.width} x {made.height} pixels"}
+def _size(picture: PILImage) -> dict[str, str]:
+    return {"size": f"{picture.width} x {picture.height} pixels"}
 
 
 def _counts(count: int, faces: int | None) -> dict[str, str]:
@@ -125,38 +127,38 @@ def _counts(count: int, faces: int | None) -> dict[str, str]:
     return counts if faces is None else {**counts, "faces": f"{faces} faces"}
 
 
-def _sized(data: bytes) -> None:
+def _check_size(data: bytes) -> None:
     if not data:
         raise MediaError("the medium", _EMPTY)
     if len(data) > LARGEST_FILE:
         raise MediaError("the medium", _TOO_LARGE)
 
 
-def _png(made: PILImage) -> bytes:
+def _png(picture: PILImage) -> bytes:
     out = io.BytesIO()
-    made.save(out, "PNG")
+    picture.save(out, "PNG")
     return out.getvalue()
 
 
-def _beside(frames: list[PILImage]) -> PILImage:
+def _side_by_side(frames: list[PILImage]) -> PILImage:
     from PIL import Image
 
-    whole = Image.new("RGB", (sum(each.width for each in frames), max(each.height for each in frames)), "white")
+    strip = Image.new("RGB", (sum(frame.width for frame in frames), max(frame.height for frame in frames)), "white")
     left = 0
-    for each in frames:
-        whole.paste(each, (left, 0))
-        left += each.width
-    return whole
+    for frame in frames:
+        strip.paste(frame, (left, 0))
+        left += frame.width
+    return strip
 
 
 def _waveform(sound: np.ndarray[tuple[int, ...], np.dtype[np.float32]], side: int) -> PILImage:
-    """The loudest sample of each column, to the loudest of all; a line where there is nothing."""
+    """Return a sound's peak in each column, relative to the highest peak; silence is a line."""
     from PIL import Image
 
-    high = max(side // 3, 1)
+    height = max(side // 3, 1)
     edges = np.linspace(0, len(sound), side + 1).astype(np.int64)
-    loudest = np.array([np.abs(sound[a:b]).max(initial=0.0) for a, b in itertools.pairwise(edges)])
-    tall = np.maximum(loudest / (float(loudest.max()) or 1.0) * (high // 2), 0.5)
-    away = np.abs(np.arange(high)[:, None] - (high - 1) / 2)
-    drawn = np.where((away <= tall)[..., None], np.array([40, 90, 160]), 255)
+    peaks = np.array([np.abs(sound[a:b]).max(initial=0.0) for a, b in itertools.pairwise(edges)])
+    amplitude = np.maximum(peaks / (float(peaks.max()) or 1.0) * (height // 2), 0.5)
+    distance = np.abs(np.arange(height)[:, None] - (height - 1) / 2)
+    drawn = np.where((distance <= amplitude)[..., None], np.array([40, 90, 160]), 255)
     return Image.fromarray(drawn.astype(np.uint8))

@@ -1,7 +1,7 @@
-"""3D models as pictures: labelled views, orthographic, z-buffered, shaded.
+"""Renderer of 3D models: labelled orthographic views, z-buffered and shaded.
 
-After coordinates are put on a grid everything is integers, apart from square roots, so that a view's pixels are the same on
-every machine. Drawn at twice the size and averaged.
+Coordinates are rounded to a grid, after which all arithmetic except square roots is on integers, so that a view's pixels are
+equal on every machine. Views are drawn at twice their size and averaged.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
 
 SIZE = 336
-"""Pixels of a view's sides."""
+"""The width and height of a view, in pixels."""
 
 TOO_DENSE = "has too many large faces or points that cover one another; simplify it"
 
 _ONE = 1024
 _VIEWS: dict[str, tuple[tuple[int, int, int], ...]] = {
-    # Rows: what goes right, up and towards the eye, of a model with y up and z to the front; in units of _ONE.
+    # Rows: the axes to the right, up and towards the viewer, for a model with y up and z to the front; in units of _ONE.
     "front": ((_ONE, 0, 0), (0, _ONE, 0), (0, 0, _ONE)),
     "right": ((0, 0, -_ONE), (0, _ONE, 0), (_ONE, 0, 0)),
     "back": ((-_ONE, 0, 0), (0, _ONE, 0), (0, 0, -_ONE)),
     "left": ((0, 0, _ONE), (0, _ONE, 0), (-_ONE, 0, 0)),
     "top": ((_ONE, 0, 0), (0, 0, -_ONE), (0, _ONE, 0)),
-    # Turned by 40 degrees and seen from 25 degrees above.
+    # Rotated by 40 degrees, seen from 25 degrees above.
     "three-quarter": ((784, 0, -658), (-278, 928, -331), (597, 433, 711)),
 }
 VIEWS = tuple(_VIEWS)
@@ -45,37 +45,37 @@ _GREY = 190
 _LIGHT = np.array([-0.35, 0.55, 0.76])
 _CHUNK = 1 << 20
 _OUTLINE = 140
-"""Of 256: how light an outline is."""
+"""The brightness of an outline, of 256."""
 
 
 def views(shape: Shape, names: tuple[str, ...] = VIEWS, size: int = SIZE) -> list[PILImage]:
-    """The views of ``names``, RGB squares of ``size`` pixels, all to one scale, each with its name in a corner.
+    """Return the named views, RGB squares of ``size`` pixels at one scale, each with its name in a corner.
 
-    Raises MediaError where there is more to draw than ``MOST_COVERED``.
+    Raises MediaError if there is more to draw than ``MOST_COVERED``.
     """
     from PIL import Image, ImageDraw, ImageFont
 
     grid, pixels = _on_grid(shape), size * _SCALE
-    found = []
+    images = []
     for name in names:
         drawn = _view(grid, shape, _VIEWS[name], pixels)
-        four = drawn.reshape(size, _SCALE, size, _SCALE, 3).astype(np.int64).sum((1, 3))
-        image = Image.fromarray(((four + 2) // _SCALE**2).astype(np.uint8))
-        font = ImageFont.load_default_imagefont()  # Pillow's bitmaps: no other font is the same everywhere
+        block_sums = drawn.reshape(size, _SCALE, size, _SCALE, 3).astype(np.int64).sum((1, 3))
+        image = Image.fromarray(((block_sums + 2) // _SCALE**2).astype(np.uint8))
+        font = ImageFont.load_default_imagefont()  # Pillow's bitmap font, the only one that is equal everywhere
         ImageDraw.Draw(image).text((5, 4), name, fill=(90, 90, 90), font=font)
-        found.append(image)
-    return found
+        images.append(image)
+    return images
 
 
 def _on_grid(shape: Shape) -> NDArray[np.int64]:
-    """Points, the middle of their box at 0, on a grid on which the ball around the box has a radius of ``_GRID``."""
+    """Return the points on a grid: their bounding box is centred at 0, and its circumscribed sphere has radius ``_GRID``."""
     used = shape.points if shape.faces is None else shape.points[np.unique(shape.faces)]
     low, high = used.min(0), used.max(0)
     half = (high - low) / 2
     radius = float(np.sqrt(half[0] * half[0] + half[1] * half[1] + half[2] * half[2])) or 1.0
     moved = np.clip((shape.points - (low + half)) / radius, -1.0, 1.0)
-    found: NDArray[np.int64] = np.rint(moved * _GRID).astype(np.int64)
-    return found
+    grid: NDArray[np.int64] = np.rint(moved * _GRID).astype(np.int64)
+    return grid
 
 
 def _view(
@@ -87,42 +87,42 @@ def _view(
     half = pixels // 2 - _MARGIN
     x = pixels // 2 + right * half // _GRID
     y = pixels // 2 - up * half // _GRID
-    turned = np.stack([right, up, near], 1)
+    rotated = np.stack([right, up, near], 1)
     if shape.faces is None:
         return _draw_points(x, y, near, shape.colours, pixels)
-    return _draw_faces(x, y, turned, shape.faces, shape.colours, pixels)
+    return _draw_faces(x, y, rotated, shape.faces, shape.colours, pixels)
 
 
 def _draw_faces(
     x: NDArray[np.int64],
     y: NDArray[np.int64],
-    turned: NDArray[np.int64],
+    rotated: NDArray[np.int64],
     faces: NDArray[np.int64],
     colours: NDArray[np.uint8] | None,
     pixels: int,
 ) -> NDArray[np.uint8]:
-    xs, ys, zs = x[faces], y[faces], turned[:, 2][faces]
+    xs, ys, zs = x[faces], y[faces], rotated[:, 2][faces]
     left, top = xs.min(1), ys.min(1)
-    wide, high = xs.max(1) - left + 1, ys.max(1) - top + 1
+    width, height = xs.max(1) - left + 1, ys.max(1) - top + 1
     area = (xs[:, 1] - xs[:, 0]) * (ys[:, 2] - ys[:, 0]) - (xs[:, 2] - xs[:, 0]) * (ys[:, 1] - ys[:, 0])
     buffer = np.full(pixels * pixels, -1, np.int64)
     number = np.arange(len(faces))
-    for chosen in _chunks(wide * high):
-        of, at = _expanded((wide * high)[chosen])
-        of = number[chosen][of]
-        px, py = left[of] + at % wide[of], top[of] + at // wide[of]
+    for chunk in _chunks(width * height):
+        of, at = _expanded((width * height)[chunk])
+        of = number[chunk][of]
+        px, py = left[of] + at % width[of], top[of] + at // width[of]
         a = _edge(xs, ys, of, 1, 2, px, py)
         b = _edge(xs, ys, of, 2, 0, px, py)
         c = _edge(xs, ys, of, 0, 1, px, py)
-        whole = area[of]
-        sign = np.sign(whole)
-        inside = (a * sign >= 0) & (b * sign >= 0) & (c * sign >= 0) & (whole != 0)
-        of, a, b, c, whole = of[inside], a[inside], b[inside], c[inside], whole[inside]
-        depth = (a * zs[of, 0] + b * zs[of, 1] + c * zs[of, 2]) // whole + 2 * _GRID
+        total = area[of]
+        sign = np.sign(total)
+        inside = (a * sign >= 0) & (b * sign >= 0) & (c * sign >= 0) & (total != 0)
+        of, a, b, c, total = of[inside], a[inside], b[inside], c[inside], total[inside]
+        depth = (a * zs[of, 0] + b * zs[of, 1] + c * zs[of, 2]) // total + 2 * _GRID
         np.maximum.at(buffer, py[inside] * pixels + px[inside], depth * len(faces) + of)
     face = np.where(buffer >= 0, buffer % len(faces), 0)
     base = np.full((len(faces), 3), _GREY, np.int64) if colours is None else colours.astype(np.int64)
-    lit = base * _brightness(_normals(turned, faces))[:, None] // 256
+    lit = base * _brightness(_normals(rotated, faces))[:, None] // 256
     drawn = np.where((buffer >= 0)[:, None], lit[face], _BACKGROUND).reshape(pixels, pixels, 3)
     depths = np.where(buffer >= 0, buffer // len(faces), 0).reshape(pixels, pixels)
     return _outlined(drawn, depths).astype(np.uint8)
@@ -135,10 +135,10 @@ def _draw_points(
     colours: NDArray[np.uint8] | None,
     pixels: int,
 ) -> NDArray[np.uint8]:
-    """Every point as a small ball, larger the fewer there are."""
+    """Return a view with every point as a small ball, which is larger the fewer points there are."""
     radius = int(np.clip(pixels // (2 * int(np.sqrt(len(x))) + 1), 1, 12))
     steps = np.arange(-radius, radius + 1)
-    dx, dy = (each.ravel() for each in np.meshgrid(steps, steps))
+    dx, dy = (grid.ravel() for grid in np.meshgrid(steps, steps))
     over = radius * radius + radius - dx * dx - dy * dy
     dx, dy, over = dx[over >= 0], dy[over >= 0], over[over >= 0]
     rise = np.sqrt(over).astype(np.int64)
@@ -151,21 +151,21 @@ def _draw_points(
         depth = (near + 2 * _GRID) * pixels // (2 * _GRID) + height
         light = 160 + 95 * height // (radius + 1)
         np.maximum.at(buffer, at, (depth * 256 + light) * count + number)
-    shown = buffer >= 0
-    point, light = np.where(shown, buffer % count, 0), np.where(shown, buffer // count % 256, 0)
-    depth = np.where(shown, buffer // count // 256, 0)
+    visible = buffer >= 0
+    point, light = np.where(visible, buffer % count, 0), np.where(visible, buffer // count % 256, 0)
+    depth = np.where(visible, buffer // count // 256, 0)
     if colours is None:
-        low, high = int(depth[shown].min()), int(depth[shown].max())
-        value = 90 + 130 * (depth - low) // max(high - low, 1)  # nearer is lighter
+        low, high = int(depth[visible].min()), int(depth[visible].max())
+        value = 90 + 130 * (depth - low) // max(high - low, 1)  # nearer points are lighter
         base = np.stack([value * 9 // 10, value * 9 // 10, value], 1)
     else:
         base = colours[point].astype(np.int64)
-    drawn = np.where(shown[:, None], base * light[:, None] // 255, _BACKGROUND)
+    drawn = np.where(visible[:, None], base * light[:, None] // 255, _BACKGROUND)
     return np.clip(drawn, 0, 255).reshape(pixels, pixels, 3).astype(np.uint8)
 
 
 def _chunks(sizes: NDArray[np.int64]) -> list[slice]:
-    """Slices of about ``_CHUNK`` in sum."""
+    """Return slices of items whose sizes sum to about ``_CHUNK``. Raises MediaError beyond ``MOST_COVERED`` in total."""
     total = np.cumsum(sizes)
     if len(total) and total[-1] > MOST_COVERED:
         raise MediaError(NAME, TOO_DENSE)
@@ -175,7 +175,7 @@ def _chunks(sizes: NDArray[np.int64]) -> list[slice]:
 
 
 def _expanded(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each of so many places of each item: the item, and the place's number in it."""
+    """Return the item and the position within it for every position of items of ``sizes``."""
     of = np.repeat(np.arange(len(sizes)), sizes)
     return of, np.arange(len(of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
@@ -189,13 +189,14 @@ def _edge(
     px: NDArray[np.int64],
     py: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = (xs[of, j] - xs[of, i]) * (py - ys[of, i]) - (ys[of, j] - ys[of, i]) * (px - xs[of, i])
-    return found
+    """Return the edge function of corners ``i`` and ``j`` of faces ``of`` at (px, py): positive on one side, 0 on the edge."""
+    signed: NDArray[np.int64] = (xs[of, j] - xs[of, i]) * (py - ys[of, i]) - (ys[of, j] - ys[of, i]) * (px - xs[of, i])
+    return signed
 
 
-def _normals(turned: NDArray[np.int64], faces: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Unit normals of faces, towards the eye."""
-    corner = turned[faces]
+def _normals(rotated: NDArray[np.int64], faces: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the unit normals of faces that point towards the viewer, shape (faces, 3)."""
+    corner = rotated[faces]
     a, b = corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]
     cross = np.stack(
         [
@@ -211,14 +212,14 @@ def _normals(turned: NDArray[np.int64], faces: NDArray[np.int64]) -> NDArray[np.
 
 
 def _brightness(normals: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How light a face is, of 256."""
+    """Return the brightness of faces, of 256."""
     lit = normals[:, 0] * _LIGHT[0] + normals[:, 1] * _LIGHT[1] + normals[:, 2] * _LIGHT[2]
-    found: NDArray[np.int64] = np.rint(70 + 186 * np.clip(lit, 0.0, 1.0)).astype(np.int64)
-    return found
+    brightness: NDArray[np.int64] = np.rint(70 + 186 * np.clip(lit, 0.0, 1.0)).astype(np.int64)
+    return brightness
 
 
 def _outlined(drawn: NDArray[np.int64], depths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Darker where something much nearer begins: parts of one colour stay apart."""
+    """Return the view with dark lines where the depth jumps, which separate parts of equal colour."""
     step = np.zeros_like(depths)
     step[:, 1:] = np.maximum(step[:, 1:], np.abs(depths[:, 1:] - depths[:, :-1]))
     step[1:] = np.maximum(step[1:], np.abs(depths[1:] - depths[:-1]))

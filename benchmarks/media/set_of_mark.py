@@ -1,4 +1,4 @@
-"""Set-of-mark: boxes with their labels drawn on an image, to be legible on any background and at any size."""
+"""Set-of-mark: boxes with labels drawn on an image, legible on any background and at any size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from benchmarks.base import Mark
+from benchmarks.vocabulary import Mark
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PILImage
@@ -16,25 +16,24 @@ if TYPE_CHECKING:
     Font = FreeTypeFont | ImageFont
 
 Box = tuple[int, int, int, int]
-"""x0, y0, x1, y1 in pixels; x1 and y1 are the last ones that belong to it."""
+"""x0, y0, x1, y1 in pixels, with x1 and y1 inclusive."""
 
 _RED = (255, 45, 45)
 _COLOURS = (_RED, (0, 200, 255), (255, 215, 0), (60, 220, 60), (255, 90, 230), (255, 140, 0))
-"""Red first, as in Figure 8 of CrossCheck-Bench; all of them bright, so that black stands out on them and beside them."""
+"""Red first, as in Figure 8 of CrossCheck-Bench; all are bright, so that they contrast with black."""
 
 _BLACK = (0, 0, 0)
 _SMALLEST_FONT = 8
-_SHORTENED = "..."
+_ELLIPSIS = "..."
 _GRID = 12
 
 
 def draw_marks(image: PILImage, marks: Sequence[Mark], width: int, height: int) -> PILImage:
-    """A copy of the RGB ``image`` with ``marks``, whose boxes are in pixels of a ``width`` by ``height`` picture of it.
+    """Return a copy of the RGB ``image`` with ``marks``, whose boxes are in pixels of its ``width`` by ``height`` original.
 
-    Lines and labels grow with the image that is drawn on, so one that is scaled down is marked afterwards. A line is bright
-    between two black ones. Labels stay inside the image; each is put where it covers no other label and, where there is such
-    a place, no box; one that is too long for the image is shortened, and one that would cover half of it is left out, as is
-    what of a box is outside the image.
+    Lines and labels are sized for ``image``, so an image should be scaled before it is marked. Each line is bright between
+    two black ones. Labels stay inside the image and are placed so that they cover no other label and, if possible, no box. A
+    label that is too long is shortened, and one that would cover half of the image is omitted. Boxes are clipped to the image.
     """
     from PIL import ImageDraw
 
@@ -51,11 +50,11 @@ def draw_marks(image: PILImage, marks: Sequence[Mark], width: int, height: int) 
         text, font, size = _fitted(draw, mark.label, max(_SMALLEST_FONT, round(mean / 28)), line, image.size)
         if 2 * size[0] * size[1] > image.width * image.height:
             continue
-        where = _place(box, size, image.size, taken, boxes)
-        taken.append(where)
-        draw.rectangle(where, fill=_COLOURS[number % len(_COLOURS)], outline=_BLACK)
+        plate = _place(box, size, image.size, taken, boxes)
+        taken.append(plate)
+        draw.rectangle(plate, fill=_COLOURS[number % len(_COLOURS)], outline=_BLACK)
         left, top, *_ = draw.textbbox((0, 0), text, font=font)
-        draw.text((where[0] + line + 1 - left, where[1] + line + 1 - top), text, fill=_BLACK, font=font)
+        draw.text((plate[0] + line + 1 - left, plate[1] + line + 1 - top), text, fill=_BLACK, font=font)
     return marked
 
 
@@ -75,7 +74,7 @@ def _outline(draw: Draw, box: Box, line: int, colour: tuple[int, int, int]) -> N
 
 
 def _fitted(draw: Draw, label: str, points: int, line: int, size: tuple[int, int]) -> tuple[str, Font, tuple[int, int]]:
-    """The label as it can be written on an image of ``size``, with its font and the size of its plate."""
+    """Return the label shortened to fit an image of ``size``, its font and the size of its plate."""
     from PIL import ImageFont
 
     def plate(text: str, font: Font) -> tuple[int, int]:
@@ -83,21 +82,21 @@ def _fitted(draw: Draw, label: str, points: int, line: int, size: tuple[int, int
         return math.ceil(right - left) + 2 * line + 3, math.ceil(bottom - top) + 2 * line + 3
 
     def fits(text: str, font: Font) -> bool:
-        wide, high = plate(text, font)
-        return wide <= size[0] and high <= size[1]
+        width, height = plate(text, font)
+        return width <= size[0] and height <= size[1]
 
     font: Font = ImageFont.load_default(points)
     while not fits(label, font) and points > _SMALLEST_FONT:
         points = max(_SMALLEST_FONT, points * 4 // 5)
         font = ImageFont.load_default(points)
-    shorter = (label[:kept] + _SHORTENED for kept in range(len(label) - 1, 0, -1))
+    shorter = (label[:length] + _ELLIPSIS for length in range(len(label) - 1, 0, -1))
     text = label if fits(label, font) else next((text for text in shorter if fits(text, font)), label[:1])
-    wide, high = plate(text, font)
-    return text, font, (min(wide, size[0]), min(high, size[1]))
+    width, height = plate(text, font)
+    return text, font, (min(width, size[0]), min(height, size[1]))
 
 
 def _place(box: Box, size: tuple[int, int], image: tuple[int, int], taken: Sequence[Box], boxes: Sequence[Box]) -> Box:
-    """Where the label of ``box`` covers least: of other labels first, then of boxes; of equal places the nearest."""
+    """Return the place for the label of ``box`` that covers the least of other labels, then of boxes; the nearest of equals."""
 
     def cost(at: Box) -> tuple[int, int]:
         return sum(_overlap(at, other) for other in taken), sum(_overlap(at, other) for other in boxes)
@@ -106,7 +105,7 @@ def _place(box: Box, size: tuple[int, int], image: tuple[int, int], taken: Seque
 
 
 def _places(box: Box, size: tuple[int, int], image: tuple[int, int]) -> Iterator[Box]:
-    """The places for a label inside the image: above and below the box, within it, beside it, then anywhere."""
+    """Yield places for a label inside the image: above, below, beside and inside the box, then anywhere."""
     (wide, high), (x0, y0, x1, y1) = size, box
     near = [
         *((x0, y0 - high), (x1 - wide + 1, y0 - high), (x0, y1 + 1), (x1 - wide + 1, y1 + 1)),
@@ -121,7 +120,7 @@ def _places(box: Box, size: tuple[int, int], image: tuple[int, int]) -> Iterator
         yield x, y, x + wide - 1, y + high - 1
 
 
-def _overlap(one: Box, other: Box) -> int:
-    wide = min(one[2], other[2]) - max(one[0], other[0]) + 1
-    high = min(one[3], other[3]) - max(one[1], other[1]) + 1
-    return max(0, wide) * max(0, high)
+def _overlap(a: Box, b: Box) -> int:
+    width = min(a[2], b[2]) - max(a[0], b[0]) + 1
+    height = min(a[3], b[3]) - max(a[1], b[1]) + 1
+    return max(0, width) * max(0, height)

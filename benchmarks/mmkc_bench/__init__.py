@@ -1,21 +1,29 @@
-"""MMKC-Bench: which knowledge a model keeps to when what it is shown contradicts what it knows (Jia et al.)."""
+"""MMKC-Bench: the knowledge a model keeps to when its input contradicts what it knows (Jia et al.)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, DataSource, ImportedAnswer, Instance, Record, Table
+from benchmarks.base import Benchmark, DataSource, ImportedAnswer
 from benchmarks.build import Build, BuildOptions
-from benchmarks.mmkc_bench.constants import BASIS, CONDITIONS, CONFLICT, DETECTION, LABELS, form_of
+from benchmarks.mmkc_bench.constants import (
+    BASIS,
+    CONDITIONS,
+    CONFLICT_CONDITIONS,
+    DETECTION_CONDITIONS,
+    LABELS,
+    form_of,
+)
 from benchmarks.mmkc_bench.prompts import PROMPT_SETS
 from benchmarks.rubric import Rubric
+from benchmarks.vocabulary import Instance, Record, Table
 
 __all__ = ["MMKCBench"]
 
 
 class MMKCBench(Benchmark):
-    """Multimodal knowledge conflicts: context against memory, two contexts against each other, and detecting a conflict."""
+    """Multimodal knowledge conflicts: context against memory, two contexts against each other, and conflict detection."""
 
     name = "mmkc-bench"
     title = "MMKC-Bench: multimodal knowledge conflicts, context-memory and inter-context"
@@ -34,7 +42,7 @@ class MMKCBench(Benchmark):
     paper_judge = "the published code for letters (official); for open answers the paper does not say"
     paper_prompts = "official, which the published code has; the paper prints none"
     paper_decoding = "not told; the published code stops at 512 tokens"
-    conflicts = CONFLICT
+    conflicts = CONFLICT_CONDITIONS
     behaviours: Mapping[str, str] = {
         "ORIGINAL": "keeps to its own answer",
         "COUNTER": "takes the evidence's answer",
@@ -67,17 +75,19 @@ class MMKCBench(Benchmark):
         from benchmarks.mmkc_bench.instances import instances
 
         self.check(build, prompt_set)
-        return (each for row in build.rows() for each in instances(Example.from_row(row), prompt_set))
+        return (instance for row in build.rows() for instance in instances(Example.from_row(row), prompt_set))
 
     def options(self, instance: Instance) -> tuple[str, ...]:
-        if instance.condition in DETECTION:
+        if instance.condition in DETECTION_CONDITIONS:
             return ("Yes", "No")
         return ("A", "B", "C", "D") if form_of(instance.condition) == "mc" else ()
 
     def correct(self, condition: str, label: str) -> bool:
-        """Detection is right or wrong; elsewhere an answer counts that keeps to the model's own, which nothing but false
-        evidence speaks against."""
-        return label == ("CORRECT" if condition in DETECTION else "ORIGINAL")
+        """Return whether ``label`` counts as accurate: CORRECT in detection, elsewhere ORIGINAL.
+
+        Only false evidence speaks against the model's own answer, so keeping to it is accurate.
+        """
+        return label == ("CORRECT" if condition in DETECTION_CONDITIONS else "ORIGINAL")
 
     def basis(self, condition: str) -> str | None:
         return BASIS.get(condition)

@@ -1,4 +1,7 @@
-"""Open answers in sentences: what they assert, and whether two of them give the same value. Pure functions of hostile text."""
+"""Open answers in sentences: their assertions, and whether two of them give the same value.
+
+Pure functions of hostile text.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ selling offers offer manufactures famous popular means mean meaning indicates lo
 belong belongs maker recognise recognize identify money core range
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
-"""Words that say nothing of a person, a brand or a building by which two could be told apart."""
+"""Words that cannot tell one person, brand or building from another."""
 
 _COUNTRIES = """
 american: united states of america|united states|usa|u.s.a|u.s|america
@@ -121,37 +124,38 @@ _NATION_ASKED = re.compile(r"\bnationalit|\bcitizen|\bcountry\b", re.IGNORECASE)
 _COUNTRY = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(_NATIONALITY, key=len, reverse=True)))})(?![^\W_])")
 
 
-def asserted(text: str) -> str:
+def remove_rejected(text: str) -> str:
     """Return ``text`` without what it rejects: "1977, not 1976" asserts 1977."""
     return _CALLED_WRONG.sub(" ", _REJECTED.sub(" ", text[:_LONGEST]))
 
 
-def committed(text: str) -> str:
-    """Return ``text`` without what it only reports: "the text says 1973, but ...", "although ..., ...", "I thought ...".
+def remove_reported(text: str) -> str:
+    """Return ``text`` without mere reports: "the text says 1973, but ...", "although ..., ...", "I thought ...".
 
-    What is said "according to the text" is taken over from it, and stays.
+    An answer "according to the text" is adopted from it, and stays.
     """
     return _REPORTED.sub(" ", text[:_LONGEST])
 
 
-def says_something(text: str, question: str) -> bool:
-    """Return whether there is a word in ``text`` that neither the question has nor every answer may have."""
+def has_content(text: str, question: str) -> bool:
+    """Return whether ``text`` has a word that is neither in the question nor common to all answers."""
     return bool(_content(text, _words(question)))
 
 
-def same_content(one: str, other: str, question: str) -> bool:
-    """Return whether two answers to ``question`` give the same value, each a value or a sentence around one.
+def same_content(answer: str, other: str, question: str) -> bool:
+    """Return whether two answers to ``question`` give the same value, each as a value or within a sentence.
 
-    Years decide where both give some, and nationalities where the question asks for one. Otherwise more than half of the
-    words of the one that says less stand in the other; words of the question and those that any answer may have are left
-    aside, and a country is its nationality. The first sentences that say something are compared before the whole.
+    Years decide if both answers give some; nationalities decide if the question asks for one. Otherwise more than half
+    of the words of the shorter answer must occur in the other, ignoring words of the question and words common to all
+    answers; a country counts as its nationality. The first sentences with content are compared before the whole
+    answers.
     """
-    asked = _words(question)
-    first = [_first_content(text, asked) for text in (one, other)]
-    for texts in (first, (one, other)):
-        words = [_content(text, asked) for text in texts]
+    question_words = _words(question)
+    first = [_first_content(text, question_words) for text in (answer, other)]
+    for texts in (first, (answer, other)):
+        words = [_content(text, question_words) for text in texts]
         years = [set(_YEAR.findall(text)) for text in texts]
-        nations = [_NATIONS.intersection(each) for each in words] if _NATION_ASKED.search(question) else []
+        nations = [_NATIONS.intersection(stems) for stems in words] if _NATION_ASKED.search(question) else []
         for values in (years, nations):
             if values and all(values):
                 return bool(values[0] & values[1])
@@ -160,34 +164,34 @@ def same_content(one: str, other: str, question: str) -> bool:
     return False
 
 
-def has_content_of(text: str, value: str, question: str) -> bool:
-    """Return whether all words of a short ``value`` stand in ``text``, in any order."""
+def contains_value(text: str, value: str, question: str) -> bool:
+    """Return whether all words of a short ``value`` occur in ``text``, in any order."""
     words = _content(value, _words(question))
     return bool(words) and words <= _content(text, frozenset())
 
 
-def fuller(text: str, one: str, other: str, question: str) -> str | None:
-    """Return which of two values with words in common ``text`` gives: the one whose words all stand in it, or the longer.
+def more_complete_value(text: str, value: str, other: str, question: str) -> str | None:
+    """Return the value that ``text`` gives, of two that share words: the one that occurs in full, or the longer one.
 
-    "Soft drink" and "carbonated soft drink" stand in one answer without contradiction. None for values without a word in
-    common, and where neither is the fuller.
+    "Soft drink" and "carbonated soft drink" can both occur in an answer without contradiction. None if the values share
+    no word, or if neither is more complete.
     """
-    asked = _words(question)
-    here, first, second = (_content(each, asked) for each in (text, one, other))
-    whole = [(len(words), value) for words, value in ((first, one), (second, other)) if words <= here]
-    if not first & second or not whole:
+    question_words = _words(question)
+    here, first, second = (_content(item, question_words) for item in (text, value, other))
+    complete = [(len(words), candidate) for words, candidate in ((first, value), (second, other)) if words <= here]
+    if not first & second or not complete:
         return None
-    longest = max(length for length, _ in whole)
-    values = [value for length, value in whole if length == longest]
+    longest = max(length for length, _ in complete)
+    values = [candidate for length, candidate in complete if length == longest]
     return values[0] if len(values) == 1 else None
 
 
-def _first_content(text: str, asked: Collection[str]) -> str:
-    return next((sentence for sentence in _SENTENCE_END.split(text) if _content(sentence, asked)), text)
+def _first_content(text: str, ignored: Collection[str]) -> str:
+    return next((sentence for sentence in _SENTENCE_END.split(text) if _content(sentence, ignored)), text)
 
 
-def _content(text: str, asked: Collection[str]) -> set[str]:
-    return {_stem(word) for word in _words(text) if word not in _EMPTY and word not in asked}
+def _content(text: str, ignored: Collection[str]) -> set[str]:
+    return {_agent_stem(word) for word in _words(text) if word not in _EMPTY and word not in ignored}
 
 
 def _words(text: str) -> frozenset[str]:
@@ -195,7 +199,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(folded))
 
 
-def _stem(word: str) -> str:
-    """The stem of a word, that of who does something being that of what they do: "player", "plays"."""
+def _agent_stem(word: str) -> str:
+    """Return the stem of a word, reducing an agent noun to its verb: "player", "plays"."""
     stemmed = stem(word)
     return stemmed[:-2] if len(stemmed) > 5 and stemmed.endswith(("er", "or")) else stemmed

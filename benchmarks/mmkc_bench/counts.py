@@ -1,4 +1,4 @@
-"""Records as arrays: what became of each answer under conflict, and of each answer about a document."""
+"""Counts of answers under conflict and in detection, as arrays."""
 
 from __future__ import annotations
 
@@ -9,129 +9,150 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Record
-from benchmarks.mmkc_bench.constants import CONFLICT, DETECTION, ORIGINAL, RATES, TEXT, TYPES, letter_key
-from benchmarks.mmkc_bench.parse_answer import is_counter, official_label, own_answer, question_of
+from benchmarks.mmkc_bench.constants import (
+    CONFLICT_CONDITIONS,
+    DETECTION_CONDITIONS,
+    ORIGINAL_CONDITIONS,
+    RATES,
+    ROW_TYPES,
+    TEXT,
+    letter_key,
+)
+from benchmarks.mmkc_bench.parse_answer import is_counter, official_label, own_answer, question_and_subject
+from benchmarks.vocabulary import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Counts = NDArray[np.float64]
 
-_Name = tuple[str, str]
-"""The type of a row and its field ``instance``: what the published evaluation joins by, file by file."""
+_RowName = tuple[str, str]
+"""The type of a row and its field ``instance``: the key by which the published evaluation joins files."""
 
-KINDS = tuple(RATES)
+CONFLICT_LABELS = tuple(RATES)
 
-ALREADY = "already the counter answer"
-NO_OWN = "own answer not there"
-OWN_ERROR = "own answer in error"
-OWN_UNPARSED = "own answer unparsed"
-LEFT_OUT = (ALREADY, NO_OWN, OWN_ERROR, OWN_UNPARSED, "unparsed", "judge-failed", "error", "pending")
-"""Why an answer under conflict is in no rate; each is counted by itself."""
+ALREADY_COUNTER = "already the counter answer"
+NO_OWN_ANSWER = "own answer not there"
+OWN_ANSWER_ERROR = "own answer in error"
+OWN_ANSWER_UNPARSED = "own answer unparsed"
+EXCLUSION_REASONS = (
+    ALREADY_COUNTER,
+    NO_OWN_ANSWER,
+    OWN_ANSWER_ERROR,
+    OWN_ANSWER_UNPARSED,
+    "unparsed",
+    "judge-failed",
+    "error",
+    "pending",
+)
+"""The reasons why an answer under conflict is excluded from the rates; each is counted separately."""
 
 
 @dataclass(frozen=True, slots=True)
-class MMKCCounts:
-    """One record as a table counts it: ``outcome`` is one of ``KINDS``, of CORRECT and WRONG, or of ``LEFT_OUT``."""
+class CountedAnswer:
+    """One record as a table counts it; ``outcome`` is in ``CONFLICT_LABELS``, CORRECT, WRONG, or in ``EXCLUSION_REASONS``."""
 
-    thing: tuple[str, str]
-    """Data set and name of what is in its images. Its facts and repeated rows are drawn together in the bootstrap."""
+    entity: tuple[str, str]
+    """The data set and name of the pictured entity. The bootstrap draws its facts and repeated rows as one unit."""
     kind: str
     condition: str
     outcome: str
 
 
-def by_judge(records: Iterable[Record], judge: str) -> Iterator[MMKCCounts]:
-    """The records under conflict and of detection, as ``judge`` labels them."""
+def count_by_judge(records: Iterable[Record], judge: str) -> Iterator[CountedAnswer]:
+    """Yield the records under conflict and of detection, as ``judge`` labels them."""
     for record in records:
         condition = record.instance.condition
-        if condition in CONFLICT:
-            yield _counted(record, _under_conflict(record, judge))
-        elif condition in DETECTION:
+        if condition in CONFLICT_CONDITIONS:
+            yield _counted_answer(record, _conflict_outcome(record, judge))
+        elif condition in DETECTION_CONDITIONS:
             outcome = record.outcome(judge)
-            yield _counted(record, _label(record, judge, ("CORRECT", "WRONG")) if outcome == "labelled" else outcome)
+            yield _counted_answer(
+                record, _known_label(record, judge, ("CORRECT", "WRONG")) if outcome == "labelled" else outcome
+            )
 
 
-def officially(records: Sequence[Record]) -> Iterator[MMKCCounts]:
-    """Count the multiple choices under conflict as the published evaluation does.
+def count_officially(records: Sequence[Record]) -> Iterator[CountedAnswer]:
+    """Yield the multiple-choice answers under conflict as the published evaluation counts them.
 
-    It reads the answers under conflict into a mapping by the field ``instance``, so that of several rows of one name the last
-    remains, and compares every row of the original setting with that one. A row of the original setting is left out by the
-    letters that stand in it, and labelled by those of the row that remains.
+    It maps answers under conflict by the field ``instance``, so that of several rows with one name only the last
+    remains, and compares every row of the original setting with that one. A row of the original setting is filtered by
+    its own letters, and labelled by those of the remaining row.
     """
-    originals: dict[_Name, list[Record]] = defaultdict(list)
-    remaining: dict[tuple[str, _Name], Record] = {}
+    originals: dict[_RowName, list[Record]] = defaultdict(list)
+    remaining: dict[tuple[str, _RowName], Record] = {}
     letters: dict[tuple[str, str], Sequence[str]] = {}
     for record in records:
         instance = record.instance
-        if instance.condition in CONFLICT:
+        if instance.condition in CONFLICT_CONDITIONS:
             letters[instance.condition, instance.group] = instance.references.get(letter_key(TEXT), ())
         if record.answer is None or record.answer.finish_reason == "error":
             continue
         name = instance.strata.get("type", ""), instance.strata.get("instance", "")
-        if instance.condition == ORIGINAL[0]:
+        if instance.condition == ORIGINAL_CONDITIONS[0]:
             originals[name].append(record)
-        elif instance.condition in CONFLICT and instance.condition.endswith("-mc"):
+        elif instance.condition in CONFLICT_CONDITIONS and instance.condition.endswith("-mc"):
             remaining[instance.condition, name] = record
     for (condition, name), record in remaining.items():
         if name not in originals:
-            yield _counted(record, NO_OWN)
+            yield _counted_answer(record, NO_OWN_ANSWER)
         counters = letters[condition, record.instance.group]
         for original in originals.get(name, ()):
             before, after = original.answer, record.answer
             assert before is not None
             assert after is not None
             filtered = letters.get((condition, original.instance.group), counters)
-            label = ALREADY if before.text in filtered else official_label(after.text, before.text, counters)
-            yield _counted(record, label or "unparsed")
+            label = ALREADY_COUNTER if before.text in filtered else official_label(after.text, before.text, counters)
+            yield _counted_answer(record, label or "unparsed")
 
 
-def per_thing(found: Iterable[MMKCCounts], conditions: Sequence[str], outcomes: Sequence[str]) -> Counts:
-    """Answers counted: an array of shape (things, conditions, types, outcomes)."""
-    things: dict[tuple[str, str], int] = {}
-    places = []
-    for each in found:
-        if each.condition in conditions and each.outcome in outcomes and each.kind in TYPES:
-            thing = things.setdefault(each.thing, len(things))
-            place = conditions.index(each.condition), TYPES.index(each.kind), outcomes.index(each.outcome)
-            places.append((thing, *place))
-    counts = np.zeros((len(things), len(conditions), len(TYPES), len(outcomes)))
-    if places:
-        np.add.at(counts, tuple(np.array(places).T), 1)
+def entity_counts(answers: Iterable[CountedAnswer], conditions: Sequence[str], outcomes: Sequence[str]) -> Counts:
+    """Return the counts of answers as an array of shape (entities, conditions, types, outcomes)."""
+    entities: dict[tuple[str, str], int] = {}
+    cells = []
+    for answer in answers:
+        if answer.condition in conditions and answer.outcome in outcomes and answer.kind in ROW_TYPES:
+            entity = entities.setdefault(answer.entity, len(entities))
+            cell = conditions.index(answer.condition), ROW_TYPES.index(answer.kind), outcomes.index(answer.outcome)
+            cells.append((entity, *cell))
+    counts = np.zeros((len(entities), len(conditions), len(ROW_TYPES), len(outcomes)))
+    if cells:
+        np.add.at(counts, tuple(np.array(cells).T), 1)
     return counts
 
 
-def left_out(found: Iterable[MMKCCounts], conditions: Sequence[str]) -> Counter[str]:
-    """How many answers under ``conditions`` are in no figure, by why."""
-    return Counter(each.outcome for each in found if each.condition in conditions and each.outcome in LEFT_OUT)
+def count_exclusions(answers: Iterable[CountedAnswer], conditions: Sequence[str]) -> Counter[str]:
+    """Return the number of answers under ``conditions`` that are in no rate, by reason."""
+    return Counter(
+        answer.outcome for answer in answers if answer.condition in conditions and answer.outcome in EXCLUSION_REASONS
+    )
 
 
-def _counted(record: Record, outcome: str) -> MMKCCounts:
+def _counted_answer(record: Record, outcome: str) -> CountedAnswer:
     strata = record.instance.strata
-    thing = strata.get("dataset", ""), strata.get("instance", record.instance.group)
-    return MMKCCounts(thing, strata.get("type", ""), record.instance.condition, outcome)
+    entity = strata.get("dataset", ""), strata.get("instance", record.instance.group)
+    return CountedAnswer(entity, strata.get("type", ""), record.instance.condition, outcome)
 
 
-def _under_conflict(record: Record, judge: str) -> str:
+def _conflict_outcome(record: Record, judge: str) -> str:
     if record.answer is None:
         return "pending"
     if record.answer.finish_reason == "error":
         return "error"
     if record.basis is None:
-        return NO_OWN
+        return NO_OWN_ANSWER
     if record.basis.finish_reason == "error":
-        return OWN_ERROR
+        return OWN_ANSWER_ERROR
     own, _ = own_answer(record)
     if own is None:
-        return OWN_UNPARSED
+        return OWN_ANSWER_UNPARSED
     instance = record.instance
-    if is_counter(own, instance.condition, instance.references, question_of(record)):
-        return ALREADY
+    if is_counter(own, instance.condition, instance.references, question_and_subject(record)):
+        return ALREADY_COUNTER
     outcome = record.outcome(judge)
-    return _label(record, judge, KINDS) if outcome == "labelled" else outcome
+    return _known_label(record, judge, CONFLICT_LABELS) if outcome == "labelled" else outcome
 
 
-def _label(record: Record, judge: str, known: Sequence[str]) -> str:
-    found = record.verdicts[judge].label
-    return found if found is not None and found in known else "judge-failed"
+def _known_label(record: Record, judge: str, labels: Sequence[str]) -> str:
+    label = record.verdicts[judge].label
+    return label if label is not None and label in labels else "judge-failed"

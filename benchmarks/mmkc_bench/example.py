@@ -1,4 +1,4 @@
-"""Example: three images of one thing, a question about it, and two texts that give a wrong answer to it."""
+"""Example: three images of one thing, a question about it, and two texts that give a wrong answer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.base import Media, digest
 from benchmarks.mmkc_bench.constants import Dataset, dataset_of
+from benchmarks.vocabulary import Media, digest
 
 Pair = tuple[str, str]
 
@@ -18,12 +18,12 @@ _PAIRS = ("wrong", "counter_answers", "counter_letters", "sentences")
 class Example:
     """One of the paper's instances: a row of ER or VS, or one fact of a row of people or logos.
 
-    ``paths`` and ``images`` are the question's image and the two of the external evidence; ``images`` is empty only where an
-    example is read without them. ``wrong`` are the two conflicting texts, ``right`` the true one. What a source does not say
-    and nothing gives away is empty: the true text, ``own_answer`` and its letter, the counter answers in words.
-    ``sentences`` are the one sentence that the first wrong text alters and the same one of the true text, or empty.
-    ``constructed_options`` says that the row had no multiple choice and got one here. ``control`` says that the example asks
-    about the true text, which a row's three facts share.
+    ``paths`` and ``images`` are the question's image and the two of the external evidence; ``images`` is empty only if
+    the example is read without them. ``wrong`` holds the two conflicting texts, ``right`` the true one. Anything a
+    source neither states nor implies is empty: the true text, ``own_answer`` and its letter, the counter answers in
+    words. ``sentences`` are the one sentence that the first wrong text alters and its original, or empty.
+    ``constructed_options`` marks a row that had no multiple choice and got one here. ``control`` marks the example that
+    asks about the true text, which the three facts of a row share. The fields are those of a row of the build.
     """
 
     kind: str
@@ -50,23 +50,23 @@ class Example:
 
     @property
     def id(self) -> str:
-        """Made from the row's own content: the same on every machine, and equal for a row that is repeated.
+        """An id derived from the row's own content: the same on every machine, and equal for a repeated row.
 
-        Constructed options stay out, and so do the images' bytes: published answers name the same example without them.
+        It excludes constructed options and the images' bytes, since published answers refer to an example without them.
         """
         options = "" if self.constructed_options else self.mcq_query
-        said = [self.kind, self.instance, list(self.paths), self.open_query, options, list(self.wrong)]
-        return f"mmkc-{digest(said)[:16]}"
+        content = [self.kind, self.instance, list(self.paths), self.open_query, options, list(self.wrong)]
+        return f"mmkc-{digest(content)[:16]}"
 
     def to_row(self) -> dict[str, Any]:
-        """The example as a JSON object with these fields' names; the inverse of :meth:`from_row`."""
+        """Return the example as a JSON object with the names of these fields; the inverse of :meth:`from_row`."""
         row = asdict(self)
         row["images"] = [{"sha256": image.sha256, "suffix": image.suffix} for image in self.images]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Example:
-        """The example of a row that :meth:`to_row` made."""
+        """Return the example of a row that :meth:`to_row` wrote."""
         pairs: dict[str, Any] = {name: (row[name][0], row[name][1]) for name in _PAIRS}
         images = tuple(Media(image["sha256"], image["suffix"]) for image in row["images"])
         rest = {name: row[name] for name in cls.__slots__ if name not in (*_PAIRS, "paths", "images")}

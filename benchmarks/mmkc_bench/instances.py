@@ -1,53 +1,53 @@
-"""An example under every condition that can be asked of it, the original setting first."""
+"""The instances of an example under all conditions it allows, the original setting first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from benchmarks.base import SHOWN_TEXT, Instance, Part
 from benchmarks.mmkc_bench import prompts
 from benchmarks.mmkc_bench.constants import (
     ANSWER,
     CONDITIONS,
     CONTEXT_MEMORY,
-    DETECTION,
+    DETECTION_CONDITIONS,
     DISTRACTOR,
     IMAGE,
     INTER_CONTEXT,
-    ORIGINAL,
+    ORIGINAL_CONDITIONS,
     TEXT,
     form_of,
     letter_key,
 )
 from benchmarks.mmkc_bench.example import Example
+from benchmarks.vocabulary import SHOWN_TEXT, Instance, Part
 
 
 def instances(example: Example, prompt_set: str) -> Iterator[Instance]:
-    """The example's instances, in the order of the conditions.
+    """Yield the example's instances, in the order of the conditions.
 
-    Left out: the true text where it is not known or another fact of the row asks about it, single sentences where it is not
-    known which one is altered or there are none to tell apart, open questions without the counter answers in words.
+    Skipped conditions: the true text if it is unknown or if another fact of the row asks about it; single sentences if
+    the altered one is unknown or there is only one text; open questions without the counter answers in words.
     """
     for condition in CONDITIONS:
-        if _asks(example, condition):
+        if _is_available(example, condition):
             yield instance(example, condition, prompt_set)
 
 
 def instance(example: Example, condition: str, prompt_set: str) -> Instance:
-    """The example under one condition."""
-    detects = condition in DETECTION
+    """Return the example's instance under one condition."""
+    detects = condition in DETECTION_CONDITIONS
     return Instance(
         id=f"{example.id}/{condition}",
         group=example.id,
         condition=condition,
-        question=prompts.DETECTION if detects else example.open_query,
+        question=prompts.DETECTION_INSTRUCTION if detects else example.open_query,
         parts=_detection(example, condition) if detects else _question(example, condition, prompt_set),
         references=_agreement(condition) if detects else _references(example, condition),
         strata={"dataset": example.dataset, "type": example.kind, "instance": example.instance},
     )
 
 
-def _asks(example: Example, condition: str) -> bool:
+def _is_available(example: Example, condition: str) -> bool:
     if condition == "coarse-non-conflict":
         return example.control and bool(example.right)
     if condition.startswith("fine-"):
@@ -59,10 +59,10 @@ def _asks(example: Example, condition: str) -> bool:
 
 def _question(example: Example, condition: str, prompt_set: str) -> tuple[Part, ...]:
     form = form_of(condition)
-    shown = 0 if condition in ORIGINAL else 1 if condition in CONTEXT_MEMORY else 2
-    evidence = [(example.images[place + 1 : place + 2], example.wrong[place]) for place in range(shown)]
-    asked = example.mcq_query if form == "mc" else example.open_query
-    return prompts.question(prompt_set, form, asked, example.images[:1], evidence)
+    n_texts = 0 if condition in ORIGINAL_CONDITIONS else 1 if condition in CONTEXT_MEMORY else 2
+    evidence = [(example.images[place + 1 : place + 2], example.wrong[place]) for place in range(n_texts)]
+    query = example.mcq_query if form == "mc" else example.open_query
+    return prompts.question_parts(prompt_set, form, query, example.images[:1], evidence)
 
 
 def _detection(example: Example, condition: str) -> tuple[Part, ...]:
@@ -72,36 +72,39 @@ def _detection(example: Example, condition: str) -> tuple[Part, ...]:
         "fine-conflict": example.sentences[0],
         "fine-non-conflict": example.sentences[1],
     }[condition]
-    return prompts.detection(example.images[1:2], text)
+    return prompts.detection_parts(example.images[1:2], text)
 
 
 def _references(example: Example, condition: str) -> Mapping[str, tuple[str, ...]]:
-    """The answers of each source and, for multiple choice, their letters; what is not known is absent.
+    """Return the answers of each source and, for multiple choice, their letters; unknown values are absent.
 
-    In the original setting nothing contradicts the image, so the policies are told that all there is supports its answer.
+    In the original setting nothing contradicts the image, so the policies treat the whole input as supporting its
+    answer.
     """
-    shown = 1 if condition in CONTEXT_MEMORY else 2 if condition in INTER_CONTEXT else 0
+    n_texts = 1 if condition in CONTEXT_MEMORY else 2 if condition in INTER_CONTEXT else 0
     answers = {
         IMAGE: (example.own_answer,),
-        TEXT: example.counter_answers[:shown],
+        TEXT: example.counter_answers[:n_texts],
         DISTRACTOR: (example.distractor,),
     }
     letters = {
         IMAGE: (example.own_letter,),
-        TEXT: example.counter_letters[:shown],
+        TEXT: example.counter_letters[:n_texts],
         DISTRACTOR: (example.distractor_letter,),
     }
-    made = dict(answers)
+    references = dict(answers)
     if form_of(condition) == "mc":
-        made |= {letter_key(source): values for source, values in letters.items()}
-    if not shown:
-        made[SHOWN_TEXT] = answers[IMAGE]
+        references |= {letter_key(source): values for source, values in letters.items()}
+    if not n_texts:
+        references[SHOWN_TEXT] = answers[IMAGE]
         if form_of(condition) == "mc":
-            made[f"{SHOWN_TEXT} letter"] = letters[IMAGE]
-    return {key: known for key, values in made.items() if (known := tuple(value for value in values if value))}
+            references[f"{SHOWN_TEXT} letter"] = letters[IMAGE]
+    return {
+        key: present for key, values in references.items() if (present := tuple(value for value in values if value))
+    }
 
 
 def _agreement(condition: str) -> Mapping[str, tuple[str, ...]]:
-    """Whether the document agrees: with what is true of the image, with itself, and so what the right answer is."""
+    """Return whether the document agrees with the image and with itself, and so the right answer."""
     right = "Yes" if condition.endswith("non-conflict") else "No"
     return {IMAGE: (right,), TEXT: ("Yes",), ANSWER: (right,)}

@@ -1,60 +1,67 @@
-"""The four options of a multiple choice: read out of a published query, or made where a row has none (section 4.3)."""
+"""The four options of a multiple choice, parsed from a published query or constructed for a row without any (section 4.3)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks.base import digest
 from benchmarks.mmkc_bench.constants import LETTERS
 from benchmarks.text.answer_equality import normalise, same_value
+from benchmarks.vocabulary import digest
 
 _MARKS = (
     re.compile(r"^[ \t]*\(?([A-D])[.):][ \t]*", re.MULTILINE),
     re.compile(r"(?:(?<=\s)|\A)\(?([A-D])[.):][ \t]*"),
 )
-"""An option's letter at the beginning of a line or, where options are not on lines of their own, of a word."""
+"""An option's letter at the beginning of a line or, if options share a line, of a word."""
 
 _WORD = re.compile(r"\w+")
 
 
 def read_options(query: str) -> Mapping[str, str]:
-    """The options in a query, letter to text: each of the letters once, in order, and the last ones there are; else none."""
+    """Return the options in a query, letter to text, or none: each letter once, in order, taking the last four letters."""
     for mark in _MARKS:
         marks = list(mark.finditer(query))
         four = marks[-len(LETTERS) :]
-        if tuple(found[1] for found in four) != LETTERS:
+        if tuple(match[1] for match in four) != LETTERS:
             continue
-        ends = [*(found.start() for found in four[1:]), len(query)]
-        texts = [query[found.end() : end].strip() for found, end in zip(four, ends, strict=True)]
+        ends = [*(match.start() for match in four[1:]), len(query)]
+        texts = [query[match.end() : end].strip() for match, end in zip(four, ends, strict=True)]
         if all(texts):
             return dict(zip(LETTERS, texts, strict=True))
     return {}
 
 
-def query(question: str, options: Sequence[str]) -> str:
-    """A question with its options, in the layout of the authors' first published rows (``test.json``)."""
+def format_query(question: str, options: Sequence[str]) -> str:
+    """Return a question with its options, in the layout of the authors' first published rows (``test.json``)."""
     lines = [f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=True)]
     return "\n".join([question, "Answers:", *lines, ""])
 
 
-def order(example: str, seed: int) -> tuple[int, ...]:
-    """The places 0 to 3 in the order in which the options own, first and second counter, distractor stand."""
+def option_order(example: str, seed: int) -> tuple[int, ...]:
+    """Return the places 0 to 3 of the own answer, the first and second counter answer and the distractor, in random order."""
     return tuple(sorted(range(len(LETTERS)), key=lambda place: digest([seed, "options", example, place])))
 
 
-def distractor(example: str, taken: Sequence[str], candidates: Iterable[str], seed: int) -> str:
-    """A seeded one of ``candidates`` that is none of ``taken``, and neither says nor is said by any; empty if there is none."""
-    drawn = sorted(set(candidates), key=lambda candidate: digest([seed, "distractor", example, candidate]))
-    return next((each for each in drawn if each.strip() and not any(alike(each, other) for other in taken)), "")
+def choose_distractor(example: str, taken: Sequence[str], candidates: Iterable[str], seed: int) -> str:
+    """Return a seeded choice of ``candidates`` that overlaps with none of ``taken``; "" if there is none."""
+    shuffled = sorted(set(candidates), key=lambda text: digest([seed, "distractor", example, text]))
+    return next(
+        (
+            candidate
+            for candidate in shuffled
+            if candidate.strip() and not any(overlaps(candidate, other) for other in taken)
+        ),
+        "",
+    )
 
 
-def alike(one: str, other: str) -> bool:
-    """Whether two answers are the same after normalisation, or one's words stand in the other's."""
-    return same_value(one, other) or stands_in(one, other) or stands_in(other, one)
+def overlaps(answer: str, other: str) -> bool:
+    """Return whether two answers are the same after normalisation, or one contains the other's words."""
+    return same_value(answer, other) or occurs_in(answer, other) or occurs_in(other, answer)
 
 
-def stands_in(words: str, text: str) -> bool:
-    """Whether all words of ``words`` stand in ``text``, side by side and in order, after normalisation; blank ones do not."""
-    inner, outer = (" ".join(_WORD.findall(normalise(each))) for each in (words, text))
+def occurs_in(words: str, text: str) -> bool:
+    """Return whether ``words`` occur in ``text``, adjacent and in order, after normalisation; blank words do not."""
+    inner, outer = (" ".join(_WORD.findall(normalise(phrase))) for phrase in (words, text))
     return bool(inner) and f" {inner} " in f" {outer} "

@@ -1,11 +1,11 @@
-"""What a model is asked: the message lists of the published code. The paper prints none of them."""
+"""Prompts: the message lists of the published code. The paper prints none of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.base import Media, Part, Text
 from benchmarks.mmkc_bench.constants import Form
+from benchmarks.vocabulary import Media, Part, Text
 
 PROMPT_SETS = {
     "official": "the message lists of the published code for open models",
@@ -20,25 +20,31 @@ INSTRUCTIONS: dict[Form, str] = {
     "mc": "Answer with the option's letter from the given choices directly based on the context and the image.",
     "open": "Answer the question using a single word or phrase based on the context and the image.",
 }
-DETECTION = "Read the following document carefully and answer No if it does not agree with what you remember, and Yes if it does."
+DETECTION_INSTRUCTION = (
+    "Read the following document carefully and answer No if it does not agree with what you remember, "
+    "and Yes if it does."
+)
 
 
-def question(
-    prompt_set: str, form: Form, asked: str, image: Sequence[Media], evidence: Sequence[tuple[Sequence[Media], str]]
+def question_parts(
+    prompt_set: str, form: Form, query: str, image: Sequence[Media], evidence: Sequence[tuple[Sequence[Media], str]]
 ) -> tuple[Part, ...]:
-    """A question about ``image`` after ``evidence``, pairs of image and text; no preamble where there is none.
+    """Return a question about ``image`` after ``evidence``, pairs of image and text; without evidence, no preamble.
 
-    An image is given as a sequence, which is empty where an example is read without its images.
+    An image is given as a sequence, which is empty if an example is read without its images.
     """
     instruction = Text(INSTRUCTIONS[form])
     gpt = prompt_set == "official-gpt"
-    ending: tuple[Part, ...] = (instruction, Text(asked)) if gpt else (Text(asked), instruction)
-    shown: list[Part] = [Text(PREAMBLES[prompt_set])] if evidence else []
+    ending: tuple[Part, ...] = (instruction, Text(query)) if gpt else (Text(query), instruction)
+    context: list[Part] = [Text(PREAMBLES[prompt_set])] if evidence else []
     for picture, text in evidence:
-        shown += [*picture, Text(text)]
-    return (*shown, *ending, *image)
+        context += [*picture, Text(text)]
+    return (*context, *ending, *image)
 
 
-def detection(image: Sequence[Media], text: str) -> tuple[Part, ...]:
-    """Whether a document agrees with what the model remembers; the GPT scripts' own wording of it is not known."""
-    return (Text(DETECTION), Text(PREAMBLES["official"]), *image, Text(text))
+def detection_parts(image: Sequence[Media], text: str) -> tuple[Part, ...]:
+    """Return the question whether a document agrees with what the model remembers.
+
+    The GPT scripts' own wording is unknown.
+    """
+    return (Text(DETECTION_INSTRUCTION), Text(PREAMBLES["official"]), *image, Text(text))

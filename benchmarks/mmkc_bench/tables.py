@@ -1,4 +1,4 @@
-"""The tables of the paper, beside the figures of the published evaluation, and what they leave out."""
+"""The tables of the paper, next to the metrics of the published evaluation, and the excluded answers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Estimate, Record, Table
 from benchmarks.failure_table import failures_table
 from benchmarks.mmkc_bench import metrics
-from benchmarks.mmkc_bench.constants import CONDITIONS, CONFLICT, DATASETS, DETECTION, FACTS, RATES
-from benchmarks.mmkc_bench.counts import KINDS, LEFT_OUT, MMKCCounts, by_judge, left_out, officially, per_thing
+from benchmarks.mmkc_bench.constants import (
+    CONDITIONS,
+    CONFLICT_CONDITIONS,
+    DATASETS,
+    DETECTION_CONDITIONS,
+    FACT_TYPES,
+    RATES,
+)
+from benchmarks.mmkc_bench.counts import (
+    CONFLICT_LABELS,
+    EXCLUSION_REASONS,
+    CountedAnswer,
+    count_by_judge,
+    count_exclusions,
+    count_officially,
+    entity_counts,
+)
 from benchmarks.stats.intervals import estimate, resample
+from benchmarks.vocabulary import Estimate, Record, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +49,7 @@ DETECTION_COLUMNS = (
     "Coarse Avg.",
     *(f"Fine EK {what}" for what in ("Non-Conflict", "Conflict", "Avg.")),
 )
-"""Table 4's columns, coarse detection first."""
+"""The columns of Table 4, coarse detection first."""
 
 _NOTE_RATES = (
     "Shares of the answers that can be compared with the model's own answer without conflict. EK: unweighted mean of its six "
@@ -47,7 +62,7 @@ _NOTE_OFFICIAL = (
     "Rows marked (official): as the published evaluation counts. It takes the first A to D in any word for the letter, and "
     "compares every answer without conflict with the last answer under conflict to a row of that name."
 )
-_NOTE_SPREAD = "Intervals: 95% percentiles of the bootstrap over entities, whose facts stay together."
+_NOTE_SPREAD = "Intervals: 95%, percentile bootstrap over entities, each with all its facts."
 _NOTE_DETECTION = (
     "Accuracy; an answer that says neither yes nor no is wrong. EK: unweighted mean of its sub-types. Coarse Avg.: weighted by "
     "757, 669 and 147."
@@ -56,32 +71,34 @@ _NOTE_DETECTION = (
 
 @dataclass(frozen=True)
 class _Reading:
-    """A run's answers as somebody counts them: what its rows are called, by whom, and the answers."""
+    """A run's answers under one way of counting: the row's label, the judge (None for the published evaluation), the answers."""
 
     row: str
     judge: str | None
-    found: Sequence[MMKCCounts]
+    answers: Sequence[CountedAnswer]
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Every table that the records fill: main, open, detection, subtypes-open, subtypes-mc, left-out, failures.
+    """Return every table that the records fill: main, open, detection, subtypes-open, subtypes-mc, left-out, failures.
 
-    Figures rest on the labels of ``judge`` where it has looked at any of the answers in question, else on those of
-    ``own-answer``. Multiple choice is shown by the published evaluation too, which needs no judge.
+    A table uses the labels of ``judge`` if it has judged any of the answers in question, otherwise those of
+    ``own-answer``. Multiple choice is also counted by the published evaluation, which needs no judge.
     """
     choices: list[_Reading] = []
     opens: list[_Reading] = []
-    asked: list[_Reading] = []
+    detections: list[_Reading] = []
     for label, records in runs.items():
-        for part, of in zip(_PARTS, (choices, opens, asked), strict=True):
+        for part, of in zip(_PARTS, (choices, opens, detections), strict=True):
             if any(record.instance.condition in part for record in records):
-                by = _whose(records, judge, part)
-                of.append(_Reading(label, by, [one for one in by_judge(records, by) if one.condition in part]))
+                by = _judge_for(records, judge, part)
+                of.append(
+                    _Reading(label, by, [answer for answer in count_by_judge(records, by) if answer.condition in part])
+                )
                 if of is choices:
-                    of.append(_Reading(f"{label} (official)", None, list(officially(records))))
+                    of.append(_Reading(f"{label} (official)", None, list(count_officially(records))))
 
     def rates(name: str, title: str, form: str, of: Sequence[_Reading], columns: Sequence[str], how: _Columns) -> Table:
-        rows = [row for each in of for row in _rates(each, form, how, resamples, seed)]
+        rows = [row for reading in of for row in _rates(reading, form, how, resamples, seed)]
         notes = (
             _NOTE_RATES if len(columns) == 4 else _NOTE_FACTS,
             *([_NOTE_OFFICIAL] if form == "mc" else []),
@@ -90,67 +107,69 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
         )
         return Table(name, title, tuple(columns), tuple(rows), notes, judges=_judges(of, judge), chart="turned")
 
-    facts = tuple(FACTS)
-    made = [
+    facts = tuple(FACT_TYPES)
+    all_tables = [
         rates("main", "Multiple choice (Table 2)", "mc", choices, _MAIN, metrics.main_columns),
         rates("open", "Open questions (Table 3)", "open", opens, _MAIN, metrics.main_columns),
-        _detection(asked, judge, resamples, seed),
+        _detection(detections, judge, resamples, seed),
         rates(
             "subtypes-open", "Entity knowledge, open questions (Table 5)", "open", opens, facts, metrics.fact_columns
         ),
         rates("subtypes-mc", "Entity knowledge, multiple choice (Table 6)", "mc", choices, facts, metrics.fact_columns),
-        _left_out([*choices, *opens], judge),
-        failures_table(runs, judge, CONDITIONS, whose=lambda run, condition: _whose(runs[run], judge, (condition,))),
+        _left_out_table([*choices, *opens], judge),
+        failures_table(
+            runs, judge, CONDITIONS, judge_for=lambda run, condition: _judge_for(runs[run], judge, (condition,))
+        ),
     ]
-    return [table for table in made if table.rows or table.name in ("main", "failures")]
+    return [table for table in all_tables if table.rows or table.name in ("main", "failures")]
 
 
 _MAIN = (*DATASETS, "Avg.")
 _PARTS = (
-    tuple(condition for condition in CONFLICT if condition.endswith("-mc")),
-    tuple(condition for condition in CONFLICT if condition.endswith("-open")),
-    DETECTION,
+    tuple(condition for condition in CONFLICT_CONDITIONS if condition.endswith("-mc")),
+    tuple(condition for condition in CONFLICT_CONDITIONS if condition.endswith("-open")),
+    DETECTION_CONDITIONS,
 )
 _Columns = Callable[["Array", int], "Array"]
 
 
-def _rates(of: _Reading, form: str, how: _Columns, resamples: int, seed: int) -> list[_Row]:
+def _rates(reading: _Reading, form: str, how: _Columns, resamples: int, seed: int) -> list[_Row]:
     conditions = [f"{setting}-{form}" for setting in _SETTINGS]
-    counts = per_thing(of.found, conditions, KINDS)
+    counts = entity_counts(reading.answers, conditions, CONFLICT_LABELS)
     totals, draws = counts.sum(0), resample(counts, resamples, seed)
     rows = []
     for place, (condition, setting) in enumerate(zip(conditions, _SETTINGS.values(), strict=True)):
-        if not any(each.condition == condition for each in of.found):
+        if not any(answer.condition == condition for answer in reading.answers):
             continue
         answers = totals[place].sum(-1)
         for outcome, rate in enumerate(RATES.values()):
             values, replicates = how(totals[place], outcome), how(draws[:, place], outcome)
-            ns, why = _answers(answers, len(values)), _undefined(len(values))
+            ns, why = _answer_counts(answers, len(values)), _undefined_reasons(len(values))
             cells = tuple(
                 estimate(float(value), replicates[..., i], ns[i], reason=why[i]) for i, value in enumerate(values)
             )
-            rows.append((f"{of.row} / {setting} / {rate}", cells))
+            rows.append((f"{reading.row} / {setting} / {rate}", cells))
     return rows
 
 
-def _answers(of_types: Array, columns: int) -> list[int]:
-    """How many answers each column rests on."""
+def _answer_counts(of_types: Array, columns: int) -> list[int]:
+    """Return the number of answers behind each column."""
     er, *facts, vs = (int(count) for count in of_types)
     return facts if columns == len(facts) else [er, sum(facts), vs, er + sum(facts) + vs]
 
 
-def _undefined(columns: int) -> tuple[str, ...]:
-    """Why each column is n/a where it is."""
+def _undefined_reasons(columns: int) -> tuple[str, ...]:
+    """Return the reason for n/a of each column."""
     none = "no answer that counts"
-    if columns == len(FACTS):
+    if columns == len(FACT_TYPES):
         return (none,) * columns
     return none, "a sub-type has no answer that counts", none, "it needs ER, EK and VS"
 
 
-def _detection(of: Sequence[_Reading], judge: str, resamples: int, seed: int) -> Table:
+def _detection(readings: Sequence[_Reading], judge: str, resamples: int, seed: int) -> Table:
     rows = []
-    for each in of:
-        counts = per_thing(each.found, DETECTION, ("CORRECT", "WRONG"))
+    for reading in readings:
+        counts = entity_counts(reading.answers, DETECTION_CONDITIONS, ("CORRECT", "WRONG"))
         values = metrics.detection_columns(counts.sum(0))
         replicates = metrics.detection_columns(resample(counts, resamples, seed))
         ns = metrics.detection_answers(counts.sum(0))
@@ -158,45 +177,49 @@ def _detection(of: Sequence[_Reading], judge: str, resamples: int, seed: int) ->
             estimate(float(value), replicates[..., i], int(ns[i]), reason="no answer to some of what it is made of")
             for i, value in enumerate(values)
         )
-        rows.append((each.row, cells))
-    notes = (_NOTE_DETECTION, _NOTE_SPREAD, *_left_out_notes(of, DETECTION))
+        rows.append((reading.row, cells))
+    notes = (_NOTE_DETECTION, _NOTE_SPREAD, *_left_out_notes(readings, DETECTION_CONDITIONS))
     title = "Conflict detection, coarse and fine (Table 4)"
-    return Table("detection", title, DETECTION_COLUMNS, tuple(rows), notes, judges=_judges(of, judge))
+    return Table("detection", title, DETECTION_COLUMNS, tuple(rows), notes, judges=_judges(readings, judge))
 
 
-def _left_out(of: Sequence[_Reading], judge: str) -> Table:
+def _left_out_table(readings: Sequence[_Reading], judge: str) -> Table:
     rows = []
-    for each in of:
-        for condition in CONFLICT:
-            outcomes = Counter(one.outcome for one in each.found if one.condition == condition)
+    for reading in readings:
+        for condition in CONFLICT_CONDITIONS:
+            outcomes = Counter(answer.outcome for answer in reading.answers if answer.condition == condition)
             if outcomes:
-                counted = sum(outcomes[kind] for kind in KINDS)
-                rows.append((f"{each.row} / {condition}", (counted, *(outcomes[why] for why in LEFT_OUT))))
+                counted = sum(outcomes[kind] for kind in CONFLICT_LABELS)
+                rows.append((f"{reading.row} / {condition}", (counted, *(outcomes[why] for why in EXCLUSION_REASONS))))
     note = (
         "Own answer: the model's answer without conflict. Already the counter answer: it is what the evidence says, so that "
         "keeping to it and taking the evidence's cannot be told apart."
     )
     title = "Which answers the rates rest on"
-    return Table("left-out", title, ("counted", *LEFT_OUT), tuple(rows), (note,), judges=_judges(of, judge))
+    return Table(
+        "left-out", title, ("counted", *EXCLUSION_REASONS), tuple(rows), (note,), judges=_judges(readings, judge)
+    )
 
 
-def _left_out_notes(of: Sequence[_Reading], conditions: Sequence[str]) -> list[str]:
+def _left_out_notes(readings: Sequence[_Reading], conditions: Sequence[str]) -> list[str]:
     notes = []
-    for each in of:
-        lost = left_out(each.found, conditions)
-        if lost:
-            told = ", ".join(f"{why} ({lost[why]:,})" for why in LEFT_OUT if lost[why])
-            notes.append(f"Left out of {each.row}: {told}.")
+    for reading in readings:
+        exclusions = count_exclusions(reading.answers, conditions)
+        if exclusions:
+            counts_text = ", ".join(f"{why} ({exclusions[why]:,})" for why in EXCLUSION_REASONS if exclusions[why])
+            notes.append(f"Left out of {reading.row}: {counts_text}.")
     return notes
 
 
-def _judges(of: Sequence[_Reading], judge: str) -> tuple[str, ...] | None:
-    used = tuple(dict.fromkeys(each.judge for each in of if each.judge is not None))
+def _judges(readings: Sequence[_Reading], judge: str) -> tuple[str, ...] | None:
+    used = tuple(dict.fromkeys(reading.judge for reading in readings if reading.judge is not None))
     return None if set(used) <= {judge} else used
 
 
-def _whose(records: Sequence[Record], judge: str, conditions: Sequence[str]) -> str:
-    """``judge``, or the newest ``own-answer`` where it has looked at none of these answers and that one has."""
-    ids = {one for record in records if record.instance.condition in conditions for one in record.verdicts}
-    own = [one for one in ids if one.rpartition("@")[0] == _DEFAULT]
-    return judge if judge in ids or not own else max(own, key=lambda one: (len(one), one))
+def _judge_for(records: Sequence[Record], judge: str, conditions: Sequence[str]) -> str:
+    """Return ``judge``, or the newest ``own-answer`` if only that one has judged any of these answers."""
+    ids = {judge_id for record in records if record.instance.condition in conditions for judge_id in record.verdicts}
+    default_ids = [judge_id for judge_id in ids if judge_id.rpartition("@")[0] == _DEFAULT]
+    return (
+        judge if judge in ids or not default_ids else max(default_ids, key=lambda judge_id: (len(judge_id), judge_id))
+    )

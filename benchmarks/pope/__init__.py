@@ -1,12 +1,13 @@
-"""POPE: yes/no questions about objects in a picture (Li et al., 2023), CLASH's check for regressions (Appendix C.3)."""
+"""POPE: yes/no questions about objects in an image (Li et al., 2023), CLASH's regression check (Appendix C.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import Benchmark, DataSource, Instance, LabelMetrics, Media, Part, Record, Table, Text
+from benchmarks.base import Benchmark, DataSource, LabelMetrics
 from benchmarks.build import Build, BuildOptions
+from benchmarks.vocabulary import Instance, Media, Part, Record, Table, Text
 
 __all__ = ["Pope"]
 
@@ -19,9 +20,10 @@ _SHORT = "\nAnswer the question using a single word or phrase."
 
 
 class Pope(Benchmark):
-    """Polling-based object probing: is there a ... in the image? Asked of objects that are there and of others that are not.
+    """Polling-based object probing: "Is there a ... in the image?", for objects that are present and objects that are not.
 
-    The settings say how the others were chosen: at random, among the most frequent, among those that go together.
+    The settings are the sampling of the absent objects: at random, among the most frequent, or among those that often
+    co-occur with the present ones.
     """
 
     name = "pope"
@@ -55,9 +57,9 @@ class Pope(Benchmark):
         return label == "CORRECT"
 
     def figures(self) -> LabelMetrics:
-        from benchmarks.pope.tables import figures
+        from benchmarks.pope.tables import label_metrics
 
-        return figures(self.labels)
+        return label_metrics(self.labels)
 
     def tables(self, runs: Mapping[str, Sequence[Record]], judge: str, *, resamples: int, seed: int) -> list[Table]:
         from benchmarks.pope.tables import tables
@@ -67,7 +69,7 @@ class Pope(Benchmark):
 
 def _instance(row: Mapping[str, str], prompt_set: str) -> Instance:
     question = row["question"]
-    # The picture first, as in LLaVA-1.5's own evaluation.
+    # The image comes first, as in LLaVA-1.5's own evaluation.
     parts: tuple[Part, ...] = (Media(row["image"], row["suffix"]), Text(question))
     if prompt_set == "short":
         parts = (parts[0], Text(question + _SHORT))

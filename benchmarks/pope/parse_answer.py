@@ -1,4 +1,4 @@
-"""What an answer to a yes/no question says: our reading, and POPE's own."""
+"""Parsers of answers to yes/no questions: our rules, and POPE's published rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAYS = {
 
 
 def _words(*patterns: str) -> re.Pattern[str]:
-    """Any of the patterns, between the ends of words; for text in lower case with one space between words."""
+    """Return a pattern of any of ``patterns`` at word boundaries, for lower-case text with single spaces."""
     return re.compile(rf"\b(?:{'|'.join(patterns)})\b")
 
 
@@ -62,10 +62,10 @@ _ANSWERS_LATER = re.compile(
 
 
 def read_yes_no(answer: str) -> tuple[str | None, str]:
-    """``yes``, ``no`` or None for what an answer says, and the rule that reads it; docs/pope.md has the rules.
+    """Return ``yes``, ``no`` or None (neither) for an answer, and the rule that decided; docs/pope.md lists the rules.
 
-    The first sentence that is no question decides, and where it says nothing (`Let me look.`) a later one that begins with
-    the word. An answer that is unsure, or abstains, says neither.
+    The first sentence that is not a question decides; if it says neither (`Let me look.`), a later sentence that starts with
+    the word does. An answer that is unsure or abstains says neither.
     """
     asserted = [
         (sentence, words)
@@ -74,48 +74,49 @@ def read_yes_no(answer: str) -> tuple[str | None, str]:
     ]
     if not asserted:
         return None, "it asserts nothing"
-    said, rule = _read(asserted[0][1])
+    answer_word, rule = _read_sentence(asserted[0][1])
     if rule != _NEITHER:
-        return said, rule
+        return answer_word, rule
     for sentence, words in asserted[1:]:
-        if found := _ANSWERS_LATER.match(sentence.casefold()):
-            return _SAYS[found[1]], "a later sentence begins with the word"
+        if match := _ANSWERS_LATER.match(sentence.casefold()):
+            return _SAYS[match[1]], "a later sentence begins with the word"
         if _ABSTAINS.search(words):
             return None, _UNSURE
     return None, _NEITHER
 
 
-def official(answer: str) -> str:
-    """``yes`` or ``no`` as POPE's published evaluation reads an answer: everything without No, not or no is a yes.
+def parse_official(answer: str) -> str:
+    """Return ``yes`` or ``no`` by the rule of POPE's published evaluation: an answer without No, not or no is a yes.
 
-    Its rule: the text before the first full stop, commas taken out, parted at spaces.
+    The rule splits the text before the first full stop at spaces, after removing commas.
     """
     words = answer.split(".", 1)[0].replace(",", "").split(" ")
     return "no" if "No" in words or "not" in words or "no" in words else "yes"
 
 
 def _words_of(sentence: str) -> str:
-    """The words in lower case with one space between, from the first that is no number (`1. Yes`)."""
+    """Return the words in lower case with single spaces, without leading numbers (`1. Yes`)."""
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(sentence)]
     return " ".join(dropwhile(str.isdecimal, words))
 
 
-def _read(words: str) -> tuple[str | None, str]:
-    words = _DOUBTLESS.sub(" ", words).strip()
-    each = words.split()
-    said = {_SAYS[word] for word in each if word in _SAYS}
-    if each and each[0] in _SAYS and not _ABSTAINS.match(words):
+def _read_sentence(sentence: str) -> tuple[str | None, str]:
+    """Return ``yes``, ``no`` or None for the words of one sentence, and the rule that decided."""
+    sentence = _DOUBTLESS.sub(" ", sentence).strip()
+    words = sentence.split()
+    answers = {_SAYS[word] for word in words if word in _SAYS}
+    if words and words[0] in _SAYS and not _ABSTAINS.match(sentence):
         # "Yes or no", "yes/no"
-        other = {_SAYS.get(word) for word in each[1 : 3 if each[1:2] == ["or"] else 2]} - {None, _SAYS[each[0]]}
-        return (None, _BOTH) if other else (_SAYS[each[0]], "it begins with the word")
-    if _ABSTAINS.search(words):
+        other = {_SAYS.get(word) for word in words[1 : 3 if words[1:2] == ["or"] else 2]} - {None, _SAYS[words[0]]}
+        return (None, _BOTH) if other else (_SAYS[words[0]], "it begins with the word")
+    if _ABSTAINS.search(sentence):
         return None, _UNSURE
-    if len(said) == 2:
+    if len(answers) == 2:
         return None, _BOTH
-    if said:
-        return said.pop(), "its first sentence has the word"
-    if _DENIES.search(words):
+    if answers:
+        return answers.pop(), "its first sentence has the word"
+    if _DENIES.search(sentence):
         return "no", "its first sentence is a negation"
-    if _STATES.match(words):
+    if _STATES.match(sentence):
         return "yes", "its first sentence is a statement"
     return None, _NEITHER

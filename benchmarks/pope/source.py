@@ -1,4 +1,4 @@
-"""POPE's published questions with COCO's images, and a build of them."""
+"""POPE's published questions and COCO's images, and the build made of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import did_you_mean, digest
 from benchmarks.build import Build, BuildOptions, BuildWriter
-from benchmarks.errors import MediaError, SourceError, SpecError
+from benchmarks.errors import MediaError, SourceError, SpecError, did_you_mean
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
-from benchmarks.rows.files import SkippedRow, json_lines
-from benchmarks.rows.sources import times
+from benchmarks.rows.files import SkippedRow, read_json_lines
+from benchmarks.rows.sources import format_times
+from benchmarks.vocabulary import digest
 
 _POPE = "pope"
 SETTINGS = ("random", "popular", "adversarial")
@@ -34,7 +34,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class PopeQuestion:
-    """A row of POPE; ``answer`` is yes or no."""
+    """A question of POPE; ``answer`` is yes or no."""
 
     row: str
     setting: str
@@ -45,14 +45,14 @@ class PopeQuestion:
 
     @property
     def id(self) -> str:
-        """The same on every machine."""
+        """The question's id, equal on every machine."""
         return f"pope-{digest([self.setting, self.image_id, self.text])[:16]}"
 
 
 def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) -> Build:
-    """Write the questions whose image is there to ``out``; see ``Benchmark.build``. ``options.per_stratum`` is not used.
+    """Build the questions whose images exist into ``out``; see ``Benchmark.build``. ``options.per_stratum`` is not used.
 
-    Raises SpecError for unknown source names, SourceError where there is no question or no image at all.
+    Raises SpecError for unknown source names, SourceError if there are no questions or no images at all.
     """
     folders: dict[str, list[Path]] = {"pope": [], "images": []}
     for name, place in sources:
@@ -62,44 +62,45 @@ def build(sources: Sequence[tuple[str, str]], out: Path, options: BuildOptions) 
     if not folders["pope"]:
         raise SpecError(f"give --source pope=FOLDER: {LAYOUT}.")
     places = [folder / name for folder in (*folders["images"], *folders["pope"]) for name in _FOLDERS]
-    left: Counter[str] = Counter()
-    kept: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    per_setting: Counter[str] = Counter()
     with BuildWriter(out) as writer:
         images = _Images(places, writer)
         seen: set[str] = set()
         for folder in folders["pope"]:
-            for found in questions(folder):
-                row = found if isinstance(found, SkippedRow) else _row(found, seen, images)
+            for question in read_questions(folder):
+                row = question if isinstance(question, SkippedRow) else _row(question, seen, images)
                 if isinstance(row, SkippedRow):
                     writer.add_skipped(row.source, row.row, row.reason)
-                    left[row.reason] += 1
+                    skipped[row.reason] += 1
                     continue
                 seen.add(row["id"])
-                kept[row["setting"]] += 1
+                per_setting[row["setting"]] += 1
                 writer.add_row(row)
         if not seen:
-            counted = "; ".join(f"{times(n)}: {reason}" for reason, n in left.most_common(3))
-            raise SourceError(f"no question of POPE can be used ({counted}); expected {LAYOUT}.")
+            reasons = "; ".join(f"{format_times(n)}: {reason}" for reason, n in skipped.most_common(3))
+            raise SourceError(f"no question of POPE can be used ({reasons}); expected {LAYOUT}.")
         manifest = {
             "benchmark": "pope",
             "seed": options.seed,
-            "settings": {setting: kept[setting] for setting in SETTINGS},
-            "skipped": dict(sorted(left.items())),
+            "settings": {setting: per_setting[setting] for setting in SETTINGS},
+            "skipped": dict(sorted(skipped.items())),
         }
         return writer.finish(manifest, replace=options.replace)
 
 
-def questions(folder: Path) -> Iterator[PopeQuestion | SkippedRow]:
-    """The rows of the three files in ``folder``, setting by setting. Raises SourceError where there is none of the files."""
-    found = [(setting, file) for setting in SETTINGS if (file := folder / f"coco_pope_{setting}.json").is_file()]
-    if not found:
+def read_questions(folder: Path) -> Iterator[PopeQuestion | SkippedRow]:
+    """Yield the rows of the three files in ``folder``, setting by setting. Raises SourceError if none of the files exists."""
+    files = [(setting, file) for setting in SETTINGS if (file := folder / f"coco_pope_{setting}.json").is_file()]
+    if not files:
         raise SourceError(f"{folder} has no questions of POPE; expected {LAYOUT}.")
-    for setting, file in found:
-        for number, fields in json_lines(file):
+    for setting, file in files:
+        for number, fields in read_json_lines(file):
             yield _question(setting, f"{file.name}:{number}", fields)
 
 
 def _question(setting: str, row: str, fields: Any) -> PopeQuestion | SkippedRow:
+    """Return the question in a line's JSON, or the reason why it is unusable."""
     if not isinstance(fields, dict):
         return SkippedRow(_POPE, row, NOT_A_ROW)
     name, text, answer = (fields.get(key) for key in ("image", "text", "label"))
@@ -108,26 +109,26 @@ def _question(setting: str, row: str, fields: Any) -> PopeQuestion | SkippedRow:
     text, answer = text.strip(), answer.strip().casefold()
     if answer not in ("yes", "no") or not 0 < len(text) <= _LONGEST or not text.isprintable():
         return SkippedRow(_POPE, row, NOT_A_ROW)
-    known = _NAME.fullmatch(name)
-    return PopeQuestion(row, setting, int(known[1]), name, text, answer) if known else SkippedRow(_POPE, row, NO_ID)
+    match = _NAME.fullmatch(name)
+    return PopeQuestion(row, setting, int(match[1]), name, text, answer) if match else SkippedRow(_POPE, row, NO_ID)
 
 
 class _Images:
-    """Finds each image once, by its name of 2014 or by that of 2017, and puts it into the build."""
+    """Images of the questions: each is looked up once, under its name of 2014 or of 2017, and added to the build."""
 
     def __init__(self, places: Sequence[Path], writer: BuildWriter) -> None:
         self._places = places
         self._writer = writer
-        self._found: dict[int, tuple[str, str] | str] = {}
+        self._images: dict[int, tuple[str, str] | str] = {}
 
     def of(self, question: PopeQuestion) -> tuple[str, str] | str:
-        """The image's sha256 and suffix, or why it cannot be used."""
-        if question.image_id not in self._found:
-            self._found[question.image_id] = self._look(question)
-        return self._found[question.image_id]
+        """Return the image's sha256 and suffix, or the reason why it cannot be used."""
+        if question.image_id not in self._images:
+            self._images[question.image_id] = self._load(question)
+        return self._images[question.image_id]
 
-    def _look(self, question: PopeQuestion) -> tuple[str, str] | str:
-        # The pictures of 2014 and 2017 are the same, under other names.
+    def _load(self, question: PopeQuestion) -> tuple[str, str] | str:
+        # The images of 2014 and 2017 are the same, under different names.
         names = dict.fromkeys((question.image_name, f"{question.image_id:012d}.jpg"))
         file = next((place / name for place in self._places for name in names if (place / name).is_file()), None)
         if file is None:
@@ -142,6 +143,7 @@ class _Images:
 
 
 def _row(question: PopeQuestion, seen: Collection[str], images: _Images) -> dict[str, str] | SkippedRow:
+    """Return the build's row of a question, or the reason for skipping it."""
     if question.id in seen:
         return SkippedRow(_POPE, question.row, REPEATED)
     image = images.of(question)

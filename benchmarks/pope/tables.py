@@ -1,4 +1,4 @@
-"""CLASH's Table 14, and the figures that POPE itself reports."""
+"""Tables of POPE: CLASH's Table 14, and the metrics that POPE reports."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Cell, Estimate, LabelMetrics, Record, Table
+from benchmarks.base import LabelMetrics
 from benchmarks.failure_table import failures_table
-from benchmarks.pope.parse_answer import official, read_yes_no
+from benchmarks.pope.parse_answer import parse_official, read_yes_no
 from benchmarks.pope.source import SETTINGS
 from benchmarks.stats.intervals import estimate, resample
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Cell, Estimate, Record, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 
 Runs = Mapping[str, Sequence[Record]]
 _Row = tuple[str, tuple[Cell, ...]]
-_Said = Callable[[Record], str | None]
-"""yes, no or neither; None for a record that is not counted."""
+_Parser = Callable[[Record], str | None]
+"""A function from a record to yes, no or neither; None excludes the record."""
 
 _ANSWERS = ("yes", "no")
-_SAID = ("yes", "no", "neither")
+_PARSED = ("yes", "no", "neither")
 
 _NOTE_SPREAD = (
     "± is the bootstrap standard deviation, intervals are 95% percentiles, over images, so that an image's questions stay "
@@ -46,7 +47,7 @@ _NOTE_OFFICIAL = (
 
 
 def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
-    """Every table that the records fill: main, pope, official, failures."""
+    """Return the tables of these records: main, pope, official, failures."""
 
     def judged(record: Record) -> str | None:
         outcome = record.outcome(judge)
@@ -55,63 +56,65 @@ def tables(runs: Runs, judge: str, *, resamples: int, seed: int) -> list[Table]:
         gold = _gold(record)
         if outcome != "labelled" or gold is None:
             return None
-        return gold if record.verdicts[judge].label == "CORRECT" else _said_wrongly(record, gold)
+        return gold if record.verdicts[judge].label == "CORRECT" else _wrong_answer(record, gold)
 
-    drawn = {run: _drawn(records, judged, resamples, seed) for run, records in runs.items()}
-    by_rule = {run: _drawn(records, _by_official_rule, resamples, seed) for run, records in runs.items()}
+    judged_counts = {run: _counts(records, judged, resamples, seed) for run, records in runs.items()}
+    official_counts = {run: _counts(records, _by_official_rule, resamples, seed) for run, records in runs.items()}
     notes = (_NOTE_SPREAD, _NOTE_NEITHER)
-    main = tuple((run, tuple(_cell(accuracy, *of, i) for i in range(len(SETTINGS)))) for run, of in drawn.items())
+    main = tuple(
+        (run, tuple(_cell(accuracy, *counts, i) for i in range(len(SETTINGS)))) for run, counts in judged_counts.items()
+    )
     return [
         Table("main", "Accuracy by setting (Table 14)", _titles(), main, notes, percent=True),
-        Table("pope", "POPE's figures by setting", tuple(FIGURES), _figures(drawn), notes, percent=True),
+        Table("pope", "POPE's figures by setting", tuple(METRICS), _metric_rows(judged_counts), notes, percent=True),
         Table(
             "official",
             "POPE's figures as its published evaluation reads answers",
-            tuple(FIGURES)[:-1],
-            tuple((row, cells[:-1]) for row, cells in _figures(by_rule)),
+            tuple(METRICS)[:-1],
+            tuple((row, cells[:-1]) for row, cells in _metric_rows(official_counts)),
             (_NOTE_SPREAD, _NOTE_OFFICIAL),
             percent=True,
             judges=(),
         ),
-        failures_table(runs, judge, SETTINGS, enters=_ENTERS),
+        failures_table(runs, judge, SETTINGS, scope_note=_ENTERS),
     ]
 
 
-# Each takes counts of shape (..., gold: yes no, said: yes no neither) and returns shape (...); undefined is nan.
+# Each metric takes counts of shape (..., gold: yes no, answer: yes no neither) and returns shape (...); undefined is nan.
 
 
 def accuracy(counts: Counts) -> Counts:
-    """The share of answers that say what is right."""
+    """Return the share of correct answers."""
     return _ratio(counts[..., 0, 0] + counts[..., 1, 1], counts.sum((-2, -1)))
 
 
 def precision(counts: Counts) -> Counts:
-    """The share of the answers that say yes for which it is right."""
+    """Return the share of correct answers among those that say yes."""
     return _ratio(counts[..., 0, 0], counts[..., 0].sum(-1))
 
 
 def recall(counts: Counts) -> Counts:
-    """The share of the questions whose answer is yes that are answered so."""
+    """Return the share of yes answers among the questions whose correct answer is yes."""
     return _ratio(counts[..., 0, 0], counts[..., 0, :].sum(-1))
 
 
 def f1(counts: Counts) -> Counts:
-    """The harmonic mean of precision and recall; 0 where no yes is right."""
+    """Return the harmonic mean of precision and recall; 0 if no yes is correct."""
     wrong = counts[..., 1, 0] + counts[..., 0, 1] + counts[..., 0, 2]
     return _ratio(2 * counts[..., 0, 0], 2 * counts[..., 0, 0] + wrong)
 
 
 def yes_ratio(counts: Counts) -> Counts:
-    """The share of answers that say yes."""
+    """Return the share of answers that say yes."""
     return _ratio(counts[..., 0].sum(-1), counts.sum((-2, -1)))
 
 
 def neither(counts: Counts) -> Counts:
-    """The share of answers that say neither yes nor no."""
+    """Return the share of answers that say neither yes nor no."""
     return _ratio(counts[..., 2].sum(-1), counts.sum((-2, -1)))
 
 
-FIGURES: Mapping[str, Callable[[Counts], Counts]] = {
+METRICS: Mapping[str, Callable[[Counts], Counts]] = {
     "Accuracy": accuracy,
     "Precision": precision,
     "Recall": recall,
@@ -121,14 +124,14 @@ FIGURES: Mapping[str, Callable[[Counts], Counts]] = {
 }
 
 
-def figures(labels: tuple[str, ...]) -> LabelMetrics:
-    """Table 14's columns as shares of the first of ``labels``, the right one; an empty answer is the second."""
+def label_metrics(labels: tuple[str, ...]) -> LabelMetrics:
+    """Return Table 14's columns as shares of the first of ``labels``, the correct one; an empty answer counts as the second."""
 
-    def of(setting: int) -> Callable[[Counts], Counts]:
+    def share(setting: int) -> Callable[[Counts], Counts]:
         return lambda counts: _ratio(counts[..., setting, 0], counts[..., setting, :].sum(-1))
 
-    each = {title: of(i) for i, title in enumerate(_titles())}
-    return LabelMetrics(SETTINGS, labels, each, unparsed=labels[1])
+    columns = {title: share(i) for i, title in enumerate(_titles())}
+    return LabelMetrics(SETTINGS, labels, columns, unparsed=labels[1])
 
 
 def _titles() -> tuple[str, ...]:
@@ -136,8 +139,8 @@ def _titles() -> tuple[str, ...]:
 
 
 def _ratio(part: Counts, whole: Counts) -> Counts:
-    made: Counts = np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=np.asarray(whole) > 0)
-    return made
+    quotient: Counts = np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=np.asarray(whole) > 0)
+    return quotient
 
 
 def _gold(record: Record) -> str | None:
@@ -145,42 +148,42 @@ def _gold(record: Record) -> str | None:
     return answers[0] if answers and answers[0] in _ANSWERS else None
 
 
-def _said_wrongly(record: Record, gold: str) -> str:
-    """What an answer says that is not the right one: the other word, or neither. A label alone does not tell which."""
-    said, _ = read_yes_no(visible_answer(record.answer.text)) if record.answer else (None, "")
-    return "neither" if said is None else _ANSWERS[1 - _ANSWERS.index(gold)]
+def _wrong_answer(record: Record, gold: str) -> str:
+    """Return what a wrong answer says, the other word or neither, which its label does not tell."""
+    answer, _ = read_yes_no(visible_answer(record.answer.text)) if record.answer else (None, "")
+    return "neither" if answer is None else _ANSWERS[1 - _ANSWERS.index(gold)]
 
 
 def _by_official_rule(record: Record) -> str | None:
     if record.answer is None or record.answer.finish_reason == "error":
         return None
-    return official(visible_answer(record.answer.text))
+    return parse_official(visible_answer(record.answer.text))
 
 
-def _drawn(records: Sequence[Record], said: _Said, resamples: int, seed: int) -> tuple[Counts, Counts]:
-    """The counts, of shape (settings, gold, said), and their resamples, of shape (resamples, settings, gold, said)."""
+def _counts(records: Sequence[Record], parse: _Parser, resamples: int, seed: int) -> tuple[Counts, Counts]:
+    """Return the counts, shape (settings, gold, answer), and their resamples, shape (resamples, settings, gold, answer)."""
     groups = {group: i for i, group in enumerate(dict.fromkeys(record.instance.group for record in records))}
-    counts = np.zeros((len(groups), len(SETTINGS), len(_ANSWERS), len(_SAID)))
+    counts = np.zeros((len(groups), len(SETTINGS), len(_ANSWERS), len(_PARSED)))
     for record in records:
-        gold, answer = _gold(record), said(record)
+        gold, answer = _gold(record), parse(record)
         if gold is not None and answer is not None and record.instance.condition in SETTINGS:
-            place = SETTINGS.index(record.instance.condition), _ANSWERS.index(gold), _SAID.index(answer)
+            place = SETTINGS.index(record.instance.condition), _ANSWERS.index(gold), _PARSED.index(answer)
             counts[(groups[record.instance.group], *place)] += 1
     return counts.sum(0), resample(counts, resamples, seed)
 
 
-def _cell(figure: Callable[[Counts], Counts], totals: Counts, draws: Counts, setting: int) -> Estimate:
-    whole = totals[setting]
-    replicates = figure(draws[:, setting])
-    n = int(whole.sum())
+def _cell(metric: Callable[[Counts], Counts], totals: Counts, resampled: Counts, setting: int) -> Estimate:
+    counts = totals[setting]
+    replicates = metric(resampled[:, setting])
+    n = int(counts.sum())
     reason = "no labelled answer" if not n else "no answer, or no right answer, is yes"
-    made = estimate(float(figure(whole)), replicates, n, reason=reason)
-    return made if made.low is None else replace(made, sd=float(np.nanstd(replicates)))
+    cell = estimate(float(metric(counts)), replicates, n, reason=reason)
+    return cell if cell.low is None else replace(cell, sd=float(np.nanstd(replicates)))
 
 
-def _figures(drawn: Mapping[str, tuple[Counts, Counts]]) -> tuple[_Row, ...]:
+def _metric_rows(counts_by_run: Mapping[str, tuple[Counts, Counts]]) -> tuple[_Row, ...]:
     return tuple(
-        (f"{run} / {setting}", tuple(_cell(figure, *of, i) for figure in FIGURES.values()))
-        for run, of in drawn.items()
+        (f"{run} / {setting}", tuple(_cell(metric, *counts, i) for metric in METRICS.values()))
+        for run, counts in counts_by_run.items()
         for i, setting in enumerate(SETTINGS)
     )

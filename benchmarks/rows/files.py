@@ -1,21 +1,18 @@
-"""Rows out of files: JSON, JSON lines, parquet, CSV, and the images they name. Everything in them may be hostile."""
+"""Readers of rows in JSON, JSON Lines, Parquet and CSV files, and of the images they name. Their contents may be hostile."""
 
 from __future__ import annotations
 
 import json
-import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from io import BufferedReader
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from benchmarks.errors import SourceError
 from benchmarks.media import MISSING, read_image
+from benchmarks.rows.base import LARGEST_LINE, Fields, RowProblem, open_source
 
-Fields = Mapping[str, Any]
 Loader = Callable[[], bytes]
 
 OUTSIDE = "the image's path leaves the folder"
@@ -27,23 +24,20 @@ NOT_JSON = "the line is not a JSON object"
 
 NOT_UNICODE = "the text is not valid Unicode"
 
-LARGEST_LINE = 16 * 1024 * 1024
-"""Bytes of a line of JSON, or of a row of a table."""
-
 LONG_LINE = f"the line is longer than {LARGEST_LINE // 1024**2} MiB"
 
 LARGEST_JSON = 96 * 1024 * 1024
-"""Bytes of a file that is one JSON list of rows."""
+"""The maximum size of a file that is one JSON list of rows, in bytes."""
 
 MOST_VALUES = 4_000_000
-"""Of such a file, which is in memory as a whole."""
+"""The maximum number of values in a file that is one JSON list; all of it is held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedRow:
-    """A source row that was left out: which source, which row as a person would find it, and why.
+    """A source row that was left out: its source, its location for a person to find it, and the reason.
 
-    ``reason`` is one of a few sentences, so that reasons can be counted; ``place`` is the file or line it is about.
+    ``reason`` is one of a few fixed sentences, so that reasons can be counted; ``place`` is the file or line it refers to.
     """
 
     source: str
@@ -54,9 +48,9 @@ class SkippedRow:
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A row as it stands in a file; ``folders`` are where the images it names may lie, the first that has it wins.
+    """An unprocessed row of a file. ``folders`` are searched in order for the images that it names.
 
-    With ``anywhere`` its images may also lie outside of these: for a file that its own user names.
+    With ``anywhere``, images may also be outside these folders, which is for files that the user wrote.
     """
 
     where: str
@@ -65,68 +59,60 @@ class RawRow:
     anywhere: bool = False
 
 
-class RowProblem(Exception):
-    """Why a row is left out, and the file or line that this is about; caught where rows are read."""
-
-    def __init__(self, reason: str, place: str = "") -> None:
-        super().__init__(reason)
-        self.place = place
-
-
-def files(folder: Path, *suffixes: str) -> list[Path]:
-    """The files in ``folder`` that end in one of ``suffixes``, sorted by name; hidden ones are left out."""
+def list_files(folder: Path, *suffixes: str) -> list[Path]:
+    """Return the files in ``folder`` that end in one of ``suffixes``, sorted by name, without hidden files."""
     try:
-        found = [
+        files = [
             p for p in folder.iterdir() if p.name.endswith(suffixes) and not p.name.startswith(".") and p.is_file()
         ]
     except OSError:
         return []
-    return sorted(found, key=lambda p: p.name)
+    return sorted(files, key=lambda p: p.name)
 
 
-def folders(folder: Path) -> list[Path]:
-    """The folders in ``folder``, sorted by name; hidden ones are left out."""
+def list_folders(folder: Path) -> list[Path]:
+    """Return the folders in ``folder``, sorted by name, without hidden folders."""
     try:
-        found = [p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")]
+        folders = [p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")]
     except OSError:
         return []
-    return sorted(found, key=lambda p: p.name)
+    return sorted(folders, key=lambda p: p.name)
 
 
-def rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> Iterator[RawRow | SkippedRow]:
-    """The rows of one .jsonl, .json, .parquet, .csv or .tsv file; ``places`` are where its images lie, else its own folder.
+def read_rows(file: Path, root: Path, source: str, places: Sequence[Path] = ()) -> Iterator[RawRow | SkippedRow]:
+    """Yield the rows of a .jsonl, .json, .parquet, .csv or .tsv file.
 
-    A line of a .jsonl file that is not a JSON object is skipped. Raises SourceError for a file of another kind that cannot
-    be read at all.
+    ``places`` are the folders of its images, by default the file's own folder and ``root``. Errors and rows name the file
+    relative to ``root``. An unusable row is a SkippedRow. Raises SourceError if the file cannot be read at all.
     """
     name = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
-    found = tuple(places) or tuple(dict.fromkeys((file.parent, root)))
+    image_folders = tuple(places) or tuple(dict.fromkeys((file.parent, root)))
     kind = file.suffix.lower()
     if kind == ".parquet":
         from benchmarks.rows.parquet_rows import parquet_rows
 
         pairs: Iterable[tuple[int, Any]] = parquet_rows(file, name)
     elif kind == ".jsonl":
-        pairs = json_lines(file)
+        pairs = read_json_lines(file)
     elif kind in (".csv", ".tsv"):
-        from benchmarks.rows.csv_rows import delimited_rows
+        from benchmarks.rows.csv_rows import read_csv_rows
 
-        pairs = delimited_rows(file)
+        pairs = read_csv_rows(file)
     else:
-        pairs = _json(file, name)
+        pairs = _json_list(file, name)
     for number, fields in pairs:
         where = f"{name}:{number}"
         if isinstance(fields, dict) and kind in (".json", ".jsonl") and not _is_unicode(fields):
             fields = RowProblem(NOT_UNICODE)
         if isinstance(fields, dict):
-            yield RawRow(where, fields, found)
+            yield RawRow(where, fields, image_folders)
         else:
             problem = fields if isinstance(fields, RowProblem) else RowProblem(NOT_JSON)
             yield SkippedRow(source, where, str(problem), problem.place)
 
 
-def text(fields: Fields, *names: str) -> str:
-    """The first of the fields that holds text or a number, as stripped text; "" where none does."""
+def text_field(fields: Fields, *names: str) -> str:
+    """Return the first of the named fields that contains text or a number, as stripped text; "" if none does."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and value == value:
@@ -137,9 +123,9 @@ def text(fields: Fields, *names: str) -> str:
 
 
 def image_loader(row: RawRow, *names: str) -> Loader:
-    """A function that gives the bytes of the image in the first of the fields that holds one.
+    """Return a loader of the bytes of the image in the first of the named fields that has one.
 
-    Raises RowProblem where there is none or its path leaves the row's folders. The function raises MediaError.
+    Raises RowProblem if none has one or its path leaves the row's folders. The loader raises MediaError.
     """
     for name in names:
         value = row.fields.get(name)
@@ -153,6 +139,7 @@ def image_loader(row: RawRow, *names: str) -> Loader:
 
 
 def _file_loader(path: str, places: Iterable[Path]) -> Loader:
+    """Return the loader of an image that must be inside one of ``places``."""
     parts = PurePosixPath(path).parts
     if "\0" in path or path.startswith("/") or ".." in parts or PureWindowsPath(path).drive or "\\" in path:
         raise RowProblem(OUTSIDE)
@@ -163,49 +150,33 @@ def _file_loader(path: str, places: Iterable[Path]) -> Loader:
                 raise RowProblem(OUTSIDE)
             if file.is_file():
                 return partial(read_image, file)
-        except (OSError, RuntimeError, ValueError):  # too long a name, links in a circle, a lone surrogate
+        except (OSError, RuntimeError, ValueError):  # a name that is too long, circular links, a lone surrogate
             continue
     raise RowProblem(MISSING_IMAGE)
 
 
 def _any_loader(path: str, places: Iterable[Path]) -> Loader:
+    """Return the loader of an image with any path; relative paths start at ``places``."""
     if "://" in path:
         raise RowProblem(ADDRESS)
-    looked, folder = "", ""
-    for spelled in dict.fromkeys((path, path.replace("\\", "/"))):  # as Windows writes them
+    first, folder = "", ""
+    for spelling in dict.fromkeys((path, path.replace("\\", "/"))):  # Windows paths have backslashes
         for place in places:
-            looked = looked or str(place / spelled)
+            first = first or str(place / spelling)
             try:
-                file = place / Path(spelled).expanduser()
+                file = place / Path(spelling).expanduser()
                 if file.is_file():
                     return partial(read_image, file)
                 folder = folder or (str(file) if file.is_dir() else "")
-            except (OSError, RuntimeError, ValueError):  # too long, no such home, NUL
+            except (OSError, RuntimeError, ValueError):  # a name that is too long, an unknown home folder, NUL
                 continue
-    raise RowProblem(FOLDER, folder) if folder else RowProblem(MISSING_IMAGE, looked)
+    raise RowProblem(FOLDER, folder) if folder else RowProblem(MISSING_IMAGE, first)
 
 
-def open_source(file: Path) -> BufferedReader:
-    """Open a file that a user or a data set names. Raise SourceError where it is no regular file or cannot be read.
+def read_json_lines(file: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the values of a JSON Lines file's lines that are not blank, numbered from 1.
 
-    A pipe or a device is not waited for: sources are read more than once, and end.
-    """
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return os.fdopen(descriptor, "rb")
-        os.close(descriptor)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name holds what no name may"
-        raise SourceError(f"{file} cannot be read ({reason}); check that it is there and may be read.") from error
-    raise SourceError(f"{file} is not a regular file; save what it gives in a file and name that.")
-
-
-def json_lines(file: Path) -> Iterator[tuple[int, Any]]:
-    """The lines of a JSON-lines file that are not blank, numbered from 1; None for one that is not JSON, a RowProblem for one
-    that is too long to be a row.
-
-    Raises SourceError where the file cannot be read.
+    A line that is not JSON gives None, a line that is too long a RowProblem. Raises SourceError if the file cannot be read.
     """
     with open_source(file) as lines:
         for number, line in enumerate(iter(lambda: lines.readline(LARGEST_LINE + 1), b""), 1):
@@ -217,23 +188,25 @@ def json_lines(file: Path) -> Iterator[tuple[int, Any]]:
                 yield number, _parsed(line.removeprefix(b"\xef\xbb\xbf"))
 
 
-def _json(file: Path, name: str) -> Iterable[tuple[int, Any]]:
+def _json_list(file: Path, name: str) -> Iterable[tuple[int, Any]]:
+    """Return the numbered rows of a JSON file that is a list, or an object with a list of rows."""
     with open_source(file) as stream:
         data = stream.read(LARGEST_JSON + 1)
     if len(data) > LARGEST_JSON or data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_VALUES:
         raise SourceError(
-            f"{name} is larger than {LARGEST_JSON // 1024**2} MiB or holds more than {MOST_VALUES // 10**6} million values; "
-            "save it as JSON lines (.jsonl), which are read one by one."
+            f"{name} is larger than {LARGEST_JSON // 1024**2} MiB or has more than {MOST_VALUES // 10**6} million values; "
+            "save it as JSON Lines (.jsonl), which is read line by line."
         )
-    whole = _parsed(data.removeprefix(b"\xef\xbb\xbf"))
-    if isinstance(whole, dict):
-        whole = next((whole[key] for key in ("data", "rows", "instances") if isinstance(whole.get(key), list)), None)
-    if not isinstance(whole, list):
+    value = _parsed(data.removeprefix(b"\xef\xbb\xbf"))
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("data", "rows", "instances") if isinstance(value.get(key), list)), None)
+    if not isinstance(value, list):
         raise SourceError(f"{name} is not a JSON list of rows; get the file again or remove it.")
-    return enumerate(whole, 1)
+    return enumerate(value, 1)
 
 
 def _parsed(data: bytes) -> Any:
+    """Return the JSON value of ``data``; None if it is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -241,7 +214,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _is_unicode(value: Any) -> bool:
-    """Return whether a JSON value holds no lone surrogate, which JSON can write and no file can."""
+    """Return whether a JSON value has no lone surrogate, which JSON can escape but UTF-8 cannot encode."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Near files: the file that a mistyped name most likely means."""
+"""Search for the file that a mistyped name most likely means."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 _ENTRIES = 5_000
-"""The most entries of a folder that are looked at."""
+"""The maximum number of entries that are read of a folder."""
 
 _FOLDERS = 50
-"""The most folders in which a file of the same name is looked for."""
+"""The maximum number of folders that are searched for a file of the same name."""
 
 _GUESSES = 100
-"""The most names that are compared letter by letter, which takes long in large folders."""
+"""The maximum number of fuzzy comparisons, which are slow in large folders."""
 
-_ALIKE = 0.8
+_MIN_SIMILARITY = 0.8
 
 
 class NearFiles:
-    """The files of ``folder`` and the folders in it, for finding what names that were typed for them mean."""
+    """The files in ``folder`` and its subfolders, matched against mistyped names."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,9 +31,9 @@ class NearFiles:
         self._entries = cache(_entries)
 
     def nearest(self, written: str) -> str:
-        """Return the file, relative to the folder, that ``written`` most likely means; empty where none is like it.
+        """Return the file, relative to the folder, that ``written`` most likely means; empty if no file is similar.
 
-        A name is like another that differs in capitals, in the direction of its slashes, in its folder or in a few letters.
+        Similar names differ in case, in the direction of their slashes, in their folder or in a few letters.
         """
         parts = PurePosixPath(PureWindowsPath(written).as_posix()).parts
         parts = tuple(part for part in parts if part not in ("/", ".", "..") and not part.endswith(":"))
@@ -42,11 +42,11 @@ class NearFiles:
         return self._along(parts) or self._elsewhere(parts[-1])
 
     def relative(self, path: str) -> str:
-        """Return ``path`` relative to the folder, where it lies in it."""
+        """Return ``path`` relative to the folder if it is inside it, else unchanged."""
         return path.removeprefix(f"{self._folder}/")
 
     def _along(self, parts: Sequence[str]) -> str:
-        """Follow the written folders, each by its nearest name."""
+        """Return the file found by following the path, each part by its most similar name."""
         place = self._folder
         for number, part in enumerate(parts):
             last = number == len(parts) - 1
@@ -57,7 +57,7 @@ class NearFiles:
         return place.relative_to(self._folder).as_posix()
 
     def _elsewhere(self, name: str) -> str:
-        """Find a file of that name, but for capitals, in the folder or the folders in it."""
+        """Return a file of that name, ignoring case, in the folder or its subfolders."""
         places = [self._folder]
         for place in places:
             files, folders = self._entries(place)
@@ -72,14 +72,14 @@ class NearFiles:
         if self._guesses >= _GUESSES:
             return None
         self._guesses += 1
-        # Names that differ in a number are two files of a series, not one mistyped.
-        plain = {_plain(each): each for each in names if _numbers(each) == _numbers(name)}
-        close = get_close_matches(_plain(name), plain, n=1, cutoff=_ALIKE)
+        # Names that differ in a number are two files of a series, not a typing error.
+        plain = {_plain(other): other for other in names if _numbers(other) == _numbers(name)}
+        close = get_close_matches(_plain(name), plain, n=1, cutoff=_MIN_SIMILARITY)
         return plain[close[0]] if close else None
 
 
 def _same(name: str, names: Sequence[str]) -> str | None:
-    return name if name in names else next((each for each in names if _plain(each) == _plain(name)), None)
+    return name if name in names else next((other for other in names if _plain(other) == _plain(name)), None)
 
 
 def _plain(name: str) -> str:
@@ -91,7 +91,7 @@ def _numbers(name: str) -> list[str]:
 
 
 def _entries(folder: Path) -> tuple[list[str], list[str]]:
-    """The names of a folder's files and of the folders in it, links to folders left out; none where it cannot be read."""
+    """Return the names of a folder's files and subfolders, without links to folders; none if it cannot be read."""
     files, folders = [], []
     try:
         with os.scandir(folder) as entries:

@@ -1,31 +1,32 @@
-"""What a user's own rows become: row by row, before anything is built."""
+"""Results of checking a user's own rows, row by row, before anything is built."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.base import Instance, Media
 from benchmarks.rows.files import Loader
+from benchmarks.vocabulary import Instance, Media
 
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """One row: ``where`` it stands, whether something can be made of it, ``told`` what or what is wrong, how to ``mend`` it.
+    """The result of checking one row: its location, its usability, and a message.
 
-    ``instances`` are what it is asked as: its conditions in which sources meet; empty where nothing is made of it.
+    ``message`` says what is built from the row or what is wrong with it, and ``fix`` how to correct it. ``instances`` are the
+    instances built from it under the conditions that combine sources; an unusable row has none.
     """
 
     where: str
     usable: bool
-    told: str
-    mend: str = ""
+    message: str
+    fix: str = ""
     instances: tuple[Instance, ...] = ()
 
 
 @dataclass(frozen=True)
 class TableCheck:
-    """All rows in the file's order, what is to be said of the file, and what gives the media of the instances."""
+    """The checks of all rows in the file's order, remarks on the file, and loaders of the instances' media."""
 
     rows: Sequence[RowCheck]
     remarks: Sequence[str] = ()
@@ -33,5 +34,5 @@ class TableCheck:
 
     @property
     def usable(self) -> int:
-        """How many rows something is made of."""
+        """The number of usable rows."""
         return sum(row.usable for row in self.rows)

@@ -1,6 +1,6 @@
-"""Rows out of parquet files, read in a child process with limits: ``python -m benchmarks.rows.parquet_rows`` is the child's end.
+"""Reader of Parquet files in a child process with limits; ``python -m benchmarks.rows.parquet_rows`` runs the child.
 
-A file's own sizes are no bound: a page of a few bytes may unpack into gigabytes, whatever its header declares.
+The sizes in a file are no bound: a page of a few bytes can unpack into gigabytes, whatever its header declares.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import LARGEST_LINE, RowProblem, open_source
+from benchmarks.rows.base import LARGEST_LINE, RowProblem, open_source
 from benchmarks.untrusted.bounded_process import SECONDS, BoundedProcess, LimitError, serve
 
 MEMORY = 1000 * 10**6
-"""Bytes of the child. Writers make one page of all images of a group of rows, which is in memory twice while it is unpacked."""
+"""The child's memory in bytes. Writers put all images of a row group into one page, which unpacking holds in memory twice."""
 
 LARGEST_ROW = 60 * 1024 * 1024
-"""Bytes of a row, images and all."""
+"""The maximum size of a row with its images, in bytes."""
 
 MOST_ROWS = 10_000_000
-"""Of a file; equal rows take no room in it."""
+"""The maximum number of rows of a file, whose size does not bound it: equal rows take no space."""
 
 LONG_ROW = f"the row is larger than {LARGEST_ROW // 1024**2} MiB"
 
@@ -33,12 +33,12 @@ _idle: list[BoundedProcess] = []
 
 
 def parquet_rows(file: Path, name: str) -> Iterator[tuple[int, dict[str, Any] | RowProblem]]:
-    """Yield the rows of a parquet file, which errors call ``name``, numbered from 1. Raise SourceError.
+    """Yield the rows of a Parquet file, numbered from 1. Raises SourceError, whose message calls the file ``name``.
 
-    Numbers, text, lists, mappings and bytes are what they are; dates and other values are text.
+    Numbers, texts, lists, mappings and bytes keep their types; dates and other values become text.
     """
     try:
-        reader = _idle.pop()  # of its own for every file that is read at the same time
+        reader = _idle.pop()  # each file that is read concurrently has its own child
     except IndexError:
         reader = BoundedProcess("benchmarks.rows.parquet_rows", memory=MEMORY, renewed=True)
     refused = ""
@@ -58,6 +58,7 @@ def parquet_rows(file: Path, name: str) -> Iterator[tuple[int, dict[str, Any] | 
 
 
 def _decoded(value: Any, payload: bytes) -> Any:
+    """Return the value that :func:`_encoded` encoded."""
     if isinstance(value, list):
         return [_decoded(item, payload) for item in value]
     if not isinstance(value, dict):
@@ -69,7 +70,7 @@ def _decoded(value: Any, payload: bytes) -> Any:
 
 
 def _encoded(value: Any, payload: bytearray) -> Any:
-    """``value`` as JSON has it: an object is a mapping's ``fields``, or the place of ``bytes`` in ``payload``."""
+    """Return ``value`` as JSON, with mappings as ``{"fields": ...}`` and bytes as their position in ``payload``."""
     if isinstance(value, bytes):
         payload += value
         return {"bytes": [len(payload) - len(value), len(payload)]}
@@ -81,7 +82,7 @@ def _encoded(value: Any, payload: bytearray) -> Any:
 
 
 def _prepare(request: dict[str, Any]) -> None:
-    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # the others reserve more than they use
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # the other allocators reserve more than they use
     import pyarrow.parquet  # noqa: F401
 
 
@@ -105,7 +106,7 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[d
     except MemoryError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError, TypeError, RecursionError) as error:
-        yield {"error": f"is not a whole parquet file ({error.__class__.__name__}); get it again."}, b""
+        yield {"error": f"is not a whole parquet file ({error.__class__.__name__}); download it again."}, b""
 
 
 if __name__ == "__main__":

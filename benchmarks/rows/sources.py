@@ -1,4 +1,4 @@
-"""What a build's sources share: finding them, and saying what is wrong where they are not what they should be."""
+"""Lookup of a build's sources, and messages for sources that are missing or unusable."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import did_you_mean
-from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import folders
+from benchmarks.errors import SourceError, SpecError, did_you_mean
+from benchmarks.rows.files import list_folders
 
 
-def resolved(benchmark: str, names: Sequence[str], sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """A benchmark's ``sources`` by name, one of ``names``; a nameless folder is replaced by its sub-folders that bear one.
+def resolve_sources(
+    benchmark: str, names: Sequence[str], sources: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Yield a benchmark's ``sources`` as pairs of name and location; ``names`` are its sources' names.
 
-    Raises SpecError for an unknown name, SourceError for a nameless folder without a source in it.
+    A folder without a name stands for its subfolders that are named after a source. Raises SpecError for an unknown name,
+    SourceError for a folder without a name and without such subfolders.
     """
     for name, place in sources:
         if name in names:
@@ -22,39 +24,39 @@ def resolved(benchmark: str, names: Sequence[str], sources: Sequence[tuple[str, 
             continue
         if name:
             raise SpecError(f"{benchmark} has no source {name!r}; {did_you_mean(name, names)}")
-        inside = {folder.name: str(folder) for folder in folders(Path(place).expanduser())}
-        known = [(each, inside[each]) for each in names if each in inside]
-        if not known:
+        subfolders = {folder.name: str(folder) for folder in list_folders(Path(place).expanduser())}
+        matches = [(source, subfolders[source]) for source in names if source in subfolders]
+        if not matches:
             raise SourceError(
-                f"{place} has no sub-folder named after a source of {benchmark} ({', '.join(names)}); say which it is: "
+                f"{place} has no subfolder named after a source of {benchmark} ({', '.join(names)}); name the source: "
                 f"NAME={place}."
             )
-        yield from known
+        yield from matches
 
 
-def folder_of(name: str, place: str, expected: str) -> Path:
-    """``place`` as a path that exists. Raises SourceError saying what was ``expected`` where it does not."""
+def existing_path(name: str, place: str, expected: str) -> Path:
+    """Return ``place`` as a path. Raises SourceError with what is ``expected`` if the path does not exist."""
     path = Path(place).expanduser()
     try:
-        there = path.exists()
+        exists = path.exists()
     except (OSError, ValueError):
-        there = False
-    if not there:
-        raise SourceError(f"there is no folder {place}; {name} is read from {expected}.")
+        exists = False
+    if not exists:
+        raise SourceError(f"{place} does not exist; {name} is read from {expected}.")
     return path
 
 
-def wrong_layout(name: str, path: Path, expected: str) -> SourceError:
-    """The error for a folder or file of no known layout."""
-    return SourceError(f"{path} is nothing that {name} can be read from; expected {expected}.")
+def layout_error(name: str, path: Path, expected: str) -> SourceError:
+    """Return the error for a folder or file with an unknown layout."""
+    return SourceError(f"{path} has no known layout of {name}; expected {expected}.")
 
 
-def most_common(skipped: Mapping[str, Counter[str]]) -> str:
-    """The three most frequent reasons of what was left out, by source, for an error's sentence."""
+def top_reasons(skipped: Mapping[str, Counter[str]]) -> str:
+    """Return the three most frequent reasons for leaving out rows, for an error message; ``skipped`` counts them by source."""
     reasons = sum(skipped.values(), Counter[str]()).most_common(3)
-    return "; ".join(f"{times(n)}: {reason}" for reason, n in reasons) or "they are empty"
+    return "; ".join(f"{format_times(n)}: {reason}" for reason, n in reasons) or "they are empty"
 
 
-def times(count: int) -> str:
-    """How often something was so, in words."""
+def format_times(count: int) -> str:
+    """Return a count in words: "once", "2 times"."""
     return "once" if count == 1 else f"{count} times"

@@ -1,7 +1,7 @@
-"""Text in the cells of CSV files: no formula in any program, whatever delimiter that program divides lines at.
+"""Protection against formulas in the cells of CSV files, whatever delimiter the spreadsheet program splits lines at.
 
-Many spreadsheets divide at the list separator of the user's language, which is a semicolon where the comma is decimal. A quote
-within a line then means nothing, and what stands behind a semicolon, tab, bar or line break of a text begins a cell.
+Many programs split at the list separator of the user's locale, which is a semicolon where the comma is the decimal mark.
+Quotes inside a line then have no meaning, and the text after a semicolon, tab, bar or line break starts a new cell.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ _STARTS = re.compile(r"\A(?=[=+\-@\t\r\n])|(?<=[;|\t\r\n])\"*(?=[=+\-@])")
 _GUARDED = re.compile(r"(\A|[;|\t\r\n]\"*)'(?=[=+\-@\t\r\n])")
 
 
-def guarded(text: str) -> str:
-    """Return ``text`` with an apostrophe before everything in it that a spreadsheet could take for a formula."""
+def guard_formulas(text: str) -> str:
+    """Return ``text`` with an apostrophe before each part that a spreadsheet could evaluate as a formula."""
     return _STARTS.sub(lambda start: f"{start[0]}'", text)
 
 
-def unguarded(cell: str) -> str:
-    """Return the text that :func:`guarded` made a cell of."""
+def unguard_formulas(cell: str) -> str:
+    """Return the text from which :func:`guard_formulas` made ``cell``."""
     return _GUARDED.sub(r"\1", cell)

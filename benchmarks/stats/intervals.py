@@ -1,4 +1,4 @@
-"""Intervals (closed-form ones for a running count, the cluster bootstrap for tables), and agreement beyond chance."""
+"""Confidence intervals (closed-form for running counts, cluster bootstrap for tables) and chance-corrected agreement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from benchmarks.base import Estimate
+from benchmarks.vocabulary import Estimate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,85 +16,86 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Counts = NDArray[np.integer] | NDArray[np.floating]
 
-_DRAWN = 4
-"""Answers by which a stratum's share is drawn towards the mean of all."""
+_PRIOR_ANSWERS = 4
+"""The number of answers by which a stratum's share is shrunk towards the mean of all strata."""
 
-# 32 MiB of weights at a time.
 _CHUNK = 4 * 1024 * 1024
+"""The number of bootstrap weights held at a time, 32 MiB."""
 
 
 def wilson(successes: int, n: int, confidence: float = 0.95) -> Estimate:
-    """The proportion ``successes / n`` with Wilson's score interval (Wilson 1927); n/a where ``n`` is 0."""
+    """Return the proportion ``successes / n`` with Wilson's score interval (Wilson 1927); n/a if ``n`` is 0."""
     return _score(successes / n, n, n, confidence) if n else Estimate(None, reason="no answers")
 
 
-def wilson_of_groups(successes: Sequence[float], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:
-    """The proportion of all answers with Wilson's score interval, where answers of one group hang together.
+def clustered_wilson(successes: Sequence[float], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:
+    """Return the proportion over all answers with Wilson's score interval for answers that are correlated within groups.
 
-    ``successes`` and ``sizes`` have shape (groups,). n of the formula is the number of independent answers that would vary as
-    the groups do (n over the design effect, Kish 1965, section 8.2), at most that of all answers; where all of them are alike,
-    the number of groups. With one answer a group it is :func:`wilson`.
+    ``successes`` and ``sizes`` have shape (groups,). The formula's n is the effective sample size (n over the design effect,
+    Kish 1965, section 8.2), at most the number of answers; if all answers are equal, it is the number of groups. With one
+    answer per group this is :func:`wilson`.
     """
     n, groups = sum(sizes), sum(size > 0 for size in sizes)
     if n == 0:
         return Estimate(None, reason="no answers")
     p = sum(successes) / n
-    apart = sum((hits - p * size) ** 2 for hits, size in zip(successes, sizes, strict=True))
-    effective = min(n, n * n * p * (1 - p) / apart) if apart else groups if p in (0, 1) else n
+    spread = sum((hits - p * size) ** 2 for hits, size in zip(successes, sizes, strict=True))
+    effective = min(n, n * n * p * (1 - p) / spread) if spread else groups if p in (0, 1) else n
     return _score(p, effective, n, confidence)
 
 
 def _score(p: float, effective: float, answers: int, confidence: float) -> Estimate:
+    """Return the proportion ``p`` with the score interval of a sample of ``effective`` size; n is ``answers``."""
     n, z = effective, NormalDist().inv_cdf((1 + confidence) / 2)
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return Estimate(p, min(p, max(0.0, centre - half)), max(p, min(1.0, centre + half)), answers)
 
 
-def mean_of_shares(hits: Sequence[int], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:
-    """The unweighted mean of the shares ``hits / sizes`` of strata, with a score interval; n is the number of answers.
+def macro_average(hits: Sequence[int], sizes: Sequence[int], confidence: float = 0.95) -> Estimate:
+    """Return the unweighted mean of the strata's shares ``hits / sizes`` with a score interval; n is the number of answers.
 
-    n of Wilson's formula is that of a simple sample whose share varies as much as this mean does (Kish 1965, section 8.2).
-    The variance of a stratum is that of its share drawn towards the mean by z^2 = 4 answers, as Agresti and Coull (1998)
-    draw theirs to one half, so that one answer in a stratum, or answers that are all alike, do not count as certain. Of one
-    stratum it is :func:`wilson`. n/a where a stratum has no answer.
+    The n of Wilson's formula is that of a simple random sample whose share has the variance of this mean (Kish 1965, section
+    8.2). A stratum's variance is that of its share after shrinking it towards the mean by z^2 = 4 answers, as Agresti and
+    Coull (1998) shrink theirs towards one half, so that a stratum with one answer or with equal answers does not count as
+    certain. For one stratum this is :func:`wilson`. n/a if any stratum has no answer.
     """
     if not all(sizes):
         return Estimate(None, n=sum(sizes), reason="no answers")
     weight = 1 / len(sizes)
     p = sum(hit / size for hit, size in zip(hits, sizes, strict=True)) * weight
     if 0 < p < 1:
-        drawn = [(hit + _DRAWN * p) / (size + _DRAWN) for hit, size in zip(hits, sizes, strict=True)]
-        variance = sum(weight**2 * share * (1 - share) / size for share, size in zip(drawn, sizes, strict=True))
+        shrunk = [(hit + _PRIOR_ANSWERS * p) / (size + _PRIOR_ANSWERS) for hit, size in zip(hits, sizes, strict=True)]
+        variance = sum(weight**2 * share * (1 - share) / size for share, size in zip(shrunk, sizes, strict=True))
         effective = p * (1 - p) / variance
     else:
         effective = 1 / sum(weight**2 / size for size in sizes)
     return _score(p, effective, sum(sizes), confidence)
 
 
-def difference_of(first: Estimate, second: Estimate) -> Estimate:
-    """``first`` less ``second``, two independent estimates, with an interval made of theirs; none where one has none.
+def independent_difference(first: Estimate, second: Estimate) -> Estimate:
+    """Return ``first`` minus ``second``, two independent estimates; it has an interval if both of them have one.
 
-    Of shares with Wilson's intervals that is Newcombe's hybrid score interval (1998, method 10); of others Zou and Donner's
-    (2008). n is the sum of both.
+    For shares with Wilson's intervals it is Newcombe's hybrid score interval (1998, method 10), for other estimates Zou and
+    Donner's (2008). n is the sum of both.
     """
     n = first.n + second.n
     if first.value is None or second.value is None:
         return Estimate(None, n=n, reason=first.reason or second.reason)
-    apart = first.value - second.value
+    difference = first.value - second.value
     if first.low is None or first.high is None or second.low is None or second.high is None:
-        return Estimate(apart, n=n)
+        return Estimate(difference, n=n)
     below = math.hypot(first.value - first.low, second.high - second.value)
     above = math.hypot(first.high - first.value, second.value - second.low)
-    return Estimate(apart, apart - below, apart + above, n)
+    return Estimate(difference, difference - below, difference + above, n)
 
 
 def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Bootstrap totals of ``counts``: groups drawn with replacement, as many as there are, ``resamples`` times.
+    """Return bootstrap totals of ``counts``: all groups are resampled with replacement, ``resamples`` times.
 
-    ``counts`` has shape (groups, *cells); the result (resamples, *cells). Groups with the same counts are drawn
-    together, which changes nothing in distribution, so neither the groups' order nor their number matters much to time
-    and memory. Fewer than two groups vary in nothing and give no resamples.
+    ``counts`` has shape (groups, *cells), the result (resamples, *cells). Groups with equal counts are drawn by one
+    multinomial count, which leaves the distribution unchanged and bounds time and memory by the number of distinct groups.
+    Fewer than two groups have no variance and give no resamples.
     """
     import numpy as np
 
@@ -114,9 +115,9 @@ def resample(counts: Counts, resamples: int, seed: int) -> NDArray[np.float64]:
 def estimate(
     value: float, replicates: NDArray[np.float64], n: int, *, reason: str = "", confidence: float = 0.95
 ) -> Estimate:
-    """A figure with the percentile interval of its bootstrap ``replicates`` (shape (resamples,)).
+    """Return a metric's value with the percentile interval of its bootstrap ``replicates``, shape (resamples,).
 
-    A ``value`` that is nan gives n/a with ``reason``. Replicates that are nan are left out of the interval.
+    A ``value`` of nan gives n/a with ``reason``. The interval ignores replicates that are nan.
     """
     import numpy as np
 
@@ -131,28 +132,28 @@ def estimate(
 
 
 def cohen_kappa(counts: Array) -> Array:
-    """Cohen's kappa (Cohen 1960, equation 1); counts of shape (..., labels, labels) give shape (...).
+    """Return Cohen's kappa (Cohen 1960, equation 1); counts of shape (..., labels, labels) give shape (...).
 
-    nan where there are no answers, and where only one label occurs, so that chance agreement is 1.
+    It is nan without answers, and if only one label occurs, so that chance agreement is 1.
     """
     n = counts.sum((-1, -2))
     by_chance = (counts.sum(-1) * counts.sum(-2)).sum(-1)
-    # In whole numbers, so that a chance agreement of 1 is exactly that.
+    # In whole numbers, so that a chance agreement of 1 is exact.
     return ratio(n * diagonal(counts).sum(-1) - by_chance, n * n - by_chance)
 
 
 def diagonal(counts: Array) -> Array:
-    """The counts where both labels are one; shape (..., labels, labels) gives (..., labels)."""
+    """Return the counts of equal labels; shape (..., labels, labels) gives (..., labels)."""
     import numpy as np
 
-    found: Array = np.diagonal(counts, axis1=-2, axis2=-1)
-    return found
+    agreements: Array = np.diagonal(counts, axis1=-2, axis2=-1)
+    return agreements
 
 
 def ratio(part: Array, whole: Array) -> Array:
-    """``part / whole``, nan where ``whole`` is 0; the shapes are broadcast."""
+    """Return ``part / whole``, nan where ``whole`` is 0; the shapes are broadcast."""
     import numpy as np
 
     part, whole = np.broadcast_arrays(np.asarray(part, float), np.asarray(whole, float))
-    found: Array = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
-    return found
+    quotient: Array = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return quotient

@@ -1,6 +1,6 @@
-"""When two short answers are the same answer: ``64 %`` and ``64%``, ``1,200.0`` and ``1200``, ``the US`` and ``us``.
+"""Equality of short answers: ``64 %`` and ``64%``, ``1,200.0`` and ``1200``, ``the US`` and ``us``.
 
-Pure functions of text that may be hostile: they never fail, and take time linear in its length.
+The functions are pure, never fail on hostile text, and take time linear in its length.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 CoarseType = Literal["year", "number", "yes/no", "text"]
 
 _LONGEST_NUMBER = 64
-_REMEMBERED = 200
+_LONGEST_CACHED = 200
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−﹣－"), "-")
 # NFKC alone would make 102 of 10².
@@ -49,17 +49,17 @@ _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 
 
 def normalise(answer: str) -> str:
-    """The normal form of a short answer; idempotent, and empty only for an answer that is blank.
+    """Return the normal form of a short answer; the function is idempotent, and only a blank answer's form is empty.
 
-    Without regard to case, white space, Unicode compatibility forms (NFKC), surrounding quotes, brackets and
-    punctuation, a leading article, thousands separators, currency signs, percent signs after a number, and zeros at the
-    end of a fraction. ``$5`` and ``5%`` therefore have one form.
+    The form ignores case, white space, Unicode compatibility forms (NFKC), surrounding quotes, brackets and punctuation, a
+    leading article, thousands separators, currency signs, percent signs after a number, and trailing zeros of a fraction.
+    ``$5`` and ``5%`` therefore have the same form.
     """
-    return _normalised(answer) if len(answer) <= _REMEMBERED else _normal_form(answer)
+    return _cached_normal_form(answer) if len(answer) <= _LONGEST_CACHED else _normal_form(answer)
 
 
 def number(answer: str) -> float | None:
-    """The value of an answer that is one number, else None.
+    """Return the value of an answer that is a single number, else None.
 
     The number may carry a currency, a percent sign, a magnitude (``1.4 billion`` is 1.4e9) and a unit of one word
     (``40 km/h`` is 40). Ranges, ordinals, decades (``1990s``) and numbers within a sentence are not numbers.
@@ -69,7 +69,7 @@ def number(answer: str) -> float | None:
 
 
 def coarse_type(answer: str) -> CoarseType:
-    """The coarse type of an answer (CMC-Bench, section 3.2); a year is four digits in [1900, 2100]."""
+    """Return the coarse type of an answer (CMC-Bench, section 3.2); a year is four digits in [1900, 2100]."""
     text = _stripped(_folded(answer))
     if len(text) == 4 and text.isascii() and text.isdigit() and 1900 <= int(text) <= 2100:
         return "year"
@@ -79,59 +79,63 @@ def coarse_type(answer: str) -> CoarseType:
 
 
 def same_value(a: str, b: str) -> bool:
-    """Whether two short answers are the same: one normal form, or one number with units that do not disagree.
+    """Return whether two short answers are equal: the same normal form, or the same number with compatible units.
 
-    A missing unit disagrees with none, so this is symmetric but not transitive: ``5`` is both ``5 km`` and ``5 kg``.
+    A missing unit is compatible with any, so the relation is symmetric but not transitive: ``5`` equals ``5 km`` and ``5 kg``.
     """
     if normalise(a) == normalise(b):
         return True
-    one, other = _quantity(a), _quantity(b)
-    if one is None or other is None or not math.isclose(one[0], other[0], rel_tol=1e-9):
+    first, second = _quantity(a), _quantity(b)
+    if first is None or second is None or not math.isclose(first[0], second[0], rel_tol=1e-9):
         return False
-    return one[1] == other[1] or "" in (one[1], other[1])
+    return first[1] == second[1] or "" in (first[1], second[1])
 
 
 def _normal_form(answer: str) -> str:
     text = _folded(answer)
     text = _SHORT_MONEY.sub(lambda m: f"{m[1]} {_SHORT_MAGNITUDE[m[2]]}", text)
-    without = _OTHER_CURRENCY.sub(" ", _CURRENCY_OF_NUMBER.sub("", text))
-    text = _stripped(_PERCENT_SIGN.sub("", " ".join(without.split()) or text))
+    bare = _OTHER_CURRENCY.sub(" ", _CURRENCY_OF_NUMBER.sub("", text))
+    text = _stripped(_PERCENT_SIGN.sub("", " ".join(bare.split()) or text))
     return _NUMBER.sub(_canonical, text)
 
 
-# The same references are compared again and again, with every answer of their example.
-_normalised = lru_cache(maxsize=4096)(_normal_form)
+# The same references are compared with every answer of their example.
+_cached_normal_form = lru_cache(maxsize=4096)(_normal_form)
 
 
 def _folded(answer: str) -> str:
-    kept = "".join(
+    """Return the answer in NFKC and folded case, with plain dashes and quotes and single spaces."""
+    visible = "".join(
         c for c in answer if unicodedata.category(c) not in ("Cf", "Cs") and (c.isspace() or c.isprintable())
     )
-    text = unicodedata.normalize("NFKC", kept.translate(_CHARACTERS))
-    # One case folding can leave text that NFKC changes, and the other way round.
+    text = unicodedata.normalize("NFKC", visible.translate(_CHARACTERS))
+    # Case folding can produce text that NFKC changes, and vice versa.
     for _ in range(2):
         text = unicodedata.normalize("NFKC", text.casefold())
     return " ".join(text.translate(_CHARACTERS).split())
 
 
 def _stripped(text: str) -> str:
+    """Return the text without surrounding punctuation and leading articles, unless nothing else remains."""
     leading = _LEADING.match(text)
     bare = text[leading.end() if leading else 0 :].rstrip(_TRAILING)
     return bare or text
 
 
 def _canonical(match: re.Match[str]) -> str:
+    """Return a number without thousands separators and trailing zeros of its fraction."""
     whole, fraction = (match[1] or "0").replace(",", ""), (match[2] or match[3] or "").rstrip("0").rstrip(".")
     return whole + fraction
 
 
 def _quantity(answer: str) -> tuple[float, str] | None:
+    """Return the number and the unit (singular, maybe empty) of an answer that is a single number, else None."""
     if len(answer) > _LONGEST_NUMBER:
         return None
-    found = _QUANTITY.fullmatch(normalise(answer))
-    if found is None:
+    match = _QUANTITY.fullmatch(normalise(answer))
+    if match is None:
         return None
-    digits, kilo, magnitude, space, unit = found.groups(default="")
+    digits, kilo, magnitude, space, unit = match.groups(default="")
     decade = unit == "s" and not space and digits.endswith("0")
     if decade or unit in _ORDINALS:
         return None

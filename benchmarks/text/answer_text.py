@@ -1,27 +1,27 @@
-"""What of a model's reply is its answer."""
+"""The answer in a model's reply: the reply without its reasoning."""
 
 from __future__ import annotations
 
 import re
 
-from benchmarks.base import Outcome, Record
+from benchmarks.vocabulary import Outcome, Record
 
 _THINK = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _STRAY_END = re.compile(r"\A.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 
 
 def visible_answer(text: str) -> str:
-    """``text`` without its ``<think>`` blocks, stripped.
+    """Return ``text`` without its ``<think>`` blocks, stripped.
 
-    A block that never closes runs to the end, so a reply that is all reasoning comes back empty. A closing tag
-    whose opening one stood in the prompt (as some chat templates do) ends reasoning that began at the start.
+    An unclosed block extends to the end, so a reply that is all reasoning becomes empty. A closing tag without an opening
+    one ends reasoning that starts with the reply, since some chat templates put the opening tag into the prompt.
     """
-    without = _THINK.sub("", text)
-    return _STRAY_END.sub("", without).strip()
+    answer = _THINK.sub("", text)
+    return _STRAY_END.sub("", answer).strip()
 
 
-def outcome(record: Record) -> Outcome:
-    """What a record is for a rule that labels whatever has something to label, whoever judged it."""
+def answer_outcome(record: Record) -> Outcome:
+    """Return the outcome of a record for a rule that labels every answer that is not empty, without a judge."""
     if record.answer is None:
         return "pending"
     if record.answer.finish_reason == "error":

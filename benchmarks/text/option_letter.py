@@ -1,6 +1,6 @@
-"""The option letter that a reply marks as its choice: the reader that benchmarks with options share.
+"""Parser of the option letter that a reply marks as its choice, shared by the multiple-choice benchmarks.
 
-Pure functions of text that may be hostile. What is no mark ("B 1972", "Scene 2") is left to a benchmark's own rules.
+The functions are pure and safe for hostile text. Other choices ("B 1972", "Scene 2") are left to each benchmark's own rules.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
-Choice = tuple[str | None, str]
-"""A letter, or None where the marks contradict each other, and the rule."""
+LetterChoice = tuple[str | None, str]
+"""A letter, or None if the marks contradict each other, and the rule that decided."""
 
 _LONGEST = 20_000
 _NEAR = 40
@@ -46,10 +46,10 @@ _LISTED = re.compile(r"^[ \t*_]*[(\[]?([A-J])[)\].:](?=\s*\S)", re.MULTILINE)
 
 
 def structured_answer(reply: str) -> str:
-    """Return the text of the answer's field where ``reply`` is, or ends in a fence of, a JSON object; else ``reply``."""
-    fenced = _FENCED.findall(reply[:_LONGEST])
+    """Return the answer field of ``reply`` if it is a JSON object or its last code fence contains one; else ``reply``."""
+    fences = _FENCED.findall(reply[:_LONGEST])
     try:
-        value = parse_json(fenced[-1] if fenced else reply, _LONGEST)
+        value = parse_json(fences[-1] if fences else reply, _LONGEST)
     except OutsideJSONError:
         return reply
     if not isinstance(value, dict):
@@ -61,18 +61,18 @@ def structured_answer(reply: str) -> str:
     return str(answer) if isinstance(answer, str | int | float) else reply
 
 
-def marked_letter(reply: str, letters: str) -> Choice | None:
-    """Return the letter that ``reply`` marks as its choice among ``letters``; None where it marks none.
+def marked_letter(reply: str, letters: str) -> LetterChoice | None:
+    r"""Return the letter that ``reply`` marks as its choice among ``letters``; None if it marks none.
 
-    In this order: a letter that is all of the reply, or stands in the last ``\\boxed{}`` or ``<answer>``; the last that is
-    announced ("the answer is C", "I choose C") or called right ("option C is correct"); a letter alone on the first or the last
-    line. Letters joined by "or" or "and", two that are called right, and a list of options mark several. A small letter
-    counts where it is all of the reply.
+    The rules, in order: a reply that is only a letter, or the last ``\boxed{}`` or ``<answer>``; the last letter that is
+    announced ("the answer is C", "I choose C") or called correct ("option C is correct"); a letter alone on the first or the
+    last line. Letters joined by "or" or "and", two letters called correct, and a list of options mark several. A lower-case
+    letter counts only as the whole reply.
     """
     text = reply.strip()[:_LONGEST]
-    whole = _ALONE.fullmatch(text) or _ALONE.fullmatch(text.upper())
-    if whole:
-        return _among(whole[1], letters, "the letter alone")
+    bare = _ALONE.fullmatch(text) or _ALONE.fullmatch(text.upper())
+    if bare:
+        return _among(bare[1], letters, "the letter alone")
     marks = [(mark.start(), mark[1]) for pattern in (_BOXED, _TAGGED) for mark in pattern.finditer(text)]
     if marks:
         return _among(max(marks)[1], letters, "the marked letter")
@@ -83,11 +83,12 @@ def marked_letter(reply: str, letters: str) -> Choice | None:
     return _announced(text, letters) or _on_a_line(text, letters) or _listed(text, letters)
 
 
-def _announced(text: str, letters: str) -> Choice | None:
-    right = {mark[1] for mark in _kept(_CALLED_RIGHT, text)}
-    marks = [(mark.end(), mark[1] or mark[2]) for mark in _kept(_ANNOUNCED, text)]
+def _announced(text: str, letters: str) -> LetterChoice | None:
+    """Return the last letter that is announced or called correct, or the several letters."""
+    right = {mark[1] for mark in _affirmed(_CALLED_RIGHT, text)}
+    marks = [(mark.end(), mark[1] or mark[2]) for mark in _affirmed(_ANNOUNCED, text)]
     last = max(marks, default=(-1, ""))
-    for mark in _kept(_CALLED_RIGHT, text):
+    for mark in _affirmed(_CALLED_RIGHT, text):
         if mark.start() > last[0]:
             return _several(right) if len(right) > 1 else _among(mark[1], letters, "the letter that is called right")
     if not last[1]:
@@ -98,7 +99,8 @@ def _announced(text: str, letters: str) -> Choice | None:
     return _among(last[1], letters, "the letter that is announced")
 
 
-def _on_a_line(text: str, letters: str) -> Choice | None:
+def _on_a_line(text: str, letters: str) -> LetterChoice | None:
+    """Return the letter that is alone on the first or the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     alone = [mark[1] for line in (lines[0], lines[-1]) if (mark := _ALONE.fullmatch(line))] if lines else []
     if len(set(alone)) > 1:
@@ -106,20 +108,22 @@ def _on_a_line(text: str, letters: str) -> Choice | None:
     return _among(alone[0], letters, "the letter alone on a line") if alone else None
 
 
-def _listed(text: str, letters: str) -> Choice | None:
+def _listed(text: str, letters: str) -> LetterChoice | None:
+    """Return the contradiction of a reply that lists several options."""
     listed = {letter for letter in _LISTED.findall(text) if letter in letters}
     return _several(listed) if len(listed) > 1 else None
 
 
-def _kept(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _affirmed(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of ``pattern`` without a negation right before them."""
     for mark in pattern.finditer(text):
         if not _NEGATED.search(text[max(0, mark.start() - _NEAR) : mark.start()]):
             yield mark
 
 
-def _among(letter: str, letters: str, rule: str) -> Choice:
+def _among(letter: str, letters: str, rule: str) -> LetterChoice:
     return (letter, rule) if letter in letters else (None, f"there is no option {letter}")
 
 
-def _several(letters: Iterable[str]) -> Choice:
+def _several(letters: Iterable[str]) -> LetterChoice:
     return None, f"several letters ({', '.join(sorted(set(letters)))})"

@@ -1,7 +1,7 @@
-"""Porter's stemmer (Porter, An algorithm for suffix stripping, 1980) with the departures of NLTK's.
+"""Porter's stemmer (Porter, An algorithm for suffix stripping, 1980) with NLTK's extensions.
 
-CLASH was scored with NLTK's, and the departures decide labels: under the algorithm as first published ``one`` becomes
-``on``, so that the answer "One" would be found in every "on the table", and ``fly`` and ``flies`` stay apart.
+CLASH was scored with NLTK's stemmer, whose extensions decide labels: the published algorithm stems ``one`` to ``on``, so the
+answer "One" would match every "on the table", and it does not conflate ``fly`` and ``flies``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMS = {
     "succeed": ("succeed",),
 }
 _IRREGULAR = {form: stem for stem, forms in _FORMS.items() for form in forms}
-"""NLTK: words that no rule is applied to."""
+"""Words to which NLTK applies no rule."""
 
 _STEP_1A = (("sses", "ss"), ("ies", "i"), ("ss", "ss"), ("s", ""))
 
@@ -71,7 +71,7 @@ _STEP_4 = (
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """The stem of ``word``, which is in lower case. Time is linear in its length."""
+    """Return the stem of the lower-case ``word``, in time linear in its length."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if len(word) <= 2:
@@ -97,12 +97,12 @@ def _step_1b(word: str) -> str:
     for suffix in ("ed", "ing"):
         base = word.removesuffix(suffix)
         if base != word and "v" in _shape(base):
-            return _mended(base)
+            return _restored(base)
     return word
 
 
-def _mended(base: str) -> str:
-    """What is left of a word without ``-ed`` or ``-ing``, with the ending that it had before."""
+def _restored(base: str) -> str:
+    """Return a word without ``-ed`` or ``-ing`` with its original ending restored."""
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if len(base) > 1 and base[-1] == base[-2] and _shape(base)[-1] == "c":
@@ -111,15 +111,15 @@ def _mended(base: str) -> str:
 
 
 def _step_1c(word: str) -> str:
-    # NLTK: only after a consonant that is not all there is, so that enjoy stays and fly and flies meet.
+    # NLTK: only after a consonant that is not the first letter, so that enjoy stays and fly becomes fli, as flies does.
     return word[:-1] + "i" if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c" else word
 
 
 def _step_2(word: str) -> str:
     if word.endswith("alli") and _measure(word[:-4]) > 0:
-        return _step_2(word[:-2])  # NLTK: applied again to what -ally leaves
+        return _step_2(word[:-2])  # NLTK: applied again to the word without -ly
     if word.endswith("logi"):
-        return word[:-1] if _measure(word[:-3]) > 0 else word  # the measure is that of the stem with its l
+        return word[:-1] if _measure(word[:-3]) > 0 else word  # NLTK measures the stem including its l
     return _replaced(word, _STEP_2)
 
 
@@ -131,8 +131,8 @@ def _step_4(word: str) -> str:
     for suffix in _STEP_4:
         if word.endswith(suffix):
             base = word.removesuffix(suffix)
-            fits = _measure(base) > 1 and (suffix != "ion" or base[-1] in "st")
-            return base if fits else word
+            applies = _measure(base) > 1 and (suffix != "ion" or base[-1] in "st")
+            return base if applies else word
     return word
 
 
@@ -145,7 +145,7 @@ def _step_5(word: str) -> str:
 
 
 def _replaced(word: str, rules: tuple[tuple[str, str], ...]) -> str:
-    """``word`` by the first rule whose suffix it has; left alone where its stem is too short for that rule."""
+    """Return ``word`` after the first rule whose suffix it has; unchanged if its stem is too short for that rule."""
     for suffix, instead in rules:
         if word.endswith(suffix):
             base = word.removesuffix(suffix)
@@ -154,7 +154,7 @@ def _replaced(word: str, rules: tuple[tuple[str, str], ...]) -> str:
 
 
 def _shape(word: str) -> str:
-    """``word`` with ``v`` for each vowel and ``c`` for each consonant; y is a vowel after a consonant."""
+    """Return ``word`` with ``v`` for each vowel and ``c`` for each consonant; y is a vowel after a consonant."""
     shape: list[str] = []
     for letter in word:
         vowel = letter in _VOWELS or (letter == "y" and bool(shape) and shape[-1] == "c")
@@ -163,11 +163,11 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Porter's m: how often a consonant follows a vowel."""
+    """Return Porter's m, the number of times a consonant follows a vowel."""
     return _shape(word).count("vc")
 
 
 def _ends_short(word: str) -> bool:
-    """Porter's ``*o``: consonant, vowel, consonant other than w, x, y. NLTK: or a vowel and a consonant are all of it."""
+    """Return Porter's ``*o``: consonant, vowel, consonant other than w, x, y; for NLTK also a vowel and a consonant alone."""
     shape = _shape(word)
     return (shape.endswith("cvc") and word[-1] not in "wxy") or shape == "vc"

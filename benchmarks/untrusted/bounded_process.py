@@ -1,8 +1,8 @@
-"""A child process with limits on memory and time, for work on outside data that no library bounds.
+"""Child process with limits on memory and time, for processing untrusted data with libraries that have no limits.
 
-The parent keeps one :class:`BoundedProcess` for each kind of work and sends it requests, one at a time; the child's module
-calls :func:`serve`. Messages are JSON objects, each perhaps with raw bytes; nothing that comes back is ever unpickled. Large
-input goes to the child as an open file, so that it is not copied into its memory.
+The parent has one :class:`BoundedProcess` for each kind of work and sends it one request at a time; the child's module calls
+:func:`serve`. Messages are JSON objects, optionally with raw bytes; nothing is ever unpickled. Large input is passed to the
+child as an open file rather than copied into its memory.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Message = tuple[dict[str, Any], bytes]
 Handler = Callable[[dict[str, Any], IO[bytes] | None], Iterator[tuple[dict[str, Any], bytes]]]
 
 MEMORY = 400 * 10**6
-"""Bytes by which a request may let the child grow beyond the libraries that it imports, unless its parent says otherwise."""
+"""The default limit of a request's memory in bytes, in addition to the libraries that the child imports."""
 
 SECONDS = 8.0
-"""Processor time of one request."""
+"""The default limit of a request's processor time."""
 
-_LATEST = 60.0
-"""Seconds for which a message is waited for, whatever processor time the child had."""
+_MESSAGE_TIMEOUT = 60.0
+"""The seconds to wait for a message, whatever processor time the child has used."""
 
 _LIBRARIES = 500 * 10**6
-"""Bytes of a child's libraries at most, where only its parent holds it to its limit (macOS)."""
+"""The maximum memory of a child's libraries in bytes on macOS, where the parent enforces the limit."""
 
 _LARGEST_MESSAGE = 64 * 1024 * 1024
 _POLL_SECONDS = 0.1
@@ -46,7 +46,7 @@ _ENVIRONMENT = ("PATH", "TMPDIR", "LANG", "LC_ALL", "TZ", "VIRTUAL_ENV", "SYSTEM
 
 
 class LimitError(Exception):
-    """A request that took more memory or time than it may, or that ended the child; ``limit`` says which."""
+    """A request that exceeded its memory or time, or that ended the child; ``limit`` says which."""
 
     def __init__(self, limit: Limit) -> None:
         super().__init__(limit)
@@ -54,11 +54,11 @@ class LimitError(Exception):
 
 
 class BoundedProcess:
-    """A child that runs ``module``; started at the first request, and again after a request that ended it.
+    """A child process that runs ``module``, started at the first request and again after a request that ended it.
 
-    It gets none of the environment's keys, and no signal of the terminal. ``memory`` is in bytes beyond the child's libraries.
-    ``seconds`` of processor time are a request's, or each message's where they are ``renewed``: for an answer that is as long as
-    its file.
+    It has none of the environment's keys and receives no signal of the terminal. ``memory`` is in bytes, in addition to the
+    child's libraries. ``seconds`` of processor time apply to a request, or to each message if ``renewed``, which is for
+    answers as long as their files.
     """
 
     def __init__(self, module: str, seconds: float = SECONDS, memory: int = MEMORY, *, renewed: bool = False) -> None:
@@ -70,7 +70,7 @@ class BoundedProcess:
         self._owner = 0
 
     def ask(self, request: Mapping[str, Any], file: IO[bytes] | None = None) -> Generator[Message, None, None]:
-        """Yield the messages that answer ``request``. Raise LimitError where it exceeds a limit."""
+        """Yield the messages that answer ``request``. Raises LimitError if it exceeds a limit."""
         with self._lock:
             link = self._started()
             try:
@@ -83,12 +83,12 @@ class BoundedProcess:
                     raise LimitError("time" if limit == "time" else "memory")
             except OSError as error:
                 raise LimitError(self._cause()) from error
-            except BaseException:  # an interruption, too: what follows on the socket would answer another request
+            except BaseException:  # also an interruption: the rest of the answer must not reach the next request
                 self.close()
                 raise
 
     def close(self) -> None:
-        """End the child."""
+        """Kill the child."""
         if self._child is not None and self._owner == os.getpid():
             self._child.kill()
             self._child.wait()
@@ -98,7 +98,7 @@ class BoundedProcess:
 
     def _started(self) -> socket.socket:
         if self._owner != os.getpid() or (self._child is not None and self._child.poll() is not None):
-            self.close()  # it belongs to the process that this one was forked from, or has ended
+            self.close()  # the child belongs to the process that this one was forked from, or has ended
         if self._socket is None:
             ours, theirs = socket.socketpair()
             with theirs:
@@ -114,7 +114,7 @@ class BoundedProcess:
         return self._socket
 
     def _message(self, link: socket.socket) -> Message:
-        deadline = time.monotonic() + _LATEST
+        deadline = time.monotonic() + _MESSAGE_TIMEOUT
         header = self._received(link, _HEADER.size, deadline)
         size, payload = _HEADER.unpack(header)
         if size + payload > _LARGEST_MESSAGE:
@@ -123,8 +123,8 @@ class BoundedProcess:
         return fields, bytes(self._received(link, payload, deadline))
 
     def _received(self, link: socket.socket, size: int, deadline: float) -> bytearray:
-        whole = bytearray(size)
-        view, filled = memoryview(whole), 0
+        data = bytearray(size)
+        view, filled = memoryview(data), 0
         while filled < size:
             if not select.select([link], [], [], _POLL_SECONDS)[0]:
                 self._check(deadline)
@@ -133,9 +133,10 @@ class BoundedProcess:
             if not count:
                 raise ConnectionError("the child ended")
             filled += count
-        return whole
+        return data
 
     def _check(self, deadline: float) -> None:
+        """Raise LimitError after the deadline and, on macOS, if the child has too much memory."""
         assert self._child is not None
         limit: Limit | None = "time" if time.monotonic() > deadline else None
         if sys.platform == "darwin" and _resident(self._child.pid) > self._limits["memory"] + _LIBRARIES:
@@ -144,7 +145,7 @@ class BoundedProcess:
             raise LimitError(limit)
 
     def _cause(self) -> Limit:
-        """The limit that ended the child: it dies by a signal of its own where its time is up."""
+        """Return the limit that ended the child, which SIGPROF kills when its time is up."""
         assert self._child is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(1)
@@ -154,9 +155,10 @@ class BoundedProcess:
 
 
 def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
-    """Answer the requests on standard input until its other end is closed; for the child.
+    """Answer the requests on standard input until the parent closes it. The child's module calls this.
 
-    ``prepare`` imports what a request needs, which its limits do not count. ``handle`` yields the messages of the answer.
+    ``prepare`` imports the libraries of a request, which do not count towards its limits. ``handle`` yields the messages of
+    the answer.
     """
     with socket.socket(fileno=os.dup(0)) as link:
         while (request := _read(link)) is not None:
@@ -179,17 +181,17 @@ def serve(handle: Handler, prepare: Callable[[dict[str, Any]], None]) -> None:
                 file.close()
             _send(link, end)
             if "limit" in end:
-                os._exit(0)  # libraries that ran out of memory are not asked again
+                os._exit(0)  # libraries that ran out of memory are not used again
 
 
 def _environment() -> dict[str, str]:
-    """The child's environment, without keys."""
-    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
-    return {**kept, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+    """Return the child's environment, without keys."""
+    allowed = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
+    return {**allowed, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 
 
 def _limit_memory(growth: int | None) -> None:
-    """Let the address space grow by ``growth`` bytes; where the system knows no such limit, the parent looks on."""
+    """Limit the growth of the address space to ``growth`` bytes; None removes the limit. On macOS the parent enforces it."""
     if not sys.platform.startswith("linux"):
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -197,13 +199,14 @@ def _limit_memory(growth: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         return
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-    most = pages * resource.getpagesize() + growth
-    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    soft = pages * resource.getpagesize() + growth
+    resource.setrlimit(resource.RLIMIT_AS, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
 def _resident(pid: int) -> int:
-    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
-    return int(shown) * 1024 if shown.strip().isdigit() else 0
+    """Return the resident memory of a process in bytes."""
+    kilobytes = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return int(kilobytes) * 1024 if kilobytes.strip().isdigit() else 0
 
 
 def _send(link: socket.socket, fields: Mapping[str, Any], payload: bytes = b"") -> None:
@@ -220,13 +223,14 @@ def _read(link: socket.socket) -> dict[str, Any] | None:
 
 
 def _exactly(link: socket.socket, size: int) -> bytes:
-    whole = b""
-    while len(whole) < size:
-        part = link.recv(size - len(whole))
+    """Return the next ``size`` bytes; empty if the other end closes the connection first."""
+    data = b""
+    while len(data) < size:
+        part = link.recv(size - len(data))
         if not part:
             return b""
-        whole += part
-    return whole
+        data += part
+    return data
 
 
 def _send_file(link: socket.socket, file: IO[bytes]) -> None:

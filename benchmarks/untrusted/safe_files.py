@@ -1,9 +1,9 @@
-"""Files of runs, builds, caches and exports, opened so that no link, FIFO or device in such a folder is ever followed.
+"""Safe access to files in run, build, cache and export folders: links, FIFOs and devices in them are never followed.
 
-``folder`` is a location that the user chose: links on the way to it are the user's own and are followed. ``name`` is a path
-inside it (``"lock"``, ``"media/ab.png"``), and nothing on that path may be a link. Only regular files are opened, those of
-this user or of the folder's owner (for reading also root's), and none is written that has a second name elsewhere (a hard
-link). Raises OSError as ``open`` does where a file is missing or not permitted.
+``folder`` is a location that the user chose; links on the way to it are the user's own and are followed. ``name`` is a path
+inside it (``"lock"``, ``"media/ab.png"``), no part of which may be a link. Only regular files are opened, owned by this user
+or by the folder's owner (or, for reading, by root). No file with a second hard link is written. As with ``open``, a missing
+file or a missing permission raises OSError.
 """
 
 from __future__ import annotations
@@ -30,22 +30,20 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 _COMMON = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _MEGABYTE = 1 << 20
-
-
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class UnsafeFileError(StoreError):
-    """A name in a run, build, cache or export folder under which no file of this program's lies."""
+    """A name in a run, build, cache or export folder that is not a file of this program."""
 
 
 def open_read(folder: Path, name: str) -> BufferedReader:
-    """Open a file for reading. Raises OSError where it is missing, UnsafeFileError where it is no regular file."""
+    """Open a file for reading. Raises OSError if it is missing, UnsafeFileError if it is not a regular file."""
     return os.fdopen(open_descriptor(folder, name, os.O_RDONLY), "rb")
 
 
 def open_write(folder: Path, name: str, *, append: bool = False, new: bool = False) -> BufferedWriter:
-    """Open a file for writing, emptied unless ``append``; with ``new`` FileExistsError where the name is taken."""
+    """Open a file for writing, emptied unless ``append``. With ``new``, raises FileExistsError if the name is taken."""
     flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0) | (os.O_EXCL if new else 0)
     descriptor = open_descriptor(folder, name, flags)
     try:
@@ -58,7 +56,7 @@ def open_write(folder: Path, name: str, *, append: bool = False, new: bool = Fal
 
 
 def open_descriptor(folder: Path, name: str, flags: int) -> int:
-    """Open a file with ``flags`` of :func:`os.open`, checked; O_TRUNC is not among them, since it acts before the check."""
+    """Open and check a file with ``flags`` of :func:`os.open`, except O_TRUNC, which would act before the check."""
     with _parent(folder, name) as (place, last, owner):
         _check_kind(place, last, folder / name)
         descriptor = os.open(last, flags | _COMMON, 0o666, dir_fd=place)
@@ -72,17 +70,17 @@ def open_descriptor(folder: Path, name: str, flags: int) -> int:
 
 
 def read_bytes(folder: Path, name: str, *, limit: int) -> bytes:
-    """Return a file's bytes. Raises UnsafeFileError where there are more than ``limit``."""
+    """Return a file's bytes. Raises UnsafeFileError if there are more than ``limit``."""
     with open_read(folder, name) as stream:
         if os.fstat(stream.fileno()).st_size <= limit:
             data = stream.read(limit + 1)
             if len(data) <= limit:
                 return data
-    raise UnsafeFileError(f"{folder / name} is larger than {limit // _MEGABYTE:,} MB; replace it with the file it was.")
+    raise UnsafeFileError(f"{folder / name} is larger than {limit // _MEGABYTE:,} MB; restore the original file.")
 
 
 def replace_file(folder: Path, name: str, data: bytes) -> None:
-    """Write a file whole, in place of one of that name, by a rename of a new file beside it that is on the disk by then."""
+    """Write a file atomically, replacing one of that name: a new file is written, synced to disk and renamed."""
     with _parent(folder, name) as (place, last, _):
         part = f".{last}.{secrets.token_hex(4)}.part"
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON, 0o666, dir_fd=place)
@@ -98,13 +96,13 @@ def replace_file(folder: Path, name: str, data: bytes) -> None:
             raise
 
 
-def is_full(error: OSError) -> bool:
-    """Whether a file could not be written for want of room: a full disk, a quota, or the largest size of a file."""
+def is_disk_full(error: OSError) -> bool:
+    """Return whether a write failed for lack of space: a full disk, a quota or the maximum file size."""
     return error.errno in _FULL
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file that the user names, through links; OSError where it is no regular file: nothing waits or never ends."""
+    """Open a file that the user names, following links. Raises OSError if it is not a regular file, without waiting for it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         mode = os.fstat(descriptor).st_mode
@@ -117,24 +115,24 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def check_file(folder: Path, name: str, *, write: bool) -> bool:
-    """Check a file that a library opens by its path; False where there is none. Raises UnsafeFileError."""
+    """Check a file that a library opens by its path; return False if it does not exist. Raises UnsafeFileError."""
     try:
         with _parent(folder, name) as (place, last, owner):
-            found = os.stat(last, dir_fd=place, follow_symlinks=False)
+            status = os.stat(last, dir_fd=place, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    _check(found, folder / name, owner, write=write)
+    _check(status, folder / name, owner, write=write)
     return True
 
 
 def check_database(folder: Path, name: str, *, write: bool) -> bool:
-    """Check an SQLite database and the files that SQLite keeps beside it; False where there is no database."""
-    there = [check_file(folder, name + suffix, write=write) for suffix in _DATABASE_SUFFIXES]
-    return there[0]
+    """Check an SQLite database and its auxiliary files; return False if there is no database. Raises UnsafeFileError."""
+    present = [check_file(folder, name + suffix, write=write) for suffix in _DATABASE_SUFFIXES]
+    return present[0]
 
 
-def is_there(folder: Path, name: str) -> bool:
-    """Return whether the name is taken, by whatever it may be, without following it."""
+def exists(folder: Path, name: str) -> bool:
+    """Return whether the name exists, as anything, without following it."""
     try:
         with _parent(folder, name) as (place, last, _):
             os.stat(last, dir_fd=place, follow_symlinks=False)
@@ -144,20 +142,20 @@ def is_there(folder: Path, name: str) -> bool:
 
 
 def remove_file(folder: Path, name: str) -> None:
-    """Remove a name, never what a link of that name leads to. Raises FileNotFoundError where there is none."""
+    """Remove a name, never the target of a link. Raises FileNotFoundError if it does not exist."""
     with _parent(folder, name) as (place, last, _):
         os.unlink(last, dir_fd=place)
 
 
 def make_folder(folder: Path, name: str) -> Path:
-    """Make a folder inside ``folder``, which itself is there, unless there is one; return it. Raises UnsafeFileError."""
+    """Create a folder inside the existing ``folder``, unless it exists, and return it. Raises UnsafeFileError."""
     with _inside(folder, _parts(folder, name), make=True):
         return folder / name
 
 
 @contextmanager
 def _parent(folder: Path, name: str) -> Iterator[tuple[int, str, int]]:
-    """A descriptor of the folder in which ``name`` lies, the last part of the name, and the owner of ``folder``."""
+    """Yield a descriptor of the folder that contains ``name``, the last part of the name, and the owner of ``folder``."""
     *before, last = _parts(folder, name)
     with _inside(folder, before) as (place, owner):
         yield place, last, owner
@@ -166,13 +164,13 @@ def _parent(folder: Path, name: str) -> Iterator[tuple[int, str, int]]:
 def _parts(folder: Path, name: str) -> tuple[str, ...]:
     parts = PurePosixPath(name).parts
     if not parts or "\0" in name or parts[0].startswith("/") or ".." in parts:
-        raise UnsafeFileError(f"{name!r} is no name of a file inside {folder}; remove what names it.")
+        raise UnsafeFileError(f"{name!r} is not a valid file name inside {folder}; remove the entry that names it.")
     return parts
 
 
 @contextmanager
 def _inside(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[tuple[int, int]]:
-    """A descriptor of the folder at ``parts`` inside ``folder``, and the owner of ``folder``."""
+    """Yield a descriptor of the folder at ``parts`` inside ``folder``, and the owner of ``folder``."""
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         owner = os.fstat(place).st_uid
@@ -191,27 +189,29 @@ def _inside(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterat
 
 
 def _enter(place: int, part: str, path: Path) -> int:
-    found = os.stat(part, dir_fd=place, follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode):
-        raise UnsafeFileError(f"{path} is {_kind(found.st_mode)} where a folder belongs; remove it.")
+    """Return a descriptor of the subfolder ``part``. Raises UnsafeFileError if it is not a folder."""
+    mode = os.stat(part, dir_fd=place, follow_symlinks=False).st_mode
+    if not stat.S_ISDIR(mode):
+        raise UnsafeFileError(f"{path} is {_kind(mode)} where a folder belongs; remove it.")
     return os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
 
 
 def _check_kind(place: int, name: str, path: Path) -> None:
-    """Refuse what is no regular file before it is opened, since opening alone can wait, or rewind a tape."""
+    """Refuse anything but a regular file before opening it, since opening alone can block or rewind a tape."""
     with suppress(FileNotFoundError):
         mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
         if not stat.S_ISREG(mode):
             raise _refusal(path, _kind(mode))
 
 
-def _check(found: os.stat_result, path: Path, owner: int, *, write: bool) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise _refusal(path, _kind(found.st_mode))
-    mine = (os.geteuid(), owner) if write else (os.geteuid(), owner, 0)
-    if found.st_uid not in mine:
-        raise UnsafeFileError(f"{path} belongs to another user than its folder; copy the folder to make it your own.")
-    if write and found.st_nlink > 1:
+def _check(status: os.stat_result, path: Path, owner: int, *, write: bool) -> None:
+    """Raise UnsafeFileError unless the file is regular, has a trusted owner and, to be written, no second hard link."""
+    if not stat.S_ISREG(status.st_mode):
+        raise _refusal(path, _kind(status.st_mode))
+    trusted = (os.geteuid(), owner) if write else (os.geteuid(), owner, 0)
+    if status.st_uid not in trusted:
+        raise UnsafeFileError(f"{path} belongs to another user than its folder; copy the folder to become its owner.")
+    if write and status.st_nlink > 1:
         raise _refusal(path, "a hard link to another file")
 
 
@@ -219,7 +219,7 @@ def _kind(mode: int) -> str:
     return next((word for test, word in _KINDS if test(mode)), "a regular file" if stat.S_ISREG(mode) else "no file")
 
 
-def _refusal(path: Path, what: str) -> UnsafeFileError:
+def _refusal(path: Path, kind: str) -> UnsafeFileError:
     return UnsafeFileError(
-        f"{path} is {what} where a regular file belongs; remove it, or put a copy of the file there."
+        f"{path} is {kind} where a regular file belongs; remove it or replace it with a copy of the file."
     )

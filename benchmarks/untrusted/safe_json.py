@@ -1,4 +1,4 @@
-"""JSON from outside (files, servers, models), parsed within bounds and with one error type."""
+"""Parser of untrusted JSON (from files, servers and models) with limits and a single error type."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 MAX_DEPTH = 100
-"""Levels of nesting that are read. Whatever walks the value later may recurse this far without harm."""
+"""The maximum depth of nesting. Code that walks the value may safely recurse this deep."""
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Size of the largest text that is read unless a caller says otherwise."""
+"""The default maximum size of a text."""
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
-"""Size of the largest file of a published data set that is one JSON value; COCO's largest annotations have 470 MB."""
+"""The maximum size of a published data set's file that is one JSON value; COCO's largest annotations have 470 MB."""
 
 
 class OutsideJSONError(ValueError):
@@ -26,8 +26,8 @@ class OutsideJSONError(ValueError):
 def parse_json(text: str | bytes, max_size: int = MAX_BYTES) -> Any:
     """Return the value of a JSON text of at most ``max_size`` characters or bytes.
 
-    Raise OutsideJSONError for everything that can be wrong: a syntax error, NaN and other numbers that are not finite or
-    have too many digits, bytes that are no text, too deep a nesting, and too long a text.
+    Raises OutsideJSONError for every fault: a syntax error, numbers that are not finite or have too many digits, bytes that
+    are not text, nesting that is too deep, and a text that is too long.
     """
     if len(text) > max_size:
         raise OutsideJSONError(f"longer than {max_size:,} characters")
@@ -46,9 +46,9 @@ def parse_json(text: str | bytes, max_size: int = MAX_BYTES) -> Any:
 
 
 def read_json_file(path: Path, max_bytes: int = MAX_BYTES) -> Any:
-    """Return the value of a JSON file. Raise OSError where it cannot be read, else OutsideJSONError as :func:`parse_json`.
+    """Return the value of a JSON file. Raises OSError if it cannot be read, else OutsideJSONError as :func:`parse_json`.
 
-    A pipe or device is never waited for: only a regular file is read, and no more of it than ``max_bytes``.
+    Only a regular file is read, without waiting for pipes or devices, and at most ``max_bytes`` of it.
     """
     with open(path, "rb", opener=_open_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -1,4 +1,4 @@
-"""In whose mouth an answer puts a value: the image's, the text's, a supposition's, or its own."""
+"""The speaker to whom an answer attributes a value: the image, the text, a supposition, or the answer itself."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from judges.cmc_rules import cues
 from judges.cmc_rules.clauses import Clause
 from judges.cmc_rules.cues import compiled, either
 
-SUPPOSED = "if"
-"""What a value is said by that holds only on a condition."""
+CONDITIONAL = "if"
+"""The speaker of a value that holds only on a condition."""
 
 _NAMES = rf"(?:(?P<image>{either(cues.IMAGE)})|(?P<text>{either(cues.TEXT)}))(?![^\W_\u2e80-\u9fff])"
 _SOURCE = re.compile(rf"(?<![^\W_\u2e80-\u9fff]){_NAMES}")
@@ -43,82 +43,85 @@ _FORCED = re.compile(
 )
 
 
-def sources_named(text: str) -> list[re.Match[str]]:
-    """Where a text names the image or the text."""
+def find_sources(text: str) -> list[re.Match[str]]:
+    """Return all matches of names of the image or the text."""
     return list(_SOURCE.finditer(text))
 
 
-def source(match: re.Match[str]) -> str:
-    """ "image" or "text", for a match of a source's name."""
+def source_of(match: re.Match[str]) -> str:
+    """Return "image" or "text", for a match of a source's name."""
     return "image" if match["image"] else "text"
 
 
-def outright(text: str) -> bool:
-    """Whether a clause says "according to" or "states the answer", so that "the answer is" is the source's word."""
+def quotes_answer(text: str) -> bool:
+    """Return whether a clause says "according to" or "states the answer", which makes "the answer is" the source's words."""
     return _OUTRIGHT.search(text) is not None
 
 
 class Attribution:
-    """Who says what in the clauses of one answer."""
+    """The speakers in the clauses of one answer."""
 
     def __init__(self, clauses: Sequence[Clause]) -> None:
         self.clauses = clauses
-        self.named = [sources_named(c.masked) for c in clauses]
+        self.named = [find_sources(c.masked) for c in clauses]
 
-    def said_by(self, index: int, start: int, end: int) -> tuple[str, str]:
-        """The source that clause ``index`` puts a mention in the mouth of, "if" for a supposition, "" for none; and
-        the source it only places the mention in ("the value in the chart is")."""
+    def speaker_of(self, index: int, start: int, end: int) -> tuple[str, str]:
+        """Return the speaker of a mention in clause ``index``, and the source in which it is only located.
+
+        The speaker is a source, "if" for a supposition, or "" for the answer itself; "the value in the chart is" only
+        locates.
+        """
         clause = self.clauses[index]
         text = clause.masked
-        if self._supposed(index):
-            return SUPPOSED, ""
+        if self._is_conditional(index):
+            return CONDITIONAL, ""
         after = _AFTER.match(text, end)
         if after and (after["aside"] or after["by"]):
-            return source(after), ""
-        located = source(after) if after else ""
+            return source_of(after), ""
+        located = source_of(after) if after else ""
         if text[start:end] != clause.text[start:end]:
             return "text", located
         nouns = [m for m in self.named[index] if m.end() <= start]
         if not nouns:
-            return self._inherited(index, text[:start]), located
+            return self._inherited_speaker(index, text[:start]), located
         noun, between = nouns[-1], text[nouns[-1].end() : start]
         joined = len(nouns) > 1 and _JOINED.fullmatch(text[nouns[-2].end() : noun.start()])
-        if joined and source(nouns[-2]) != source(noun):
+        if joined and source_of(nouns[-2]) != source_of(noun):
             return "", located
         lead = text[: noun.start()]
         if _STATED.search(between):
-            return source(noun), located
+            return source_of(noun), located
         if _CONCLUDED.search(between) or (between.startswith(",") and _BASIS.search(lead)):
             return "", located
         reports = _REPORTING.search(between) or _VERB.match(between) or _ELIDED.fullmatch(between) or ":" in between
         if reports or _ATTRIBUTED_TO.search(lead):
-            return source(noun), located
-        return "", located or (source(noun) if _COPULA.match(between) else "")
+            return source_of(noun), located
+        return "", located or (source_of(noun) if _COPULA.match(between) else "")
 
     def contrasted(self, index: int) -> bool:
-        """Whether the clause is the weighty side of a contrast: "While the text says ..., the chart shows ..."."""
+        """Return whether the clause is the stressed half of a contrast: "While the text says ..., the chart shows ..."."""
         clause = self.clauses[index]
         opening = next(c for c in self.clauses if c.sentence == clause.sentence)
         if opening.lead in cues.CONCEDING and clause.lead not in cues.CONCEDING:
             return True
         return clause.lead in ("but", "however", "yet", "nevertheless") and bool(_FACTIVE.search(clause.masked))
 
-    def _inherited(self, index: int, head: str) -> str:
-        """What an earlier clause says of this one: "According to the text, ...", "it says ...", a heading."""
+    def _inherited_speaker(self, index: int, head: str) -> str:
+        """Return the speaker that an earlier clause sets: "According to the text, ...", "it says ...", a heading."""
         if not index:
             return ""
         previous, nouns = self.clauses[index - 1], self.named[index - 1]
         if _PRONOUN.match(head) and _REPORTING.search(head):
             earlier = nouns or (self.named[index - 2] if index > 1 else [])
             if earlier:
-                return source(earlier[0])
+                return source_of(earlier[0])
         together = previous.sentence == self.clauses[index].sentence
         if together and nouns and _ATTRIBUTING.match(previous.masked.strip()):
-            return source(nouns[0])
+            return source_of(nouns[0])
         header = _HEADER.fullmatch(previous.masked) if self.clauses[index].sentence - previous.sentence <= 1 else None
-        return source(header) if header else ""
+        return source_of(header) if header else ""
 
-    def _supposed(self, index: int) -> bool:
+    def _is_conditional(self, index: int) -> bool:
         clause, previous = self.clauses[index], self.clauses[max(index - 1, 0)]
         condition = clause if clause.lead == "if" or not index else previous
         together = condition.sentence == clause.sentence and condition.lead == "if"

@@ -1,4 +1,4 @@
-"""An answer as the match judge reads it: folded, freed of Markdown and LaTeX, and cut into clauses."""
+"""An answer as the match judge reads it: folded, stripped of Markdown and LaTeX, and split into clauses."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from judges.cmc_rules.cues import POINTED, REVISIONS, WITHDRAWALS, compiled
 
 _HEAD, _TAIL = 4_000, 8_000
-"""Characters kept of a longer answer: a commitment stands where an answer begins or ends."""
+"""Characters kept of a longer answer: a commitment is at the beginning or the end of an answer."""
 _LONGEST_CLAUSE = 400
-"""Characters; nothing is read across more, so that the time taken is bounded."""
+"""Characters; no rule reads further, so that the running time is bounded."""
 
 _DASHES = dict.fromkeys(map(ord, "‐‑‒–−﹣－"), "-")
 _QUOTES = {**dict.fromkeys(map(ord, "‘’‚‛`´"), "'"), **dict.fromkeys(map(ord, "“”„‟«»「」"), '"')}
@@ -95,8 +95,8 @@ _LEAD = re.compile(rf"(?:and )?({_CONJUNCTIONS}|if|despite|contrary to|assuming|
 class Clause:
     """A clause of an answer.
 
-    ``masked`` is ``text`` with what stands in quotes (three words and more) blanked out, so that no cue is taken from
-    it. ``lead`` is the conjunction it opens with, "(" for an aside in brackets, or "".
+    ``masked`` is ``text`` with quotations of three words or more blanked out, so that no cue is taken from them.
+    ``lead`` is the conjunction that opens the clause, "(" for an aside in brackets, or "".
     """
 
     text: str
@@ -106,9 +106,9 @@ class Clause:
 
 
 def fold(text: str) -> str:
-    """``text`` in lower case, one spelling a dash, quote and digit, "n't" written out, no invisible characters, no LaTeX.
+    """Return ``text`` in lower case, without LaTeX or invisible characters, with one spelling of dashes, quotes and digits.
 
-    Takes time linear in the length and keeps of a long text its beginning and its end.
+    "n't" is written out. Time is linear in the length; only the beginning and the end of a long text are kept.
     """
     if len(text) > _HEAD + _TAIL:
         text = text[:_HEAD] + "\n" + text[-_TAIL:]
@@ -120,7 +120,7 @@ def fold(text: str) -> str:
     text = _UPPER_MAGNITUDE.sub(lambda m: {"K": " thousand", "M": " million", "B": " billion"}[m[1]], text)
     if not text.isascii():
         text = _SUPERSCRIPT.sub(lambda m: "^" + unicodedata.normalize("NFKC", m[0]).replace("−", "-"), text)
-        text = "".join(_plain(c) for c in unicodedata.normalize("NFKC", text.translate(_CHARACTERS)))
+        text = "".join(_plain_character(c) for c in unicodedata.normalize("NFKC", text.translate(_CHARACTERS)))
     text = _SEASON.sub(_whole_years, text.casefold().translate(_CHARACTERS))
     if not text.isprintable():
         text = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
@@ -129,25 +129,25 @@ def fold(text: str) -> str:
     return _BLANKS.sub(lambda m: "\n\n" if m[0].count("\n") > 1 else "\n" if "\n" in m[0] else " ", text)
 
 
-def marked(folded: str, phrases: Sequence[str], formulas: Collection[int] = ()) -> str:
-    """``folded`` with each phrase that stands in it word for word, the longest first, as one mark: ``mark(i)``.
+def mark_phrases(folded: str, phrases: Sequence[str], formulas: Collection[int] = ()) -> str:
+    """Return ``folded`` with each phrase that occurs in it replaced by its mark, ``phrase_mark(i)``, longest first.
 
-    Nothing in a marked phrase is read, cut or taken for a cue. A folded text holds no mark of its own. The phrases with a
-    number in ``formulas`` are not marked within a longer formula.
+    Nothing within a marked phrase is read, split or taken for a cue. A folded text holds no marks of its own. The
+    phrases with a number in ``formulas`` are not marked within a longer formula.
     """
     for i, phrase in sorted(enumerate(phrases), key=lambda p: -len(p[1])):
         if phrase and phrase in folded:
             around = (_NO_TERM_BEFORE, _NO_TERM_AFTER) if i in formulas else ("", "")
-            folded = re.sub(rf"(?<![^\W_]){around[0]}{re.escape(phrase)}(?![^\W_]){around[1]}", mark(i), folded)
+            folded = re.sub(rf"(?<![^\W_]){around[0]}{re.escape(phrase)}(?![^\W_]){around[1]}", phrase_mark(i), folded)
     return folded
 
 
-def mark(i: int) -> str:
-    """The mark of the phrase with this number, a character for private use."""
+def phrase_mark(i: int) -> str:
+    """Return the mark of phrase number ``i``, a private-use character."""
     return chr(0xE000 + i)
 
 
-def _plain(character: str) -> str:
+def _plain_character(character: str) -> str:
     category = unicodedata.category(character)
     if category in ("Cf", "Cs", "Co", "Cn"):
         return ""
@@ -159,7 +159,7 @@ def _whole_years(match: re.Match[str]) -> str:
 
 
 def _without_struck(text: str) -> str:
-    """``text`` without what is struck through, unless that is all there is."""
+    """Return ``text`` without struck-through parts, unless nothing else is left."""
     rest = _STRUCK.sub(" ", text) if "~~" in text or "</" in text else text
     return rest if any(c.isalnum() for c in rest) else text
 
@@ -174,26 +174,26 @@ def _without_latex(text: str) -> str:
     return _NUMBER_OVER_NUMBER.sub(r"\1/\2", text)
 
 
-def clauses(folded: str) -> list[Clause]:
-    """The clauses of a folded answer, in order and without Markdown."""
+def split_clauses(folded: str) -> list[Clause]:
+    """Return the clauses of a folded answer, in order and without Markdown."""
     text = _BULLET.sub("", _STRESSED.sub(r"\1", _EMPHASIS.sub("", folded)))
     text = _TABLE_LINE.sub(", ", text)
     if len(_NUMBERED.findall(text)) > 1:
         text = _NUMBERED.sub("", text)
     text = _HEADING.sub(r"\1: ", _OPTION.sub("", text))
     sentences = enumerate(_SENTENCE_END.split(text))
-    return [clause for number, sentence in sentences for clause in _cut(sentence, number)]
+    return [clause for number, sentence in sentences for clause in _split_sentence(sentence, number)]
 
 
-def _cut(sentence: str, number: int) -> list[Clause]:
+def _split_sentence(sentence: str, number: int) -> list[Clause]:
     masked = _QUOTED.sub(lambda m: m[0] if m[1].count(" ") < 2 else "·" * len(m[0]), sentence)
-    found, start, aside = [], 0, ""
+    result, start, aside = [], 0, ""
     for cut in [*_CLAUSE.finditer(masked), None]:
         end = cut.start() if cut else len(sentence)
         for at in range(start, end, _LONGEST_CLAUSE):
             part = slice(at, min(end, at + _LONGEST_CLAUSE))
             if sentence[part].strip(" .,:!?\"'()[]…"):
                 lead = _LEAD.match(sentence[part].lstrip())
-                found.append(Clause(sentence[part], masked[part], number, lead[1] if lead else aside))
+                result.append(Clause(sentence[part], masked[part], number, lead[1] if lead else aside))
         start, aside = (cut.end(), "(" if "(" in cut[0] else "") if cut else (end, "")
-    return found
+    return result

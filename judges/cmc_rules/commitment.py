@@ -1,4 +1,4 @@
-"""What an answer does, clause by clause: commits to a value, reports one, doubts, names a conflict, or refuses."""
+"""The acts of an answer, clause by clause: committing to a value, reporting one, doubting, naming a conflict, refusing."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from itertools import chain
 from typing import Literal
 
 from judges.cmc_rules import cues
-from judges.cmc_rules.attribution import SUPPOSED, Attribution, outright, source, sources_named
-from judges.cmc_rules.clauses import clauses, mark, marked
+from judges.cmc_rules.attribution import CONDITIONAL, Attribution, find_sources, quotes_answer, source_of
+from judges.cmc_rules.clauses import mark_phrases, phrase_mark, split_clauses
 from judges.cmc_rules.cues import compiled, either
-from judges.cmc_rules.polarity import implied
+from judges.cmc_rules.polarity import implied_polarity
 from judges.cmc_rules.quantities import Quantity
-from judges.cmc_rules.references import ClauseWords, Mention, ParsedQuestion, Reference, words_of
-from judges.cmc_rules.retraction import taken_back
-from judges.cmc_rules.revision import EARLIER, restores, revision, said_earlier, without_cue
-from judges.cmc_rules.words import KINDS, Token, content, stem, symbolic
+from judges.cmc_rules.references import ClauseWords, Mention, ParsedQuestion, Reference, analyse_clause
+from judges.cmc_rules.retraction import is_retracted
+from judges.cmc_rules.revision import EARLIER, blank_cue, find_revision, is_earlier_statement, restores_statement
+from judges.cmc_rules.words import KINDS, Token, content_stems, is_symbol, stem
 
 Kind = Literal["commit", "report", "choice", "refusal", "doubt", "conflict", "agreement", "revision", "restored"]
 
 OTHER = "other"
-"""The name of a value that is no source's."""
+"""The name of a value that belongs to no source."""
 EXPLICIT, ECHOED, PLAIN, STRESSED, REPORTED = 3.0, 2.0, 1.0, 0.5, 0.0
-"""How far a mention is a commitment: introduced as the answer; said in the question's words or all alone; said; said
-by a source in contrast with the other; said by a source."""
+"""Degrees of commitment: introduced as the answer; in the question's words or as the whole clause; plainly stated;
+stated by a source in contrast with the other; stated by a source.
+"""
 _ECHO, _CLOSE_ECHO = 0.5, 0.6
 _REVISED_BEFORE, _LONGEST_NAME = 1, 3
 _TIED = 1e-9
@@ -59,23 +60,24 @@ _FILLERS = frozenset(stem(w) for w in _FILLER_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing a clause does. ``says`` names the sources whose value it is, ``by`` the source that is quoted.
+    """One act of a clause.
 
-    ``alone`` is set where the clause is nothing but the value. A revision that is EXPLICIT withdraws the statement before
-    it, whether or not another follows.
+    ``values`` names the sources whose value it is, ``speaker`` the source that is quoted. ``bare`` is set if the clause
+    is nothing but the value. A revision of strength EXPLICIT withdraws the statement before it, even if no other
+    follows.
     """
 
     index: int
     kind: Kind
-    says: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
     strength: float = PLAIN
-    by: str = ""
+    speaker: str = ""
     cue: str = ""
-    alone: bool = False
+    bare: bool = False
 
 
 class CommitmentReader:
-    """Reads one answer against the references of each source."""
+    """The reading of one answer against the references of each source."""
 
     def __init__(self, folded: str, question: ParsedQuestion, references: Mapping[str, Sequence[Reference]]) -> None:
         self.question = question
@@ -85,12 +87,12 @@ class CommitmentReader:
         formulas = [i for i, r in enumerate(self.every) if r.formula]
         self.numeric = any(r.quantity for r in self.every)
         self.polar = any(r.polarity is not None for r in self.every)
-        self.entire = clauses(marked(folded, self.phrases, formulas))
-        several = len(self.entire) > 1  # one clause has nothing before it to take back
-        self.revisions = [revision(c.masked, polar=self.polar) if several else None for c in self.entire]
-        self.clauses = [without_cue(c, cue) for c, cue in zip(self.entire, self.revisions, strict=True)]
+        self.entire = split_clauses(mark_phrases(folded, self.phrases, formulas))
+        several = len(self.entire) > 1  # a single clause has nothing before it to retract
+        self.revisions = [find_revision(c.masked, polar=self.polar) if several else None for c in self.entire]
+        self.clauses = [blank_cue(c, cue) for c, cue in zip(self.entire, self.revisions, strict=True)]
         self.replacing = self._replacing()
-        self.words = [words_of(c) for c in self.clauses]
+        self.words = [analyse_clause(c) for c in self.clauses]
         self.attribution = Attribution(self.clauses)
         self.sentences: dict[int, frozenset[str]] = {}
         for words in self.words:
@@ -99,84 +101,88 @@ class CommitmentReader:
             self.sentences[number] = self.sentences.get(number, frozenset()) | stems
         self.mentions = self._mentions()
         texts = [c.masked for c in self.clauses]
-        self.compares = any(self.mentions) or any(_COMPARED.search(t) or sources_named(t) for t in texts)
+        self.compares = any(self.mentions) or any(_COMPARED.search(t) or find_sources(t) for t in texts)
 
     def events(self) -> list[Event]:
-        """Everything the answer does, in order."""
-        found = [event for index in range(len(self.clauses)) for event in self._clause(index)]
-        if self.polar and not any(e.says for e in found):
-            found += self._implied()
-        return [_resolved(e, found) for e in found]
+        """Return all acts of the answer, in order."""
+        events = [event for index in range(len(self.clauses)) for event in self._clause(index)]
+        if self.polar and not any(e.values for e in events):
+            events += self._implied()
+        return [_resolve(e, events) for e in events]
 
     # --- mentions --------------------------------------------------------------------------------
 
     def _mentions(self) -> list[list[tuple[Mention, str]]]:
-        """The mentions of each clause with their source. What an answer means is looked for only where it nowhere
-        says it."""
-        found: list[list[tuple[Mention, str]]] = [[] for _ in self.words]
+        """Return the mentions of each clause with their source.
+
+        An implied mention counts only if the answer nowhere states the value.
+        """
+        by_clause: list[list[tuple[Mention, str]]] = [[] for _ in self.words]
         for name, references in self.references.items():
-            said = [[m for r in references for m in self._quoted(r, words) + r.mentions(words)] for words in self.words]
-            if not any(said):
+            mentions_of = [
+                [m for r in references for m in self._quoted(r, words) + r.mentions(words)] for words in self.words
+            ]
+            if not any(mentions_of):
                 others = [r for n, rs in self.references.items() if n != name for r in rs]
-                said = [
-                    [m for r in references for m in r.meant(words, others, self._stated(i))]
+                mentions_of = [
+                    [m for r in references for m in r.implied_mentions(words, others, self._answer_start(i))]
                     for i, words in enumerate(self.words)
                 ]
-            for here, mentions in zip(found, said, strict=True):
+            for here, mentions in zip(by_clause, mentions_of, strict=True):
                 here += [(m, name) for m in mentions]
         return [
             [
                 (m, n)
                 for m, n in here
-                if not any(_outdone(m, n, *rival) for rival in here) and not self._one_of(i, m, here)
+                if not any(_is_covered(m, n, *rival) for rival in here) and not self._one_of(i, m, here)
             ]
-            for i, here in enumerate(_rounded(found))
+            for i, here in enumerate(_resolve_roundings(by_clause))
         ]
 
     def _one_of(self, index: int, mention: Mention, here: Sequence[tuple[Mention, str]]) -> bool:
-        """Whether the answer states a list of symbols of which the mention is one and another is no reference's."""
-        text, stated = self.clauses[index].text, self._stated(index)
-        if stated is None or mention.start < stated or self.polar:
+        """Return whether the mention is part of a list of symbols that also holds one of no reference."""
+        text, answer_start = self.clauses[index].text, self._answer_start(index)
+        if answer_start is None or mention.start < answer_start or self.polar:
             return False
-        after, before = _JOINED_AFTER.match(text, mention.end), _JOINED_BEFORE.search(text, stated, mention.start)
-        besides = [found for found in (after, before) if found and symbolic(found[1])]
-        return any(not any(m.start <= b.start(1) < m.end for m, _ in here) for b in besides)
+        after, before = _JOINED_AFTER.match(text, mention.end), _JOINED_BEFORE.search(text, answer_start, mention.start)
+        neighbours = [match for match in (after, before) if match and is_symbol(match[1])]
+        return any(not any(m.start <= b.start(1) < m.end for m, _ in here) for b in neighbours)
 
-    def _stated(self, index: int) -> int | None:
-        """Where in the clause the answer itself begins: behind "the answer is", or at once if there is no other clause."""
+    def _answer_start(self, index: int) -> int | None:
+        """Return where in the clause the answer itself begins: after "the answer is", or at 0 if there is no other clause."""
         explicit = _EXPLICIT.search(self.clauses[index].masked)
         return explicit.end() if explicit else 0 if len(self.clauses) == 1 else None
 
     def _quoted(self, reference: Reference, words: ClauseWords) -> list[Mention]:
-        sign = mark(self.every.index(reference))
+        sign = phrase_mark(self.every.index(reference))
         return [Mention(m.start(), m.end()) for m in re.finditer(sign, words.clause.text)]
 
     def _cue(self, index: int) -> str:
-        """The clause as the answer has it, for the verdict's reason."""
+        """Return the clause as the answer has it, for the verdict's reason."""
         text = self.entire[index].text.strip()
         for i, phrase in enumerate(self.phrases):
-            text = text.replace(mark(i), phrase)
+            text = text.replace(phrase_mark(i), phrase)
         return text
 
-    def _standing(self, index: int) -> list[tuple[Mention, str]]:
-        """The mentions that the clause does not take back."""
+    def _standing_mentions(self, index: int) -> list[tuple[Mention, str]]:
+        """Return the mentions that the clause does not retract."""
         words, last = self.words[index], index + 1 == len(self.clauses)
         return [
             (m, n)
             for m, n in self.mentions[index]
-            if not taken_back(words, m.start, m.end, numeric=self.numeric)
+            if not is_retracted(words, m.start, m.end, numeric=self.numeric)
             and (last or not words.clause.text.startswith("?", m.end))
         ]
 
     def _rival(self, index: int) -> Mention | None:
-        """The last value of the references' kind that is no reference's: another number, another month."""
+        """Return the last value of the references' kind that belongs to no reference: another number, another month."""
         words = self.words[index]
         kinds = [k for k in KINDS for r in self.every if len(r.tokens) == 1 and r.tokens[0].stem in k]
-        known = {t.stem for r in self.every for t in r.tokens} | self.question.content
+        known_stems = {t.stem for r in self.every for t in r.tokens} | self.question.content
         numbers = (q for q in reversed(words.quantities) if self.numeric and self._competes(q, index))
-        names = (t for t in reversed(words.tokens) if t.stem not in known and any(t.stem in k for k in kinds))
-        found = (Mention(v.start, v.end) for v in chain[Quantity | Token](numbers, names))
-        return next((m for m in found if not taken_back(words, m.start, m.end, numeric=self.numeric)), None)
+        names = (t for t in reversed(words.tokens) if t.stem not in known_stems and any(t.stem in k for k in kinds))
+        mentions = (Mention(v.start, v.end) for v in chain[Quantity | Token](numbers, names))
+        return next((m for m in mentions if not is_retracted(words, m.start, m.end, numeric=self.numeric)), None)
 
     def _competes(self, quantity: Quantity, index: int) -> bool:
         words = self.words[index]
@@ -197,142 +203,142 @@ class CommitmentReader:
     # --- one clause ------------------------------------------------------------------------------
 
     def _clause(self, index: int) -> list[Event]:
-        text = self._around(index)
-        standing = self._standing(index)
-        found: list[Event] = []
-        revised = self.revisions[index]
-        if revised:
-            found.append(
-                Event(index, "revision", strength=EXPLICIT if revised.outright else PLAIN, cue=self._cue(index))
-            )
+        text = self._without_mentions(index)
+        standing = self._standing_mentions(index)
+        events: list[Event] = []
+        cue = self.revisions[index]
+        if cue:
+            events.append(Event(index, "revision", strength=EXPLICIT if cue.outright else PLAIN, cue=self._cue(index)))
         conflict = _CONFLICT.search(text) if self.compares else None
         if len({n for _, n in standing}) > 1:
             conflict = conflict or _UNDECIDED.search(text)
         if conflict:
-            found.append(Event(index, "conflict", cue=conflict[0]))
+            events.append(Event(index, "conflict", cue=conflict[0]))
         refusal, doubt = _REFUSAL.search(text), _DOUBT.search(text)
         if refusal:
-            found.append(Event(index, "doubt" if _HEDGE.search(text) else "refusal", cue=refusal[0]))
+            events.append(Event(index, "doubt" if _HEDGE.search(text) else "refusal", cue=refusal[0]))
         elif doubt and not _HEDGE.search(doubt[0]):
-            found.append(Event(index, "doubt", cue=doubt[0]))
+            events.append(Event(index, "doubt", cue=doubt[0]))
         if self.compares and _AGREEMENT.search(text) and not _NEGATION.search(text):
-            found.append(Event(index, "agreement"))
+            events.append(Event(index, "agreement"))
         if standing:
-            found += self._said(index, standing)
-        elif restores(text) and not self._rival(index):
-            found.append(Event(index, "restored", cue=self._cue(index)))
-        elif all(e.kind in ("agreement", "revision") for e in found):
-            found += self._otherwise(index)
-        return found if any(e.kind == "commit" for e in found) else found + self._choice(index)
+            events += self._statements(index, standing)
+        elif restores_statement(text) and not self._rival(index):
+            events.append(Event(index, "restored", cue=self._cue(index)))
+        elif all(e.kind in ("agreement", "revision") for e in events):
+            events += self._other_value(index)
+        return events if any(e.kind == "commit" for e in events) else events + self._choice(index)
 
-    def _around(self, index: int) -> str:
-        """The clause with the references' values blanked: "Don't know" may be an answer of a survey."""
+    def _without_mentions(self, index: int) -> str:
+        """Return the clause with the references' values blanked: "Don't know" may be an answer of a survey."""
         text = self.clauses[index].masked
         for mention, _ in self.mentions[index]:
             if mention.exact:
                 text = text[: mention.start] + "x" * (mention.end - mention.start) + text[mention.end :]
         return text
 
-    def _said(self, index: int, standing: Sequence[tuple[Mention, str]]) -> list[Event]:
+    def _statements(self, index: int, standing: Sequence[tuple[Mention, str]]) -> list[Event]:
         clause = self.clauses[index]
-        by = {name: self._said_by(index, mention) for mention, name in standing}
-        found = []
-        for name, speaker in by.items():
+        speakers = {name: self._speaker_of(index, mention) for mention, name in standing}
+        events = []
+        for name, speaker in speakers.items():
             if speaker:
-                found.append(self._reported(index, name, speaker, single=len(by) == 1))
-        plain = frozenset(n for n, speaker in by.items() if not speaker)
+                events.append(self._reported(index, name, speaker, single=len(speakers) == 1))
+        plain = frozenset(n for n, speaker in speakers.items() if not speaker)
         if plain and clause.lead in cues.CONCEDING and len(self.clauses) > 1:
-            found.append(Event(index, "report", plain, REPORTED, "", self._cue(index)))
+            events.append(Event(index, "report", plain, REPORTED, "", self._cue(index)))
         elif plain:
             strength, alone = self._strength(index, [m for m, n in standing if n in plain])
-            found.append(Event(index, "commit", plain, strength, "", self._cue(index), alone))
-        return found
+            events.append(Event(index, "commit", plain, strength, "", self._cue(index), alone))
+        return events
 
     def _reported(self, index: int, name: str, speaker: str, *, single: bool) -> Event:
         clause = self.clauses[index]
         concluded = _EXPLICIT.search(clause.masked) or clause.lead in _CONCLUSIVE
-        if single and concluded and speaker != SUPPOSED and not outright(clause.masked):
+        if single and concluded and speaker != CONDITIONAL and not quotes_answer(clause.masked):
             return Event(index, "commit", frozenset({name}), EXPLICIT, speaker, self._cue(index))
         strength = STRESSED if single and self.attribution.contrasted(index) else REPORTED
         return Event(index, "report", frozenset({name}), strength, speaker, self._cue(index))
 
-    def _said_by(self, index: int, mention: Mention) -> str:
-        if said_earlier(self.clauses[index].masked, mention.start, mention.end):
+    def _speaker_of(self, index: int, mention: Mention) -> str:
+        if is_earlier_statement(self.clauses[index].masked, mention.start, mention.end):
             return EARLIER
-        speaker, located = self.attribution.said_by(index, mention.start, mention.end)
+        speaker, located = self.attribution.speaker_of(index, mention.start, mention.end)
         if speaker or not located:
             return speaker
         sentence = self.clauses[index].sentence
-        beside = {n for i, c in enumerate(self.clauses) if c.sentence == sentence for _, n in self.mentions[i]}
-        return located if beside - {located, OTHER, "both"} else ""
+        names = {n for i, c in enumerate(self.clauses) if c.sentence == sentence for _, n in self.mentions[i]}
+        return located if names - {located, OTHER, "both"} else ""
 
     def _strength(self, index: int, mentions: Sequence[Mention]) -> tuple[float, bool]:
         words, clause = self.words[index], self.clauses[index]
         outside = [t for t in words.tokens if not any(m.start <= t.start < m.end for m in mentions)]
-        figures = any(not any(m.start <= q.start < m.end for m in mentions) for q in words.quantities)
-        whole = not index or sum(1 for c in self.clauses if c.sentence == clause.sentence) == 1
-        alone = whole and not figures and sum(1 for t in outside if t.stem not in _FILLERS) <= self.numeric
+        other_numbers = any(not any(m.start <= q.start < m.end for m in mentions) for q in words.quantities)
+        whole_sentence = not index or sum(1 for c in self.clauses if c.sentence == clause.sentence) == 1
+        bare = (
+            whole_sentence and not other_numbers and sum(1 for t in outside if t.stem not in _FILLERS) <= self.numeric
+        )
         start, end = mentions[0].start, mentions[-1].end
         head, tail = clause.masked[: start + 1], clause.masked[end:].lstrip(" *\"')")
         concluded = _EXPLICIT.search(head) or _CONCLUDING.search(clause.masked[:start]) or _TRAILING.match(tail)
         if concluded or self.revisions[index]:
-            return EXPLICIT, alone
+            return EXPLICIT, bare
         if clause.lead == "(" or (clause.lead in ("which", "who", "whose") and not _RESULTING.match(clause.masked)):
-            return PLAIN, alone
+            return PLAIN, bare
         opens = self.polar and not clause.text[:start].strip(" *\"'(")
-        return (ECHOED if alone or opens or self._echoes(index) else PLAIN), alone
+        return (ECHOED if bare or opens or self._echoes(index) else PLAIN), bare
 
     def _echoes(self, index: int, least: float = _ECHO) -> bool:
-        """Whether the sentence takes up the question: enough of its words, or its superlative."""
+        """Return whether the sentence repeats the question: enough of its words, or its superlative."""
         shared = self.question.content & self.sentences[self.clauses[index].sentence]
         if least == _ECHO and any(w.endswith("est") and len(w) > 4 for w in shared):
             return True
         return bool(shared) and len(shared) / len(self.question.content) >= least
 
-    def _otherwise(self, index: int) -> list[Event]:
-        """The commitment to a value that is no reference's, if the clause makes one."""
+    def _other_value(self, index: int) -> list[Event]:
+        """Return the commitment to a value of no reference, if the clause makes one."""
         words, clause = self.words[index], self.clauses[index]
-        says, cue = frozenset({OTHER}), self._cue(index)
+        values, cue = frozenset({OTHER}), self._cue(index)
         explicit = _EXPLICIT.search(clause.masked)
         rival = self._rival(index) if clause.lead != "(" else None
         if rival:
-            speaker = self._said_by(index, rival)
+            speaker = self._speaker_of(index, rival)
             if speaker and not explicit:
                 strength = STRESSED if self.attribution.contrasted(index) else REPORTED
-                return [Event(index, "report", says, strength, speaker, cue)]
-            return [Event(index, "commit", says, self._strength(index, [rival])[0], speaker, cue)]
-        if self.mentions[index] or clause.lead == "(" or sources_named(clause.masked):
+                return [Event(index, "report", values, strength, speaker, cue)]
+            return [Event(index, "commit", values, self._strength(index, [rival])[0], speaker, cue)]
+        if self.mentions[index] or clause.lead == "(" or find_sources(clause.masked):
             return []
-        if explicit and content([t for t in words.tokens if t.start >= explicit.end()]):
-            return [Event(index, "commit", says, EXPLICIT, "", cue)]
+        if explicit and content_stems([t for t in words.tokens if t.start >= explicit.end()]):
+            return [Event(index, "commit", values, EXPLICIT, "", cue)]
         if self.numeric or self.polar or _NEGATION.search(clause.masked):
             return []
         if clause.lead and not self.revisions[index]:
             return []
-        new = set(content(words.tokens)) - self.question.content
+        new = set(content_stems(words.tokens)) - self.question.content
         copula = _COPULA.search(clause.masked) or self.replacing[index]
         names = new and copula and self._echoes(index, _CLOSE_ECHO)
-        return [Event(index, "commit", says, ECHOED, "", cue)] if names or self._named(index) else []
+        return [Event(index, "commit", values, ECHOED, "", cue)] if names or self._is_bare_name(index) else []
 
     def _replacing(self) -> list[bool]:
-        """Return whether each clause stands so near behind a cue that it can be the statement that replaces another."""
+        """Return whether each clause is close enough after a cue to be the statement that replaces another."""
         near, latest = [], -_REVISED_BEFORE - 1
         for clause, cue in zip(self.clauses, self.revisions, strict=True):
             latest = clause.sentence if cue else latest
             near.append(clause.sentence - latest <= _REVISED_BEFORE)
         return near
 
-    def _named(self, index: int) -> bool:
+    def _is_bare_name(self, index: int) -> bool:
         """Return whether the clause replaces a statement by a bare name: "sorry, I meant Greece"."""
-        said = self.words[index].tokens
-        new = set(content(said))
-        short = 0 < len(new) <= _LONGEST_NAME and not any(t.stem in _COMMENTING for t in said)
+        present = self.words[index].tokens
+        new = set(content_stems(present))
+        short = 0 < len(new) <= _LONGEST_NAME and not any(t.stem in _COMMENTING for t in present)
         return short and index > 0 and self.replacing[index] and not new <= self.question.content
 
     def _choice(self, index: int) -> list[Event]:
-        """A choice of a source by name."""
-        text = self._around(index)
-        nouns = sources_named(text)
+        """Return the choice of a source by name, if the clause makes one."""
+        text = self._without_mentions(index)
+        nouns = find_sources(text)
         if not nouns or _CONDITION.search(text):
             return []
         chosen = ""
@@ -342,70 +348,71 @@ class CommitmentReader:
         )
         trusted, distrusted = _TRUSTED.search(text, nouns[0].end()), _DISTRUSTED.search(text, nouns[0].end())
         if by_verb and not _NEGATION.search(text[: by_verb.start()]):
-            chosen = source(by_verb)
+            chosen = source_of(by_verb)
         elif trusted and not _NEGATION.search(text):
-            chosen = source(nouns[0])
-        elif distrusted and len({source(m) for m in nouns}) == 1:
-            chosen = "text" if source(nouns[0]) == "image" else "image"
-        return [Event(index, "choice", strength=ECHOED, by=chosen, cue=self._cue(index))] if chosen else []
+            chosen = source_of(nouns[0])
+        elif distrusted and len({source_of(m) for m in nouns}) == 1:
+            chosen = "text" if source_of(nouns[0]) == "image" else "image"
+        return [Event(index, "choice", strength=ECHOED, speaker=chosen, cue=self._cue(index))] if chosen else []
 
     def _implied(self) -> list[Event]:
-        """The yes or no that sentences without either come to."""
-        found: list[Event] = []
+        """Return the yes or no that sentences without either amount to."""
+        events: list[Event] = []
         for index, words in enumerate(self.words):
             text = words.clause.masked
             doubts = _DOUBT.search(text) and not _EXISTENCE.match(self.question.folded)
-            if doubts or _REFUSAL.search(text) or self.attribution.said_by(index, len(text), len(text))[0]:
+            if doubts or _REFUSAL.search(text) or self.attribution.speaker_of(index, len(text), len(text))[0]:
                 continue
-            polarity = implied(words, self.question)
-            says = frozenset(n for n, rs in self.references.items() if any(r.polarity is polarity for r in rs))
-            if polarity is not None and says:
+            polarity = implied_polarity(words, self.question)
+            values = frozenset(n for n, rs in self.references.items() if any(r.polarity is polarity for r in rs))
+            if polarity is not None and values:
                 strength = EXPLICIT if _CONCLUDING.search(text) else PLAIN
-                found.append(Event(index, "commit", says, strength, "", self._cue(index)))
-        return found
+                events.append(Event(index, "commit", values, strength, "", self._cue(index)))
+        return events
 
 
-def _resolved(event: Event, events: Sequence[Event]) -> Event:
-    """A choice of a source as the commitment to the value which that source is said to give, wherever that is said; the
-    first statement taken up again as the commitment to its value."""
+def _resolve(event: Event, events: Sequence[Event]) -> Event:
+    """Return a choice of a source as a commitment to that source's value, and a restored statement as one to its value."""
     if event.kind == "restored":
-        first = next((e for e in events if e.says and e.index < event.index), None)
-        return replace(event, kind="commit", says=first.says, strength=EXPLICIT) if first else event
+        first = next((e for e in events if e.values and e.index < event.index), None)
+        return replace(event, kind="commit", values=first.values, strength=EXPLICIT) if first else event
     if event.kind != "choice":
         return event
-    given = [e.says for e in events if e.by == event.by and e.says]
-    given += [e.says & {event.by} for e in events if event.by in e.says]
-    return replace(event, kind="commit", says=given[-1], by="") if given else event
+    values = [e.values for e in events if e.speaker == event.speaker and e.values]
+    values += [e.values & {event.speaker} for e in events if event.speaker in e.values]
+    return replace(event, kind="commit", values=values[-1], speaker="") if values else event
 
 
-def _rounded(found: Sequence[Sequence[tuple[Mention, str]]]) -> list[list[tuple[Mention, str]]]:
-    """The mentions of each clause, of which a rounding of two sources' values is the one's that the answer states in full,
-    or else the nearer one's."""
-    stated = {name for here in found for m, name in here if m.exact}
+def _resolve_roundings(by_clause: Sequence[Sequence[tuple[Mention, str]]]) -> list[list[tuple[Mention, str]]]:
+    """Return the mentions of each clause, with every rounding of two sources' values assigned to one source.
+
+    It is assigned to the source whose value the answer also states in full, otherwise to the nearer value.
+    """
+    exact_names = {name for here in by_clause for m, name in here if m.exact}
 
     def farther(mention: Mention, name: str, other: Mention, rival: str) -> bool:
         if mention.start != other.start or mention.exact or other.exact or name == rival:
             return False
-        if (name in stated) != (rival in stated):
-            return rival in stated
-        return other.off < mention.off * (1 - _TIED)
+        if (name in exact_names) != (rival in exact_names):
+            return rival in exact_names
+        return other.distance < mention.distance * (1 - _TIED)
 
-    return [[(m, n) for m, n in here if not any(farther(m, n, *rival) for rival in here)] for here in found]
+    return [[(m, n) for m, n in here if not any(farther(m, n, *rival) for rival in here)] for here in by_clause]
 
 
-def _outdone(mention: Mention, name: str, other: Mention, other_name: str) -> bool:
-    """Whether another source's mention covers this one and is longer, or is the same and more exact."""
+def _is_covered(mention: Mention, name: str, other: Mention, other_name: str) -> bool:
+    """Return whether another source's mention covers this one and is longer, or is the same and more exact."""
     if name == other_name or not other.exact or not (other.start <= mention.start and mention.end <= other.end):
         return False
     return (other.end - other.start) > (mention.end - mention.start) or not mention.exact
 
 
 def _comparable(reference: Reference, got: Quantity) -> bool:
-    wanted = reference.quantity
-    if wanted is None:
+    expected = reference.quantity
+    if expected is None:
         return False
     if reference.is_year:
-        return got.like_a_year
-    if wanted.dimension and got.dimension and wanted.dimension != got.dimension:
+        return got.looks_like_a_year
+    if expected.dimension and got.dimension and expected.dimension != got.dimension:
         return False
-    return not got.like_a_year or wanted.like_a_year or got.value < 1500
+    return not got.looks_like_a_year or expected.looks_like_a_year or got.value < 1500

@@ -1,8 +1,8 @@
-"""The words the match judge goes by, one regular expression a line.
+"""The cue words of the match judge, one regular expression a line.
 
-Entries are matched as whole words in folded text: lower case, straight quotes, "isn't" written "is not". ``<source>``
-stands for the names of the two sources, ``<cannot>``, ``<seems>``, ``<holds>`` and ``<handled>`` for the lists of that
-name. To teach the judge a wording, add a line.
+Entries match as whole words in folded text: lower case, straight quotes, "isn't" written "is not". ``<source>`` stands
+for the names of the two sources; ``<cannot>``, ``<seems>``, ``<holds>`` and ``<handled>`` for the lists of that name.
+To teach the judge a wording, add a line.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ displayed|provid(?:e|es|ed|ing)|assert(?:s|ed)?|specif(?:y|ies|ied)|cit(?:e|es|e
 point(?:s|ed)? to|has|have|reads?|puts?|impl(?:y|ies|ied)|support(?:s|ed|ing)?|contains?|includes?|describ(?:e|es|ed)
 names?|evidence|value|identif(?:y|ies|ied)|refer(?:s|red)? to|argues?|reveals?|records?|according|显示|说
 """
-# What follows "according to the text" is the text's word, not yet the answer ...
+# What follows "according to the text" is the text's statement, not yet the answer ...
 ATTRIBUTED = """
 according to|as per|per|by|laut|selon|según
 as (?:stated|shown|given|reported|mentioned|claimed) (?:in|by)
 """
-# ... and so is the answer that it is said to state.
+# ... and so is an answer that the text is said to state.
 STATED = r"(?:says?|said|stat(?:es?|ed)|claim(?:s|ed)?|report(?:s|ed)?|asserts?)(?: that)? (?:the|its) (?:\w+ )?answer"
 # ... while what follows "based on the text, " is the answer.
 BASIS = "based on|from|given|looking at|going by|judging by|using|considering|in|on|with|examining"
@@ -88,7 +88,7 @@ DISTRUSTED = r"""
 
 # --- what takes a statement back -----------------------------------------------------------------
 
-# Each opens a clause. What the answer stated before gives way to what it states from here on ...
+# Each opens a clause. Later statements replace those made before it ...
 REVISIONS = r"""
 actually|(?:(?:i am|i'm|so) )?(?:very )?sorry(?: again)?(?=[^\w ]|$)|(?:my )?apologies|i apologi[sz]e
 pardon(?: me)?|excuse me|or actually|i (?:mean(?! it)|meant)|make (?:that|it)|better(?=\s*[:,])
@@ -107,12 +107,12 @@ let me (?:re-?|double-?)?(?:check|verify|look|think|read|count|phrase|consider|c
 i (?:mis(?!take)\w+|mixed|confused|overlooked|looked at the wrong)
 i (?:made|see|notice) (?:a|an|my) (?:\w+ )?(?:mistake|error|slip|typo)
 """
-# ... and these withdraw the last statement even where no other follows ...
+# ... and these withdraw the last statement even if no other follows ...
 WITHDRAWALS = r"""
 (?:scratch|strike|ignore|forget|disregard) (?:that|this|it|my|the (?:above|previous|last|first))|never ?mind
 (?:i(?: \w+){0,3} |i'd like to |i'll )(?:take (?:that|this|it) back|withdraw|retract)(?: (?:that|this|it))?
 """
-# ... as does one that points back at it and calls it wrong, unless the question asks whether something is so.
+# ... as do references back to it as wrong, unless the question is a yes-or-no question.
 POINTED = r"""
 (?:that|this|it)(?:'s| \w+){0,2} (?:was|is|'s|seems|looks|must be|cannot be|does not (?:seem|look))(?: \w+){0,3}? <faulty>
 (?:that|this|it)'s (?:\w+ )?<faulty>|(?:i was|both (?:are|were)) (?:wrong|mistaken)
@@ -122,7 +122,7 @@ _FAULTY = (
     r"|right(?<=cannot be right)|right(?<=seem right)|correct(?<=not correct)|correct(?<=cannot be correct)"
     r"|an? (?:error|mistake|typo|misprint|slip|misreading)|from (?:an?|the) (?:earlier|older|previous|different|other)\b)"
 )
-# What the answer said or thought before is no longer its word ...
+# A value the answer gave or thought earlier no longer counts ...
 EARLIER = r"""
 i (?:\w+ ){0,2}?(?:said|wrote|thought|answered|stated|claimed|assumed|guessed)|i (?:was going|wanted|meant) to (?:say|answer)
 i (?:\w+ )?(?:initially|first|originally|mistakenly|wrongly|erroneously) (?:\w+)
@@ -133,7 +133,7 @@ my answer of|it (?:first )?looked like|i (?:retract|withdraw|take back)
 EARLIER_AFTER = r"""
 at first|initially|as i (?:\w+ )?(?:said|wrote|stated|claimed|thought)|is what i (?:\w+ )?(?:took|said|wrote|read|thought)
 """
-# ... unless it is taken up again.
+# ... unless it is restored.
 RESTORED = r"""
 (?:my|the) (?:first|original|initial|earlier|previous) (?:\w+ )?(?:was|is)(?: \w+)? (?:right|correct)(?: after all)?
 i was right (?:the first time|at first|before)|(?:my|the) (?:first|original|initial) (?:answer|value|reading) stands
@@ -236,7 +236,7 @@ could you (?:please )?(?:\w+ )?(?:describe|provide|share|upload|clarify)
 (?:needs?|has|have|ought|should)(?: to)? be (?:checked|verified|clarified|resolved)
 recommend (?:\w+ )?(?:checking|verifying|consulting)
 """
-# Beside a refusal's word these make it a hedge of an answer that is given elsewhere.
+# Next to a refusal, these make it a hedge of an answer given elsewhere.
 HEDGES = r"""
 exact(?:ly)?|precise(?:ly)?|(?:completely|entirely|absolutely|fully|totally|100\s?%) (?:sure|certain)|confidence
 """
@@ -264,7 +264,7 @@ match(?:es|ing) (?:the|this)|corroborat\w*|same (?:value|answer|result)
 
 # --- values --------------------------------------------------------------------------------------
 
-# Without one of these, or a value, an answer that speaks of conflict or agreement speaks of its subject.
+# Without one of these or a value, talk of conflict or agreement concerns the subject, not the sources.
 COMPARED = "evidence|sources?|information|data|both|they|them|these|this|it|each|two|values?|contents?"
 APPROXIMATE = """
 about|around|approximately|approx|roughly|nearly|almost|close to|some|circa|ca|just (?:over|under)|estimated|rounded
@@ -282,7 +282,7 @@ chapter|room|route|item|bar|number|class|model|test|age|ages|aged|top|day|month|
 
 
 def either(table: str) -> str:
-    """The entries of a table as one alternation, with its stand-ins filled in."""
+    """Return the entries of a table as one alternation, with the placeholders filled in."""
     lines = "|".join(line for line in table.split("\n") if line)
     lines = lines.replace("<faulty>", _FAULTY)
     if "<" in lines:
@@ -294,5 +294,5 @@ def either(table: str) -> str:
 
 
 def compiled(table: str) -> re.Pattern[str]:
-    """One pattern that finds any entry as whole words; Chinese has no spaces, so its entries are found anywhere."""
+    """Return one pattern that finds any entry as whole words; Chinese has no spaces, so its entries match anywhere."""
     return re.compile(rf"(?<![^\W_\u2e80-\u9fff])(?:{either(table)})(?:(?<=[\u2e80-\u9fff])|(?![^\W_\u2e80-\u9fff]))")

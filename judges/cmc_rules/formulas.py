@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from judges.cmc_rules.words import STOP_STEMS, tokens
+from judges.cmc_rules.words import STOP_STEMS, tokenize
 
 _FUNCTIONS = "arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|log|ln|exp"
 _RELATIONS = "=<>≤≥≠≈→|"
@@ -21,37 +21,37 @@ _FACTOR = re.compile(r"\(([^()\[\]{}+,|-]{0,80})\)(?![*+?])")
 _BOUND = "+-/^√*·×|)(]["
 
 
-def formula_of(folded: str) -> str:
-    """The formula that a folded answer is, squeezed; "" where it is none or has prose in it."""
-    prose = any(len(t.stem) > 1 and t.stem in STOP_STEMS for t in tokens(folded))
+def parse_formula(folded: str) -> str:
+    """Return a folded answer as a squeezed formula; "" if it is no formula or contains prose."""
+    prose = any(len(t.stem) > 1 and t.stem in STOP_STEMS for t in tokenize(folded))
     formal = _SIGN.search(folded) or (_GREEK.search(folded) and not _WORD.search(folded))
-    return squeezed(folded) if formal and not prose else ""
+    return squeeze(folded) if formal and not prose else ""
 
 
-def squeezed(folded: str) -> str:
-    """A formula without the spaces, signs of multiplication and brackets of a factor that notations differ in."""
+def squeeze(folded: str) -> str:
+    """Return a formula without the spaces, multiplication signs and factor brackets in which notations differ."""
     text = _OPERATORS.sub(r"\1\2", folded)
     for _ in range(2):
         text = _FACTOR.sub(r"\1", text)
     return _SPACED.sub("", _PRODUCT.sub("", text)).strip(" .$")
 
 
-def found_in(formula: str, text: str) -> list[tuple[int, int]]:
-    """Where a squeezed formula, or the result of an equation, stands in a folded text and is no part of a longer one."""
-    shown = squeezed(text)
+def find_formula(formula: str, text: str) -> list[tuple[int, int]]:
+    """Return the span of a squeezed formula, or of an equation's result, in a folded text, unless part of a longer formula."""
+    haystack = squeeze(text)
     result = formula.rpartition("=")[2]
     equation = len(result) >= 3 and sum(formula.count(sign) for sign in _RELATIONS) == 1 and "=" in formula
     for side in (formula, result) if equation else (formula,):
         bound = _BOUND + (_RELATIONS if any(sign in side for sign in _RELATIONS) else "")
-        for found in re.finditer(re.escape(side), shown):
-            around = shown[: found.start()][-1:] + shown[found.end() :][:1]
+        for match in re.finditer(re.escape(side), haystack):
+            around = haystack[: match.start()][-1:] + haystack[match.end() :][:1]
             if not any(c.isalnum() or c in bound for c in around):
-                return [_place(side, text)]
+                return [_locate(side, text)]
     return []
 
 
-def _place(side: str, text: str) -> tuple[int, int]:
-    """Where the squeezed formula stands in the text as written."""
+def _locate(side: str, text: str) -> tuple[int, int]:
+    """Return the span of the squeezed formula in the text as written."""
     spread = r"[\s()*·×]{0,8}?".join(map(re.escape, side))
-    found = list(re.finditer(rf"(?<![^\W_]){spread}(?![^\W_])", text))
-    return found[-1].span() if found else (0, len(text))
+    matches = list(re.finditer(rf"(?<![^\W_]){spread}(?![^\W_])", text))
+    return matches[-1].span() if matches else (0, len(text))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks.base import Record, Verdict
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Record, Verdict
 from judges.base import FunctionJudge
 
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
-"""CMC-Bench, section 4.2."""
+"""The labels of CMC-Bench, section 4.2."""
 
 
 class Match(FunctionJudge):
     """A documented approximation of CMC-Bench's LLM judge (section 4.2), which needs no model.
 
-    It finds the last commitment of the answer and compares its value with the references. ``docs/match.md`` gives
-    the rules in order, the measured agreement with labels given by hand, and what it is known to get wrong.
+    It finds the last commitment of the answer and compares its value with the references. ``docs/match.md`` gives the
+    rules in order, the measured agreement with human labels, and the known errors.
     """
 
     name = "match"
@@ -24,7 +24,7 @@ class Match(FunctionJudge):
     description = "five labels by rule: finds the answer's final commitment and compares it with the references"
 
     def judge(self, record: Record) -> Verdict:
-        # Only now: the rules' patterns take 0.15 s to compile, and most commands judge nothing.
+        # Imported here because the rules' patterns take 0.15 s to compile, and most commands judge nothing.
         from judges.cmc_rules.decision import label_answer
 
         text = record.answer.text if record.answer else ""

@@ -1,4 +1,4 @@
-"""What a sentence without a yes or a no answers to a yes-or-no question."""
+"""The answer to a yes-or-no question that a sentence gives without a yes or a no."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from judges.cmc_rules.cues import EQUALITY, NEGATIONS, compiled
 from judges.cmc_rules.references import ClauseWords, ParsedQuestion
-from judges.cmc_rules.words import COMPARING, Token, content, derived, opposed, stem
+from judges.cmc_rules.words import COMPARING, Token, are_opposites, content_stems, is_derived, stem
 
 _NEGATION, _EQUAL = compiled(NEGATIONS), compiled(EQUALITY)
 _VERBAL = re.compile(r"\b(?:not|never|cannot|neither|nor)\b")
@@ -16,11 +16,11 @@ _PRONOUNS = frozenset({"it", "they", "this", "that", "he", "she", _THERE})
 _ECHO = 0.4
 
 
-def implied(words: ClauseWords, question: ParsedQuestion) -> bool | None:
-    """Whether the clause affirms the question or denies it; None where it does not speak to it.
+def implied_polarity(words: ClauseWords, question: ParsedQuestion) -> bool | None:
+    """Return whether the clause affirms the question or denies it; None if it does not address it.
 
     A clause that repeats the question affirms it, unless it is negated, uses the opposite of a word of the question
-    ("lower" for "higher"), turns its comparison round, or says that what is compared is equal.
+    ("lower" for "higher"), reverses its comparison, or says that the compared things are equal.
     """
     present = frozenset(t.stem for t in words.tokens)
     negated = _NEGATION.search(words.clause.masked) is not None
@@ -28,7 +28,7 @@ def implied(words: ClauseWords, question: ParsedQuestion) -> bool | None:
     first = words.tokens[0].stem if words.tokens else ""
     shared = question.content & present
     echoes = bool(shared) and (first == _THERE or len(shared) / len(question.content) >= _ECHO)
-    opposes = any(opposed(w, p) for w in compared - present for p in present - question.content)
+    opposes = any(are_opposites(w, p) for w in compared - present for p in present - question.content)
     if not (echoes or opposes or first in _PRONOUNS):
         return None
     if compared and _EQUAL.search(words.clause.masked):
@@ -36,26 +36,26 @@ def implied(words: ClauseWords, question: ParsedQuestion) -> bool | None:
     if not (echoes or opposes or negated):
         return None
     if negated and not _VERBAL.search(words.clause.masked):
-        # "No" as a determiner denies the noun behind it, so what is compared must be named, or the question's words be.
-        repeated = any(w in present or any(derived(w, p) for p in present) for w in compared)
+        # "No" as a determiner negates the following noun, so the clause must name what is compared or echo the question.
+        repeated = any(w in present or any(is_derived(w, p) for p in present) for w in compared)
         if not (echoes or opposes) or (compared and not repeated):
             return None
-    return not (negated ^ opposes ^ _turned(words.tokens, question))
+    return not (negated ^ opposes ^ _is_reversed(words.tokens, question))
 
 
-def _turned(present: Sequence[Token], question: ParsedQuestion) -> bool:
-    """Whether what stood before the comparison in the question stands after it here, and the other way round."""
-    said = {t.stem for t in present}
+def _is_reversed(present: Sequence[Token], question: ParsedQuestion) -> bool:
+    """Return whether the two sides of the question's comparison have changed places here."""
+    stems = {t.stem for t in present}
     for pivot in ("than", *sorted(question.content & COMPARING)):
-        if pivot in said and any(t.stem == pivot for t in question.tokens):
+        if pivot in stems and any(t.stem == pivot for t in question.tokens):
             asked_left, asked_right = _sides(question.tokens, pivot)
             left, right = _sides(present, pivot)
-            one, other = asked_left - asked_right, asked_right - asked_left
-            if one & right and other & left and not one & left:
+            only_left, only_right = asked_left - asked_right, asked_right - asked_left
+            if only_left & right and only_right & left and not only_left & left:
                 return True
     return False
 
 
 def _sides(words: Sequence[Token], pivot: str) -> tuple[frozenset[str], frozenset[str]]:
     at = next(i for i, t in enumerate(words) if t.stem == pivot)
-    return frozenset(content(words[:at])) - COMPARING, frozenset(content(words[at + 1 :])) - COMPARING
+    return frozenset(content_stems(words[:at])) - COMPARING, frozenset(content_stems(words[at + 1 :])) - COMPARING

@@ -11,14 +11,14 @@ from typing import Literal
 from judges.cmc_rules.units import (
     CENTURIES,
     DECADES,
+    DENOMINATORS,
+    MAGNITUDE_SUFFIXES,
     MAGNITUDES,
     NUMBER_WORDS,
     ORDINALS,
-    PARTS,
     SCALES,
-    TIGHT,
     UNITS,
-    known_unit,
+    canonical_unit,
 )
 
 Kind = Literal["number", "fraction", "ordinal", "decade"]
@@ -27,7 +27,7 @@ _LONGEST_NUMBER = 64
 
 _WORD = "|".join(sorted((*NUMBER_WORDS, *SCALES, "dozen"), key=len, reverse=True))
 _SCALE = "|".join((*SCALES, "dozen"))
-_DENOMINATOR = "|".join(sorted(PARTS.keys() - {"half"}))
+_DENOMINATOR = "|".join(sorted(DENOMINATORS.keys() - {"half"}))
 _NUMBER = rf"""
     (?P<numerator>[0-9]{{1,3}})[ ]?/[ ]?(?P<denominator>[0-9]{{1,3}})(?![0-9]|[.,/][0-9])
   | (?P<digits>[0-9]{{1,3}}(?:[ ][0-9]{{3}})+(?![0-9.,]|,?[0-9])|[0-9]+(?:[.,'][0-9]+)*|\.[0-9]+)
@@ -46,7 +46,7 @@ _QUANTITY = re.compile(
     (?P<sign>(?<![\w)%\]])[-+]|(?:minus|negative)[ ])?
     (?:(?:us|a|c)?(?P<currency>[$€£¥₹])[ ]?)?
     (?:{_NUMBER})
-    (?:(?P<tight>{"|".join(TIGHT)})(?![a-z0-9/²³^])
+    (?:(?P<tight>{"|".join(MAGNITUDE_SUFFIXES)})(?![a-z0-9/²³^])
       |(?:[ -]|[ ]an?[ ])?(?P<magnitude>{"|".join(MAGNITUDES)})(?:s|en|es)?(?![a-z0-9]))?
     (?:[ -]?(?:us[ ]|of[ ]a[ ]|degrees?[ ]|(?P<per>per[ ])(?=cent\b))?
        (?P<unit>%|°[cf]?|[€£$¥₹]|[a-zµω]+(?:/[a-zµ]+)?(?:\^?-?[0-9](?![0-9]))?)(?![a-z0-9]))?
@@ -58,7 +58,7 @@ _MAGNITUDE_IN_QUESTION = re.compile(rf"(?<![a-z])({'|'.join(SCALES)}|lakh|crore)
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number in a text. ``value`` is without its magnitude; ``step`` is one of its last significant digit."""
+    """A number in a text. ``value`` excludes its magnitude; ``step`` is one unit of its last significant digit."""
 
     start: int
     end: int
@@ -67,30 +67,30 @@ class Quantity:
     magnitude: float = 1.0
     unit: str = ""
     kind: Kind = "number"
-    other: float | None = None
-    """What the digits say with a point for thousands, where that is another number: ``1.200``."""
+    alternative: float | None = None
+    """The value of the digits with a point for thousands, if that is another number: ``1.200``."""
     spelled: bool = False
 
     @property
     def dimension(self) -> str | None:
-        found = UNITS.get(self.unit)
-        return found[0] if found else None
+        entry = UNITS.get(self.unit)
+        return entry[0] if entry else None
 
     @property
-    def like_a_year(self) -> bool:
+    def looks_like_a_year(self) -> bool:
         plain = self.kind == "number" and self.magnitude == 1.0 and not self.spelled and self.dimension is None
         return plain and self.value.is_integer() and 1000 <= self.value <= 2100 and self.step >= 1.0
 
 
-def quantities(text: str) -> tuple[Quantity, ...]:
-    """The quantities of a folded text, in order; time linear in its length."""
+def find_quantities(text: str) -> tuple[Quantity, ...]:
+    """Return the quantities of a folded text, in order; time is linear in its length."""
     return tuple(q for q in map(_quantity, _QUANTITY.finditer(text)) if q is not None)
 
 
 def question_magnitude(question: str) -> float | None:
-    """The magnitude a folded question asks in ("in million euros"), or None."""
-    found = _MAGNITUDE_IN_QUESTION.search(question)
-    return MAGNITUDES[found[1]] if found else None
+    """Return the magnitude a folded question asks in ("in million euros"), or None."""
+    match = _MAGNITUDE_IN_QUESTION.search(question)
+    return MAGNITUDES[match[1]] if match else None
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def question_magnitude(question: str) -> float | None:
 def _quantity(match: re.Match[str]) -> Quantity | None:
     groups = match.groupdict()
     start, end = match.span()
-    unit = "percent" if groups["per"] else known_unit(groups["unit"] or "")
+    unit = "percent" if groups["per"] else canonical_unit(groups["unit"] or "")
     if unit not in UNITS and groups["unit"]:
         end = start + len(match.string[start : match.start("unit")].rstrip(" -"))
     unit = groups["currency"] or unit
@@ -107,17 +107,17 @@ def _quantity(match: re.Match[str]) -> Quantity | None:
     if groups["tight"] == "m" and not groups["currency"]:
         unit = "m"
     elif groups["tight"]:
-        magnitude = TIGHT[groups["tight"]]
+        magnitude = MAGNITUDE_SUFFIXES[groups["tight"]]
     sign = -1.0 if groups["sign"] and groups["sign"] != "+" else 1.0
     if groups["digits"]:
-        return _in_digits(groups, (start, end), sign, magnitude, unit)
+        return _parse_digits(groups, (start, end), sign, magnitude, unit)
     if groups["decade"]:
         value = CENTURIES.get(groups["century"] or "", 0.0) + DECADES[groups["decade"]]
         return Quantity(start, end, value, 10.0, kind="decade", spelled=True)
     if groups["ordinal"]:
         return Quantity(start, end, ORDINALS[groups["ordinal"]], 1.0, kind="ordinal", spelled=True)
     if groups["words"]:
-        spoken = _spoken(groups["words"])
+        spoken = _parse_words(groups["words"])
         step = _step(f"{spoken:.0f}") if spoken is not None else 1.0
         return None if spoken is None else Quantity(start, end, sign * spoken, step, magnitude, unit, spelled=True)
     above, below = _fraction(groups)
@@ -133,14 +133,14 @@ def _fraction(groups: Mapping[str, str | None]) -> tuple[float, float]:
     if groups["above"]:
         return NUMBER_WORDS[groups["above"]], NUMBER_WORDS[groups["below"] or ""]
     count = groups["count"] or "one"
-    return NUMBER_WORDS[count] if count in NUMBER_WORDS else float(count), PARTS[groups["part"] or "half"]
+    return NUMBER_WORDS[count] if count in NUMBER_WORDS else float(count), DENOMINATORS[groups["part"] or "half"]
 
 
-def _in_digits(
+def _parse_digits(
     groups: Mapping[str, str | None], span: tuple[int, int], sign: float, magnitude: float, unit: str
 ) -> Quantity | None:
     digits, suffix = groups["digits"] or "", groups["suffix"] or ""
-    value, step, other = _reading(digits)
+    value, step, other = _read_digits(digits)
     if value is None:
         return None
     power = int(groups["power"] or groups["exponent"] or 0)
@@ -155,15 +155,15 @@ def _in_digits(
 
 
 def _step(digits: str) -> float:
-    whole, _, fraction = digits.partition(".")
+    integer, _, fraction = digits.partition(".")
     if fraction:
         return 10.0 ** -len(fraction)
-    zeros = len(whole) - len(whole.rstrip("0"))
-    return 10.0**zeros if zeros < len(whole) else 1.0
+    zeros = len(integer) - len(integer.rstrip("0"))
+    return 10.0**zeros if zeros < len(integer) else 1.0
 
 
-def _reading(digits: str) -> tuple[float | None, float, float | None]:
-    """Value, step, and the other reading of ``1.200``."""
+def _read_digits(digits: str) -> tuple[float | None, float, float | None]:
+    """Return the value, the step, and the alternative reading of ``1.200``."""
     text = digits.replace("'", "").replace(" ", "")
     if len(text) > _LONGEST_NUMBER:
         return None, 1.0, None
@@ -183,10 +183,10 @@ def _reading(digits: str) -> tuple[float | None, float, float | None]:
     return float(text), _step(text), other
 
 
-def _spoken(words: str) -> float | None:
+def _parse_words(words: str) -> float | None:
     parts = [w for w in re.split(r"[ -]+", words) if w not in ("and", "a", "an")]
     if len(parts) > 1 and parts[0] in CENTURIES and NUMBER_WORDS.get(parts[1], 0.0) >= 10:
-        rest = _spoken(" ".join(parts[1:]))
+        rest = _parse_words(" ".join(parts[1:]))
         return None if rest is None or rest >= 100 else CENTURIES[parts[0]] + rest
     total, current, last = 0.0, 0.0, math.inf
     for word in parts:
@@ -205,14 +205,13 @@ def _spoken(words: str) -> float | None:
 # --- agreement -----------------------------------------------------------------------------------
 
 
-def agreement(
-    reference: Quantity, got: Quantity, *, asked: float | None = None, approximate: bool = False, year: bool = False
+def match_grade(
+    reference: Quantity, got: Quantity, *, magnitude: float | None = None, approximate: bool = False, year: bool = False
 ) -> int:
-    """How well ``got`` says ``reference``: 2 the same value, 1 a rounding of it, 0 another value.
+    """Return how well ``got`` matches ``reference``: 2 the same value, 1 a rounding of it, 0 another value.
 
-    A rounding has fewer digits than the other and lies within 1%; one that the answer makes and calls approximate, within
-    10%.
-    Years are exact. ``asked`` is the magnitude the question asks in.
+    A rounding has fewer digits than the other and lies within 1%; one that the answer calls approximate, within 10%.
+    Years are exact. ``magnitude`` is the magnitude the question asks in.
     """
     if "decade" in (reference.kind, got.kind):
         return 2 if reference.kind == got.kind and _same_decade(reference.value, got.value) else 0
@@ -223,47 +222,54 @@ def agreement(
     if reference.dimension and got.dimension and reference.dimension != got.dimension:
         return 0
     return max(
-        _near(a, b, approximate) for a in _readings(reference, asked, got) for b in _readings(got, asked, reference)
+        _grade(a, b, approximate)
+        for a in _readings(reference, magnitude, got)
+        for b in _readings(got, magnitude, reference)
     )
 
 
-def apart(reference: Quantity, got: Quantity, *, asked: float | None = None) -> float:
-    """Return how far ``got`` lies from ``reference``, as a part of ``got``, in the readings that bring them nearest."""
-    pairs = [(a, b) for a, _ in _readings(reference, asked, got) for b, _ in _readings(got, asked, reference)]
+def relative_distance(reference: Quantity, got: Quantity, *, magnitude: float | None = None) -> float:
+    """Return how far ``got`` lies from ``reference``, as a fraction of ``got``, in the readings that bring them nearest."""
+    pairs = [(a, b) for a, _ in _readings(reference, magnitude, got) for b, _ in _readings(got, magnitude, reference)]
     return min((abs(abs(a) - abs(b)) / abs(b) for a, b in pairs if b), default=math.inf)
 
 
-def _same_decade(one: float, other: float) -> bool:
-    return one == other or (min(one, other) < 100 and one % 100 == other % 100)
+def _same_decade(decade: float, other: float) -> bool:
+    return decade == other or (min(decade, other) < 100 and decade % 100 == other % 100)
 
 
-def _readings(one: Quantity, asked: float | None, other: Quantity) -> list[tuple[float, float]]:
-    """What a quantity can mean beside the other, each with its step: "42 million people" may answer a bare 42."""
+def _readings(quantity: Quantity, magnitude: float | None, other: Quantity) -> list[tuple[float, float]]:
+    """Return the possible values of a quantity next to the other, each with its step.
+
+    "42 million people" may answer a bare 42.
+    """
     factor, share = 1.0, False
     plain = other.dimension is None and other.magnitude == 1.0
-    if one.dimension and one.dimension == other.dimension:
-        factor = UNITS[one.unit][1]
-    elif one.dimension == "percent":
+    if quantity.dimension and quantity.dimension == other.dimension:
+        factor = UNITS[quantity.unit][1]
+    elif quantity.dimension == "percent":
         share = plain and 0.01 < abs(other.value) < 1
         factor = 0.01 if other.kind == "fraction" else 1.0
-    scale = one.magnitude * factor
-    found = [(value * scale, one.step * scale) for value in (one.value, one.other) if value is not None]
-    if one.magnitude != 1.0 and plain and asked in (None, one.magnitude):
-        found.append((one.value * factor, one.step * factor))
+    scale = quantity.magnitude * factor
+    readings = [
+        (value * scale, quantity.step * scale) for value in (quantity.value, quantity.alternative) if value is not None
+    ]
+    if quantity.magnitude != 1.0 and plain and magnitude in (None, quantity.magnitude):
+        readings.append((quantity.value * factor, quantity.step * factor))
     if share:
-        found.append((one.value / 100, one.step / 100))
-    if one.magnitude == 1.0 and asked:
-        found.append((one.value * asked, one.step * asked))
-    return found
+        readings.append((quantity.value / 100, quantity.step / 100))
+    if quantity.magnitude == 1.0 and magnitude:
+        readings.append((quantity.value * magnitude, quantity.step * magnitude))
+    return readings
 
 
-def _near(reference: tuple[float, float], got: tuple[float, float], approximate: bool) -> int:
+def _grade(reference: tuple[float, float], got: tuple[float, float], approximate: bool) -> int:
     (a, a_step), (b, b_step) = reference, got
     if math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-300):
         return 2
-    apart = abs(a - b) * (1 + 1e-9)
-    relative = apart / abs(a) if a else math.inf
-    if approximate and apart < b_step and relative <= 0.1:
+    distance = abs(a - b) * (1 + 1e-9)
+    relative = distance / abs(a) if a else math.inf
+    if approximate and distance < b_step and relative <= 0.1:
         return 1
-    fewer_digits = not (a_step and b_step) or apart < max(a_step, b_step)
+    fewer_digits = not (a_step and b_step) or distance < max(a_step, b_step)
     return 1 if fewer_digits and relative <= 0.01 else 0

@@ -1,4 +1,4 @@
-"""Where an answer mentions the value of a reference: quantities, names, lists, formulas, yes and no, long options."""
+"""Mentions of a reference's value in an answer: quantities, names, lists, formulas, yes and no, long options."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from functools import lru_cache
 from benchmarks.text.answer_equality import coarse_type, same_value
 from judges.cmc_rules.clauses import Clause, fold
 from judges.cmc_rules.cues import APPROXIMATE, NO, YES, compiled
-from judges.cmc_rules.formulas import formula_of, found_in
-from judges.cmc_rules.quantities import Quantity, agreement, apart, quantities, question_magnitude
+from judges.cmc_rules.formulas import find_formula, parse_formula
+from judges.cmc_rules.quantities import Quantity, find_quantities, match_grade, question_magnitude, relative_distance
 from judges.cmc_rules.words import (
     ARTICLES,
     KINDS,
     STOP_STEMS,
     Token,
-    content,
-    derived,
+    are_opposites,
+    content_stems,
+    find_symbols,
+    is_derived,
+    is_symbol,
     one_letter_off,
-    opposed,
     stem,
-    symbolic,
-    symbols,
-    tokens,
+    tokenize,
 )
 
 _YES_NO = {"yes": True, "true": True, "correct": True, "no": False, "false": False, "incorrect": False}
@@ -59,24 +59,27 @@ _FILLING = frozenset(
 )
 _FUZZY_LEAST, _FUZZY_COVER, _FUZZY_LEAD = 3, 0.6, 0.2
 _COPIED, _FUZZY_PRECISE = 0.75, 0.4
-"""A long option is meant where at least ``_FUZZY_COVER`` of its words are there (all of them, if it has no more than
-``_FUZZY_LEAST``), and ``_FUZZY_LEAD`` more than of the other source's."""
+"""Thresholds for long options.
+
+A long option is implied if at least ``_FUZZY_COVER`` of its words occur (all of them, if it has no more than
+``_FUZZY_LEAST``), and ``_FUZZY_LEAD`` more than of the other source's.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A reference's value in a clause, at ``start`` to ``end`` of its text."""
+    """A reference's value in a clause, from ``start`` to ``end`` of its text."""
 
     start: int
     end: int
     exact: bool = True
-    off: float = 0.0
-    """How far a rounding lies from the reference, as a part of itself."""
+    distance: float = 0.0
+    """The distance of a rounding from the reference, as a fraction of the rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClauseWords:
-    """A clause with its tokens and quantities, taken once for all references."""
+    """A clause with its tokens and quantities, computed once for all references."""
 
     clause: Clause
     tokens: tuple[Token, ...]
@@ -84,15 +87,15 @@ class ClauseWords:
     approximate: bool
 
 
-def words_of(clause: Clause) -> ClauseWords:
-    """What a clause is made of."""
+def analyse_clause(clause: Clause) -> ClauseWords:
+    """Return a clause with its tokens and quantities."""
     approximate = _APPROXIMATE.search(clause.text) is not None
-    return ClauseWords(clause, tokens(clause.text), quantities(clause.text), approximate)
+    return ClauseWords(clause, tokenize(clause.text), find_quantities(clause.text), approximate)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """What of a question bears on reading the answer."""
+    """The features of a question that bear on reading the answer."""
 
     folded: str
     tokens: tuple[Token, ...]
@@ -103,29 +106,31 @@ class ParsedQuestion:
 
 
 @lru_cache(maxsize=256)
-def read_question(question: str) -> ParsedQuestion:
-    """A question, folded and taken apart."""
+def parse_question(question: str) -> ParsedQuestion:
+    """Return a question, folded and analysed."""
     folded = fold(_IMAGE_TAG.sub(" ", question))
-    words = tokens(folded)
+    words = tokenize(folded)
     in_percent = _PERCENT_QUESTION.search(folded) is not None and not _COUNT_QUESTION.search(folded)
     magnitude = question_magnitude(folded)
-    return ParsedQuestion(folded, words, frozenset(content(words)), quantities(folded), magnitude, in_percent)
+    return ParsedQuestion(
+        folded, words, frozenset(content_stems(words)), find_quantities(folded), magnitude, in_percent
+    )
 
 
 class Reference:
-    """One acceptable answer of one source, ready to be looked for."""
+    """One acceptable answer of one source, prepared for searching."""
 
     def __init__(self, answer: str, question: ParsedQuestion) -> None:
         self.question = question
         self.named = [w[:1].isupper() for w in answer.split()]
         self.folded = fold(answer).strip(" \n\"'").rstrip(" .,;:!?\"'")
-        every = tokens(self.folded)
-        self.tokens = tuple(t for t in every if t.stem not in ARTICLES) or every
-        self.content = content(self.tokens)
+        all_tokens = tokenize(self.folded)
+        self.tokens = tuple(t for t in all_tokens if t.stem not in ARTICLES) or all_tokens
+        self.content = content_stems(self.tokens)
         self.polarity = _YES_NO.get(self.folded)
         self.is_year = coarse_type(answer) == "year"
         self.quantity = self._whole_quantity()
-        self.formula = formula_of(self.folded) if self.quantity is None else ""
+        self.formula = parse_formula(self.folded) if self.quantity is None else ""
         self.parts = self._parts()
         self.spellings = self._spellings()
 
@@ -133,10 +138,10 @@ class Reference:
         name, sign, value = self.folded.rpartition("=")
         named = sign and "=" not in name and len(name.split()) <= _LONGEST_NAME
         text = value.strip() if named else self.folded
-        found = quantities(text)
-        if len(found) != 1 or text[: found[0].start].strip(" $("):
+        numbers = find_quantities(text)
+        if len(numbers) != 1 or text[: numbers[0].start].strip(" $("):
             return None
-        quantity, rest = found[0], text[found[0].end :]
+        quantity, rest = numbers[0], text[numbers[0].end :]
         arithmetic = _ARITHMETIC.search(rest) and quantity.dimension is None and not _UNIT_ALONE.fullmatch(rest)
         if arithmetic or len(rest.split()) > 3 or _NO_UNIT.match(rest):
             return None
@@ -153,132 +158,140 @@ class Reference:
         return tuple(Reference(p, self.question) for p in parts) if short else ()
 
     def _spellings(self) -> list[list[str]]:
-        """The words of the answer; and of a name, with its first words or all as initials ("DR Congo")."""
+        """Return the words of the answer; for a name, also with its first words or all as initials ("DR Congo")."""
         words = [t.stem for t in self.tokens]
         main = [w for w in words if w not in STOP_STEMS]
         spellings = [words] if words else []
-        if any(self.named) and 2 <= len(main) <= 5 and not any(map(symbolic, main)):
+        if any(self.named) and 2 <= len(main) <= 5 and not any(map(is_symbol, main)):
             short = (["".join(w[0] for w in main[:k]), *main[k:]] for k in range(2, len(main) + 1))
             spellings += [s for s in short if s[0] not in STOP_STEMS]
         return spellings
 
     @property
     def phrase(self) -> str:
-        """The answer where its exact words are enough to know it by: a text of several words, else ""."""
-        known = len(self.tokens) > 1 or (self.formula and len(self.folded) > 1)
-        return self.folded if known and not self.quantity and self.polarity is None else ""
+        """The answer if its exact words suffice to recognise it, as for a text of several words; otherwise ""."""
+        recognisable = len(self.tokens) > 1 or (self.formula and len(self.folded) > 1)
+        return self.folded if recognisable and not self.quantity and self.polarity is None else ""
 
     # --- what is said ----------------------------------------------------------------------------
 
     def mentions(self, words: ClauseWords) -> list[Mention]:
-        """Where the clause mentions this answer in so many words, or as a quantity of the same value."""
+        """Return the mentions of this answer in the clause, word for word or as a quantity of the same value."""
         if self.polarity is not None:
             text = words.clause.text
-            found = (_YES if self.polarity else _NO).finditer(text)
-            return [Mention(m.start(), m.end()) for m in found if _stands_as_answer(text, m.start(), m.end())]
+            matches = (_YES if self.polarity else _NO).finditer(text)
+            return [Mention(m.start(), m.end()) for m in matches if _stands_as_answer(text, m.start(), m.end())]
         if self.quantity is not None:
             grades = [(got, self.agrees(got, words)) for got in words.quantities]
             return [
-                Mention(q.start, q.end, grade == 2, 0.0 if grade == 2 else self._off(q))
+                Mention(q.start, q.end, grade == 2, 0.0 if grade == 2 else self._distance(q))
                 for q, grade in grades
-                if grade and not self._restated(q, words)
+                if grade and not self._repeats_question(q, words)
             ]
         if self.formula:
-            return [Mention(*span, False) for span in found_in(self.formula, words.clause.text)]
-        return self._named(words) or self._listed(words)
+            return [Mention(*span, False) for span in find_formula(self.formula, words.clause.text)]
+        return self._name_mentions(words) or self._list_mentions(words)
 
     def agrees(self, got: Quantity, words: ClauseWords) -> int:
-        """2 where a quantity of the answer has this value, 1 where it is a rounding of it, else 0."""
+        """Return 2 if a quantity of the answer has this value, 1 if it is a rounding of it, otherwise 0."""
         if self.quantity is None:
             return 0
         if self.quantity.value < 0 < got.value and _DECLINE.search(words.clause.text):
             got = replace(got, value=-got.value)
         if got.kind == "ordinal" and self.quantity.kind == "number" and _RANK_QUESTION.search(self.question.folded):
             got = replace(got, kind="number")
-        asked = self.question.magnitude
-        return agreement(self.quantity, got, asked=asked, approximate=words.approximate, year=self.is_year)
+        magnitude = self.question.magnitude
+        return match_grade(self.quantity, got, magnitude=magnitude, approximate=words.approximate, year=self.is_year)
 
-    def _off(self, got: Quantity) -> float:
-        return apart(self.quantity, got, asked=self.question.magnitude) if self.quantity else 0.0
+    def _distance(self, got: Quantity) -> float:
+        return relative_distance(self.quantity, got, magnitude=self.question.magnitude) if self.quantity else 0.0
 
-    def _restated(self, got: Quantity, words: ClauseWords) -> bool:
-        """Whether the number only repeats the question: it stands there too, beside the same word."""
-        asked = [q for q in self.question.quantities if (q.value, q.magnitude) == (got.value, got.magnitude)]
-        beside = {side for q in asked for side in _beside(self.question.tokens, q)}
-        return bool(beside & _beside(words.tokens, got)) if asked else False
+    def _repeats_question(self, got: Quantity, words: ClauseWords) -> bool:
+        """Return whether the number only repeats the question: it occurs there too, next to the same word."""
+        repeats = [q for q in self.question.quantities if (q.value, q.magnitude) == (got.value, got.magnitude)]
+        neighbours = {side for q in repeats for side in _neighbours(self.question.tokens, q)}
+        return bool(neighbours & _neighbours(words.tokens, got)) if repeats else False
 
-    def _named(self, words: ClauseWords) -> list[Mention]:
-        return [m for wanted in self.spellings for m in _runs(wanted, words.tokens)]
+    def _name_mentions(self, words: ClauseWords) -> list[Mention]:
+        return [m for spelling in self.spellings for m in _find_runs(spelling, words.tokens)]
 
-    def _listed(self, words: ClauseWords) -> list[Mention]:
-        each = [p.mentions(words) for p in self.parts]
-        if not each or not all(each):
+    def _list_mentions(self, words: ClauseWords) -> list[Mention]:
+        part_mentions = [p.mentions(words) for p in self.parts]
+        if not part_mentions or not all(part_mentions):
             return []
         ordered = "/" in self.folded or (any(p.symbolic for p in self.parts) and not _UNORDERED.search(self.folded))
-        if ordered and not _in_turn(each):
+        if ordered and not _in_order(part_mentions):
             return []
-        return [Mention(min(m[0].start for m in each), max(m[0].end for m in each))]
+        return [Mention(min(m[0].start for m in part_mentions), max(m[0].end for m in part_mentions))]
 
     # --- what is meant ---------------------------------------------------------------------------
 
-    def meant(self, words: ClauseWords, others: Sequence[Reference], stated: int | None) -> list[Mention]:
-        """Where the clause means this answer without quoting it: a name one letter off, the words that tell the answer
-        from the question and from the others, or most words of a long option. From ``stated`` on, if it is not None,
-        the clause is nothing but the answer."""
+    def implied_mentions(
+        self, words: ClauseWords, others: Sequence[Reference], answer_start: int | None
+    ) -> list[Mention]:
+        """Return the mentions of this answer that do not quote it.
+
+        These are a name one letter off, the words that distinguish the answer from the question and from the others, or
+        most words of a long option. From ``answer_start`` on, unless it is None, the clause is nothing but the answer.
+        """
         if self.quantity or self.polarity is not None or self.formula or self.parts:
             return []
-        said = [t for t in words.tokens if t.start >= (stated or 0)]
-        if self._denied(said):
+        answer_tokens = [t for t in words.tokens if t.start >= (answer_start or 0)]
+        if self._is_denied(answer_tokens):
             return self._misspelt(words.tokens)
         present = frozenset(t.stem for t in words.tokens)
-        extra = frozenset() if stated is None else self._beyond(said)
-        telling = self._telling(others)
-        if telling and telling <= present and self.cover(present) > 0 and not (extra and self._left_out(present)):
-            return _over(words.tokens, telling)
-        return self._misspelt(words.tokens) or (self._covered(words.tokens, others, extra) if self._long() else [])
+        extra = frozenset() if answer_start is None else self._extra_words(answer_tokens)
+        telling = self._distinctive(others)
+        if (
+            telling
+            and telling <= present
+            and self.coverage(present) > 0
+            and not (extra and self._missing_words(present))
+        ):
+            return _span_of(words.tokens, telling)
+        return self._misspelt(words.tokens) or (self._covering(words.tokens, others, extra) if self._is_long() else [])
 
     @property
     def symbolic(self) -> bool:
-        """Whether the answer is a symbol or a number, not words."""
-        return bool(self.formula) or all(symbolic(t.stem) for t in self.tokens)
+        """True if the answer is a symbol or a number, not words."""
+        return bool(self.formula) or all(is_symbol(t.stem) for t in self.tokens)
 
-    def _denied(self, said: Sequence[Token]) -> bool:
-        """Whether what is said has another number, letter or name of a kind than this answer, or a negation more or
-        less."""
-        stems, wanted = {t.stem for t in said}, {t.stem for t in self.tokens}
+    def _is_denied(self, answer_tokens: Sequence[Token]) -> bool:
+        """Return whether the tokens hold another number, letter or name of a kind than this answer, or differ in negation."""
+        stems, own_stems = {t.stem for t in answer_tokens}, {t.stem for t in self.tokens}
         denying = _DENYING - {"no"} if _LONGER in stems else _DENYING
-        if stems.isdisjoint(denying) != wanted.isdisjoint(_DENYING):
+        if stems.isdisjoint(denying) != own_stems.isdisjoint(_DENYING):
             return True
-        shown = iter(symbols(said))
-        if not all(s in shown for s in symbols(self.tokens)):
+        answer_symbols = iter(find_symbols(answer_tokens))
+        if not all(s in answer_symbols for s in find_symbols(self.tokens)):
             return True
-        return any(wanted & kind and (stems - wanted) & kind for kind in KINDS)
+        return any(own_stems & kind and (stems - own_stems) & kind for kind in KINDS)
 
-    def _beyond(self, said: Sequence[Token]) -> frozenset[str]:
-        """The words that are said and are not this answer's."""
+    def _extra_words(self, answer_tokens: Sequence[Token]) -> frozenset[str]:
+        """Return the words in the tokens that are not this answer's."""
         return frozenset(
             s
-            for s in content(said)
-            if s not in self.content and s not in _FILLING and not any(derived(s, w) for w in self.content)
+            for s in content_stems(answer_tokens)
+            if s not in self.content and s not in _FILLING and not any(is_derived(s, w) for w in self.content)
         )
 
-    def _left_out(self, present: frozenset[str]) -> frozenset[str]:
+    def _missing_words(self, present: frozenset[str]) -> frozenset[str]:
         surname = len(self.tokens) < 5 and self._is_person()
-        left = () if surname else self.content
-        return frozenset(w for w in left if w not in present and not any(derived(w, p) for p in present))
+        required = () if surname else self.content
+        return frozenset(w for w in required if w not in present and not any(is_derived(w, p) for p in present))
 
-    def cover(self, present: frozenset[str]) -> float:
-        """The part of this answer's words that are there, 0 where one of them is denied by its opposite."""
-        wanted = frozenset(self.content)
-        if not wanted or any(opposed(w, p) for w in wanted - present for p in present - wanted):
+    def coverage(self, present: frozenset[str]) -> float:
+        """Return the fraction of this answer's words that are present; 0 if one of them is denied by its opposite."""
+        own_stems = frozenset(self.content)
+        if not own_stems or any(are_opposites(w, p) for w in own_stems - present for p in present - own_stems):
             return 0.0
-        return sum(1 for w in wanted if w in present or any(derived(w, p) for p in present)) / len(wanted)
+        return sum(1 for w in own_stems if w in present or any(is_derived(w, p) for p in present)) / len(own_stems)
 
-    def _telling(self, others: Sequence[Reference]) -> frozenset[str]:
+    def _distinctive(self, others: Sequence[Reference]) -> frozenset[str]:
         surname = 1 < len(self.tokens) < 5 and self._is_person()
-        own = frozenset(w for w in self.content if symbolic(w) or w not in self.question.content)
-        own = own - {w for o in others for w in o.content} and own
-        return frozenset({self.tokens[-1].stem}) if own and surname else own
+        distinctive = frozenset(w for w in self.content if is_symbol(w) or w not in self.question.content)
+        distinctive = distinctive - {w for o in others for w in o.content} and distinctive
+        return frozenset({self.tokens[-1].stem}) if distinctive and surname else distinctive
 
     def _is_person(self) -> bool:
         return self.named[:1] == self.named[-1:] == [True] and _PERSON_QUESTION.search(self.question.folded) is not None
@@ -289,41 +302,41 @@ class Reference:
             return []
         for i in range(len(present) - size + 1):
             pairs = zip(self.tokens, present[i : i + size], strict=True)
-            off = [(wanted.stem, shown.stem) for wanted, shown in pairs if wanted.stem != shown.stem]
+            off = [(expected.stem, actual.stem) for expected, actual in pairs if expected.stem != actual.stem]
             if len(off) == 1 and len(off[0][0]) >= 6 and one_letter_off(*off[0]):
                 return [Mention(present[i].start, present[i + size - 1].end, False)]
         return []
 
-    def _long(self) -> bool:
+    def _is_long(self) -> bool:
         return len(self.content) >= _FUZZY_LEAST
 
-    def _covered(self, present: Sequence[Token], others: Sequence[Reference], extra: frozenset[str]) -> list[Mention]:
+    def _covering(self, present: Sequence[Token], others: Sequence[Reference], extra: frozenset[str]) -> list[Mention]:
         stems = frozenset(t.stem for t in present)
-        cover = self.cover(stems)
-        rival = max((o.cover(stems) for o in others), default=0.0)
+        cover = self.coverage(stems)
+        rival = max((o.coverage(stems) for o in others), default=0.0)
         least = _FUZZY_COVER if len(self.content) > _FUZZY_LEAST else 1.0
         if cover < least or cover - rival < _FUZZY_LEAD:
             return []
         size, new = len(frozenset(self.content)), len(extra - self.question.content)
-        if new and cover < 1 and (_copied(cover, size, new) or cover * size / (size + new) < _FUZZY_PRECISE):
+        if new and cover < 1 and (_is_near_copy(cover, size, new) or cover * size / (size + new) < _FUZZY_PRECISE):
             return []
-        return _over(present, {s for s in stems if any(s == w or derived(s, w) for w in self.content)})
+        return _span_of(present, {s for s in stems if any(s == w or is_derived(s, w) for w in self.content)})
 
 
-def same_reference(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two sources support the same answer."""
-    return any(same_value(a, b) for a in one for b in other)
+def same_reference(answers: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether two sources support the same answer."""
+    return any(same_value(a, b) for a in answers for b in others)
 
 
-def _copied(cover: float, size: int, new: int) -> bool:
-    """Whether the words are another option's of the same wording: nearly all, and others for those that are missing."""
+def _is_near_copy(cover: float, size: int, new: int) -> bool:
+    """Return whether the words are those of a similarly worded option: nearly all present, and others for the missing ones."""
     return cover >= _COPIED and new <= (1 - cover) * size + 1
 
 
-def _in_turn(each: Sequence[Sequence[Mention]]) -> bool:
-    """Whether the mentions of a list's parts follow each other in the list's order."""
+def _in_order(parts: Sequence[Sequence[Mention]]) -> bool:
+    """Return whether the mentions of a list's parts follow each other in the list's order."""
     end = 0
-    for mentions in each:
+    for mentions in parts:
         after = [m.end for m in mentions if m.start >= end]
         if not after:
             return False
@@ -331,29 +344,29 @@ def _in_turn(each: Sequence[Sequence[Mention]]) -> bool:
     return True
 
 
-def _runs(wanted: Sequence[str], present: Sequence[Token]) -> list[Mention]:
-    shown = [t for t in present if t.stem not in ARTICLES or t.stem in wanted]
-    size = len(wanted)
+def _find_runs(spelling: Sequence[str], present: Sequence[Token]) -> list[Mention]:
+    words = [t for t in present if t.stem not in ARTICLES or t.stem in spelling]
+    size = len(spelling)
     return [
-        Mention(shown[i].start, shown[i + size - 1].end)
-        for i in range(len(shown) - size + 1)
-        if shown[i].stem == wanted[0] and all(shown[i + k].stem == wanted[k] for k in range(1, size))
+        Mention(words[i].start, words[i + size - 1].end)
+        for i in range(len(words) - size + 1)
+        if words[i].stem == spelling[0] and all(words[i + k].stem == spelling[k] for k in range(1, size))
     ]
 
 
-def _over(present: Sequence[Token], stems: frozenset[str] | set[str]) -> list[Mention]:
-    found = [t for t in present if t.stem in stems]
-    return [Mention(found[0].start, found[-1].end, False)] if found else []
+def _span_of(present: Sequence[Token], stems: frozenset[str] | set[str]) -> list[Mention]:
+    matches = [t for t in present if t.stem in stems]
+    return [Mention(matches[0].start, matches[-1].end, False)] if matches else []
 
 
-def _beside(words: Sequence[Token], got: Quantity) -> set[str]:
+def _neighbours(words: Sequence[Token], got: Quantity) -> set[str]:
     before = [f"{t.stem}<" for t in words if t.end <= got.start][-1:]
     after = [f">{t.stem}" for t in words if t.start >= got.end][:1]
     return {side for side in (*before, *after) if side.strip("<>") not in ("is", "be", "of")}
 
 
 def _stands_as_answer(text: str, start: int, end: int) -> bool:
-    """Whether a yes or no is an answer and not a determiner ("no increase")."""
+    """Return whether a yes or no is an answer and not a determiner ("no increase")."""
     before, after, word = text[:start].rstrip(), text[end:].lstrip(" "), text[start:end]
     closed = not after or after[0] in ",.;:!?)(\"'-—*\n…]" or _ANSWERED_BY.match(after) is not None
     last = before.split()[-1:] or [""]

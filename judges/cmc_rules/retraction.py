@@ -1,5 +1,4 @@
-"""When a value is mentioned only to be taken back: negated, rejected, replaced, the lesser side, an operand, a range's
-end, or part of what is said about a person."""
+"""Mentions that do not count: negated, rejected, replaced, the lesser side, an operand, a range's end, about a person."""
 
 from __future__ import annotations
 
@@ -7,11 +6,11 @@ import re
 
 from judges.cmc_rules import cues
 from judges.cmc_rules.cues import compiled
-from judges.cmc_rules.quantities import Quantity, quantities
+from judges.cmc_rules.quantities import Quantity, find_quantities
 from judges.cmc_rules.references import ClauseWords
 
 _NEAR, _NEARER = 120, 60
-"""Characters on either side of a mention in which it can be taken back."""
+"""The number of characters on either side of a mention in which it can be retracted."""
 
 _NEGATION, _REJECTION, _COMPARISON = compiled(cues.NEGATIONS), compiled(cues.REJECTIONS), compiled(cues.COMPARISONS)
 _BEATEN = re.compile(rf"{compiled(cues.BEATEN).pattern}\s+(?:the\s+)?$")
@@ -34,8 +33,8 @@ _AND_AFTER = re.compile(r"\s*(?:%|\w+)?\s*and\s+[$€£]?[0-9]")
 _AND_BEFORE = re.compile(r"\bbetween\s+[$€£]?[0-9][^,;]{0,20} and\s*$")
 
 
-def taken_back(words: ClauseWords, start: int, end: int, *, numeric: bool) -> bool:
-    """Whether the mention at ``start`` to ``end`` is no commitment for what stands around it."""
+def is_retracted(words: ClauseWords, start: int, end: int, *, numeric: bool) -> bool:
+    """Return whether the context of the mention from ``start`` to ``end`` prevents it from being a commitment."""
     text = words.clause.masked
     before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
     near = before[-_NEARER:]
@@ -49,14 +48,14 @@ def taken_back(words: ClauseWords, start: int, end: int, *, numeric: bool) -> bo
     return _operand(here, before, after) or _in_range(here, before, after)
 
 
-def _last(pattern: re.Pattern[str], text: str) -> str | None:
-    """What follows the pattern's last occurrence."""
-    found = [m.end() for m in pattern.finditer(text)]
-    return text[found[-1] :] if found else None
+def _after_last(pattern: re.Pattern[str], text: str) -> str | None:
+    """Return the text after the pattern's last match, or None."""
+    ends = [m.end() for m in pattern.finditer(text)]
+    return text[ends[-1] :] if ends else None
 
 
 def _negated(before: str) -> bool:
-    between = _last(_NEGATION, before)
+    between = _after_last(_NEGATION, before)
     if between is None or len(between.split()) > 6 or _OTHERWISE.search(between):
         return False
     determiner = before[: len(before) - len(between)].endswith("no")
@@ -64,23 +63,23 @@ def _negated(before: str) -> bool:
 
 
 def _rejected(after: str) -> bool:
-    found = _REJECTION.search(after)
-    between = after[: found.start()] if found else ""
-    return found is not None and len(between.split()) <= 4 and not _SUBJECT.search(between)
+    match = _REJECTION.search(after)
+    between = after[: match.start()] if match else ""
+    return match is not None and len(between.split()) <= 4 and not _SUBJECT.search(between)
 
 
 def _compared(before: str, numeric: bool) -> bool:
-    """A number is the lesser side only beside another: "more than 20" alone says about 20."""
-    between = _last(_COMPARISON, before)
+    """Return whether a mention is the lesser side of a comparison; a number needs another: "more than 20" says about 20."""
+    between = _after_last(_COMPARISON, before)
     if between is None or len(between.split()) > 4:
         return False
-    return not numeric or bool(quantities(before[: len(before) - len(between)]))
+    return not numeric or bool(find_quantities(before[: len(before) - len(between)]))
 
 
 def _operand(here: Quantity | None, before: str, after: str) -> bool:
-    if here is not None and here.like_a_year:
+    if here is not None and here.looks_like_a_year:
         return False
-    result = quantities(after.rpartition("=")[2])[:1] if "=" in after else ()
+    result = find_quantities(after.rpartition("=")[2])[:1] if "=" in after else ()
     if result:
         return here is None or here.value != result[0].value
     if _OPERATOR_AFTER.match(after) or _OPERATOR_BEFORE.search(before):
@@ -90,7 +89,7 @@ def _operand(here: Quantity | None, before: str, after: str) -> bool:
 
 def _in_range(here: Quantity | None, before: str, after: str) -> bool:
     if _RISING.search(before) or (
-        here is not None and here.like_a_year and re.match(rf"[-/]{here.value + 1:.0f}(?![0-9])", after)
+        here is not None and here.looks_like_a_year and re.match(rf"[-/]{here.value + 1:.0f}(?![0-9])", after)
     ):
         return False
     if _RANGE_AFTER.match(after) or _RANGE_BEFORE.search(before):

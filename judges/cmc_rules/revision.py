@@ -1,4 +1,4 @@
-"""Statements that take back earlier ones: "sorry, I meant 2008", "scratch that", "my first answer was right"."""
+"""Statements that retract earlier ones: "sorry, I meant 2008", "scratch that", "my first answer was right"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from judges.cmc_rules.clauses import Clause
 from judges.cmc_rules.cues import compiled, either
 
 EARLIER = "earlier"
-"""The speaker of a value that the answer only says it gave or thought before."""
+"""The speaker of a value that the answer reports as its own earlier answer or thought."""
 
 _CUE = re.compile(
     rf"\W*(?:(?:but|and|or|so|well|though|although|however|then|please)\W+){{0,2}}"
@@ -28,14 +28,14 @@ _NEAR = 60
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A cue that opens a clause, up to ``end``. ``outright`` is set where it withdraws a statement by itself."""
+    """A cue that opens a clause, up to ``end``. ``outright`` is set if it withdraws a statement by itself."""
 
     end: int
     outright: bool
 
 
-def revision(text: str, *, polar: bool) -> Revision | None:
-    """Return the cue by which a clause takes back what was stated before it, None without one.
+def find_revision(text: str, *, polar: bool) -> Revision | None:
+    """Return the cue by which a clause retracts the statement before it, or None.
 
     With ``polar``, a plain "no" and "that is incorrect" are answers and not cues.
     """
@@ -47,8 +47,8 @@ def revision(text: str, *, polar: bool) -> Revision | None:
     return Revision(end, outright) if end else None
 
 
-def without_cue(clause: Clause, cue: Revision | None) -> Clause:
-    """Return the clause with the cue that opens it blanked out, so that nothing else is read from it."""
+def blank_cue(clause: Clause, cue: Revision | None) -> Clause:
+    """Return the clause with its opening cue blanked out, so that nothing else is read from it."""
     if cue is None:
         return clause
     blank = " " * cue.end
@@ -60,11 +60,11 @@ def without_cue(clause: Clause, cue: Revision | None) -> Clause:
     )
 
 
-def restores(text: str) -> bool:
-    """Return whether a clause takes up the answer's first statement again."""
+def restores_statement(text: str) -> bool:
+    """Return whether a clause restores the answer's first statement."""
     return _RESTORED.search(text) is not None
 
 
-def said_earlier(text: str, start: int, end: int) -> bool:
-    """Return whether the value at ``start`` to ``end`` is one that the answer gave or thought before."""
+def is_earlier_statement(text: str, start: int, end: int) -> bool:
+    """Return whether the value from ``start`` to ``end`` is one that the answer gave or thought before."""
     return bool(_EARLIER.search(text, max(0, start - _NEAR), start) or _EARLIER_AFTER.match(text, end))

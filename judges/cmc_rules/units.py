@@ -16,15 +16,15 @@ NUMBER_WORDS.update({word: 10.0 * i for i, word in enumerate(_TENS.split(), 2)})
 CENTURIES = {word: 1000.0 + 100.0 * (value - 10.0) for word, value in NUMBER_WORDS.items() if 13 <= value <= 20}
 ORDINALS = {word: float(i) for i, word in enumerate(_ORDINAL.split(), 1)}
 DECADES = {word: 10.0 * i for i, word in enumerate(_DECADE.split(), 2)}
-PARTS = {"half": 2.0, "quarter": 4.0} | {word: value for word, value in ORDINALS.items() if value >= 3.0}
+DENOMINATORS = {"half": 2.0, "quarter": 4.0} | {word: value for word, value in ORDINALS.items() if value >= 3.0}
 
 SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-TIGHT = {"k": 1e3, "m": 1e6, "b": 1e9}
-"""Magnitudes of one letter, which stand directly behind the digits."""
+MAGNITUDE_SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9}
+"""One-letter magnitudes directly after the digits."""
 MAGNITUDES = SCALES | {"lakh": 1e5, "crore": 1e7, "dozen": 12.0, "milliard": 1e9}
 MAGNITUDES |= {"mn": 1e6, "mio": 1e6, "bn": 1e9, "tn": 1e12}
 
-# Dimension, then each unit with its size in the dimension's first unit of size 1.
+# Dimension, then each unit with its size relative to the dimension's unit of size 1.
 _UNITS = """
 length: mm 1e-3 millimeter 1e-3 cm 1e-2 centimeter 1e-2 m 1 meter 1 km 1e3 kilometer 1e3 mile 1609.344 mi 1609.344
 length: ft 0.3048 feet 0.3048 foot 0.3048 inch 0.0254 yard 0.9144 nm 1e-9 nanometer 1e-9 µm 1e-6 micrometer 1e-6
@@ -62,11 +62,11 @@ def _sizes(line: str) -> dict[str, tuple[str, float]]:
 
 
 UNITS = {unit: size for line in _UNITS.strip().split("\n") for unit, size in _sizes(line).items()}
-"""Each unit's dimension and size. Units of one dimension convert; a unit that is not here disagrees with none."""
+"""The dimension and size of each unit. Units of one dimension convert; a unit not listed here conflicts with none."""
 
 
-def known_unit(written: str) -> str:
-    """The spelling of a unit that ``UNITS`` knows it by, or the word as it stands."""
+def canonical_unit(written: str) -> str:
+    """Return the spelling of a unit in ``UNITS``, or the word unchanged."""
     unit = written.replace("metre", "meter").replace("litre", "liter")
     if unit not in UNITS and len(unit) > 2 and unit.endswith("s") and unit[:-1] in UNITS:
         return unit[:-1]

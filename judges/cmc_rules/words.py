@@ -1,4 +1,4 @@
-"""Words as the match judge compares them: stems, meaning, synonyms and opposites."""
+"""Words as the match judge compares them: stems, content words, synonyms and opposites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ these those there what which who whom whose when where why how many much any eac
 she his her we you i my your our can could would should will may might must shall not no yes very just only also both
 per between during
 """
-# Spellings and near words, each line led by what it is read as.
+# Spellings and synonyms; the first word of a line is the one they are read as.
 _SYNONYMS = """
 united states: usa us america
 united kingdom: uk britain
@@ -44,7 +44,7 @@ friday: fri
 car: automobile
 versus: vs
 """
-# Words of which one denies the others.
+# Opposites: the first word of a line denies the others.
 _OPPOSITES = """
 more: fewer less
 larger: smaller
@@ -90,7 +90,7 @@ demand: supply
 positively: negatively
 clockwise: counterclockwise anticlockwise
 """
-# Names of one kind: in the place of one of them, another one is another answer.
+# Names of one kind: replacing one by another changes the answer.
 _KINDS = """
 january february march april may june july august september october november december
 monday tuesday wednesday thursday friday saturday sunday
@@ -100,7 +100,7 @@ spring summer autumn winter
 africa asia europe oceania antarctica
 left right top bottom
 """
-# Ending, what it becomes, and how many letters must stand before it; the first that fits is taken.
+# Ending, replacement, and least number of letters before it; the first match applies.
 _ENDINGS = """
 isation iz 4; ization iz 4; isms - 3; ists - 3; ism - 3; ist - 3; ations at 4; ation at 4; ated at 4; ates at 4
 ate at 4; ating at 4; sses ss 2; ies y 2; ches ch 2; shes sh 2; xes x 1; ings - 4; ing - 4; edly - 4; ed - 4; ised iz 3
@@ -115,19 +115,19 @@ _SYMBOL = re.compile(r"letter .|[^\W_]|.*[0-9].*|[ivx]{2,4}")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word's stem and where it stands."""
+    """A word's stem and its span."""
 
     stem: str
     start: int
     end: int
 
 
-def _led(table: str) -> Mapping[str, list[str]]:
+def _read_table(table: str) -> Mapping[str, list[str]]:
     lines = (line.partition(":") for line in table.strip().split("\n"))
     return {head: rest.split() for head, _, rest in lines}
 
 
-_READ_AS = {word: head for head, words in _led(_SYNONYMS).items() for word in words}
+_READ_AS = {word: head for head, words in _read_table(_SYNONYMS).items() for word in words}
 _RULES = [
     (ending, "" if becomes == "-" else becomes, int(least))
     for ending, becomes, least in (rule.split() for rule in _ENDINGS.strip().replace("\n", ";").split(";"))
@@ -136,7 +136,7 @@ _RULES = [
 
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
-    """A word without accent, possessive, plural and the commonest endings; different words can share a stem."""
+    """Return a word without accent, possessive, plural and the commonest endings; different words can share a stem."""
     word = word.removesuffix("'s")
     if not word.isascii():
         word = "".join(c for c in unicodedata.normalize("NFKD", word) if unicodedata.category(c) != "Mn")
@@ -151,56 +151,58 @@ ARTICLES = frozenset({"the", "a", "an"})
 KINDS = [frozenset(stem(w) for w in line.split()) for line in _KINDS.strip().split("\n")]
 
 _OPPOSITE: dict[str, set[str]] = {}
-for _one, _others in _led(_OPPOSITES).items():
-    for _other in _others:
-        _OPPOSITE.setdefault(stem(_one), set()).add(stem(_other))
-        _OPPOSITE.setdefault(stem(_other), set()).add(stem(_one))
+for _word, _opposites in _read_table(_OPPOSITES).items():
+    for _opposite in _opposites:
+        _OPPOSITE.setdefault(stem(_word), set()).add(stem(_opposite))
+        _OPPOSITE.setdefault(stem(_opposite), set()).add(stem(_word))
 COMPARING = frozenset(_OPPOSITE) - {stem("same"), stem("equal")}
 
 
-def tokens(folded: str) -> tuple[Token, ...]:
-    """The words of a folded text as stems; a synonym of two words gives two tokens at one place."""
-    return tuple(Token(s, m.start(), m.end()) for m in _TOKEN.finditer(folded) for s in (_letter(m) or _stems(m[0])))
+def tokenize(folded: str) -> tuple[Token, ...]:
+    """Return the words of a folded text as stems; a synonym of two words gives two tokens at one place."""
+    return tuple(
+        Token(s, m.start(), m.end()) for m in _TOKEN.finditer(folded) for s in (_letter_token(m) or _stems(m[0]))
+    )
 
 
 def _stems(word: str) -> list[str]:
     return [stem(w) for w in _READ_AS.get(word, word).split(" ")]
 
 
-def _letter(match: re.Match[str]) -> list[str]:
-    """The letter or numeral that "a" and "i" are where they are no words: "point A", "Bipolar I disorder"."""
+def _letter_token(match: re.Match[str]) -> list[str]:
+    """Return the letter or numeral that "a" or "i" is where it is not a word: "point A", "Bipolar I disorder"."""
     return [f"letter {match[0]}"] if match[0] in ("a", "i") and _LETTER.match(match.string, match.start()) else []
 
 
-def symbolic(stem: str) -> bool:
-    """Whether a token is a number, a letter or a numeral: never left out, and no other can stand for it."""
+def is_symbol(stem: str) -> bool:
+    """Return whether a token is a number, a letter or a numeral: never omitted, and never replaced by another."""
     return _SYMBOL.fullmatch(stem) is not None
 
 
-def symbols(words: Sequence[Token]) -> list[str]:
-    """The numbers, letters and numerals among the words, in order."""
-    return [t.stem for t in words if t.stem not in STOP_STEMS and symbolic(t.stem)]
+def find_symbols(words: Sequence[Token]) -> list[str]:
+    """Return the numbers, letters and numerals among the words, in order."""
+    return [t.stem for t in words if t.stem not in STOP_STEMS and is_symbol(t.stem)]
 
 
-def content(words: Sequence[Token]) -> tuple[str, ...]:
-    """The stems that carry meaning."""
+def content_stems(words: Sequence[Token]) -> tuple[str, ...]:
+    """Return the stems that carry meaning."""
     return tuple(t.stem for t in words if t.stem not in STOP_STEMS)
 
 
-def opposed(one: str, other: str) -> bool:
-    """Whether two stems deny each other."""
-    return other in _OPPOSITE.get(one, ())
+def are_opposites(stem_a: str, stem_b: str) -> bool:
+    """Return whether two stems deny each other."""
+    return stem_b in _OPPOSITE.get(stem_a, ())
 
 
-def derived(one: str, other: str) -> bool:
-    """Whether one word begins with the other, as "corruption" with "corrupt"."""
-    short, long = sorted((one, other), key=len)
+def is_derived(word: str, other: str) -> bool:
+    """Return whether one word begins with the other, as "corruption" with "corrupt"."""
+    short, long = sorted((word, other), key=len)
     return len(short) >= 4 and len(long) - len(short) <= 4 and long.startswith(short)
 
 
-def one_letter_off(one: str, other: str) -> bool:
-    """Whether two words differ by one letter put in, left out or changed."""
-    short, long = sorted((one, other), key=len)
+def one_letter_off(word: str, other: str) -> bool:
+    """Return whether two words differ by one letter inserted, omitted or changed."""
+    short, long = sorted((word, other), key=len)
     if len(long) - len(short) > 1:
         return False
     at = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))

@@ -1,4 +1,4 @@
-"""CLASH's string matching, strict and relaxed, as its paper and its published code have it."""
+"""CLASH's string matching, strict and relaxed, as in its paper and its published code."""
 
 from judges.string_match.judge import Relaxed, Strict
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 
 from benchmarks.clash.constants import DISTRACTOR, IMAGE, LETTERS, ROLES, TEXT, Role, letter_key
-from judges.string_match.role_matches import Found, References, by_words
+from judges.string_match.role_matches import References, RoleMatches, match_words
 
 _BRACKETED = re.compile(r"\(([A-D])\)")
 
 
-def strict_choice(answer: str, references: References) -> Found:
-    """The option whose letter stands in brackets in ``answer``; none where no letter does, or several different ones do."""
+def strict_choice(answer: str, references: References) -> RoleMatches:
+    """Return the option whose letter is bracketed in ``answer``; none if no letter is, or several different ones are."""
     return _bracketed(answer, references) or ((), "strict choice matching: no letter in brackets")
 
 
-def relaxed_choice(answer: str, references: References) -> Found:
-    """The three steps of Appendix A.1, in its order: a letter in brackets, a lone letter, the words of an option.
+def relaxed_choice(answer: str, references: References) -> RoleMatches:
+    """Return the option by the three steps of Appendix A.1, in order: a bracketed letter, a lone letter, an option's words.
 
-    As in the published code a lone letter is the whole answer and may be small, and the conflict option is not looked for
-    by its words. The words of several options can stand in one answer.
+    As in the published code, a lone letter is the whole answer and may be lower case, and the conflict option is not
+    matched by its words. The words of several options can occur in one answer.
     """
     bracketed = _bracketed(answer, references)
     if bracketed is not None:
@@ -30,11 +30,11 @@ def relaxed_choice(answer: str, references: References) -> Found:
     def stands(words: str) -> bool:
         return re.search(rf"\b{re.escape(words)}\b", answer, re.IGNORECASE) is not None
 
-    wanted = {role: references.get(role, ()) for role in (IMAGE, TEXT, DISTRACTOR)}
-    return by_words("relaxed choice matching", wanted, stands)
+    candidates = {role: references.get(role, ()) for role in (IMAGE, TEXT, DISTRACTOR)}
+    return match_words("relaxed choice matching", candidates, stands)
 
 
-def _bracketed(answer: str, references: References) -> Found | None:
+def _bracketed(answer: str, references: References) -> RoleMatches | None:
     letters = sorted(set(_BRACKETED.findall(answer)))
     if not letters:
         return None

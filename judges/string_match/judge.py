@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from benchmarks.base import Record, Verdict
 from benchmarks.clash.constants import LABEL_OF_ROLE, LABELS, MULTIPLE_CHOICE
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Record, Verdict
 from judges.base import FunctionJudge
 from judges.string_match.choices import relaxed_choice, strict_choice
-from judges.string_match.role_matches import Found, References
-from judges.string_match.words import open_match
+from judges.string_match.role_matches import References, RoleMatches
+from judges.string_match.words import match_open_answer
 
 
 class _Matching(FunctionJudge):
-    """Multiple choice by the letter that is chosen, open answers by the words that are in them (Appendices A.1, A.2).
+    """Multiple choice by the chosen letter, open answers by the words in them (Appendices A.1, A.2).
 
-    ``flags`` are the labels of every option or answer that matches, as the published code counts them; ``label`` is the
-    first of them in the order conflict, image, text, distractor, or INCORRECT where nothing matches. An answer that is
+    ``flags`` are the labels of every matching option or answer, as the published code counts them; ``label`` is the
+    first of them in the order conflict, image, text, distractor, or INCORRECT if nothing matches. An answer that is
     empty, or nothing but reasoning, is unparsed.
     """
 
@@ -25,15 +25,15 @@ class _Matching(FunctionJudge):
     benchmarks = ("clash",)
 
     @abstractmethod
-    def choose(self, answer: str, references: References) -> Found:
-        """The options that a multiple-choice answer chooses."""
+    def choose(self, answer: str, references: References) -> RoleMatches:
+        """Return the options that a multiple-choice answer chooses."""
 
     def judge(self, record: Record) -> Verdict:
         text = record.answer.text if record.answer else ""
         answer = visible_answer(text)
         if not answer:
             return self.empty(text)
-        match = self.choose if record.instance.condition in MULTIPLE_CHOICE else open_match
+        match = self.choose if record.instance.condition in MULTIPLE_CHOICE else match_open_answer
         roles, reason = match(answer, record.instance.references)
         matched = {LABEL_OF_ROLE[role] for role in roles}
         flags = tuple(label for label in LABELS if label in matched)
@@ -41,20 +41,20 @@ class _Matching(FunctionJudge):
 
 
 class Strict(_Matching):
-    """Multiple choice by one bracketed letter alone (section 4.1); open answers as ``relaxed`` (Appendix A.2)."""
+    """Multiple choice by exactly one bracketed letter (section 4.1); open answers as in ``relaxed`` (Appendix A.2)."""
 
     name = "strict"
     description = "CLASH: one bracketed letter for multiple choice, the words of the answers for open questions"
 
-    def choose(self, answer: str, references: References) -> Found:
+    def choose(self, answer: str, references: References) -> RoleMatches:
         return strict_choice(answer, references)
 
 
 class Relaxed(_Matching):
-    """Multiple choice by a bracketed letter, else a lone letter, else an option's words (Appendix A.1)."""
+    """Multiple choice by a bracketed letter, otherwise a lone letter, otherwise an option's words (Appendix A.1)."""
 
     name = "relaxed"
     description = "CLASH: as strict, but multiple choice may also be a lone letter or an option's words"
 
-    def choose(self, answer: str, references: References) -> Found:
+    def choose(self, answer: str, references: References) -> RoleMatches:
         return relaxed_choice(answer, references)

@@ -1,4 +1,4 @@
-"""What a matching rule found in an answer."""
+"""Roles that a matching rule finds in an answer."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.clash.constants import Role
 
-Found = tuple[tuple[Role, ...], str]
-"""The roles of what matches, none of them twice, and the rule and words by which it does."""
+RoleMatches = tuple[tuple[Role, ...], str]
+"""The roles of the matches, each at most once, and the rule with the words that matched."""
 
 References = Mapping[str, tuple[str, ...]]
 
-_SHOWN = 60
+_MAX_QUOTED = 60
 
 
-def by_words(rule: str, wanted: Mapping[Role, tuple[str, ...]], stands: Callable[[str], bool]) -> Found:
-    """The roles of which some words stand in the answer. Words that are blank stand nowhere."""
-    found = {}
-    for role, candidates in wanted.items():
-        words = next((words for words in candidates if words.strip() and stands(words)), None)
+def match_words(rule: str, candidates: Mapping[Role, tuple[str, ...]], stands: Callable[[str], bool]) -> RoleMatches:
+    """Return the roles with words that occur in the answer. Blank words never occur."""
+    matches = {}
+    for role, phrases in candidates.items():
+        words = next((words for words in phrases if words.strip() and stands(words)), None)
         if words is not None:
-            found[role] = words
-    if not found:
+            matches[role] = words
+    if not matches:
         return (), f"{rule}: none of the words it looks for"
-    return tuple(found), f"{rule}: {', '.join(f'{words[:_SHOWN]!r} ({role})' for role, words in found.items())}"
+    return tuple(
+        matches
+    ), f"{rule}: {', '.join(f'{words[:_MAX_QUOTED]!r} ({role})' for role, words in matches.items())}"

@@ -6,7 +6,7 @@ import re
 
 from benchmarks.clash.constants import CONFLICT, IMAGE, TEXT
 from benchmarks.text.stemming import stem
-from judges.string_match.role_matches import Found, References, by_words
+from judges.string_match.role_matches import References, RoleMatches, match_words
 
 _CONFLICT_WORDS = ("conflict", "contradict")
 _ARTICLES = frozenset({"the", "a", "an"})
@@ -19,23 +19,23 @@ _REWORDED = {str(number): word for number, word in enumerate(_NUMBERS)} | {
 }
 
 
-def open_match(answer: str, references: References) -> Found:
-    """Which of a conflict, the image's answer and the text's answer stand in ``answer``, as whole words, normalised.
+def match_open_answer(answer: str, references: References) -> RoleMatches:
+    """Return the matches of a conflict, the image's answer and the text's answer in ``answer``, as whole normalised words.
 
-    They do not exclude one another. The distractor is not looked for: an open question does not show it.
+    They do not exclude one another. The distractor is not matched: an open question does not display it.
     """
-    said = f" {normalise(answer)} "
+    normal_answer = f" {normalise(answer)} "
 
     def stands(words: str) -> bool:
-        # Words that are articles alone would otherwise stand in every answer.
+        # Without this check, words that are only articles would occur in every answer.
         normal = normalise(words)
-        return bool(normal) and f" {normal} " in said
+        return bool(normal) and f" {normal} " in normal_answer
 
-    wanted = {CONFLICT: _CONFLICT_WORDS, IMAGE: references.get(IMAGE, ()), TEXT: references.get(TEXT, ())}
-    return by_words("relaxed open matching", wanted, stands)
+    candidates = {CONFLICT: _CONFLICT_WORDS, IMAGE: references.get(IMAGE, ()), TEXT: references.get(TEXT, ())}
+    return match_words("relaxed open matching", candidates, stands)
 
 
 def normalise(text: str) -> str:
-    """The words of ``text``, joined by spaces: small letters, no articles, numbers to ten in words, stemmed."""
+    """Return the words of ``text``, joined by spaces: lower case, no articles, numbers to ten spelled out, stemmed."""
     words = (word for word in re.findall(r"\w+", text.lower()) if word not in _ARTICLES)
     return " ".join(stem(_REWORDED.get(word, word)) for word in words)

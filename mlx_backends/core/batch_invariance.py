@@ -1,8 +1,8 @@
-"""The canary: whether a model says the same about its own first requests together as it does alone.
+"""Batch-invariance check: comparison of a model's batched answers to its sequential ones, on a run's own first requests.
 
-Each of a few requests is answered alone. Then the model is led through the very same tokens again, with the requests together
-and what they have in common reused, and its logits are compared at every step. Only the last bits may differ. How much those
-move by themselves is measured too: by the same requests alone but beside a longer row, which pads them, with nothing shared.
+Each of a few requests is answered alone. Then the model is forced through the very same tokens, with the requests in a
+batch and their shared prefixes reused, and its logits are compared at every step. Only the last bits may differ. How much
+these move anyway is measured too: by the same requests, each next to a longer row that pads it, with nothing shared.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from benchmarks.base import Decoding, Media, Request
-from mlx_backends.mlx.load import one_line
+from benchmarks.vocabulary import Decoding, Media, Request
+from mlx_backends.core.error_text import one_line
 
-TOKENS = 8
-"""How many tokens of each answer are compared."""
+COMPARED_TOKENS = 8
+"""Number of tokens of each answer that are compared."""
 
-MULTIPLE = 4
-"""How many times the noise a margin may be and still be lost: two logits move, and either may move twice as far as was seen."""
+MARGIN_FACTOR = 4
+"""Largest margin, as a multiple of the noise, that rounding can overturn: two logits move, each by up to twice the noise seen."""
 
-SPREAD = 0.2
-"""Noise of more than this share of the logits' standard deviation is no rounding: the model does not bear padding.
+MAX_NOISE_SHARE = 0.2
+"""Most noise, as a share of the logits' standard deviation, that counts as rounding; with more, the model cannot handle padding.
 
-Padding that is read like any token moves the logits of tiny models of four architectures by 0.23 to 1.7 of it, rounding by less
-than 0.0001 on a CPU; a step of bf16 is some 0.04 of it for logits of real models.
+Padding that is read like any token moves the logits of tiny models of four architectures by 0.23 to 1.7 of it, rounding by
+less than 0.0001 on a CPU; a step of bf16 is some 0.04 of it for logits of real models.
 """
 
-_SETS, _EACH, _LEAST = 3, 2, 4
-_HIGHEST = 10
-ALONE = "one at a time"
+_IMAGE_SETS, _REQUESTS_PER_SET, _MIN_REQUESTS = 3, 2, 4
+_TOP_LOGITS = 10
+SEQUENTIAL = "one at a time"
 BATCHED = "together, with nothing shared"
 
 
@@ -43,16 +43,17 @@ class ReferenceAnswer:
     logits: Any
 
 
-Way = Callable[[Sequence[ReferenceAnswer]], Sequence[Any]]
-"""A way of answering: the logits of each case, led through its tokens."""
+AnsweringMode = Callable[[Sequence[ReferenceAnswer]], Sequence[Any]]
+"""Function that forces each case through its tokens in one mode, such as in a batch, and returns its logits."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchInvariance:
-    """What the canary found: the ``way`` in which answers may be given, and why each better one may not (``failed``).
+    """Result of the check: the ``way`` in which answers may be given, and the reason why each better one may not (``failed``).
 
-    ``noise`` is by how much padding alone moved one of the ten highest logits, at most; ``cases`` requests and ``tokens``
-    tokens were compared. ``lacks`` is what the model cannot have in that way, a sentence; it costs time and changes no answer.
+    ``noise`` is the most by which padding alone moved one of the ten highest logits; ``cases`` requests and ``tokens``
+    tokens were compared. ``lacks`` names in a sentence an optimisation that the model does not support in that way; it costs
+    time and changes no answer.
     """
 
     way: str
@@ -63,37 +64,41 @@ class BatchInvariance:
     lacks: str = ""
 
     def remarks(self, model: str) -> Sequence[str]:
-        """What whoever reads what ``model`` said must know, a sentence each."""
-        why = "; ".join(f"{way}: {reason}" for way, reason in self.failed.items())
+        """Return a sentence on the answering mode for readers of the answers; none where the best mode is used."""
+        reasons = "; ".join(f"{way}: {reason}" for way, reason in self.failed.items())
         return (
-            (f"{model} was asked {self.way}, because it did not say the same in a better way ({why}).",) if why else ()
+            (f"{model} answered {self.way}, because its answers changed in a faster mode ({reasons}).",)
+            if reasons
+            else ()
         )
 
 
-def chosen(requests: Sequence[Request]) -> list[Request]:
-    """The requests that are tried, of the first of a run, greedy and free in form.
+def select_requests(requests: Sequence[Request]) -> list[Request]:
+    """Return the requests to check, of the first of a run, with greedy decoding and no form.
 
-    Two of each of three sets of images, and more of them where that makes fewer than four.
+    These are two for each of three sets of images, and more of these sets where that makes fewer than four.
     """
-    sets: dict[tuple[Media, ...], list[Request]] = {}
+    by_images: dict[tuple[Media, ...], list[Request]] = {}
     for request in requests:
         images = tuple(part for message in request.messages for part in message.parts if isinstance(part, Media))
-        if images in sets or len(sets) < _SETS:
-            sets.setdefault(images, []).append(request)
-    tried = [request for each in sets.values() for request in each[:_EACH]]
-    tried += [request for each in sets.values() for request in each[_EACH:]][: max(0, _LEAST - len(tried))]
-    return [replace(one, decoding=_greedy(one.decoding), form=None) for one in tried]
+        if images in by_images or len(by_images) < _IMAGE_SETS:
+            by_images.setdefault(images, []).append(request)
+    selected = [request for group in by_images.values() for request in group[:_REQUESTS_PER_SET]]
+    selected += [request for group in by_images.values() for request in group[_REQUESTS_PER_SET:]][
+        : max(0, _MIN_REQUESTS - len(selected))
+    ]
+    return [replace(request, decoding=_greedy(request.decoding), form=None) for request in selected]
 
 
-def answered(
+def reference_answers(
     requests: Sequence[Request], alone: Callable[[Request], ReferenceAnswer], stop: Callable[[], bool]
 ) -> list[ReferenceAnswer]:
-    """The :func:`chosen` of ``requests``, each answered ``alone``; none where ``stop`` said so meanwhile.
+    """Return the :func:`select_requests` of ``requests``, each answered by ``alone``; none if ``stop`` returns True meanwhile.
 
-    One that cannot be answered is left out: it will be an error in its turn.
+    A request that cannot be answered is left out: it becomes an error in its turn.
     """
     cases: list[ReferenceAnswer] = []
-    for request in chosen(requests):
+    for request in select_requests(requests):
         if stop():
             return []
         with suppress(Exception):
@@ -101,36 +106,38 @@ def answered(
     return cases
 
 
-def prove(cases: Sequence[ReferenceAnswer], padded: Way, ways: Mapping[str, Way]) -> BatchInvariance:
-    """The first of ``ways`` that agrees with ``cases``, else one at a time."""
+def check_batch_invariance(
+    cases: Sequence[ReferenceAnswer], padded: AnsweringMode, modes: Mapping[str, AnsweringMode]
+) -> BatchInvariance:
+    """Return the result with the first of ``modes`` that agrees with ``cases``, else with the sequential one."""
     import numpy as np
 
-    compared = sum(len(case.tokens) for case in cases)
-    spread = float(np.median([case.logits.std(axis=-1).mean() for case in cases]))
-    noise = failed_noise = 0.0
+    token_count = sum(len(case.tokens) for case in cases)
+    deviation = float(np.median([case.logits.std(axis=-1).mean() for case in cases]))
+    noise = measured = 0.0
     failed: dict[str, str] = {}
     try:
-        noise = max(_moved(case.logits, logits) for case, logits in zip(cases, padded(cases), strict=False))
+        noise = max(_largest_shift(case.logits, logits) for case, logits in zip(cases, padded(cases), strict=False))
     except Exception as error:
-        failed_noise, reason = float("inf"), one_line(error)
+        measured, reason = float("inf"), one_line(error)
     else:
-        failed_noise, reason = noise, f"padding alone moves its logits by {noise:.3g} of a spread of {spread:.3g}"
-    if failed_noise > SPREAD * spread:
-        return BatchInvariance(ALONE, len(cases), compared, noise, dict.fromkeys(ways, reason))
-    for way, answer in ways.items():
+        measured, reason = noise, f"padding alone moves its logits by {noise:.3g} of a spread of {deviation:.3g}"
+    if measured > MAX_NOISE_SHARE * deviation:
+        return BatchInvariance(SEQUENTIAL, len(cases), token_count, noise, dict.fromkeys(modes, reason))
+    for name, mode in modes.items():
         try:
-            found = zip(cases, answer(cases), strict=True)
-            reason = next(filter(None, (_differs(case, logits, noise) for case, logits in found)), "")
+            pairs = zip(cases, mode(cases), strict=True)
+            reason = next(filter(None, (_difference(case, logits, noise) for case, logits in pairs)), "")
         except Exception as error:
             reason = one_line(error)
         if not reason:
-            return BatchInvariance(way, len(cases), compared, noise, failed)
-        failed[way] = reason
-    return BatchInvariance(ALONE, len(cases), compared, noise, failed)
+            return BatchInvariance(name, len(cases), token_count, noise, failed)
+        failed[name] = reason
+    return BatchInvariance(SEQUENTIAL, len(cases), token_count, noise, failed)
 
 
 class ForcedAnswer:
-    """A logits processor that leads an answer through ``tokens`` and keeps the ``logits`` it met."""
+    """Logits processor that forces an answer through ``tokens`` and records the ``logits`` on the way."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self._tokens = tokens
@@ -142,22 +149,22 @@ class ForcedAnswer:
         if len(self.logits) == len(self._tokens):  # engines compute one token ahead
             return logits
         forced = self._tokens[len(self.logits)]
-        self.logits.append(_plain(logits))
+        self.logits.append(_to_numpy(logits))
         return mx.where(mx.arange(logits.shape[-1]) == forced, logits, mx.array(-float("inf"), logits.dtype))
 
 
-class Watch:
-    """A logits processor that keeps the ``logits`` of an answer and changes nothing."""
+class LogitsRecorder:
+    """Logits processor that records the ``logits`` of an answer and changes nothing."""
 
     def __init__(self) -> None:
         self.logits: list[Any] = []
 
     def __call__(self, tokens: Any, logits: Any) -> Any:
-        self.logits.append(_plain(logits))
+        self.logits.append(_to_numpy(logits))
         return logits
 
 
-def _plain(logits: Any) -> Any:
+def _to_numpy(logits: Any) -> Any:
     import mlx.core as mx
     import numpy as np
 
@@ -165,29 +172,29 @@ def _plain(logits: Any) -> Any:
 
 
 def _greedy(decoding: Decoding) -> Decoding:
-    return Decoding(min(decoding.max_tokens, TOKENS), max_pixels=decoding.max_pixels)
+    return Decoding(min(decoding.max_tokens, COMPARED_TOKENS), max_pixels=decoding.max_pixels)
 
 
-def _moved(alone: Any, other: Any) -> float:
-    """By how much, at most, one of the ten highest logits of a step moved."""
+def _largest_shift(alone: Any, other: Any) -> float:
+    """Return the most by which one of the ten highest logits of a step moved."""
     import numpy as np
 
-    highest = np.argpartition(alone, -_HIGHEST, axis=-1)[:, -_HIGHEST:]
+    highest = np.argpartition(alone, -_TOP_LOGITS, axis=-1)[:, -_TOP_LOGITS:]
     differences = np.abs(np.take_along_axis(alone - other, highest, axis=-1))
     rounding = np.abs(alone).max() * np.finfo(np.float32).eps
     return float(max(differences.max(), rounding))
 
 
-def _differs(case: ReferenceAnswer, logits: Any, noise: float) -> str:
-    """Where another token is the top one although it was not near; empty where there is no such place."""
+def _difference(case: ReferenceAnswer, logits: Any, noise: float) -> str:
+    """Return where the top token changed by more than noise explains, as a reason; empty where it nowhere did."""
     import numpy as np
 
-    for number, (alone, other) in enumerate(zip(case.logits, np.asarray(logits), strict=True)):
-        top, found = int(alone.argmax()), int(other.argmax())
-        margin = float(alone[top] - alone[found])
-        if margin > MULTIPLE * noise:
+    for step, (reference, other) in enumerate(zip(case.logits, np.asarray(logits), strict=True)):
+        top, other_top = int(reference.argmax()), int(other.argmax())
+        margin = float(reference[top] - reference[other_top])
+        if margin > MARGIN_FACTOR * noise:
             return (
-                f"token {number + 1} of an answer was another one, by a margin of {margin:.3g} "
+                f"token {step + 1} of an answer was another one, by a margin of {margin:.3g} "
                 f"where padding moves a logit by {noise:.3g}"
             )
     return ""

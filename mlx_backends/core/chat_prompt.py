@@ -1,8 +1,8 @@
-"""How a request's messages become the text a model reads, with every image, sound and video in its place.
+"""Prompts: a request's messages as the text a model reads, with every image, audio clip and video in its place.
 
-The chat template never sees the texts. It is given a word of our own for each, what it makes of the words is checked,
-and only then are they replaced. So no template rewrites a text or is steered by it, and whether the media stand
-where the parts say does not depend on what the texts happen to be.
+The chat template never sees the texts. It is given a unique placeholder for each, the result is checked, and only then are
+the placeholders replaced. So no template rewrites a text or is steered by it, and whether the media stand where the parts say
+does not depend on the texts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from benchmarks.base import Media, Message, Modality, Text
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Media, Message, Modality, Text
 from mlx_backends.core.chat_template import prompt_utils
 from mlx_backends.core.template_process import TemplateLimitError
 
@@ -28,18 +28,18 @@ _PROCESSOR_TOKENS = ("image_token", "video_token", "audio_token", "boi_token", "
 _NUMBERED = r"<\|(?:image|video|audio)_\d+\|>"
 _CONTROL_SHAPE = re.compile(r"<\|.+\|>", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_WORD = re.compile(r"Rashomon(\d{6})Text")
+_PLACEHOLDER = re.compile(r"Rashomon(\d{6})Text")
 _SPLIT = "\0"
 _FRAME = "\1"
 _TIME = re.compile(r"(?:<?(?:\d+[.:])*\d+(?:seconds|s)?>?)?")
-"""What a processor writes between the frames of a video, its white space and control tokens aside."""
-_SHOWN: tuple[Modality, ...] = ("image", "audio", "video")
+"""Text that a processor writes between the frames of a video, apart from white space and control tokens."""
+_MODALITIES: tuple[Modality, ...] = ("image", "audio", "video")
 
 Markers = Mapping[Modality, re.Pattern[str]]
 
 
 class PromptError(ModelError):
-    """Messages that this model's chat template or processor does not carry as they are asked."""
+    """Messages that this model's chat template or processor cannot represent faithfully."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Prompt:
         return self.of("image")
 
     def of(self, modality: Modality) -> tuple[Media, ...]:
-        """Its media of one modality, in order."""
-        return tuple(each for each in self.media if each.modality == modality)
+        """Return its media of one modality, in order."""
+        return tuple(media for media in self.media if media.modality == modality)
 
 
 class Prompter:
-    """Makes the prompts of one model, from its processor and configuration: mlx-vlm's, or those of transformers."""
+    """Builder of one model's prompts, from its processor and configuration: mlx-vlm's, or those of transformers."""
 
     def __init__(self, processor: Any, config: Any) -> None:
         self._processor = processor
@@ -71,142 +71,142 @@ class Prompter:
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._control_ids = {self._vocabulary[token] for token in control if token in self._vocabulary}
         self._control_ids.discard(self._tokenizer.unk_token_id)  # any text may hold a character that is unknown
-        self._placeholders = {modality: self._named(f"{modality}_token") for modality in _SHOWN}
+        self._placeholders = {modality: self._named(f"{modality}_token") for modality in _MODALITIES}
         self._placeholders["image"].append("<image>")
         self._forms = [(form, self._markers(form)) for form in (self._declared, *self._plain_forms())]
 
     def _named(self, name: str) -> list[str]:
-        named = (getattr(owner, name, None) for owner in (self._processor, self._tokenizer))
-        return [token for token in named if isinstance(token, str) and token]
+        tokens = (getattr(owner, name, None) for owner in (self._processor, self._tokenizer))
+        return [token for token in tokens if isinstance(token, str) and token]
 
-    def neutralised(self, text: str) -> str:
-        """``text`` with a space after the first character of whatever this model would read as a control token.
+    def neutralise(self, text: str) -> str:
+        """Return ``text`` with a space after the first character of everything this model would read as a control token.
 
         ``<|im_end|>`` becomes ``< |im_end|>``. Lone surrogates, which no tokenizer takes, become U+FFFD.
         """
         text = _SURROGATE.sub("\ufffd", text)
         while self._control.search(text):
-            text = self._control.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+            text = self._control.sub(lambda token: f"{token[0][0]} {token[0][1:]}", text)
         return text
 
     def prompt(self, messages: Sequence[Message]) -> Prompt:
-        """The prompt for ``messages``: the first way of putting them that keeps every text and medium in its place.
+        """Return the prompt for ``messages``, in the first form that keeps every text and medium in its place.
 
-        Those are, in this order, the message format mlx-vlm declares for the model, content lists, and the model's
+        The forms are, in this order, the message format mlx-vlm declares for the model, content lists, and the model's
         placeholders written into the text. Raises PromptError where none does.
         """
         texts: list[str] = []
         turns = [(message.role, tuple(self._pieces(message, texts))) for message in messages]
         media = tuple(piece for _, pieces in turns for piece in pieces if isinstance(piece, Media))
-        shown = {each.modality for each in media}
+        modalities = {medium.modality for medium in media}
         self._check_count(media)
-        reason = f"no {' or '.join(sorted(shown))} can be put into its prompt"
+        reason = f"no {' or '.join(sorted(modalities))} can be put into its prompt"
         for form, markers in self._forms:
-            if not shown <= markers.keys():
+            if not modalities <= markers.keys():
                 continue
             try:
                 rendered = form(turns)
             except TemplateLimitError:
                 raise
-            except Exception as error:  # templates raise what they like
+            except Exception as error:  # templates can raise anything
                 reason = f"its chat template refuses the messages ({' '.join(str(error).split())[:120]})"
                 continue
             if _in_order(rendered, turns, markers):
-                return self._filled(rendered, {each: markers[each] for each in shown}, texts, media)
-            reason = f"its chat template does not keep the texts and {_media(shown)} in their order"
-        raise PromptError(f"this model cannot be asked that: {reason}.")
+                return self._filled(rendered, {modality: markers[modality] for modality in modalities}, texts, media)
+            reason = f"its chat template does not keep the texts and {_media_names(modalities)} in their order"
+        raise PromptError(f"this model cannot be given this prompt: {reason}.")
 
     def check_inputs(self, prompt: Prompt, inputs: Mapping[str, Any]) -> None:
-        """Raises PromptError unless ``inputs``, as prepared for the model, are the prompt with its media expanded.
+        """Raise PromptError unless ``inputs``, as prepared for the model, are the prompt with its media expanded.
 
         That is, its segments stand whole and in order, with a medium's tokens between every two and nowhere else. A video's
         tokens may have the times of its frames among them.
         """
-        known = range(len(self._tokenizer))
+        vocabulary = range(len(self._tokenizer))
         media_tokens, frames = self.media_tokens(inputs), self.tokens_of("video")
         runs: list[list[int]] = [[]]
-        marks = []
+        separators = []
         for token in inputs["input_ids"].flatten().tolist():
-            if token in media_tokens or token not in known:
-                marks.append(_FRAME if token in frames else _SPLIT)
+            if token in media_tokens or token not in vocabulary:
+                separators.append(_FRAME if token in frames else _SPLIT)
                 runs.append([])
             else:
                 runs[-1].append(token)
-        texts = [self._read(run) if run else "" for run in runs]  # an image is hundreds of empty ones
-        read = self._without_times("".join(chain.from_iterable(zip(texts, [*marks, ""], strict=True))))
-        segments = [self._read(self._ids(segment)) for segment in prompt.segments]
-        at = 0
+        texts = [self._decoded(run) if run else "" for run in runs]  # an image leaves hundreds of empty runs
+        text = self._without_times("".join(chain.from_iterable(zip(texts, [*separators, ""], strict=True))))
+        segments = [self._decoded(self._ids(segment)) for segment in prompt.segments]
+        position = 0
         for number, segment in enumerate(segments):
-            image = read.find(_SPLIT, at) + 1
-            at = read.find(segment, image) if number else read.find(segment, 0, image - 1 if image else None)
-            if at < 0 or (number and not image):
+            image = text.find(_SPLIT, position) + 1
+            position = text.find(segment, image) if number else text.find(segment, 0, image - 1 if image else None)
+            if position < 0 or (number and not image):
                 raise PromptError("the processor lost or moved a part of the prompt; it may be too long for the model.")
-            at += len(segment)
-        if _SPLIT in read[at:] or not read.endswith(segments[-1]):
+            position += len(segment)
+        if _SPLIT in text[position:] or not text.endswith(segments[-1]):
             raise PromptError("the processor added to the end of the prompt, or put an image where none was asked for.")
 
     def media_tokens(self, inputs: Mapping[str, Any]) -> set[int]:
-        """The tokens that stand for media in ``inputs``, as prepared for the model."""
-        named = set().union(*map(self.tokens_of, _SHOWN))
-        return named | (self._control_ids & {inputs.get("image_token_index")})
+        """Return the tokens that stand for media in ``inputs``, as prepared for the model."""
+        tokens = set().union(*map(self.tokens_of, _MODALITIES))
+        return tokens | (self._control_ids & {inputs.get("image_token_index")})
 
     def tokens_of(self, modality: Modality) -> set[int]:
-        """The tokens that stand for media of one modality."""
-        named = {getattr(self._config, f"{modality}_token_{word}", None) for word in ("id", "index")}
-        named |= set(map(self._vocabulary.get, self._placeholders[modality]))
-        return self._control_ids & named  # a default may name any token
+        """Return the tokens that stand for media of one modality."""
+        tokens = {getattr(self._config, f"{modality}_token_{word}", None) for word in ("id", "index")}
+        tokens |= set(map(self._vocabulary.get, self._placeholders[modality]))
+        return self._control_ids & tokens  # a default may name any token
 
-    def _without_times(self, read: str) -> str:
-        """``read`` with the tokens of each video as one, and what a processor writes between its frames left out."""
-        pieces = re.split(f"({_FRAME}+)", read)
-        kept = [pieces[0]]
+    def _without_times(self, decoded: str) -> str:
+        """Return ``decoded`` with the tokens of each video as one, and without what a processor writes between its frames."""
+        pieces = re.split(f"({_FRAME}+)", decoded)
+        parts = [pieces[0]]
         for number in range(1, len(pieces), 2):
             text = pieces[number + 1]
-            last = number + 2 >= len(pieces)
-            inside = not last and _SPLIT not in text and _TIME.fullmatch(self._control.sub("", text))
-            kept.append("" if inside else _SPLIT + text)
-        return "".join(kept)
+            is_last = number + 2 >= len(pieces)
+            within_video = not is_last and _SPLIT not in text and _TIME.fullmatch(self._control.sub("", text))
+            parts.append("" if within_video else _SPLIT + text)
+        return "".join(parts)
 
     # --- messages ---------------------------------------------------------------------------------
 
     def _pieces(self, message: Message, texts: list[str]) -> Iterator[Piece]:
-        """A message's parts, each text replaced by a word that keeps its outer white space; ``texts`` collects them."""
-        waiting = ""
+        """Yield a message's parts, each text replaced by a placeholder and collected in ``texts``."""
+        pending = ""
         for part in (*message.parts, None):
             if isinstance(part, Text):
-                waiting += part.text  # neighbours are joined first: a token can be split over two parts
+                pending += part.text  # neighbours are joined first: a control token can be split over two parts
                 continue
-            text = self.neutralised(waiting)
+            text = self.neutralise(pending)
             if core := text.strip():
                 head, tail = text.split(core, 1)
                 yield f"{head}Rashomon{len(texts):06d}Text{tail}"
                 texts.append(core)
             elif text:
                 yield text
-            waiting = ""
+            pending = ""
             if part is not None:
                 yield part
 
     def _check_count(self, media: Sequence[Media]) -> None:
-        count = Counter(each.modality for each in media)
-        if other := next((modality for modality in count if modality not in _SHOWN), None):
-            raise PromptError(f"no model is shown a medium of type {other} as it is, and the request holds one.")
+        count = Counter(medium.modality for medium in media)
+        if other := next((modality for modality in count if modality not in _MODALITIES), None):
+            raise PromptError(f"no model takes media of type {other}, and the request holds one.")
         if count["image"] > 1 and self._config.model_type in prompt_utils().SINGLE_IMAGE_ONLY_MODELS:
-            raise PromptError(f"this model takes one image a prompt, and the request holds {count['image']}.")
+            raise PromptError(f"this model takes one image per prompt, and the request holds {count['image']}.")
         if count["audio"] > 1 and not getattr(self._processor, "supports_multiple_audio", False):
-            raise PromptError(f"this model takes one sound a prompt, and the request holds {count['audio']}.")
+            raise PromptError(f"this model takes one audio clip per prompt, and the request holds {count['audio']}.")
 
     def _filled(self, rendered: str, markers: Markers, texts: Sequence[str], media: tuple[Media, ...]) -> Prompt:
         def fill(piece: str) -> str:
-            return _WORD.sub(lambda word: texts[int(word[1])], piece)
+            return _PLACEHOLDER.sub(lambda word: texts[int(word[1])], piece)
 
-        marker = re.compile("|".join(each.pattern for each in markers.values()))
+        marker = re.compile("|".join(pattern.pattern for pattern in markers.values()))
         prompt = Prompt(fill(rendered), media, tuple(map(fill, marker.split(rendered) if markers else [rendered])))
         if self._controls(prompt.text) != self._controls(rendered):
             raise PromptError("a text holds a control token of this model that could not be neutralised.")
         return prompt
 
-    # --- ways of putting messages -------------------------------------------------------------------
+    # --- forms of messages --------------------------------------------------------------------------
 
     def _declared(self, turns: Sequence[Turn]) -> str:
         messages = [{"role": role, "content": _list(p) if _has_media(p) else "".join(map(str, p))} for role, p in turns]
@@ -230,27 +230,27 @@ class Prompter:
         return _text(prompt_utils().get_chat_template(self._processor, messages, add_generation_prompt=True))
 
     def _markers(self, form: Callable[[Sequence[Turn]], str]) -> Markers:
-        """What ``form`` puts for a medium, by modality: those that it puts in a way of their own."""
-        found = {modality: marker for modality in _SHOWN if (marker := self._marker(form, modality)) is not None}
-        patterns = Counter(marker.pattern for marker in found.values())
+        """Return the markers that ``form`` writes for media, by modality; of those that share a marker, only images."""
+        markers = {modality: marker for modality in _MODALITIES if (marker := self._marker(form, modality)) is not None}
+        patterns = Counter(marker.pattern for marker in markers.values())
         return {
             modality: marker
-            for modality, marker in found.items()
+            for modality, marker in markers.items()
             if modality == "image" or patterns[marker.pattern] == 1
         }
 
     def _marker(self, form: Callable[[Sequence[Turn]], str], modality: Modality) -> re.Pattern[str] | None:
-        """What ``form`` puts before a text for a medium, numbers aside; None where it puts nothing there."""
-        word = "Rashomon000000Text"
+        """Return the marker that ``form`` writes before a text for a medium, numbers aside; None where it writes none."""
+        placeholder = "Rashomon000000Text"
         try:
-            shown, found, _ = form([("user", (Media("0" * 64, "", modality), word))]).partition(word)
-            alone, known, _ = form([("user", (word,))]).partition(word)
+            before, placed, _ = form([("user", (Media("0" * 64, "", modality), placeholder))]).partition(placeholder)
+            text_alone, placed_alone, _ = form([("user", (placeholder,))]).partition(placeholder)
         except TemplateLimitError:
             raise
-        except Exception:  # a form that cannot put a medium may still put texts
+        except Exception:  # a form without media may still carry texts
             return None
-        marker = shown.removeprefix(alone).strip()
-        if not found or not known or not self._control.search(marker):
+        marker = before.removeprefix(text_alone).strip()
+        if not placed or not placed_alone or not self._control.search(marker):
             return None
         return re.compile(re.sub(r"\d+", r"\\d+", re.escape(marker)))
 
@@ -262,20 +262,20 @@ class Prompter:
     def _controls(self, text: str) -> list[int]:
         return [token for token in self._ids(text) if token in self._control_ids]
 
-    def _read(self, tokens: Sequence[int]) -> str:
-        """Tokens as text without white space, which processors add and take away around media."""
+    def _decoded(self, tokens: Sequence[int]) -> str:
+        """Return tokens as text without white space, which processors add and take away around media."""
         text = self._tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return "".join(text.split()).replace(_SPLIT, "").replace(_FRAME, "")
 
 
 def _control_tokens(processor: Any, tokenizer: Any) -> set[str]:
-    """The strings that ``processor`` or ``tokenizer`` read as something else than text."""
+    """Return the strings that ``processor`` or ``tokenizer`` read as something other than text."""
     added = tokenizer.added_tokens_decoder.values()
-    found = {str(token) for token in added if token.special or _CONTROL_SHAPE.fullmatch(str(token))}
-    found.update(tokenizer.all_special_tokens, _LITERALS)
-    named = (getattr(owner, name, None) for owner in (processor, tokenizer) for name in _PROCESSOR_TOKENS)
-    found.update(token for token in named if isinstance(token, str))
-    return {token for token in found if len(token) > 1 and not token.isspace()}
+    tokens = {str(token) for token in added if token.special or _CONTROL_SHAPE.fullmatch(str(token))}
+    tokens.update(tokenizer.all_special_tokens, _LITERALS)
+    attributes = (getattr(owner, name, None) for owner in (processor, tokenizer) for name in _PROCESSOR_TOKENS)
+    tokens.update(token for token in attributes if isinstance(token, str))
+    return {token for token in tokens if len(token) > 1 and not token.isspace()}
 
 
 def _has_media(pieces: Sequence[Piece]) -> bool:
@@ -283,30 +283,32 @@ def _has_media(pieces: Sequence[Piece]) -> bool:
 
 
 def _list(pieces: Sequence[Piece]) -> list[dict[str, str]]:
-    """A content list; templates read a text under either key."""
+    """Return a content list, with each text under both keys that templates read."""
     return [{"type": "text", "text": p, "content": p} if isinstance(p, str) else {"type": p.modality} for p in pieces]
 
 
-def _media(shown: Iterable[Modality]) -> str:
+def _media_names(modalities: Iterable[Modality]) -> str:
     return (
-        " and ".join({"image": "images", "audio": "sounds", "video": "videos"}[each] for each in sorted(shown))
+        " and ".join(
+            {"image": "images", "audio": "sounds", "video": "videos"}[modality] for modality in sorted(modalities)
+        )
         or "images"
     )
 
 
 def _text(rendered: object) -> str:
     if not isinstance(rendered, str):
-        raise PromptError("it does not make a text of them")
+        raise PromptError("its chat template does not return text")
     return rendered
 
 
 def _in_order(rendered: str, turns: Sequence[Turn], markers: Markers) -> bool:
-    """Whether words and media's markers stand in ``rendered`` each once and in the order of ``turns``."""
+    """Return whether placeholders and media markers stand in ``rendered`` each once and in the order of ``turns``."""
     pieces = [piece for _, turn in turns for piece in turn]
-    marks = [piece.modality if isinstance(piece, Media) else piece.strip() or None for piece in pieces]
-    expected = [mark for mark in marks if mark is not None]
-    named = [f"(?P<{modality}>{marker.pattern})" for modality, marker in markers.items()]
-    either = re.compile("|".join([r"(?P<word>Rashomon\d{6}Text)", *named]))
-    found = [mark[0] if mark.lastgroup == "word" else mark.lastgroup for mark in either.finditer(rendered)]
-    listed = "'type':" in rendered or '"type":' in rendered  # a content list printed as it is
-    return found == expected and not listed
+    labels = [piece.modality if isinstance(piece, Media) else piece.strip() or None for piece in pieces]
+    expected = [mark for mark in labels if mark is not None]
+    groups = [f"(?P<{modality}>{marker.pattern})" for modality, marker in markers.items()]
+    pattern = re.compile("|".join([r"(?P<word>Rashomon\d{6}Text)", *groups]))
+    matches = [mark[0] if mark.lastgroup == "word" else mark.lastgroup for mark in pattern.finditer(rendered)]
+    printed_list = "'type':" in rendered or '"type":' in rendered  # a content list that the template printed as it is
+    return matches == expected and not printed_list

@@ -1,4 +1,4 @@
-"""mlx-vlm's way of putting messages to a model's chat template, without importing MLX."""
+"""mlx-vlm's formatting of messages for a model's chat template, without importing MLX."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from benchmarks.errors import ModelError
 
 @cache
 def prompt_utils() -> ModuleType:
-    """``mlx_vlm.prompt_utils``, from its file alone: PyTorch is asked with the very same prompts, in a process without MLX.
+    """Return ``mlx_vlm.prompt_utils``, loaded from its file alone.
 
-    Raises ModelError where mlx-vlm is not installed.
+    The PyTorch backend runs in a process without MLX and needs the same prompts. Raises ModelError where mlx-vlm is not
+    installed.
     """
-    package = find_spec("mlx_vlm")  # which finds a package without importing it
+    package = find_spec("mlx_vlm")  # finds the package without importing it
     if package is None or package.origin is None:
-        raise ModelError("mlx-vlm is not installed, and prompts are put as it puts them; `pip install mlx-vlm`.")
+        raise ModelError("mlx-vlm is not installed, and it formats the prompts; `pip install mlx-vlm`.")
     name = "mlx_backends._prompt_utils"
     spec = spec_from_file_location(name, Path(package.origin).with_name("prompt_utils.py"))
     assert spec is not None

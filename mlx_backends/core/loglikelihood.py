@@ -1,4 +1,4 @@
-"""The likeliest of an instance's options: what they score, for an engine that can be led through tokens."""
+"""Log-likelihood of an instance's options, for engines that support teacher forcing."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.base import Generation, Likelihood, Request
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Generation, Likelihood, Request
 from mlx_backends.core.probe import log_softmax
 
-Led = Callable[[Sequence[Sequence[int]]], Sequence[Any]]
-"""The logits, each of the shape (tokens, vocabulary), that a model has when it is led through each of some token sequences."""
+ForcedLogits = Callable[[Sequence[Sequence[int]]], Sequence[Any]]
+"""Function that forces token sequences and returns the logits of each, of the shape (tokens, vocabulary)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredOptions:
-    """The ``best`` of the words, the ``tokens`` of it, and all their scores: sums of natural logprobs of their tokens."""
+    """The ``best`` option, its ``tokens``, and the scores of all options: sums of their tokens' natural logprobs."""
 
     best: str
     tokens: tuple[int, ...]
     scores: tuple[float, ...]
 
     def generation(self, request: Request, prompt_tokens: int, seconds: float, peak_memory: int | None) -> Generation:
-        """The answer; ``completion_tokens`` is 0, since nothing was generated."""
+        """Return the answer as a generation; ``completion_tokens`` is 0, since nothing was generated."""
         return Generation(
             request.id,
             self.best,
@@ -38,25 +38,25 @@ class ScoredOptions:
         )
 
 
-def score(form: Likelihood, tokenizer: Any, led: Led) -> ScoredOptions:
-    """Score the words of ``form`` as the beginning of an answer, by their tokens; of equal scores the first wins.
+def score_options(form: Likelihood, tokenizer: Any, forced_logits: ForcedLogits) -> ScoredOptions:
+    """Score the options of ``form`` as the start of an answer, by their tokens; of equal scores the first wins.
 
-    The end of the answer is not part of a score, nor is the words' length taken out. Words that begin alike are computed
-    together as far as one sequence tells of the other: letters of one token each cost a single reading of the prompt.
+    The end of the answer is not part of a score, and scores are not normalised by length. Options that share a prefix are
+    forced once where one sequence covers the others: letters of one token each cost a single pass over the prompt.
     """
     import numpy as np
 
     words = [tuple(tokenizer.encode(word, add_special_tokens=False)) for word in form.words]
     if not words or not all(words):
-        raise ModelError("an option without any text cannot be scored.")
+        raise ModelError("an option without text cannot be scored.")
     sequences: list[tuple[int, ...]] = []
     for word in sorted(words, key=len, reverse=True):
-        if not any(longer[: len(word) - 1] == word[:-1] for longer in sequences):
+        if not any(sequence[: len(word) - 1] == word[:-1] for sequence in sequences):
             sequences.append(word)
-    found = [log_softmax(np.asarray(logits, dtype=np.float64)) for logits in led(sequences)]
+    logprobs = [log_softmax(np.asarray(logits, dtype=np.float64)) for logits in forced_logits(sequences)]
     scores = []
     for word in words:
-        place = next(n for n, longer in enumerate(sequences) if longer[: len(word) - 1] == word[:-1])
-        scores.append(float(sum(found[place][at][token] for at, token in enumerate(word))))
+        index = next(n for n, sequence in enumerate(sequences) if sequence[: len(word) - 1] == word[:-1])
+        scores.append(float(sum(logprobs[index][position][token] for position, token in enumerate(word))))
     best = int(np.argmax(scores))
     return ScoredOptions(form.words[best], words[best], tuple(scores))

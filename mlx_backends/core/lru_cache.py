@@ -1,4 +1,4 @@
-"""What was made once and is asked for again, within a limit of memory."""
+"""LRU cache bounded by bytes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ T = TypeVar("T")
 
 
 class LRUCache(Generic[T]):
-    """Things by their keys; with more than ``limit`` bytes the one that was longest unused goes first, the newest never."""
+    """Values by their keys; above ``limit`` bytes the least recently used is dropped, but never the newest."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
-        self.made = 0
-        """How many things had to be made."""
+        self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
+        self.misses = 0
+        """How many values had to be computed."""
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """The thing of ``key``; where it is not kept it is made, and ``size`` says how many bytes it takes."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
-        found = make()
-        self.made += 1
-        self._kept[key] = found, size(found)
-        while len(self._kept) > 1 and sum(size for _, size in self._kept.values()) > self._limit:
-            self._kept.popitem(last=False)
-        return found
+        """Return the value of ``key``, computed by ``make`` where it is not cached; ``size`` returns its bytes."""
+        if key in self._entries:
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+        value = make()
+        self.misses += 1
+        self._entries[key] = value, size(value)
+        while len(self._entries) > 1 and sum(size for _, size in self._entries.values()) > self._limit:
+            self._entries.popitem(last=False)
+        return value

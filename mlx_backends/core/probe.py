@@ -1,64 +1,50 @@
-"""Probe: what one engine makes of one request, before and while it answers; engines are compared by it."""
+"""Probe: the prompt, token ids, pixels and logprobs that an engine computes for one request, to compare engines by."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from benchmarks.base import Request
-    from mlx_backends.base import Backend
+    from benchmarks.vocabulary import Request
 
-TOP = 20
-"""How many of the most likely tokens of a position are kept."""
+TOP_TOKENS = 20
+"""Number of most likely tokens recorded for each position."""
 
 _PIXELS, _GRID = "pixel_values", "image_grid_thw"
 
-Pixels = tuple[float, float, float]
-"""An image's processed pixel values: their mean, standard deviation and greatest absolute value."""
+PixelStats = tuple[float, float, float]
+"""Mean, standard deviation and greatest absolute value of an image's processed pixel values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe:
-    """What one engine makes of one request, before and while it answers.
+    """Everything one engine computes for one request, before and while it answers.
 
-    ``prompt`` is the text after the chat template, special tokens included; ``token_ids`` are those the model reads, an
-    image's places expanded. Of every image in order, ``pixels`` is the sha256 of its processed pixel values (float32,
+    ``prompt`` is the text after the chat template, special tokens included; ``token_ids`` are those the model reads, with
+    image placeholders expanded. For every image in order, ``pixels`` is the sha256 of its processed pixel values (float32,
     little-endian, row-major), ``pixel_stats`` their mean, standard deviation and greatest absolute value, and
-    ``pixel_values`` the arrays themselves where they were asked for. Where the processor does not keep images apart there is
-    one entry for all of them. ``forced`` are the answer's tokens that the model was led through, ``top`` the :data:`TOP`
-    most likely tokens before each of them with their natural logprobs, the likeliest first, and ``logprobs`` those of the
-    forced tokens themselves.
+    ``pixel_values`` the arrays themselves where requested. A processor that does not keep images apart yields one entry for
+    all of them. ``forced`` are the answer's tokens used for teacher forcing, ``top`` the :data:`TOP_TOKENS` most likely tokens
+    before each of them with their natural logprobs, the likeliest first, and ``logprobs`` those of the forced tokens themselves.
     """
 
     request_id: str
     prompt: str
     token_ids: tuple[int, ...]
     pixels: tuple[str, ...]
-    pixel_stats: tuple[Pixels, ...]
+    pixel_stats: tuple[PixelStats, ...]
     pixel_values: tuple[np.ndarray[Any, Any], ...] | None
     forced: tuple[int, ...]
     top: tuple[tuple[tuple[int, float], ...], ...]
     logprobs: tuple[float, ...]
 
 
-def probe(
-    backend: Backend, requests: Sequence[Request], forced: Mapping[str, Sequence[int]], *, keep: bool = False
-) -> Iterator[Probe]:
-    """The probes of ``requests`` in their order, each led through ``forced`` tokens by the request's id (none: inputs alone).
-
-    ``keep``: with the pixel values themselves. Raises ModelError of an engine that cannot be probed, and what preparing a
-    request raises (PromptError, MediaError).
-    """
-    for request in requests:
-        yield backend.probe(request, forced.get(request.id, ()), keep=keep)
-
-
-def made(
+def build_probe(
     request: Request,
     prompt: str,
     token_ids: Sequence[int],
@@ -68,13 +54,16 @@ def made(
     *,
     keep: bool,
 ) -> Probe:
-    """The probe of what an engine found: ``images`` one array of pixel values each, ``logits`` one array of the
-    vocabulary's length for each forced token."""
+    """Return the probe of one request from an engine's inputs and logits.
+
+    ``images`` holds one array of pixel values for each image, ``logits`` one array of the vocabulary's length for each forced
+    token.
+    """
     import numpy as np
 
     images = [np.ascontiguousarray(image, dtype="<f4") for image in images]
     logprobs = log_softmax(np.array(logits, dtype=np.float64)) if len(forced) else np.zeros((0, 1))
-    order = np.argsort(-logprobs, axis=-1, kind="stable")[:, :TOP]
+    order = np.argsort(-logprobs, axis=-1, kind="stable")[:, :TOP_TOKENS]
     return Probe(
         request.id,
         prompt,
@@ -89,16 +78,16 @@ def made(
 
 
 def log_softmax(logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Natural logprobs of logits, along the last axis."""
+    """Return the natural logprobs of logits, along the last axis."""
     import numpy as np
 
     shifted = logits - logits.max(axis=-1, keepdims=True)
-    found: np.ndarray[Any, Any] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return found
+    logprobs: np.ndarray[Any, Any] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return logprobs
 
 
-def pictures(tensors: Mapping[str, Any], count: int) -> list[Any]:
-    """The processed pixel values of each of ``count`` images as float32 arrays, or one for all where they are not told apart.
+def split_pixels(tensors: Mapping[str, Any], count: int) -> list[Any]:
+    """Return the processed pixel values of each of ``count`` images as float32 arrays, or one array where they cannot be split.
 
     Channels come before height and width. ``tensors`` are those of either engine.
     """
@@ -119,11 +108,11 @@ def pictures(tensors: Mapping[str, Any], count: int) -> list[Any]:
 
 
 def _array(value: Any) -> Any:
-    """A tensor of either framework as a NumPy array of float32."""
+    """Return a tensor of either framework as a NumPy array of float32."""
     import numpy as np
 
     if isinstance(value, list):
-        return np.stack([_array(one) for one in value])
+        return np.stack([_array(item) for item in value])
     if "mlx" in type(value).__module__:
         import mlx.core as mx
 

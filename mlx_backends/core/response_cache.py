@@ -1,4 +1,4 @@
-"""ReplyCache: answers kept by what was asked of whom, so that nothing is paid for or computed twice."""
+"""Cache of generated responses, so that nothing is paid for or computed twice."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import sqlite3
 import threading
 from pathlib import Path
 
-from benchmarks.base import Generation, digest
 from benchmarks.untrusted.safe_files import UnsafeFileError, check_database
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
+from benchmarks.vocabulary import Generation, digest
 
 _log = logging.getLogger("rashomon.replies")
 _SCHEMA = "CREATE TABLE IF NOT EXISTS reply (key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID"
 
 
 class ResponseCache:
-    """Replies in an SQLite file; any number of threads and processes may share it.
+    """Responses in an SQLite file that any number of threads and processes may share.
 
-    ``who`` is one string for all that answers (engine, model, server ...), ``digest`` a request's. Of an answer its text,
-    finish reason and token counts are kept, never an error. A file that cannot be written or read costs no answer: it
-    is said once, and from then on less is kept, or nothing.
+    ``responder`` is one string that identifies what answers (engine, model, server ...), ``digest`` a request's. An answer's
+    text, finish reason and token counts are stored, an error never. A file that cannot be written or read costs no answer: one
+    warning is logged, and from then on less is cached, or nothing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,20 +39,22 @@ class ResponseCache:
         except (OSError, UnsafeFileError, sqlite3.Error) as error:
             self._warn(error)
 
-    def get(self, who: str, digest: str) -> Generation | None:
-        """The reply kept for a request, with ``calls`` 0 and no tokens used; its ``request_id`` is empty."""
+    def get(self, responder: str, digest: str) -> Generation | None:
+        """Return the cached response to a request, with ``calls`` 0, no tokens used and an empty ``request_id``."""
         with self._lock:
             if self._database is None:
                 return None
             try:
-                row = self._database.execute("SELECT body FROM reply WHERE key = ?", (_key(who, digest),)).fetchone()
+                row = self._database.execute(
+                    "SELECT body FROM reply WHERE key = ?", (_key(responder, digest),)
+                ).fetchone()
             except sqlite3.Error as error:
                 self._warn(error)
                 return None
         return None if row is None else _generation(row[0])
 
-    def put(self, who: str, digest: str, generation: Generation) -> None:
-        """Keep a reply; the first one that was kept for a request stays."""
+    def put(self, responder: str, digest: str, generation: Generation) -> None:
+        """Cache a response, unless there is one for this request already."""
         if generation.finish_reason == "error":
             return
         body = json.dumps(
@@ -67,12 +69,12 @@ class ResponseCache:
             if self._database is None:
                 return
             try:
-                self._database.execute("INSERT OR IGNORE INTO reply VALUES (?, ?)", (_key(who, digest), body))
+                self._database.execute("INSERT OR IGNORE INTO reply VALUES (?, ?)", (_key(responder, digest), body))
             except sqlite3.Error as error:
                 self._warn(error)
 
     def close(self) -> None:
-        """Let go of the file; what is put afterwards is not kept."""
+        """Close the file; later responses are not cached."""
         with self._lock:
             database, self._database = self._database, None
             if database is not None:
@@ -81,20 +83,22 @@ class ResponseCache:
     def _warn(self, error: Exception) -> None:
         if not self._warned:
             self._warned = True
-            _log.warning("replies cannot be kept in %s (%s); the run goes on without.", self._path.name, error)
+            _log.warning(
+                "responses cannot be cached in %s (%s); the run continues without the cache.", self._path.name, error
+            )
 
 
-def _key(who: str, asked: str) -> str:
-    return digest([who, asked])
+def _key(responder: str, request_digest: str) -> str:
+    return digest([responder, request_digest])
 
 
 def _generation(body: str) -> Generation | None:
-    """What was kept, or None where the file holds something else."""
+    """Return the cached response, or None where the file holds something else."""
     try:
-        kept = parse_json(body)
+        response = parse_json(body)
     except OutsideJSONError:
         return None
-    match kept:
+    match response:
         case {"text": str(text), "finish_reason": "stop" | "length" as reason}:
             return Generation("", text, reason, prompt_tokens=0, completion_tokens=0, calls=0)
     return None

@@ -1,7 +1,7 @@
-"""``python -m mlx_backends.core.template_process``: the child process in which a model's chat template is rendered, under limits.
+"""``python -m mlx_backends.core.template_process``: the child process that renders chat templates, under limits.
 
-A template is a program of the model's author. The sandbox keeps it from files and from code, not from loops without end or
-texts without end, so it runs apart; nothing of it is compiled in this program's own processes.
+A template is a program by the model's author. The sandbox keeps it from files and code, but not from endless loops or endless
+text, so templates are rendered apart; nothing of them is compiled in this program's own processes.
 """
 
 from __future__ import annotations
@@ -14,58 +14,59 @@ from typing import IO, Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.bounded_process import BoundedProcess, LimitError, serve
 
-SECONDS = 3.0
-LARGEST_TEMPLATE = 1024 * 1024
-LARGEST_PROMPT = 16 * 1024 * 1024
-"""Characters."""
+MAX_SECONDS = 3.0
+MAX_TEMPLATE_CHARACTERS = 1024 * 1024
+MAX_PROMPT_CHARACTERS = 16 * 1024 * 1024
 
 _MODULE = "transformers.utils.chat_template_utils"
 
 
 class TemplateLimitError(ModelError):
-    """A chat template that asks for more time or memory than any prompt needs."""
+    """A chat template that takes more time or memory than any prompt needs."""
 
 
 class BoundedTemplate:
-    """A chat template as transformers renders it, in the child process; ``plain`` as jinja2 does without its options."""
+    """A chat template that transformers renders in the child process; with ``plain``, jinja2 without transformers' options."""
 
     def __init__(self, source: str, *, plain: bool = False) -> None:
         self._source = source
         self._plain = plain
-        self._refused = ""
+        self._limit_exceeded = ""
 
     def render(self, **context: Any) -> str:
-        """The prompt. Raises TemplateLimitError where a limit is exceeded, at once the next time."""
-        return self._ask(context=context)[1]
+        """Return the prompt. Raises TemplateLimitError where a limit is exceeded, and at once from then on."""
+        return self._request(context=context)[1]
 
     def names(self) -> frozenset[str]:
-        """The names that the template uses and does not set. Raises as :meth:`render`."""
-        return frozenset(map(str, self._ask(context=None)[0]["names"]))
+        """Return the names that the template uses and does not set. Raises as :meth:`render`."""
+        return frozenset(map(str, self._request(context=None)[0]["names"]))
 
-    def _ask(self, **request: Any) -> tuple[dict[str, Any], str]:
-        if len(self._source) > LARGEST_TEMPLATE:
-            self._refused = f"has more than {LARGEST_TEMPLATE:,} characters"
-        if not self._refused:
+    def _request(self, **request: Any) -> tuple[dict[str, Any], str]:
+        if len(self._source) > MAX_TEMPLATE_CHARACTERS:
+            self._limit_exceeded = f"has more than {MAX_TEMPLATE_CHARACTERS:,} characters"
+        if not self._limit_exceeded:
             try:
                 ((reply, text),) = _renderer().ask({"template": self._source, "plain": self._plain, **request})
             except LimitError as error:
-                self._refused = (
-                    f"takes more than {SECONDS:.0f} seconds to render"
+                self._limit_exceeded = (
+                    f"takes more than {MAX_SECONDS:.0f} seconds to render"
                     if error.limit == "time"
                     else "takes more than 400 MB of memory to render"
                 )
-        if self._refused:
-            raise TemplateLimitError(f"its chat template {self._refused}; choose another model, or mend its template.")
+        if self._limit_exceeded:
+            raise TemplateLimitError(
+                f"its chat template {self._limit_exceeded}; choose another model, or fix its template."
+            )
         if "error" in reply:
             raise ValueError(str(reply["error"]))
         return reply, text.decode("utf-8", "surrogatepass")
 
 
 def bound_templates() -> None:
-    """Have transformers and mlx-vlm render every chat template in the child, for the rest of this process.
+    """Make transformers and mlx-vlm render every chat template in the child process, for the rest of this process.
 
-    Some processors of mlx-vlm use jinja2 itself, without its sandbox, in which a template can run any code. They import it where
-    they render, so it is jinja2's own two ways to a template that look at who calls; whoever else calls is not affected.
+    Some processors of mlx-vlm use jinja2 itself, without its sandbox, so a template could run any code. They import it where they
+    render. Therefore jinja2's own two constructors of templates are patched; they check the caller and leave others alone.
     """
     from jinja2 import Environment, Template
     from transformers import processing_utils
@@ -74,7 +75,7 @@ def bound_templates() -> None:
     if chat_template_utils._compile_jinja_template is _bounded:
         return
     chat_template_utils._compile_jinja_template = _bounded
-    # Looking at a template computes what is constant in it.
+    # Even inspecting a template evaluates its constant expressions.
     chat_template_utils._get_template_variables = processing_utils._get_template_variables = _names
     compile_text, compile_in_environment = Template.__new__, Environment.from_string
 
@@ -108,7 +109,7 @@ def _names(source: str | None) -> frozenset[str]:
 
 @cache
 def _renderer() -> BoundedProcess:
-    return BoundedProcess(__name__ if __name__ != "__main__" else "mlx_backends.core.template_process", SECONDS)
+    return BoundedProcess(__name__ if __name__ != "__main__" else "mlx_backends.core.template_process", MAX_SECONDS)
 
 
 def _prepare(request: dict[str, Any]) -> None:
@@ -126,11 +127,11 @@ def _handle(request: dict[str, Any], file: IO[bytes] | None) -> Iterator[tuple[d
             yield {"names": names}, b""
             return
         text = compiled(request["template"]).render(**request["context"])
-        if len(text) > LARGEST_PROMPT:
+        if len(text) > MAX_PROMPT_CHARACTERS:
             raise MemoryError
     except MemoryError:
         raise
-    except Exception as error:  # templates raise what they like
+    except Exception as error:  # templates can raise anything
         yield {"error": " ".join(str(error).split())[:300] or error.__class__.__name__}, b""
         return
     yield {}, text.encode("utf-8", "surrogatepass")

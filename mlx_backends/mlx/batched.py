@@ -1,4 +1,4 @@
-"""Requests answered together by a vision-language model: prepared ahead in a thread, written in rows."""
+"""Batched answers of a vision-language model: requests prepared ahead in a thread, and answered in rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from benchmarks.base import Decoding, Generation, Request
-from mlx_backends.mlx.load import one_line
+from benchmarks.vocabulary import Decoding, Generation, Request
+from mlx_backends.core.error_text import one_line
 from mlx_backends.mlx.memory_limits import MemoryLimits, out_of_memory
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vlm_batch import VLMRow, VLMRows
@@ -20,7 +20,7 @@ _SLICE_S = 0.05
 
 @dataclass(eq=False)
 class _Work:
-    """A request whose row has been made, and what it has cost."""
+    """A request whose row is prepared, and its cost so far."""
 
     request: Request
     row: VLMRow
@@ -30,11 +30,11 @@ class _Work:
 
 
 class BatchedAnswers:
-    """Answers up to ``width`` requests together, and prepares as many more while the model works.
+    """Answers to up to ``width`` requests in a batch, with as many more prepared while the model works.
 
     ``rows`` makes the rows for a width, which is halved where memory runs short. ``prepare`` makes a request's inputs; it is
-    called in a thread. ``processors`` makes the logits processors of its form, and ``text`` reads tokens. A request that
-    failed among others is not an error yet: it is put into ``alone``, for whoever asks the model one request at a time.
+    called in a thread. ``processors`` makes the logits processors of its form, and ``text`` decodes tokens. A request that
+    fails in a batch is not an error yet: it is put into ``sequential``, to be answered alone.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class BatchedAnswers:
         self._limits = limits
         self._pool = ThreadPoolExecutor(1, "prepare")
         self._preparing: deque[tuple[Request, Future[PreparedInputs]]] = deque()
-        self._begun: list[_Work] = []
-        self.alone: deque[Request] = deque()
+        self._started: list[_Work] = []
+        self.sequential: deque[Request] = deque()
         self.prefilled = 0
         """Prompt tokens that the model has computed."""
 
@@ -65,34 +65,34 @@ class BatchedAnswers:
 
     @property
     def busy(self) -> int:
-        """How many requests are under way, or being prepared."""
-        return len(self._preparing) + len(self._begun)
+        """Return how many requests are in progress or being prepared."""
+        return len(self._preparing) + len(self._started)
 
     def submit(self, request: Request) -> None:
         self._preparing.append((request, self._pool.submit(self._prepare, request)))
 
     def step(self) -> Sequence[Generation]:
-        until = perf_counter() + _SLICE_S
+        deadline = perf_counter() + _SLICE_S
         try:
-            done = list(self._begin())
-            while self._begun and not done:
+            done = list(self._start_prepared())
+            while self._started and not done:
                 done = self._advance()
-                if perf_counter() > until:
+                if perf_counter() > deadline:
                     break
-                done += self._begin()
+                done += self._start_prepared()
         except BaseException:
             self._restart(self._rows.width)
-            self._begun = []
+            self._started = []
             raise
         return done
 
     def cancel(self, request_id: str) -> None:
-        self.alone = deque(request for request in self.alone if request.id != request_id)
+        self.sequential = deque(request for request in self.sequential if request.id != request_id)
         for request, prepared in [pair for pair in self._preparing if pair[0].id == request_id]:
             prepared.cancel()
             self._preparing.remove((request, prepared))
-        for work in [work for work in self._begun if work.request.id == request_id]:
-            self._begun.remove(work)
+        for work in [work for work in self._started if work.request.id == request_id]:
+            self._started.remove(work)
             self._rows.drop(work.row)
 
     def close(self) -> None:
@@ -100,26 +100,29 @@ class BatchedAnswers:
             prepared.cancel()
         self._pool.shutdown()
         self._preparing.clear()
-        self._begun = []
+        self._started = []
         self._rows.close()
 
-    def _begin(self) -> Iterator[Generation]:
-        """Make rows of what is prepared, in the order it was submitted in; the errors of what could not be prepared."""
-        if not self._begun and self._preparing:
+    def _start_prepared(self) -> Iterator[Generation]:
+        """Start the rows of prepared requests, in the order of submission; yield errors of those that cannot be prepared."""
+        if not self._started and self._preparing:
             wait([self._preparing[0][1]], timeout=_SLICE_S)
         while self._preparing and self._preparing[0][1].done():
             request, prepared = self._preparing.popleft()
             try:
-                processors = [*self._processors(request), *draws(request.decoding, int(request.digest[:8], 16))]
+                processors = [
+                    *self._processors(request),
+                    *sampling_processors(request.decoding, int(request.digest[:8], 16)),
+                ]
                 row = VLMRow(prepared.result(), request.decoding.max_tokens, processors)
             except Exception as error:  # a request that fails must not end the run
                 yield Generation(request.id, "", "error", error=one_line(error))
             else:
                 self._rows.add(row)
-                self._begun.append(_Work(request, row))
+                self._started.append(_Work(request, row))
 
     def _advance(self) -> list[Generation]:
-        """Do a piece of work; the answers that are whole now."""
+        """Do one step and return the finished answers."""
         import mlx.core as mx
 
         mx.reset_peak_memory()
@@ -127,29 +130,29 @@ class BatchedAnswers:
         try:
             worked = self._rows.work()
         except Exception as error:
-            self._broken(error)
+            self._recover(error)
             return []
         seconds, peak = perf_counter() - started, int(mx.get_peak_memory())
         self.prefilled += self._rows.prefilled - before
-        for work in self._begun:
+        for work in self._started:
             work.peak_memory = max(work.peak_memory, peak)
             if work.row in worked:
                 if len(work.row.tokens) > 1:
                     work.decode_s += seconds / len(worked)
                 else:
                     work.prefill_s += seconds / len(worked)
-        done = [work for work in self._begun if work.row.finished is not None]
-        self.alone.extend(work.request for work in self._begun if work.row.failed is not None)
-        self._begun = [work for work in self._begun if work.row.finished is None and work.row.failed is None]
+        done = [work for work in self._started if work.row.finished is not None]
+        self.sequential.extend(work.request for work in self._started if work.row.failed is not None)
+        self._started = [work for work in self._started if work.row.finished is None and work.row.failed is None]
         generations = [self._generation(work) for work in done]
         if done:
             self._limits.relieve()
         return generations
 
-    def _broken(self, error: Exception) -> None:
-        """Rows fail together: each is asked again by itself, so that only the one at fault is an error."""
-        self.alone.extend(work.request for work in self._begun)
-        self._begun = []
+    def _recover(self, error: Exception) -> None:
+        """Move all rows to ``sequential``, so that only the request at fault becomes an error."""
+        self.sequential.extend(work.request for work in self._started)
+        self._started = []
         self._restart(max(1, self._rows.width // 2) if out_of_memory(error) else self._rows.width)
 
     def _restart(self, width: int) -> None:
@@ -175,10 +178,10 @@ class BatchedAnswers:
         )
 
 
-def draws(decoding: Decoding, seed: int) -> list[Any]:
-    """What draws the tokens of one sampled answer, as mlx-vlm draws them for it alone; nothing for a greedy one.
+def sampling_processors(decoding: Decoding, seed: int) -> list[Any]:
+    """Return logits processors that sample one answer's tokens as mlx-vlm does for it alone; none for a greedy one.
 
-    It is a logits processor that leaves one token, because BatchGenerator has one way of choosing for all its rows.
+    The processor leaves one token, because BatchGenerator has one sampler for all its rows.
     """
     if decoding.temperature == 0:
         return []

@@ -1,4 +1,4 @@
-"""Encoder: texts as vectors, by an embedding model that mlx-vlm loads (BERT, XLM-RoBERTa, Qwen3 embedding and others)."""
+"""Text embeddings by a model that mlx-vlm loads (BERT, XLM-RoBERTa, Qwen3 embedding and others)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.errors import ModelError
 from benchmarks.text_model import Embedder
-from mlx_backends.mlx.load import contained, one_line
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.isolation import contained
 from mlx_backends.models.discovery import inspect, resolve
-from mlx_backends.models.memory_estimate import device_info, fits
+from mlx_backends.models.memory_estimate import device_info, memory_fit
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BATCH = 32
-_LONGEST = 512
-"""Tokens of a text that are read, fewer where the model takes fewer."""
+_MAX_TOKENS = 512
+"""Most tokens of a text that are read; fewer where the model takes fewer."""
 
 
 class Encoder(Embedder):
@@ -38,20 +39,20 @@ class Encoder(Embedder):
             return np.zeros((0, 0), np.float32)
         rows: list[NDArray[np.float32] | None] = [None] * len(texts)
         by_length = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))  # little padding
-        limit = min(_LONGEST, int(getattr(self._model.config, "max_position_embeddings", _LONGEST)))
+        limit = min(_MAX_TOKENS, int(getattr(self._model.config, "max_position_embeddings", _MAX_TOKENS)))
         for start in range(0, len(texts), _BATCH):
-            places = by_length[start : start + _BATCH]
-            read = self._tokenizer(
-                [texts[i] for i in places], padding=True, truncation=True, max_length=limit, return_tensors="np"
+            indices = by_length[start : start + _BATCH]
+            tokens = self._tokenizer(
+                [texts[i] for i in indices], padding=True, truncation=True, max_length=limit, return_tensors="np"
             )
-            found = self._model(mx.array(read["input_ids"]), attention_mask=mx.array(read["attention_mask"]))
-            vectors = np.array(found.text_embeds.astype(mx.float32))
-            for i, vector in zip(places, vectors, strict=True):
+            output = self._model(mx.array(tokens["input_ids"]), attention_mask=mx.array(tokens["attention_mask"]))
+            vectors = np.array(output.text_embeds.astype(mx.float32))
+            for i, vector in zip(indices, vectors, strict=True):
                 rows[i] = vector / max(float(np.linalg.norm(vector)), 1e-9)
         return np.array(rows, dtype=np.float32).reshape(len(texts), -1)
 
     def close(self) -> None:
-        """Free the model; nothing is embedded afterwards."""
+        """Free the model; it embeds nothing afterwards."""
         self._model = None
         gc.collect()
         import mlx.core as mx
@@ -60,24 +61,26 @@ class Encoder(Embedder):
 
 
 def load_embedder(name: str, *, force: bool = False) -> Encoder:
-    """The embedding model called ``name``, a local folder or a Hub id in the cache, loaded; nothing of its folder is run.
+    """Return the embedding model called ``name``, a local folder or a Hub id in the cache, loaded; no code in its folder is run.
 
     Raises ModelError where it is not there, does not fit in memory (unless ``force``), or is no embedding model.
     """
-    found = inspect(resolve(name))
-    fit = fits(found.weights_bytes, device_info())
+    model_info = inspect(resolve(name))
+    fit = memory_fit(model_info.weights_bytes, device_info())
     if not fit.ok and not force:
-        raise ModelError(f"{found.name} was not loaded: {fit.sentence}; choose a smaller one, or add --force.")
-    check_tokenizer(found.path)
+        raise ModelError(f"{model_info.name} was not loaded: {fit.sentence}; choose a smaller one, or add --force.")
+    check_tokenizer(model_info.path)
     try:
         with contained():
             from mlx_vlm.embedding_loader import load_embedding_model
             from transformers import AutoTokenizer
 
-            model = load_embedding_model(found.path)
-            tokenizer = AutoTokenizer.from_pretrained(str(found.path), trust_remote_code=False)
-        encoder = Encoder(found.name, model, tokenizer)
+            model = load_embedding_model(model_info.path)
+            tokenizer = AutoTokenizer.from_pretrained(str(model_info.path), trust_remote_code=False)
+        encoder = Encoder(model_info.name, model, tokenizer)
         encoder.embed(["a text"])
-    except Exception as error:  # whatever a folder's content makes these libraries raise
-        raise ModelError(f"{found.name} cannot embed texts: {one_line(error)}; name an embedding model.") from error
+    except Exception as error:  # a malformed folder can make these libraries raise anything
+        raise ModelError(
+            f"{model_info.name} cannot embed texts: {one_line(error)}; name an embedding model."
+        ) from error
     return encoder

@@ -10,29 +10,28 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from benchmarks.base import Decoding, Generation, Media, Message, Request, Text
+from benchmarks.vocabulary import Decoding, Generation, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.batch_invariance import (
-    ALONE,
+    SEQUENTIAL,
     BatchInvariance,
     ForcedAnswer,
+    LogitsRecorder,
     ReferenceAnswer,
-    Watch,
-    answered,
-    prove,
+    check_batch_invariance,
+    reference_answers,
 )
-from mlx_backends.core.chat_prompt import Prompter, PromptError, Turn
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
-from mlx_backends.mlx.lm_batch import TextRow, rows_for
-from mlx_backends.mlx.load import one_line
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.text_prompt import TextPrompter
+from mlx_backends.mlx.lm_batch import TextRow, make_rows
 from mlx_backends.mlx.memory_limits import MemoryLimits
-from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 WIDTH = 8
-"""How many requests are answered together, by a model that is proven to answer them so as it does alone."""
+"""Requests answered in a batch, by a model that is proven to answer them as it does alone."""
 
-TOGETHER = "together"
+BATCHED = "together"
 
 _SLICE_S = 0.05
 _MIN_TEMPERATURE = 0.01  # mlx-vlm's; below it the scaled logits overflow
@@ -41,38 +40,41 @@ _MIN_TEMPERATURE = 0.01  # mlx-vlm's; below it the scaled logits overflow
 class LMBackend(Backend):
     """A loaded text-only model.
 
-    An answer depends on its request alone: nothing is kept from one to the next, sampling is seeded from the request's
+    An answer depends on its request alone: nothing is carried from one to the next, sampling is seeded from the request's
     digest, and only models whose batches are proven equal take more than one request (:mod:`mlx_backends.mlx.lm_batch`).
-    Whatever goes wrong while answering becomes a Generation with an error; a batch that fails is asked again one by one, so
-    that a request cannot spoil its neighbours.
+    Whatever goes wrong while answering becomes a Generation with an error; the requests of a failed batch are retried one by one,
+    so that a request cannot spoil its neighbours.
 
-    Of a Generation, ``tokens`` are all that the model gave, the one that ended the answer included; ``prefill_s`` and
+    Of a Generation, ``tokens`` are all that the model generated, including the one that ended the answer; ``prefill_s`` and
     ``decode_s`` are the request's share of the time spent up to and after its first token, so that their sum over all
-    requests is the time it took; ``peak_memory`` is MLX's while the request was under way, its neighbours included.
+    requests is the time it took; ``peak_memory`` is MLX's while the request was in progress, its neighbours included.
     """
 
     def __init__(self, info: EngineInfo, model: Any, tokenizer: Any, *, width: int | None = None) -> None:
-        """``tokenizer`` is mlx-lm's wrapper, which knows what ends an answer; ``width`` bounds how many are answered together."""
+        """Take a loaded model and mlx-lm's wrapper of its tokenizer, which knows the tokens that end an answer.
+
+        ``width`` bounds how many requests are answered in a batch.
+        """
         self.info = info
         self._ends = frozenset(tokenizer.eos_token_ids)
         self._prompter = TextPrompter(tokenizer)
-        self._reader = Detokenizer(tokenizer._tokenizer)
+        self._detokenizer = Detokenizer(tokenizer._tokenizer)
         self._constrainer = Constrainer(tokenizer._tokenizer, self._ends)
         self._limits = MemoryLimits.here()
         self._model = model
         self._width = width or WIDTH
-        self._rows = rows_for(model, self._ends, self._width)
+        self._rows = make_rows(model, self._ends, self._width)
         self.capacity = self._widest = self._rows.width
         self.proof: BatchInvariance | None = None
         self._waiting: list[Request] = []
-        self._begun: list[_Work] = []
-        self._single: set[str] = set()
-        """The requests that are asked by themselves, because a batch that they were part of failed."""
+        self._started: list[_Work] = []
+        self._retried: set[str] = set()
+        """Requests to answer alone, because a batch that they were part of failed."""
 
     def submit(self, request: Request) -> None:
         if self._model is None:
             raise RuntimeError("the model is closed")
-        if len(self._waiting) + len(self._begun) >= self.capacity:
+        if len(self._waiting) + len(self._started) >= self.capacity:
             raise RuntimeError(f"the model answers at most {self.capacity} requests at a time")
         self._waiting.append(request)
 
@@ -80,24 +82,24 @@ class LMBackend(Backend):
         until = perf_counter() + _SLICE_S
         try:
             with redirect_stdout(sys.stderr):
-                done = list(self._begin())
-                while self._begun and not done:
+                done = list(self._start_waiting())
+                while self._started and not done:
                     done = self._advance()
                     if perf_counter() > until:
                         break
         except BaseException:
-            self._waiting, self._begun = [], []
+            self._waiting, self._started = [], []
             self._restart()
             raise
-        self._single -= {generation.request_id for generation in done}
+        self._retried -= {generation.request_id for generation in done}
         return done
 
     def cancel(self, request_id: str) -> None:
         self._waiting = [request for request in self._waiting if request.id != request_id]
-        for work in [work for work in self._begun if work.request.id == request_id]:
-            self._begun.remove(work)
+        for work in [work for work in self._started if work.request.id == request_id]:
+            self._started.remove(work)
             self._rows.drop(work.row)
-        self._single.discard(request_id)
+        self._retried.discard(request_id)
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -108,87 +110,91 @@ class LMBackend(Backend):
         return self._widest
 
     def exact(self) -> None:
-        self._use(1)
+        self._set_width(1)
         self.proof = None
 
     def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
-        self._use(self._width)
+        self._set_width(self._width)
         self.proof = None
         if self.capacity == 1:
             return None
         with redirect_stdout(sys.stderr):
-            if not (cases := answered(requests, self._case, stop)):
+            if not (cases := reference_answers(requests, self._case, stop)):
                 return None
-            self.proof = prove(cases, self._padded, {TOGETHER: lambda cases: self._led(self._width, cases)})
-        if self.proof.way == ALONE:
-            self._use(1)
+            self.proof = check_batch_invariance(
+                cases, self._padded, {BATCHED: lambda cases: self._forced(self._width, cases)}
+            )
+        if self.proof.way == SEQUENTIAL:
+            self._set_width(1)
         return self.proof
 
     def close(self) -> None:
-        self._waiting, self._begun = [], []
+        self._waiting, self._started = [], []
         if self._model is not None:
             self._rows.close()
             self._model = None
-            del self._rows, self._prompter, self._reader, self._constrainer
+            del self._rows, self._prompter, self._detokenizer, self._constrainer
         gc.collect()
         import mlx.core as mx
 
         mx.clear_cache()
 
-    def _use(self, width: int) -> None:
-        """Answer up to ``width`` requests together from now on."""
-        if self._waiting or self._begun:
+    def _set_width(self, width: int) -> None:
+        """Answer up to ``width`` requests in a batch from now on."""
+        if self._waiting or self._started:
             raise RuntimeError("the model is answering")
         self._rows.close()
-        self._rows = rows_for(self._model, self._ends, width)
+        self._rows = make_rows(self._model, self._ends, width)
         self.capacity = self._rows.width
 
     def _case(self, request: Request) -> ReferenceAnswer:
-        """``request`` answered by itself."""
+        """Return the reference answer of ``request``, computed alone."""
         import numpy as np
 
-        watch, row = Watch(), self._row(request)
-        row.processors = [watch]
-        self._finish(1, [row])
-        return ReferenceAnswer(request, row.tokens, np.stack(watch.logits[: len(row.tokens)]))
+        recorder, row = LogitsRecorder(), self._row(request)
+        row.processors = [recorder]
+        self._run(1, [row])
+        return ReferenceAnswer(request, row.tokens, np.stack(recorder.logits[: len(row.tokens)]))
 
     def _padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """Each case beside a longer row that pads it."""
-        found = []
+        """Return the logits of each case, next to a longer row that pads it."""
+        logits = []
         for case in cases:
             words = len(self._row(case.request).prompt) + 16
             longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
-            found.append(self._led(2, [case, ReferenceAnswer(longer, case.tokens, None)])[0])
-        return found
+            logits.append(self._forced(2, [case, ReferenceAnswer(longer, case.tokens, None)])[0])
+        return logits
 
-    def _led(self, width: int, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """The logits of ``cases`` when they are led through their tokens, up to ``width`` together."""
+    def _forced(self, width: int, cases: Sequence[ReferenceAnswer]) -> list[Any]:
+        """Return the logits of ``cases``, forced through their tokens, up to ``width`` in a batch."""
         import numpy as np
 
-        led = [ForcedAnswer(case.tokens) for case in cases]
+        processors = [ForcedAnswer(case.tokens) for case in cases]
         rows = [self._row(case.request) for case in cases]
-        for row, case, leader in zip(rows, cases, led, strict=True):
-            row.processors, row.max_tokens = [leader], len(case.tokens)
-        self._finish(width, rows)
-        return [np.stack(leader.logits) for leader in led]
+        for row, case, processor in zip(rows, cases, processors, strict=True):
+            row.processors, row.max_tokens = [processor], len(case.tokens)
+        self._run(width, rows)
+        return [np.stack(processor.logits) for processor in processors]
 
-    def _finish(self, width: int, rows: Sequence[TextRow]) -> None:
-        """Have ``rows`` answered, up to ``width`` together."""
-        together = rows_for(self._model, self._ends, width)
+    def _run(self, width: int, rows: Sequence[TextRow]) -> None:
+        """Answer ``rows``, up to ``width`` in a batch."""
+        batch = make_rows(self._model, self._ends, width)
         try:
             waiting = list(rows)
             while any(row.finished is None for row in rows):
-                begun = [row for row in rows if row.finished is None and row not in waiting]
-                while waiting and len(begun) < together.width:
-                    begun.append(waiting.pop(0))
-                    together.add(begun[-1])
-                together.work()
+                active = [row for row in rows if row.finished is None and row not in waiting]
+                while waiting and len(active) < batch.width:
+                    active.append(waiting.pop(0))
+                    batch.add(active[-1])
+                batch.work()
         finally:
-            together.close()
+            batch.close()
 
-    def _begin(self) -> Iterator[Generation]:
-        """Begin what waits, as far as it may join what is under way; the errors of requests that cannot be asked."""
-        while self._waiting and not (self._begun and {self._waiting[0].id, self._begun[0].request.id} & self._single):
+    def _start_waiting(self) -> Iterator[Generation]:
+        """Start waiting requests that may join those in progress; yield errors of those that cannot be prompted."""
+        while self._waiting and not (
+            self._started and {self._waiting[0].id, self._started[0].request.id} & self._retried
+        ):
             request = self._waiting.pop(0)
             try:
                 row = self._row(request)
@@ -196,7 +202,7 @@ class LMBackend(Backend):
             except Exception as error:  # a request that fails must not end the run
                 yield _failed(request, error)
             else:
-                self._begun.append(_Work(request, row))
+                self._started.append(_Work(request, row))
 
     def _row(self, request: Request) -> TextRow:
         decoding = request.decoding
@@ -208,7 +214,7 @@ class LMBackend(Backend):
         )
 
     def _advance(self) -> list[Generation]:
-        """Read a piece of the new prompts and give the other rows a token each; the answers that are whole now."""
+        """Read a piece of the new prompts, give the other rows a token each, and return the finished answers."""
         import mlx.core as mx
 
         mx.reset_peak_memory()
@@ -216,31 +222,31 @@ class LMBackend(Backend):
         try:
             self._rows.work()
         except Exception as error:
-            return self._broken(error)
-        share = (perf_counter() - started) / len(self._begun)
-        for work in self._begun:
+            return self._recover(error)
+        share = (perf_counter() - started) / len(self._started)
+        for work in self._started:
             work.count(share, int(mx.get_peak_memory()))
-        done = [work for work in self._begun if work.row.finished is not None]
-        self._begun = [work for work in self._begun if work.row.finished is None]
+        done = [work for work in self._started if work.row.finished is not None]
+        self._started = [work for work in self._started if work.row.finished is None]
         generations = [self._generation(work) for work in done]
         if done:
             self._limits.relieve()
         return generations
 
-    def _broken(self, error: Exception) -> list[Generation]:
-        """Rows fail together: it is an error of the only one there is, else each of them is asked again by itself."""
-        requests = [work.request for work in self._begun]
-        self._begun = []
+    def _recover(self, error: Exception) -> list[Generation]:
+        """Return the error of the only row in progress, or retry several rows one by one."""
+        requests = [work.request for work in self._started]
+        self._started = []
         self._restart()
         if len(requests) == 1:
             return [_failed(requests[0], error)]
-        self._single.update(request.id for request in requests)
+        self._retried.update(request.id for request in requests)
         self._waiting = requests + self._waiting
         return []
 
     def _restart(self) -> None:
         self._rows.close()
-        self._rows = rows_for(self._model, self._ends, self.capacity)
+        self._rows = make_rows(self._model, self._ends, self.capacity)
 
     def _generation(self, work: _Work) -> Generation:
         row = work.row
@@ -248,7 +254,7 @@ class LMBackend(Backend):
         memory = self._limits.usage()
         return Generation(
             work.request.id,
-            self._reader.text(row.tokens[:-1] if stopped else row.tokens),
+            self._detokenizer.text(row.tokens[:-1] if stopped else row.tokens),
             "stop" if stopped else "length",
             tokens=tuple(row.tokens),
             prompt_tokens=len(row.prompt),
@@ -263,7 +269,7 @@ class LMBackend(Backend):
 
 @dataclass
 class _Work:
-    """A request under way, and what it has cost."""
+    """A request in progress, and its cost so far."""
 
     request: Request
     row: TextRow
@@ -272,7 +278,7 @@ class _Work:
     peak_memory: int = 0
 
     def count(self, seconds: float, peak_memory: int) -> None:
-        """Count a piece of work that has just been done."""
+        """Add the cost of one step."""
         if len(self.row.tokens) > 1:
             self.decode_s += seconds
         else:
@@ -284,85 +290,27 @@ def _failed(request: Request, error: Exception) -> Generation:
     return Generation(request.id, "", "error", error=one_line(error))
 
 
-class TextPrompter(Prompter):
-    """Makes the prompts of a text-only model, from mlx-lm's tokenizer for it."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self._wrapper = tokenizer
-        super().__init__(tokenizer._tokenizer, None)
-
-    @panics_as_errors()
-    def ids(self, messages: Sequence[Message]) -> list[int]:
-        """The token ids that ``messages`` are put to the model as. Raises PromptError where that cannot be done."""
-        text = self.prompt(messages).text
-        templated = self._wrapper.has_chat_template  # such a template writes every control token itself
-        found = list(self._tokenizer(text, add_special_tokens=not templated)["input_ids"])
-        if not found:
-            raise PromptError("the messages come to no token at all.")
-        return found
-
-    def _check_count(self, images: Sequence[Media]) -> None:
-        if images:
-            raise PromptError(
-                f"this model reads text only, and the request holds a medium of type {images[0].modality}."
-            )
-
-    def _declared(self, turns: Sequence[Turn]) -> str:
-        joined = [(role, "".join(piece for piece in pieces if isinstance(piece, str))) for role, pieces in turns]
-        return self._rendered([{"role": role, "content": text} for role, text in joined])
-
-    def _plain_forms(self) -> Iterator[Callable[[Sequence[Turn]], str]]:
-        def listed(turns: Sequence[Turn]) -> str:
-            lists = [[{"type": "text", "text": str(piece)} for piece in pieces] for _, pieces in turns]
-            return self._rendered(
-                [{"role": turn[0], "content": parts} for turn, parts in zip(turns, lists, strict=True)]
-            )
-
-        yield listed
-        yield lambda turns: self._declared(_without_system(turns))
-        yield lambda turns: listed(_without_system(turns))
-
-    def _rendered(self, messages: list[dict[str, Any]]) -> str:
-        if not self._wrapper.has_chat_template:
-            return super()._rendered(messages)
-        rendered = self._wrapper.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
-        )
-        if not isinstance(rendered, str):
-            raise PromptError("it does not make a text of them")
-        return rendered
-
-
-def _without_system(turns: Sequence[Turn]) -> list[Turn]:
-    """``turns`` with the system's text in front of the first user turn, for templates that know no such role."""
-    system = tuple(piece for role, pieces in turns if role == "system" for piece in pieces)
-    others = [turn for turn in turns if turn[0] != "system"]
-    if not system or not others or others[0][0] != "user":
-        return list(turns)
-    return [("user", (*system, "\n\n", *others[0][1])), *others[1:]]
-
-
 def _sampler(decoding: Decoding, seed: int) -> Callable[[Any], Any]:
-    """What chooses the tokens of one answer from their log-probabilities of shape (1, vocabulary).
+    """Return the function that samples one answer's tokens from their log-probabilities of shape (1, vocabulary).
 
-    Temperature, then top-p, as mlx-vlm has them; the draws are the answer's own, whatever else is sampled beside it.
+    Temperature, then top-p, as mlx-vlm applies them; the draws are the answer's own, whatever else is in the batch.
     """
     import mlx.core as mx
     from mlx_lm.sample_utils import apply_top_p, greedy_sampler
 
     if decoding.temperature == 0:
-        greedy: Callable[[Any], Any] = greedy_sampler  # the same for all, so that a batch needs one call
+        greedy: Callable[[Any], Any] = greedy_sampler  # one function for all, so that a batch needs one call
         return greedy
     temperature = max(decoding.temperature, _MIN_TEMPERATURE)
     key = mx.random.key(seed)
 
     def sample(logprobs: Any) -> Any:
         nonlocal key
-        key, now = mx.random.split(key)
+        key, subkey = mx.random.split(key)
         scaled = logprobs.astype(mx.float32) / temperature
         scaled = scaled - mx.logsumexp(scaled, axis=-1, keepdims=True)
         if 0 < decoding.top_p < 1:
             scaled = apply_top_p(scaled, decoding.top_p)
-        return mx.random.categorical(scaled, key=now)
+        return mx.random.categorical(scaled, key=subkey)
 
     return sample

@@ -1,4 +1,4 @@
-"""Rows: answers that a model of mlx-lm writes, several at a time or one."""
+"""Rows of a model of mlx-lm: answers in progress, several at a time or one."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.base import FinishReason
+from benchmarks.vocabulary import FinishReason
 
 PREFILL_TOKENS = 512
-"""At most this many tokens of a prompt are read in one go."""
+"""Most tokens of a prompt that are read in one pass."""
 
-PROVEN = frozenset({"gemma3_text", "granite", "lfm2", "llama", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3"})
+BATCH_INVARIANT_MODELS = frozenset(
+    {"gemma3_text", "granite", "lfm2", "llama", "phi3", "qwen2", "qwen3", "qwen3_moe", "smollm3"}
+)
 """The modules of mlx-lm whose greedy answers are known to be the same in a batch as alone, token for token in fp32.
 
-Being right in a batch is a property of a model's code (positions, masks, state), not of the type of its cache, so that each
-of them is tested. All others answer one request at a time.
+Batch invariance is a property of a model's code (positions, masks, state), not of the type of its cache, so each of them is
+tested. All others answer one request at a time.
 """
 
 
 @dataclass(eq=False)
 class TextRow:
-    """An answer under way: the prompt's token ids, how tokens are chosen, and those that have come."""
+    """An answer in progress: the prompt's token ids, how tokens are chosen, and the tokens so far."""
 
     prompt: list[int]
     max_tokens: int
@@ -39,7 +41,7 @@ class TextRows(ABC):
 
     @abstractmethod
     def add(self, row: TextRow) -> None:
-        """Begin a row; it may join others that are under way."""
+        """Start a row; it may join others in progress."""
 
     @abstractmethod
     def work(self) -> None:
@@ -47,20 +49,20 @@ class TextRows(ABC):
 
     @abstractmethod
     def drop(self, row: TextRow) -> None:
-        """Forget a row that is under way."""
+        """Drop a row in progress."""
 
     def close(self) -> None:  # noqa: B027 - a stream holds nothing
-        """Give back what the machine lends for generating."""
+        """Release what the machine holds for generating."""
 
 
-def rows_for(model: Any, ends: Collection[int], width: int) -> TextRows:
-    """Rows for ``model``: ``width`` together where that is proven to change no answer, else one at a time."""
-    proven = type(model).__module__ in {f"mlx_lm.models.{name}" for name in PROVEN}
+def make_rows(model: Any, ends: Collection[int], width: int) -> TextRows:
+    """Return rows for ``model``: ``width`` in a batch where that is proven to change no answer, else one at a time."""
+    proven = type(model).__module__ in {f"mlx_lm.models.{name}" for name in BATCH_INVARIANT_MODELS}
     return BatchedTextRows(model, ends, width) if width > 1 and proven else SequentialTextRows(model, ends)
 
 
 class BatchedTextRows(TextRows):
-    """Continuous batching by mlx-lm's BatchGenerator."""
+    """Rows in continuous batches by mlx-lm's BatchGenerator."""
 
     def __init__(self, model: Any, ends: Collection[int], width: int) -> None:
         from mlx_lm.generate import BatchGenerator
@@ -103,7 +105,7 @@ class BatchedTextRows(TextRows):
 
 
 class SequentialTextRows(TextRows):
-    """One row after the other by mlx-lm's generate_step, with caches of a single row."""
+    """Rows one after the other by mlx-lm's generate_step, with caches of a single row."""
 
     width = 1
 

@@ -1,4 +1,4 @@
-"""What MLX may hold of the machine's memory while a model answers, and what it gives back when that runs short."""
+"""Limits on MLX's memory while a model answers, and the release of cached buffers under pressure."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlx_backends.models import memory_estimate
-from mlx_backends.models.memory_estimate import fits, working_set
+from mlx_backends.models.memory_estimate import memory_fit, working_set
 
 CACHE_SHARE = 1 / 8
-"""MLX keeps freed buffers for use again, at most so much of the working set. Its own limit is the whole memory's: images of
-many sizes leave buffers that fit nothing which comes later."""
+"""Most of the working set that MLX's cache of freed buffers may take.
+
+MLX's own limit is the whole memory: images of many sizes leave buffers that fit nothing which comes later.
+"""
 
 PRESSURE = 0.9
-"""Where what is in use and what is kept for use again are more than this share of the working set, the latter is given back."""
+"""Share of the working set above which the cache of freed buffers is released."""
 
-_WORTH = 1 / 100  # of the working set: clearing less than this only makes the next step allocate it again
+_MIN_RELEASE = 1 / 100  # of the working set: releasing less only makes the next step allocate it again
 
-_SHORT = re.compile(
+_OUT_OF_MEMORY = re.compile(
     r"out of memory|insufficient memory|outofmemory|unable to allocate|attempting to allocate|bad_?alloc", re.IGNORECASE
 )
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUsage:
-    """MLX's memory in bytes: the most since the peak was last reset, in use now, kept for use again now."""
+    """MLX's memory in bytes: the peak since it was last reset, in use now, and cached for reuse now."""
 
     peak: int
     active: int
@@ -35,28 +37,28 @@ class MemoryUsage:
 
 
 class MemoryLimits:
-    """The limits of one device. ``mx`` is ``mlx.core``, or what stands for it; ``device`` its information.
+    """The limits of one device. ``mx`` is ``mlx.core``, or a stand-in for it; ``device`` its information.
 
-    ``limit`` is the working set in bytes that memory is measured by: Metal's recommended one, else an estimate of what this
-    machine has to give.
+    ``limit`` is the working set in bytes that memory is measured by: Metal's recommended one, else an estimate of the memory
+    available on this machine.
     """
 
     def __init__(self, mx: Any, device: Mapping[str, Any]) -> None:
         self._mx = mx
         self._metal = working_set(device)
-        self.limit = fits(0, device).have
+        self.limit = memory_fit(0, device).available
 
     @classmethod
     def here(cls) -> MemoryLimits:
-        """The limits of the device MLX computes on."""
+        """Return the limits of the device MLX computes on."""
         import mlx.core as mx
 
         return cls(mx, memory_estimate.device_info())
 
     def set(self) -> None:
-        """Keep what a model uses resident (wired), and bound the cache of freed buffers.
+        """Wire a model's memory, and bound the cache of freed buffers.
 
-        On Metal alone, which says how much it can wire: elsewhere MLX has nothing to wire. An older macOS refuses to wire; then
+        Only on Metal, which reports how much it can wire: elsewhere MLX has nothing to wire. An older macOS refuses to wire; then
         answers are slower under pressure, and right all the same.
         """
         if self._metal is None or not self._mx.metal.is_available():
@@ -66,24 +68,27 @@ class MemoryLimits:
         self._mx.set_cache_limit(int(self._metal * CACHE_SHARE))
 
     def usage(self) -> MemoryUsage:
-        """MLX's memory now."""
+        """Return MLX's memory usage now."""
         mx = self._mx
         return MemoryUsage(int(mx.get_peak_memory()), int(mx.get_active_memory()), int(mx.get_cache_memory()))
 
     def relieve(self) -> bool:
-        """Give the cache of freed buffers back where memory runs short; whether it did. Between answers, not between tokens."""
-        now = self.usage()
-        pressed = now.active + now.cache > PRESSURE * self.limit and now.cache > _WORTH * self.limit
+        """Release the cache of freed buffers if memory runs short, and return whether it did.
+
+        Called between answers, not between tokens.
+        """
+        usage = self.usage()
+        pressed = usage.active + usage.cache > PRESSURE * self.limit and usage.cache > _MIN_RELEASE * self.limit
         if pressed:
             self._mx.clear_cache()
         return pressed
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an exception, or what it was raised from, says that memory ran out: Python's, or one of MLX's."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, MemoryError) or (isinstance(seen, RuntimeError) and _SHORT.search(str(seen))):
+    """Return whether an exception or one of its causes means that memory ran out: Python's, or one of MLX's."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError) or (isinstance(cause, RuntimeError) and _OUT_OF_MEMORY.search(str(cause))):
             return True
-        seen = seen.__cause__ or seen.__context__
+        cause = cause.__cause__ or cause.__context__
     return False

@@ -1,4 +1,4 @@
-"""Prefixes: the key-value caches of prompts' beginnings, kept to be copied by the prompts that begin so too."""
+"""Cache of prompt prefixes: their key-value caches, copied for prompts that share the prefix."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlx_backends.mlx.preprocess import common
+from mlx_backends.mlx.preprocess import shared_prefix_length
 
-KEPT_BYTES = 2**29
-"""How much memory is given to kept prefixes; the newest is kept whatever its size."""
+CACHE_BYTES = 2**29
+"""Memory for cached prefixes; the newest is cached whatever its size."""
 
-WORTH_TOKENS = 8
-"""A prefix is worth a stop on the way, and a copy, if that saves the prompts which are known to share it so many tokens."""
+MIN_SAVED_TOKENS = 8
+"""Fewest tokens that caching a prefix must save the known prompts that share it."""
 
 Cache = list[Any]
-"""A model's cache of one prompt: an entry a layer."""
+"""A model's key-value cache of one prompt: an entry for each layer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Kept:
+class _Prefix:
     content: Any
     cache: Cache
     trimmable: bool
@@ -28,40 +28,43 @@ class _Kept:
 
 
 class PrefixCache:
-    """Kept prefixes by their content (:class:`mlx_backends.mlx.preprocess.PreparedInputs`); the one that was longest unused
-    goes first."""
+    """Least-recently-used cache of prefixes by their content (:class:`mlx_backends.mlx.preprocess.PreparedInputs`)."""
 
-    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._limit = kept_bytes
-        self._kept: list[_Kept] = []
+    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
+        self._limit = cache_bytes
+        self._prefixes: list[_Prefix] = []
 
-    def keep(self, content: Any, cache: Cache, *, likely: bool = True) -> None:
-        """Keep ``cache``, which holds exactly ``content`` and is not to be written to by anyone any more.
+    def put(self, content: Any, cache: Cache, *, likely: bool = True) -> None:
+        """Cache ``cache``, which holds exactly ``content`` and must not be written to any more.
 
-        One that is not ``likely`` to be of use is the first to go.
+        One that is not ``likely`` to be of use is the first to be dropped.
         """
-        known = [kept for kept in self._kept if len(kept.content) == len(content) == common(kept.content, content)]
-        self._kept = [kept for kept in self._kept if kept not in known]
+        duplicates = [
+            prefix
+            for prefix in self._prefixes
+            if len(prefix.content) == len(content) == shared_prefix_length(prefix.content, content)
+        ]
+        self._prefixes = [prefix for prefix in self._prefixes if prefix not in duplicates]
         trimmable = all(entry.is_trimmable() for entry in cache)
-        kept = _Kept(content, cache, trimmable, sum(entry.nbytes for entry in cache))
-        self._kept.insert(len(self._kept) if likely else 0, kept)
-        while len(self._kept) > 1 and sum(kept.size for kept in self._kept) > self._limit:
-            self._kept.pop(0)
+        prefix = _Prefix(content, cache, trimmable, sum(entry.nbytes for entry in cache))
+        self._prefixes.insert(len(self._prefixes) if likely else 0, prefix)
+        while len(self._prefixes) > 1 and sum(prefix.size for prefix in self._prefixes) > self._limit:
+            self._prefixes.pop(0)
 
     def longest(self, content: Any) -> tuple[int, Cache | None]:
-        """The longest beginning of ``content`` that is kept: its length, and a copy of its cache.
+        """Return the length of the longest cached prefix of ``content``, and a copy of its cache.
 
         The last position is left out, because what follows a prompt is computed from it. A cache that cannot be trimmed is
-        of use only as a whole.
+        used only as a whole.
         """
         best, length = None, 0
-        for kept in self._kept:
-            shared = min(common(kept.content, content), len(content) - 1)
-            if shared > length and (kept.trimmable or shared == len(kept.content)):
-                best, length = kept, shared
+        for prefix in self._prefixes:
+            shared = min(shared_prefix_length(prefix.content, content), len(content) - 1)
+            if shared > length and (prefix.trimmable or shared == len(prefix.content)):
+                best, length = prefix, shared
         if best is None:
             return 0, None
-        self._kept = [kept for kept in self._kept if kept is not best] + [best]
+        self._prefixes = [prefix for prefix in self._prefixes if prefix is not best] + [best]
         cache = copy.deepcopy(best.cache)
         if surplus := len(best.content) - length:
             for entry in cache:
@@ -69,26 +72,26 @@ class PrefixCache:
         return length, cache
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._kept = []
+        """Drop everything."""
+        self._prefixes = []
 
 
-def whole_only(cache: Cache) -> str:
-    """Why prefixes of a model with such an empty ``cache`` can be used again as a whole only; empty where in part too."""
+def trim_limitation(cache: Cache) -> str:
+    """Return why a model with this empty ``cache`` can reuse prefixes only as a whole; empty where it can trim them."""
     rigid = sorted({type(entry).__name__ for entry in cache if not entry.is_trimmable()})
     if rigid:
-        return f"its cache cannot be cut back ({', '.join(rigid)})"
+        return f"its cache cannot be trimmed ({', '.join(rigid)})"
     windows = sorted({int(entry.max_size) for entry in cache if getattr(entry, "max_size", None)})
-    return f"its cache cannot be cut back beyond {windows[0]} tokens (a sliding window)" if windows else ""
+    return f"its cache cannot be trimmed beyond {windows[0]} tokens (a sliding window)" if windows else ""
 
 
-def stops(content: Any, others: Iterable[Any], start: int) -> Sequence[int]:
-    """Where on the way through ``content``, from ``start`` on, a copy is worth keeping for ``others``, in rising order."""
-    shared = sorted(min(common(content, other), len(content) - 1) for other in others)
-    found: list[int] = []
+def branch_points(content: Any, others: Iterable[Any], start: int) -> Sequence[int]:
+    """Return the positions in ``content`` after ``start`` at which a copy is worth caching for ``others``, in rising order."""
+    shared = sorted(min(shared_prefix_length(content, other), len(content) - 1) for other in others)
+    points: list[int] = []
     last = start
-    for number, length in enumerate(shared):
-        if (length - last) * (len(shared) - number) >= WORTH_TOKENS:
-            found.append(length)
+    for index, length in enumerate(shared):
+        if (length - last) * (len(shared) - index) >= MIN_SAVED_TOKENS:
+            points.append(length)
             last = length
-    return found
+    return points

@@ -1,4 +1,4 @@
-"""One request answered by itself, through mlx-vlm's own stream of tokens."""
+"""Sequential answers: one request at a time, through mlx-vlm's own stream of tokens."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.base import Form, Likelihood, Request
+from benchmarks.vocabulary import Form, Likelihood, Request
 from mlx_backends.mlx.preprocess import Preprocessor
 
 Stream = Generator[Any, None, None]
 
 
 class SequentialAnswers:
-    """Answers of a loaded model, nothing else under way. ``processors`` are the logits processors of a request's form."""
+    """Answers of a loaded model, one at a time. ``processors`` returns the logits processors of a request's form."""
 
     def __init__(
         self,
         model: Any,
         processor: Any,
-        preparer: Preprocessor,
+        preprocessor: Preprocessor,
         processors: Callable[[Form | Likelihood | None], Iterable[Any]],
     ) -> None:
         self._model = model
         self._processor = processor
-        self._preparer = preparer
+        self._preprocessor = preprocessor
         self._processors = processors
 
-    def stream(self, request: Request, watches: Sequence[Any] = ()) -> Stream:
-        """mlx-vlm's stream of tokens for ``request``, from inputs whose images are known to stand in their places."""
+    def stream(self, request: Request, recorders: Sequence[Any] = ()) -> Stream:
+        """Return mlx-vlm's stream of tokens for ``request``, from inputs whose images are checked to be in place."""
         import mlx.core as mx
         from mlx_vlm import stream_generate
 
         mx.reset_peak_memory()
-        text, inputs = self._preparer.tensors(request)
+        text, inputs = self._preprocessor.tensors(request)
         inputs["mask"] = inputs.pop("attention_mask", None)
         decoding, seed = request.decoding, int(request.digest[:8], 16)
         mx.random.seed(seed)
@@ -47,14 +47,14 @@ class SequentialAnswers:
             top_p=decoding.top_p,
             top_k=0,
             seed=seed,
-            logits_processors=[*self._processors(request.form), *watches] or None,
+            logits_processors=[*self._processors(request.form), *recorders] or None,
         )
         return stream
 
 
 @dataclass
 class SequentialRequest:
-    """A request under way: the stream that answers it, once it is started, and what has come out of it."""
+    """A request in progress: the stream that answers it, once started, and the tokens it has yielded."""
 
     request: Request
     stream: Stream | None = None
@@ -62,8 +62,8 @@ class SequentialRequest:
     prefill_s: float = 0.0
     decode_s: float = 0.0
 
-    def take(self) -> Any | None:
-        """Take one token; mlx-vlm's closing response instead, when there are no more."""
+    def next_token(self) -> Any | None:
+        """Read one token; return mlx-vlm's closing response when there are no more, else None."""
         assert self.stream is not None
         for response in self.stream:
             if response.finish_reason in ("stop", "length"):

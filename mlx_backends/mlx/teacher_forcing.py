@@ -1,4 +1,4 @@
-"""A vision-language model led through tokens that are given: what its canary, its probes and likelihoods compare."""
+"""Teacher forcing of a vision-language model, for the batch-invariance check, probes and likelihoods."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.base import Message, Request, Text
-from mlx_backends.core.batch_invariance import ForcedAnswer, ReferenceAnswer, Watch, Way
+from benchmarks.vocabulary import Message, Request, Text
+from mlx_backends.core.batch_invariance import AnsweringMode, ForcedAnswer, LogitsRecorder, ReferenceAnswer
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
@@ -15,75 +15,78 @@ _PADDED = 2
 
 
 class TeacherForcing:
-    """Leads a loaded model, ``alone`` or in rows."""
+    """Teacher forcing of a loaded model, sequentially or in a batch."""
 
-    def __init__(self, model: Any, processor: Any, preparer: Preprocessor, alone: SequentialAnswers) -> None:
+    def __init__(self, model: Any, processor: Any, preprocessor: Preprocessor, sequential: SequentialAnswers) -> None:
         self._model = model
         self._processor = processor
-        self._preparer = preparer
-        self._alone = alone
+        self._preprocessor = preprocessor
+        self._sequential = sequential
 
     def case(self, request: Request) -> ReferenceAnswer:
-        """``request`` answered by itself."""
+        """Return the reference answer of ``request``, computed sequentially."""
         import numpy as np
 
-        watch, work = Watch(), SequentialRequest(request)
-        work.stream = self._alone.stream(request, [watch])
-        while (last := work.take()) is None:
+        recorder, work = LogitsRecorder(), SequentialRequest(request)
+        work.stream = self._sequential.stream(request, [recorder])
+        while (last := work.next_token()) is None:
             pass
         tokens = work.tokens if last.token_ids is None else list(map(int, last.token_ids))
-        return ReferenceAnswer(request, tokens, np.stack(watch.logits[: len(tokens)]))
+        return ReferenceAnswer(request, tokens, np.stack(recorder.logits[: len(tokens)]))
 
     def forced(self, request: Request, tokens: Sequence[int]) -> Any:
-        """The logits, of the shape (tokens, vocabulary), when the model is led through ``tokens`` by itself."""
+        """Return the logits, of the shape (tokens, vocabulary), when the model is forced through ``tokens`` sequentially."""
         import numpy as np
 
-        led = ForcedAnswer(tokens)
+        forcing = ForcedAnswer(tokens)
         free = replace(request, form=None, decoding=replace(request.decoding, max_tokens=len(tokens), temperature=0.0))
-        for _ in self._alone.stream(free, [led]):
+        for _ in self._sequential.stream(free, [forcing]):
             pass
-        return np.stack(led.logits[: len(tokens)])
+        return np.stack(forcing.logits[: len(tokens)])
 
     def padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """The first cases, each beside a longer row that pads it; prompts are read one by one."""
+        """Return the logits of the first cases, each next to a longer row that pads it; prompts are read one by one."""
         from mlx_backends.mlx.vlm_batch import VLMRows
 
-        found = []
+        logits = []
         for case in cases[:_PADDED]:
-            words = len(self._preparer.inputs(case.request).content) + 16
+            words = len(self._preprocessor.inputs(case.request).content) + 16
             longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
-            beside = ReferenceAnswer(longer, case.tokens, None)
-            found.append(self.led(VLMRows(self._model, self._processor, 2, share=False, join=False), [case, beside])[0])
-        return found
+            neighbour = ReferenceAnswer(longer, case.tokens, None)
+            logits.append(
+                self.force_rows(VLMRows(self._model, self._processor, 2, share=False, join=False), [case, neighbour])[0]
+            )
+        return logits
 
-    def way(self, width: int, *, share: bool) -> Way:
+    def mode(self, width: int, *, share: bool) -> AnsweringMode:
+        """Return the function that forces cases in rows of ``width``, with shared prefixes read once if ``share``."""
         from mlx_backends.mlx.vlm_batch import VLMRows
 
-        def answer(cases: Sequence[ReferenceAnswer]) -> list[Any]:
-            some = max(min(width, len(cases) - 1), min(width, 2))  # so that one of them joins late
-            return self.led(VLMRows(self._model, self._processor, some, share=share), cases)
+        def force(cases: Sequence[ReferenceAnswer]) -> list[Any]:
+            rows_wide = max(min(width, len(cases) - 1), min(width, 2))  # so that one of them joins late
+            return self.force_rows(VLMRows(self._model, self._processor, rows_wide, share=share), cases)
 
-        return answer
+        return force
 
-    def led(self, rows: Any, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """The logits of ``cases`` when ``rows`` lead them through their tokens."""
+    def force_rows(self, rows: Any, cases: Sequence[ReferenceAnswer]) -> list[Any]:
+        """Return the logits of ``cases``, forced in ``rows``."""
         import numpy as np
 
         from mlx_backends.mlx.vlm_batch import VLMRow
 
         try:
-            led = [ForcedAnswer(case.tokens) for case in cases]
-            begun = [
-                VLMRow(self._preparer.inputs(case.request), len(case.tokens), [leader])
-                for case, leader in zip(cases, led, strict=True)
+            processors = [ForcedAnswer(case.tokens) for case in cases]
+            started = [
+                VLMRow(self._preprocessor.inputs(case.request), len(case.tokens), [processor])
+                for case, processor in zip(cases, processors, strict=True)
             ]
-            for row in begun:
+            for row in started:
                 rows.add(row)
-            while any(row.finished is None for row in begun):
+            while any(row.finished is None for row in started):
                 rows.work()
-                for row in begun:
+                for row in started:
                     if row.failed is not None:
                         raise row.failed
-            return [np.stack(leader.logits) for leader in led]
+            return [np.stack(processor.logits) for processor in processors]
         finally:
             rows.close()

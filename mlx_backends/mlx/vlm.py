@@ -1,4 +1,4 @@
-"""Vision-language models through mlx-vlm: one request at a time, or several where the canary found that the same."""
+"""Vision-language models through mlx-vlm: one request at a time, or several where the batch-invariance check allows it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,22 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.base import Generation, Likelihood, Media, Request
+from benchmarks.vocabulary import Generation, Likelihood, Media, Request
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.core.batch_invariance import ALONE, BATCHED, BatchInvariance, ReferenceAnswer, Way, answered, prove
+from mlx_backends.core.batch_invariance import (
+    BATCHED,
+    SEQUENTIAL,
+    AnsweringMode,
+    BatchInvariance,
+    ReferenceAnswer,
+    check_batch_invariance,
+    reference_answers,
+)
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
-from mlx_backends.core.loglikelihood import score
-from mlx_backends.core.probe import Probe, made, pictures
-from mlx_backends.mlx.load import one_line
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.loglikelihood import score_options
+from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.mlx.memory_limits import MemoryLimits
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
@@ -28,13 +36,13 @@ if TYPE_CHECKING:
     from mlx_backends.mlx.batched import BatchedAnswers
 
 WIDTH = 8
-"""How many requests are answered together, where nobody says otherwise."""
+"""Requests answered in a batch by default."""
 
-AHEAD = 2
-"""It takes so many times as many: the others are prepared meanwhile."""
+QUEUE_FACTOR = 2
+"""Requests taken, as a multiple of the width: the others are prepared in the meantime."""
 
-TOGETHER = "together, with common beginnings read once"
-SHARED = "one at a time, with common beginnings read once"
+BATCHED_SHARED = "together, with common beginnings read once"
+SEQUENTIAL_SHARED = "one at a time, with common beginnings read once"
 
 _SLICE_S = 0.05
 
@@ -43,62 +51,63 @@ class VLMBackend(Backend):
     """A loaded vision-language model.
 
     A model's own generation settings never apply, and sampling is seeded from the request's digest, which covers
-    ``decoding.seed``. One request is answered at a time and nothing is kept from one to the next, until :meth:`prove` has
-    found that answers are the same otherwise. Whatever goes wrong while answering becomes a Generation with an error.
+    ``decoding.seed``. One request is answered at a time and nothing is carried from one to the next, until
+    :meth:`check_batch_invariance` has
+    found a faster mode that gives the same answers. Whatever goes wrong while answering becomes a Generation with an error.
 
-    Of a Generation, ``tokens`` are all that the model gave, the one that ended the answer included; ``text`` is
-    decoded from the whole of them, without control tokens but with ``<think>`` tags; ``prefill_s`` runs from the
+    Of a Generation, ``tokens`` are all that the model generated, including the one that ended the answer; ``text`` is
+    decoded from all of them, without control tokens but with ``<think>`` tags; ``prefill_s`` runs from the
     prepared inputs to the first token, vision encoder included; ``peak_memory`` is MLX's, from before the images are
-    opened to the last token. Of requests answered together, times are their share of what was spent, and
-    ``peak_memory`` is the highest while they were under way.
+    opened to the last token. In a batch, times are a request's share of what was spent, and
+    ``peak_memory`` is the highest while it was in progress.
     """
 
     def __init__(
         self, info: EngineInfo, media: MediaPath, model: Any, processor: Any, *, width: int | None = None
     ) -> None:
-        """``width``: how many requests may be answered together."""
+        """Take a loaded model and its processor; ``width`` bounds how many requests are answered in a batch."""
         self.info = info
         self.width = width or WIDTH
         self.proof: BatchInvariance | None = None
         self._model = model
         self._processor = processor
         self._tokenizer = getattr(processor, "tokenizer", processor)
-        own = copy.deepcopy(self._tokenizer)  # a tokenizer cannot be used in two threads at once, and one is preparing
-        self._reader = Detokenizer(own)
+        own = copy.deepcopy(self._tokenizer)  # a tokenizer is not thread-safe, and a thread prepares requests
+        self._detokenizer = Detokenizer(own)
         self._constrainer = Constrainer(own, _ends(self._tokenizer, model.config))
         processor.detokenizer = _NoText()
         with redirect_stdout(sys.stderr):
-            self._preparer = Preprocessor(processor, model.config, media)
-        self._alone = SequentialAnswers(model, processor, self._preparer, self._constrainer.processors)
-        self._leader = TeacherForcing(model, processor, self._preparer, self._alone)
+            self._preprocessor = Preprocessor(processor, model.config, media)
+        self._sequential = SequentialAnswers(model, processor, self._preprocessor, self._constrainer.processors)
+        self._teacher_forcing = TeacherForcing(model, processor, self._preprocessor, self._sequential)
         self._limits = MemoryLimits.here()
         self._work: SequentialRequest | None = None
-        self._together: BatchedAnswers | None = None
+        self._batched: BatchedAnswers | None = None
 
     @property
     def remarks(self) -> Sequence[str]:
         proven = () if self.proof is None else self.proof.remarks(self.info.model)
-        return (*proven, *self._preparer.clips.remarks(self.info.model))
+        return (*proven, *self._preprocessor.audio_video.remarks(self.info.model))
 
     @property
     def widest(self) -> int:
-        return AHEAD * self.width
+        return QUEUE_FACTOR * self.width
 
     @property
     def prefilled(self) -> int:
-        """How many prompt tokens have been computed since :meth:`prove`."""
-        return 0 if self._together is None else self._together.prefilled
+        """Return how many prompt tokens have been computed since :meth:`check_batch_invariance`."""
+        return 0 if self._batched is None else self._batched.prefilled
 
     def submit(self, request: Request) -> None:
         if self._model is None:
             raise RuntimeError("the model is closed")
-        if self._together is not None:
+        if self._batched is not None:
             if self._in_flight >= self.capacity:
                 raise RuntimeError(f"the model takes at most {self.capacity} requests at a time")
             if isinstance(request.form, Likelihood):
-                self._together.alone.append(request)
+                self._batched.sequential.append(request)
             else:
-                self._together.submit(request)
+                self._batched.submit(request)
         elif self._work is not None:
             raise RuntimeError("the model answers one request at a time")
         else:
@@ -106,18 +115,18 @@ class VLMBackend(Backend):
 
     @property
     def _in_flight(self) -> int:
-        others = 0 if self._together is None else self._together.busy + len(self._together.alone)
+        others = 0 if self._batched is None else self._batched.busy + len(self._batched.sequential)
         return others + (self._work is not None)
 
     def step(self) -> Sequence[Generation]:
-        if self._together is not None and self._work is None:
-            if self._together.alone:  # before anything else is begun
-                self._work = SequentialRequest(self._together.alone.popleft())
+        if self._batched is not None and self._work is None:
+            if self._batched.sequential:  # before anything else starts
+                self._work = SequentialRequest(self._batched.sequential.popleft())
             else:
                 with redirect_stdout(sys.stderr):
-                    found = self._together.step()
-                self.capacity = self._together.capacity
-                return found
+                    finished = self._batched.step()
+                self.capacity = self._batched.capacity
+                return finished
         work = self._work
         if work is None:
             return []
@@ -144,87 +153,89 @@ class VLMBackend(Backend):
             stream, self._work = self._work.stream, None
             if stream is not None:
                 stream.close()
-        if self._together is not None:
-            self._together.cancel(request_id)
+        if self._batched is not None:
+            self._batched.cancel(request_id)
 
     def exact(self) -> None:
         if self._in_flight:
             raise RuntimeError("the model is answering")
-        if self._together is not None:
-            self._together.close()
-        self._together = self.proof = None
+        if self._batched is not None:
+            self._batched.close()
+        self._batched = self.proof = None
         self.capacity = 1
 
     def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
         self.exact()
         with redirect_stdout(sys.stderr):
-            if not (cases := answered(requests, self._leader.case, stop)):
+            if not (cases := reference_answers(requests, self._teacher_forcing.case, stop)):
                 return None
-            ways: dict[str, Way] = {}
+            modes: dict[str, AnsweringMode] = {}
             if (width := self._width(requests, [case.request for case in cases])) > 1:
-                ways[TOGETHER] = self._leader.way(width, share=True)
-                ways[BATCHED] = self._leader.way(width, share=False)
-            ways[SHARED] = self._leader.way(1, share=True)
-            self.proof = prove(cases, self._leader.padded, ways)
-            if self.proof.way in (TOGETHER, SHARED):
+                modes[BATCHED_SHARED] = self._teacher_forcing.mode(width, share=True)
+                modes[BATCHED] = self._teacher_forcing.mode(width, share=False)
+            modes[SEQUENTIAL_SHARED] = self._teacher_forcing.mode(1, share=True)
+            self.proof = check_batch_invariance(cases, self._teacher_forcing.padded, modes)
+            if self.proof.way in (BATCHED_SHARED, SEQUENTIAL_SHARED):
                 self.proof = replace(self.proof, lacks=self._lacks())
-            if self.proof.way != ALONE:
-                self._begin_together(1 if self.proof.way == SHARED else width, share=self.proof.way != BATCHED)
+            if self.proof.way != SEQUENTIAL:
+                self._start_batched(
+                    1 if self.proof.way == SEQUENTIAL_SHARED else width, share=self.proof.way != BATCHED
+                )
         return self.proof
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
         if self._in_flight:
             raise RuntimeError("the model is answering")
         with redirect_stdout(sys.stderr):
-            text, tensors = self._preparer.tensors(request)
-            logits = self._leader.forced(request, forced) if forced else []
+            text, tensors = self._preprocessor.tensors(request)
+            logits = self._teacher_forcing.forced(request, forced) if forced else []
         parts = [part for message in request.messages for part in message.parts]
-        shown = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
+        image_count = sum(isinstance(part, Media) and part.modality == "image" for part in parts)
         token_ids = tensors["input_ids"].flatten().tolist()
-        return made(request, text, token_ids, pictures(tensors, shown), forced, logits, keep=keep)
+        return build_probe(request, text, token_ids, split_pixels(tensors, image_count), forced, logits, keep=keep)
 
     def close(self) -> None:
         if self._work is not None:
             self.cancel(self._work.request.id)
-        if self._together is not None:
-            self._together.close()
-        self._model = self._processor = self._tokenizer = self._together = None
-        del self._preparer, self._reader, self._constrainer, self._alone, self._leader
+        if self._batched is not None:
+            self._batched.close()
+        self._model = self._processor = self._tokenizer = self._batched = None
+        del self._preprocessor, self._detokenizer, self._constrainer, self._sequential, self._teacher_forcing
         gc.collect()
         import mlx.core as mx
 
         mx.clear_cache()
 
     def _advance(self, work: SequentialRequest) -> Any | None:
-        """Read the prompt, or decode for a few tens of milliseconds; mlx-vlm's last word, once it has said it."""
+        """Read the prompt, or decode for a few tens of milliseconds; return mlx-vlm's closing response, if any."""
         if work.stream is None:
-            work.stream = self._alone.stream(work.request)
+            work.stream = self._sequential.stream(work.request)
             started = perf_counter()
-            last = work.take()
+            last = work.next_token()
             work.prefill_s = perf_counter() - started
             return last
         started = perf_counter()
-        while (last := work.take()) is None and perf_counter() - started < _SLICE_S:
+        while (last := work.next_token()) is None and perf_counter() - started < _SLICE_S:
             pass
         work.decode_s += perf_counter() - started
         return last
 
-    def _begin_together(self, width: int, *, share: bool) -> None:
+    def _start_batched(self, width: int, *, share: bool) -> None:
         from mlx_backends.mlx.batched import BatchedAnswers
         from mlx_backends.mlx.vlm_batch import VLMRows
 
-        self._together = BatchedAnswers(
+        self._batched = BatchedAnswers(
             lambda width: VLMRows(self._model, self._processor, width, share=share),
             width,
-            self._preparer.inputs,
+            self._preprocessor.inputs,
             lambda request: list(self._constrainer.processors(request.form)),
-            self._reader.text,
+            self._detokenizer.text,
             self._limits,
         )
-        self.capacity = self._together.capacity
+        self.capacity = self._batched.capacity
 
-    def _width(self, requests: Sequence[Request], tried: Sequence[Request]) -> int:
-        """How many of ``requests`` fit beside the model, if a prompt twice as long as those that were tried is still to come."""
+    def _width(self, requests: Sequence[Request], checked: Sequence[Request]) -> int:
+        """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked."""
         from mlx.utils import tree_flatten
 
         from mlx_backends.core import images
@@ -232,49 +243,51 @@ class VLMBackend(Backend):
         from mlx_backends.models import memory_estimate
 
         weights = sum(value.nbytes for _, value in tree_flatten(self._model.parameters()))
-        longest = max(len(self._preparer.inputs(request).content) for request in tried)
-        return memory_estimate.width(
+        longest = max(len(self._preprocessor.inputs(request).content) for request in checked)
+        return memory_estimate.batch_width(
             self._model.config,
-            weights + prefix_cache.KEPT_BYTES + vision_cache.KEPT_BYTES + images.KEPT_BYTES,
+            weights + prefix_cache.CACHE_BYTES + vision_cache.CACHE_BYTES + images.CACHE_BYTES,
             2 * longest,
             max(request.decoding.max_tokens for request in requests),
             memory_estimate.device_info(),
             most=self.width,
-            read_at_once=vlm_batch.END_TOKENS,
+            prefill_tokens=vlm_batch.MAX_SUFFIX_TOKENS,
         )
 
     def _lacks(self) -> str:
-        """What this model cannot have of reading common beginnings once, in a sentence."""
+        """Return in a sentence how this model is limited in reusing shared prefixes; empty where it is not."""
         from mlx_vlm.models.cache import make_prompt_cache
 
-        from mlx_backends.mlx.prefix_cache import whole_only
+        from mlx_backends.mlx.prefix_cache import trim_limitation
 
-        why = whole_only(make_prompt_cache(self._model.language_model))
-        return why and (
-            f"{self.info.model} uses a beginning again only as a whole, where requests known at the time part, and reads it "
-            f"once more where others do: {why}."
+        reason = trim_limitation(make_prompt_cache(self._model.language_model))
+        return reason and (
+            f"{self.info.model} reuses a shared prefix only as a whole, up to where the requests then known diverge, "
+            f"and reads it again for others: {reason}."
         )
 
     def _likeliest(self, request: Request, form: Likelihood) -> Generation:
-        """The likeliest of the options, the prompt read once for all of them where the canary allows that."""
+        """Return the likeliest of the options, with the prompt read once for all where the batch-invariance check allows it."""
         import mlx.core as mx
 
         from mlx_backends.mlx.vlm_batch import VLMRows
 
-        shared = self.proof is not None and self.proof.way in (TOGETHER, SHARED)
+        shared = self.proof is not None and self.proof.way in (BATCHED_SHARED, SEQUENTIAL_SHARED)
         started = perf_counter()
         mx.reset_peak_memory()
 
-        def led(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
+        def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
             if shared and len(sequences) > 1:
                 free = replace(request, form=None)
                 rows = VLMRows(self._model, self._processor, 1, share=True)
-                return self._leader.led(rows, [ReferenceAnswer(free, list(tokens), None) for tokens in sequences])
-            return [self._leader.forced(request, tokens) for tokens in sequences]
+                return self._teacher_forcing.force_rows(
+                    rows, [ReferenceAnswer(free, list(tokens), None) for tokens in sequences]
+                )
+            return [self._teacher_forcing.forced(request, tokens) for tokens in sequences]
 
-        found = score(form, self._tokenizer, led)
-        tokens = int(self._preparer.tensors(request)[1]["input_ids"].size)
-        return found.generation(request, tokens, perf_counter() - started, self._limits.usage().peak)
+        scored = score_options(form, self._tokenizer, forced_logits)
+        tokens = int(self._preprocessor.tensors(request)[1]["input_ids"].size)
+        return scored.generation(request, tokens, perf_counter() - started, self._limits.usage().peak)
 
     def _generation(self, work: SequentialRequest, last: Any) -> Generation:
         stopped = last.finish_reason == "stop"
@@ -282,7 +295,7 @@ class VLMBackend(Backend):
         tokens = tuple(work.tokens if last.token_ids is None else map(int, last.token_ids))
         return Generation(
             work.request.id,
-            self._reader.text(tokens[:-1] if stopped else tokens),
+            self._detokenizer.text(tokens[:-1] if stopped else tokens),
             "stop" if stopped else "length",
             tokens=tokens,
             prompt_tokens=int(last.prompt_tokens),
@@ -296,7 +309,7 @@ class VLMBackend(Backend):
 
 
 class _NoText:
-    """Stands in for mlx-vlm's streaming detokenizer, which drops bytes and fails on tokens beyond the vocabulary."""
+    """Stand-in for mlx-vlm's streaming detokenizer, which drops bytes and fails on tokens beyond the vocabulary."""
 
     last_segment = ""
 
@@ -308,7 +321,7 @@ class _NoText:
 
 
 def _ends(tokenizer: Any, config: Any) -> list[int]:
-    """The tokens that end an answer, as mlx-vlm finds them before each."""
+    """Return the tokens that end an answer, as mlx-vlm finds them before each answer."""
     criteria = tokenizer.stopping_criteria
     criteria.reset(config.eos_token_id)
     return list(criteria.eos_token_ids)

@@ -1,9 +1,8 @@
-"""Rows: answers that a model of mlx-vlm writes together, every distinct beginning of their prompts read once.
+"""Rows of a model of mlx-vlm: answers in a batch, with every shared prefix of their prompts read once.
 
-Prompts are read row by row, each from the longest beginning that is kept (:mod:`mlx_backends.mlx.prefix_cache`) to its
-last token but
-one, and only short ends of several prompts in one go. The last tokens are handed to mlx-vlm's BatchGenerator, with the rows'
-caches: it writes the answers.
+Prompts are read row by row, each from its longest cached prefix (:mod:`mlx_backends.mlx.prefix_cache`) to its last token but
+one; only short suffixes of several prompts are read in one pass. The last tokens are handed to mlx-vlm's BatchGenerator, with
+the rows' caches, and it generates the answers.
 """
 
 from __future__ import annotations
@@ -18,34 +17,34 @@ import mlx.core as mx
 from mlx_vlm.generate import ar
 from mlx_vlm.models.cache import KVCache, make_prompt_cache
 
-from benchmarks.base import FinishReason
 from benchmarks.errors import ModelError
-from mlx_backends.mlx.patches.qwen3_vl_deepstack import repair
-from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, stops
+from benchmarks.vocabulary import FinishReason
+from mlx_backends.mlx.patches.qwen3_vl_deepstack import apply_patch
+from mlx_backends.mlx.prefix_cache import Cache, PrefixCache, branch_points
 from mlx_backends.mlx.preprocess import PreparedInputs
 from mlx_backends.mlx.vision_cache import CachedVisionTower
 
-PIECE_TOKENS = 512
-"""At most this many tokens of a prompt are read in one go."""
+PREFILL_TOKENS = 512
+"""Most tokens of a prompt that are read in one pass."""
 
-END_TOKENS = 64
-"""Ends of prompts that are not longer are read together; a longer one keeps the device busy by itself."""
+MAX_SUFFIX_TOKENS = 64
+"""Longest suffix of a prompt that is read in a batch; a longer one keeps the device busy alone."""
 
-FILLED = 1.25
-"""Ends that are read together are filled up to no more than so many times their tokens: what is filled up is computed too."""
+MAX_PADDING_FACTOR = 1.25
+"""Most tokens of a batch of suffixes with padding, as a multiple of those without: padding is computed too."""
 
 _FEATURES, _MASK = "deepstack_visual_embeds", "visual_pos_masks"
 _LAYERS_NDIM = 3
-"""Of deepstack features in one array: layers, places, width."""
+"""Dimensions of deepstack features in one array: layers, positions, width."""
 
 _KNOWN = frozenset({"inputs_embeds", "position_ids", "rope_deltas", _FEATURES, _MASK})
 
 
 @dataclass(eq=False)
 class VLMRow:
-    """An answer under way: its inputs, how many tokens it may have, what is done to their logits, and those that have come.
+    """An answer in progress: its inputs, its token limit, its logits processors, and the tokens so far.
 
-    ``failed`` is why it could not be answered among others; ``read`` how many of its prompt's tokens ``cache`` holds.
+    ``failed`` is why it could not be answered in a batch; ``read`` how many of its prompt's tokens ``cache`` holds.
     """
 
     inputs: PreparedInputs
@@ -60,21 +59,20 @@ class VLMRow:
 
     @property
     def last(self) -> int:
-        """The position of the prompt's last token."""
+        """Return the position of the prompt's last token."""
         return len(self.inputs.content) - 1
 
 
 class VLMRows:
     """The rows that one model works on: up to ``width`` at a time, any number waiting.
 
-    ``share``: whether what prompts have in common is computed once, key-value caches and image features; otherwise each
-    prompt is read whole. Rows are begun in the order in which they are added. ``prefilled`` counts the prompt tokens that
-    were computed.
+    With ``share``, the key-value caches and image features of shared prefixes are computed once; otherwise each prompt is read
+    whole. Rows start in the order in which they are added. ``prefilled`` counts the prompt tokens that were computed.
     """
 
     def __init__(self, model: Any, processor: Any, width: int, *, share: bool, join: bool = True) -> None:
-        """``join``: whether the ends of several prompts may be read in one go."""
-        repair()
+        """Take a loaded model and its processor; with ``join``, suffixes of several prompts may be read in one pass."""
+        apply_patch()
         self._join = join and width > 1
         self.width = width
         self.prefilled = 0
@@ -83,7 +81,7 @@ class VLMRows:
         self._prefixes = PrefixCache() if share else None
         self._tower = CachedVisionTower(model) if share else None
         self._waiting: deque[VLMRow] = deque()
-        self._begun: list[VLMRow] = []
+        self._started: list[VLMRow] = []
         self._reading: Iterator[Sequence[VLMRow]] | None = None
         self._live: dict[int, VLMRow] = {}
         self._generator: Any = ar.BatchGenerator(
@@ -92,28 +90,30 @@ class VLMRows:
             completion_batch_size=width,
             prefill_step_size=None,
             compute_logprobs=False,
-            sampler=lambda logprobs: mx.argmax(logprobs, axis=-1),  # of our own, so that no model's shortcut is taken
+            sampler=lambda logprobs: mx.argmax(
+                logprobs, axis=-1
+            ),  # our own, so that no model-specific shortcut applies
         )
         self._generator._build_mixed_prompt_batch = self._prompt_batch
 
     def add(self, row: VLMRow) -> None:
-        """Take a row; it begins as soon as there is room."""
+        """Take a row; it starts as soon as there is room."""
         self._waiting.append(row)
 
     def work(self) -> Sequence[VLMRow]:
-        """Read a piece of a prompt, else give every row that is past its prompt a token; the rows this was done for."""
+        """Read a piece of a prompt, else give every row past its prompt a token; return the rows that moved on."""
         with mx.stream(self._generator.stream):
             if self._reading is None and self._waiting and len(self._live) < self.width:
                 count = min(self.width - len(self._live), len(self._waiting))
-                self._begun = [self._waiting.popleft() for _ in range(count)]
-                self._reading = self._read(self._begun)
+                self._started = [self._waiting.popleft() for _ in range(count)]
+                self._reading = self._read(self._started)
             if self._reading is not None:
                 worked = next(self._reading, None)
                 if worked is not None:
                     return worked
                 self._reading = None
-                self._insert([row for row in self._begun if row.failed is None])
-                if failed := [row for row in self._begun if row.failed is not None]:
+                self._insert([row for row in self._started if row.failed is None])
+                if failed := [row for row in self._started if row.failed is not None]:
                     return failed
         worked = list(self._live.values())
         for response in self._generator.next()[1] if worked else ():
@@ -125,20 +125,20 @@ class VLMRows:
         return worked
 
     def drop(self, row: VLMRow) -> None:
-        """Forget a row."""
+        """Drop a row."""
         if row in self._waiting:
             self._waiting.remove(row)
-        if row in self._begun:
-            self._begun.remove(row)
+        if row in self._started:
+            self._started.remove(row)
         for uid in [uid for uid, held in self._live.items() if held is row]:
             self._generator.remove(uid)
             del self._live[uid]
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Release everything held."""
         self._generator.close()
         del self._generator
-        self._reading, self._begun, self._live = None, [], {}
+        self._reading, self._started, self._live = None, [], {}
         self._waiting.clear()
         if self._prefixes is not None:
             self._prefixes.clear()
@@ -146,51 +146,51 @@ class VLMRows:
 
     # --- reading prompts ---------------------------------------------------------------------------
 
-    def _read(self, begun: list[VLMRow]) -> Iterator[Sequence[VLMRow]]:
-        """Read the prompts of ``begun`` up to their last tokens; yields after every piece."""
-        rows = list(begun)
-        for number, row in enumerate(rows):
-            if row not in begun:  # dropped meanwhile
+    def _read(self, started: list[VLMRow]) -> Iterator[Sequence[VLMRow]]:
+        """Read the prompts of ``started`` up to their last tokens; yield after every piece."""
+        rows = list(started)
+        for index, row in enumerate(rows):
+            if row not in started:  # dropped in the meantime
                 continue
             try:
                 self._embed(row)
                 row.cache = make_prompt_cache(self._language_model)
                 if self._prefixes is not None:
-                    row.read, kept = self._prefixes.longest(row.inputs.content)
-                    row.cache = kept or row.cache
-                    others = [other.inputs.content for other in (*rows[number + 1 :], *self._waiting)]
-                    for stop in stops(row.inputs.content, others, row.read):
-                        yield from self._advance(row, stop)
-                        self._prefixes.keep(row.inputs.content[:stop], copy.deepcopy(row.cache))
-                if row.last - row.read > END_TOKENS or not self._joinable(row):
+                    row.read, cached = self._prefixes.longest(row.inputs.content)
+                    row.cache = cached or row.cache
+                    others = [other.inputs.content for other in (*rows[index + 1 :], *self._waiting)]
+                    for position in branch_points(row.inputs.content, others, row.read):
+                        yield from self._advance(row, position)
+                        self._prefixes.put(row.inputs.content[:position], copy.deepcopy(row.cache))
+                if row.last - row.read > MAX_SUFFIX_TOKENS or not self._joinable(row):
                     yield from self._advance(row, row.last)
-            except Exception as error:  # it must not end the others
+            except Exception as error:  # it must not stop the other rows
                 row.failed = error
                 yield [row]
-        ends = [row for row in begun if row.failed is None and row.read < row.last]
-        for alike in _alike(ends):
-            if len(alike) == 1:
-                yield from self._advance(alike[0], alike[0].last)
+        suffixes = [row for row in started if row.failed is None and row.read < row.last]
+        for group in _by_length(suffixes):
+            if len(group) == 1:
+                yield from self._advance(group[0], group[0].last)
             else:
-                self._advance_together(alike)
-                yield alike
+                self._advance_batch(group)
+                yield group
         if self._prefixes is not None:
-            for row in begun:
+            for row in started:
                 if row.failed is None:
-                    self._prefixes.keep(row.inputs.content[: row.last], copy.deepcopy(row.cache), likely=False)
+                    self._prefixes.put(row.inputs.content[: row.last], copy.deepcopy(row.cache), likely=False)
 
     def _embed(self, row: VLMRow) -> None:
-        """Have the prompt's embeddings, positions and image features computed."""
+        """Compute the prompt's embeddings, positions and image features."""
         inputs = row.inputs
         tensors = {name: value for name, value in inputs.tensors.items() if value is not None}
         ids, pixels = tensors.pop("input_ids"), tensors.pop("pixel_values", None)
         mask = tensors.pop("attention_mask", None)
         if self._tower is None:
-            found = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
+            output = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
         else:
             with self._tower.showing(inputs.images, inputs.videos, tensors.get("video_grid_thw")):
-                found = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
-        row.embedded = {name: value for name, value in found.to_dict().items() if value is not None}
+                output = self._model.get_input_embeddings(ids, pixels, mask=mask, **tensors)
+        row.embedded = {name: value for name, value in output.to_dict().items() if value is not None}
         if getattr(row.embedded.get(_FEATURES), "ndim", 0) > _LAYERS_NDIM:
             raise ModelError("its image features come in a layout that is not known to be the same in a batch")
         if unknown := sorted(row.embedded.keys() - _KNOWN):
@@ -199,27 +199,27 @@ class VLMRows:
             )
 
     def _advance(self, row: VLMRow, until: int) -> Iterator[Sequence[VLMRow]]:
-        """Read one prompt on, up to ``until``, in pieces."""
+        """Read one prompt up to ``until``, in pieces."""
         while row.read < until:
-            end = min(until, row.read + PIECE_TOKENS)
+            end = min(until, row.read + PREFILL_TOKENS)
             self._forward(row.inputs.ids[:, row.read : end], row.cache, self._piece(row, row.read, end))
             self.prefilled += end - row.read
             row.read = end
             yield [row]
 
-    def _advance_together(self, rows: Sequence[VLMRow]) -> None:
-        """Read several prompts to their last tokens in one go, filled up on the right."""
+    def _advance_batch(self, rows: Sequence[VLMRow]) -> None:
+        """Read several prompts up to their last tokens in one pass, padded on the right."""
         lengths = [row.last - row.read for row in rows]
         longest = max(lengths)
         pieces, ids = [], []
         for row, length in zip(rows, lengths, strict=True):
-            pieces.append(_filled(self._piece(row, row.read, row.last), length, longest))
+            pieces.append(_padded(self._piece(row, row.read, row.last), length, longest))
             ids.append([*row.inputs.ids[0, row.read : row.last].tolist(), *[0] * (longest - length)])
-        embeddings, together = ar._merge_prefill_prompt_kwargs(pieces, ids)
+        embeddings, joined = ar._merge_prefill_prompt_kwargs(pieces, ids)
         cache = _merged([row.cache for row in rows])
         for entry in cache:
             entry.prepare(right_padding=[longest - length for length in lengths], lengths=lengths)
-        self._forward(mx.array(ids), cache, {"inputs_embeds": embeddings, **together})
+        self._forward(mx.array(ids), cache, {"inputs_embeds": embeddings, **joined})
         for entry in cache:
             entry.finalize()
         for number, row in enumerate(rows):
@@ -228,39 +228,39 @@ class VLMRows:
         mx.eval([entry.state for row in rows for entry in row.cache])
         self.prefilled += sum(lengths)
 
-    def _forward(self, ids: Any, cache: Cache, given: Mapping[str, Any]) -> None:
-        """Let the model read ``ids`` into ``cache``; what it would say next is never computed."""
-        self._language_model(ids, cache=cache, n_to_process=ids.shape[1], logits_to_keep=1, **given)
+    def _forward(self, ids: Any, cache: Cache, inputs: Mapping[str, Any]) -> None:
+        """Let the model read ``ids`` into ``cache``, without computing the next token."""
+        self._language_model(ids, cache=cache, n_to_process=ids.shape[1], logits_to_keep=1, **inputs)
         mx.eval([entry.state for entry in cache])
 
     def _piece(self, row: VLMRow, start: int, end: int) -> dict[str, Any]:
-        """What the model is given with the prompt's tokens from ``start`` to ``end``."""
-        given = dict(row.embedded)
+        """Return the model's inputs with the prompt's tokens from ``start`` to ``end``."""
+        embedded = dict(row.embedded)
         length = len(row.inputs.content)
-        features, mask = given.pop(_FEATURES, None), given.get(_MASK)
-        found = {
+        features, mask = embedded.pop(_FEATURES, None), embedded.get(_MASK)
+        inputs = {
             name: ar._slice_sequence_aligned_prompt_kwarg(name, value, start, end)
             if _aligned(name, value, length)
             else value
-            for name, value in given.items()
+            for name, value in embedded.items()
         }
         if mask is not None:
-            first, beyond = (int(mask[:, :at].sum()) for at in (start, end))
-            if first == beyond:
-                del found[_MASK]
+            before, after = (int(mask[:, :position].sum()) for position in (start, end))
+            if before == after:
+                del inputs[_MASK]
             elif features is not None:
-                found[_FEATURES] = [layer[first:beyond] for layer in features]
-        return found
+                inputs[_FEATURES] = [layer[before:after] for layer in features]
+        return inputs
 
     def _joinable(self, row: VLMRow) -> bool:
         return self._join and all(type(entry) is KVCache for entry in row.cache)
 
-    # --- writing answers ---------------------------------------------------------------------------
+    # --- generating answers ------------------------------------------------------------------------
 
     def _insert(self, rows: Sequence[VLMRow]) -> None:
         if not rows:
             return
-        self._generator.prefill_batch_size = len(rows)  # else it waits until so many can begin
+        self._generator.prefill_batch_size = len(rows)  # else it waits until that many can start
         uids = self._generator.insert(
             [[int(row.inputs.ids[0, -1])] for row in rows],
             max_tokens=[row.max_tokens for row in rows],
@@ -271,17 +271,17 @@ class VLMRows:
         self.prefilled += len(rows)
 
     def _prompt_batch(self, sequences: Sequence[Any]) -> Any:
-        """Stands in for BatchGenerator's own way of beginning rows: with caches that hold all but the last tokens."""
-        uids, ids, limits, given, processors, thinking = map(list, zip(*sequences, strict=True))
+        """Replace BatchGenerator's own start of rows by one with caches that hold all but the last tokens."""
+        uids, ids, limits, prompt_kwargs, processors, thinking = map(list, zip(*sequences, strict=True))
         rows = [self._live[uid] for uid in uids]
-        embeddings, together = ar._merge_prefill_prompt_kwargs(given, ids)
+        embeddings, joined = ar._merge_prefill_prompt_kwargs(prompt_kwargs, ids)
         batch = ar.PromptProcessingBatch(
             model=self._language_model,
             uids=uids,
             input_ids=ids,
             max_tokens=limits,
             inputs_embeds=embeddings,
-            prompt_kwargs=together,
+            prompt_kwargs=joined,
             logits_processors=processors,
             thinking_budget_criteria=thinking,
             prefill_step_size=None,
@@ -292,13 +292,13 @@ class VLMRows:
         return batch
 
 
-def _alike(ends: Sequence[VLMRow]) -> list[list[VLMRow]]:
-    """Rows in groups whose ends are nearly as long as each other, so that reading a group together fills up little."""
+def _by_length(suffixes: Sequence[VLMRow]) -> list[list[VLMRow]]:
+    """Return rows in groups of similar suffix lengths, so that reading a group in one pass needs little padding."""
     groups: list[list[VLMRow]] = []
     total = 0
-    for row in sorted(ends, key=lambda row: row.read - row.last):
+    for row in sorted(suffixes, key=lambda row: row.read - row.last):
         length, longest = row.last - row.read, groups[-1][0].last - groups[-1][0].read if groups else 0
-        if groups and longest * (len(groups[-1]) + 1) <= FILLED * (total + length):
+        if groups and longest * (len(groups[-1]) + 1) <= MAX_PADDING_FACTOR * (total + length):
             groups[-1].append(row)
             total += length
         else:
@@ -308,24 +308,24 @@ def _alike(ends: Sequence[VLMRow]) -> list[list[VLMRow]]:
 
 
 def _merged(caches: Sequence[Cache]) -> Cache:
-    """The caches of several rows as one of a batch, or that of one row as it is."""
+    """Return the caches of several rows as one of a batch, or that of one row as it is."""
     if len(caches) == 1:
         return caches[0]
     return [type(layer[0]).merge(list(layer)) for layer in zip(*caches, strict=True)]
 
 
 def _aligned(name: str, value: Any, length: int) -> bool:
-    """Whether ``value`` has an entry for each of a prompt's ``length`` tokens."""
+    """Return whether ``value`` has an entry for each of a prompt's ``length`` tokens."""
     if name == "inputs_embeds":
         return True
     return isinstance(value, mx.array) and bool(ar._is_sequence_aligned_prompt_kwarg(name, value, length))
 
 
-def _filled(given: Mapping[str, Any], length: int, longest: int) -> dict[str, Any]:
-    """A row's piece of ``length`` tokens filled up on the right to ``longest``."""
+def _padded(inputs: Mapping[str, Any], length: int, longest: int) -> dict[str, Any]:
+    """Return a row's piece of ``length`` tokens, padded on the right to ``longest``."""
     return {
         name: ar._pad_sequence_aligned_prompt_kwarg(name, value, longest, left=False)
         if _aligned(name, value, length)
         else value
-        for name, value in given.items()
+        for name, value in inputs.items()
     }

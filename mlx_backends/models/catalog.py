@@ -1,4 +1,4 @@
-"""Models worth fetching: those of the papers that are converted for MLX, with what each takes of disk and memory."""
+"""Catalog of models worth fetching: those of the papers that are converted for MLX, with their disk and memory needs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 _FILE = Path(__file__).resolve().parents[2] / "assets" / "models.json"
 _BITS = {"4-bit": 4.5, "8-bit": 8.5, "bf16": 16.0}
-"""Bits a parameter takes: quantised in groups of 64, each with a scale and a bias of 16 bits."""
+"""Bits per parameter: quantised in groups of 64, each with a scale and a bias of 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogModel:
-    """A model of the Hub's in one quantisation. ``benchmarks`` are those whose paper has a row of it.
+    """A model on the Hub in one quantisation. ``benchmarks`` are those whose paper has a row for it.
 
     ``weights_bytes`` is computed: the language model's parameters at the quantisation's bits, all others (the encoders) in
-    bf16. The Hub says the exact size when the model is fetched.
+    bf16. The Hub reports the exact size when the model is fetched.
     """
 
     id: str
@@ -29,8 +29,8 @@ class CatalogModel:
 
 
 @cache
-def curated() -> tuple[CatalogModel, ...]:
-    """The list, in the order of ``assets/models.json``."""
+def catalog_models() -> tuple[CatalogModel, ...]:
+    """Return the catalog, in the order of ``assets/models.json``."""
     entries: list[dict[str, Any]] = json.loads(_FILE.read_text("utf-8"))
     return tuple(
         CatalogModel(

@@ -1,4 +1,4 @@
-"""Limits on what a model's folder says of itself, checked before any library builds what it says."""
+"""Limits on the values in a model's folder, checked before any library builds a model from them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
 
-MOST_LAYERS = 1000
+MAX_LAYERS = 1000
 """The deepest published models have some 200."""
 
-MOST_EXPERTS = 1024
-MOST_EXPERTS_OF_ALL_LAYERS = 65_536
+MAX_EXPERTS = 1024
+MAX_TOTAL_EXPERTS = 65_536
 
 _LIMITS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
     (re.compile(pattern), most)
     for pattern, most in (
-        (r"layers?$|depths?$|n_layer|blocks?$|stages?$", MOST_LAYERS),
-        (r"experts", MOST_EXPERTS),
+        (r"layers?$|depths?$|n_layer|blocks?$|stages?$", MAX_LAYERS),
+        (r"experts", MAX_EXPERTS),
         (r"heads?$", 4096),
         (r"(^|_)groups?$", 4096),
         (r"patch_size|merge_size|kernel|stride|tiles$|crops$", 4096),
@@ -46,38 +46,36 @@ _SIZES = {
     ".tiktoken": 64,
     ".txt": 64,
 }
-"""Megabytes of the files that are read whole, by name or suffix."""
+"""Largest size in megabytes of the files that are read whole, by name or suffix."""
 
 
 def check_config(config: Mapping[str, Any], file: Path) -> None:
-    """Raise ModelError where ``config``, of ``file``, has a value that no published model comes near."""
-    most: dict[str, int] = {}
+    """Raise ModelError where ``config``, of ``file``, has a value far beyond every published model."""
+    largest: dict[str, int] = {}
     for name, value in _numbers(config):
         limit = next((limit for pattern, limit in _LIMITS if pattern.search(name)), None)
         if limit is not None and abs(value) > limit:
             raise _refusal(file, name, value, limit)
         kind = "experts" if "experts" in name else "layers" if _LIMITS[0][0].search(name) else ""
-        most[kind] = max(most.get(kind, 1), int(value))
-    if most.get("experts", 1) * most.get("layers", 1) > MOST_EXPERTS_OF_ALL_LAYERS:
-        count = most["experts"] * most["layers"]
-        raise _refusal(file, "experts of all layers", count, MOST_EXPERTS_OF_ALL_LAYERS)
+        largest[kind] = max(largest.get(kind, 1), int(value))
+    if largest.get("experts", 1) * largest.get("layers", 1) > MAX_TOTAL_EXPERTS:
+        count = largest["experts"] * largest["layers"]
+        raise _refusal(file, "experts of all layers", count, MAX_TOTAL_EXPERTS)
 
 
 def check_folder(path: Path) -> None:
-    """Raise ModelError where a file that a library reads is no regular file or too large, or a processor's sizes are."""
+    """Raise ModelError for a file that a library reads and that is not regular or too large, or for a processor's sizes."""
     try:
         entries = sorted(path.iterdir())
         for entry in entries:
             megabytes = _SIZES.get(entry.name, _SIZES.get(entry.suffix))
             if megabytes is None and entry.suffix != ".safetensors":
                 continue
-            found = entry.stat()
-            if not stat.S_ISREG(found.st_mode):
+            status = entry.stat()
+            if not stat.S_ISREG(status.st_mode):
                 raise ModelError(f"{entry} is not a regular file; do not use this model.")
-            if megabytes is not None and found.st_size > megabytes * _MEGABYTE:
-                raise ModelError(
-                    f"{entry} is larger than {megabytes} MiB, which no such file is; fetch the model again."
-                )
+            if megabytes is not None and status.st_size > megabytes * _MEGABYTE:
+                raise ModelError(f"{entry} is larger than {megabytes} MiB, and no real one is; fetch the model again.")
     except OSError as error:
         raise ModelError(
             f"{error.filename or path} cannot be read ({error.strerror}); fetch the model again."
@@ -96,19 +94,19 @@ def check_folder(path: Path) -> None:
 
 
 def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
-    """Every number in ``value`` with the name of the field that holds it, in lists too; it is at most 100 levels deep."""
+    """Yield every number in ``value``, lists included, with the name of its field; ``value`` is at most 100 levels deep."""
     if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _numbers(inner, str(key))
+        for key, item in value.items():
+            yield from _numbers(item, str(key))
     elif isinstance(value, list):
-        for inner in value:
-            yield from _numbers(inner, name)
+        for item in value:
+            yield from _numbers(item, name)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield name, value
 
 
 def _refusal(file: Path, name: str, value: float, limit: int) -> ModelError:
-    shown = f"{value:,}" if abs(value) < 10**15 else f"{float(min(value, 10**300)):.1e}"
+    formatted = f"{value:,}" if abs(value) < 10**15 else f"{float(min(value, 10**300)):.1e}"
     return ModelError(
-        f"{file} says {name[:60]!r} is {shown}, and no published model has more than {limit:,}; do not use this model."
+        f"{file} sets {name[:60]!r} to {formatted}, and no published model exceeds {limit:,}; do not use this model."
     )

@@ -1,4 +1,4 @@
-"""The machine that answers: its chip, memory and operating system, as kept with every answer."""
+"""The machine that answers: its chip, memory and operating system, as stored with every run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlx_backends.models.memory_estimate import total_memory
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """``memory`` in bytes; ``chip`` as the maker names it, or the architecture where that is not told."""
+    """A machine: ``memory`` in bytes; ``chip`` as its maker names it, or the architecture where that is unknown."""
 
     chip: str
     memory: int
@@ -24,19 +24,19 @@ class Host:
 
 
 @cache
-def machine() -> Host:
-    """This machine."""
+def host_info() -> Host:
+    """Return this machine's properties."""
     system = f"macOS {platform.mac_ver()[0]}" if sys.platform == "darwin" else platform.platform(terse=True)
     return Host(_chip(), total_memory(), system, platform.python_version())
 
 
 def _chip() -> str:
     if sys.platform == "darwin":
-        asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+        command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
         with suppress(OSError):
-            told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-            if told:
-                return told
+            brand = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+            if brand:
+                return brand
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             key, _, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""What fits in this machine's memory, said before anything is loaded: a model, and how many requests beside it."""
+"""Estimates of what fits in this machine's memory, before anything is loaded: a model, and how many requests besides."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlx_backends.models.request_memory import cache_bytes, reading_bytes
+from mlx_backends.models.request_memory import cache_bytes, prefill_bytes
 
 GIB = 2**30
-READ_AT_ONCE = 512
-"""Tokens of each prompt that are read in one go."""
+PREFILL_TOKENS = 512
+"""Tokens of each prompt that are read in one pass."""
 
 _MACS = (8, 16, 18, 24, 32, 36, 48, 64, 96, 128, 192, 256, 512)
 _WORKING_SET = "max_recommended_working_set_size"
@@ -23,17 +23,17 @@ _GPU_MEMORY = "total_memory"  # of MLX's CUDA build
 
 @dataclass(frozen=True, slots=True)
 class MemoryFit:
-    """Whether a model fits: ``need`` and ``have`` in bytes, where ``have`` is from, and all of it in a sentence."""
+    """Result of a fit check: bytes needed and ``available``, the ``source`` of the latter, and a ``sentence`` for users."""
 
     need: int
-    have: int
+    available: int
     source: str
     ok: bool
     sentence: str
 
 
-def need(weights_bytes: int) -> int:
-    """Bytes to run a model whose weight files are ``weights_bytes`` long: the weights, an eighth of them, and 1 GiB.
+def required_memory(weights_bytes: int) -> int:
+    """Return the bytes to run a model with ``weights_bytes`` of weight files: the weights, an eighth of them, and 1 GiB.
 
     The eighth and the GiB are our allowance for the vision encoder's activations, the key-value cache of a prompt of
     a few thousand tokens, and MLX's buffer cache. Very long prompts or very large images need more.
@@ -41,30 +41,30 @@ def need(weights_bytes: int) -> int:
     return weights_bytes + weights_bytes // 8 + GIB
 
 
-def fits(weights_bytes: int, device: Mapping[str, Any] | None = None) -> MemoryFit:
-    """Whether a model whose weight files are ``weights_bytes`` long can run here.
+def memory_fit(weights_bytes: int, device: Mapping[str, Any] | None = None) -> MemoryFit:
+    """Return whether a model with ``weights_bytes`` of weight files can run here.
 
     With ``device``, MLX's device information, the memory is Metal's recommended working set, exactly, or an NVIDIA GPU's.
     Without it, on a Mac it is estimated from the machine's memory (Metal recommends two thirds of it up to 36 GiB, three quarters
     above); elsewhere it is the machine's memory less 2 GiB or an eighth of it, whichever is more.
     """
-    have, source = _have(device or {})
-    wanted = need(weights_bytes)
-    ok = wanted <= have
+    available, source = _available(device or {})
+    required = required_memory(weights_bytes)
+    ok = required <= available
     verb = "fits" if ok else "does not fit"
     sentence = (
-        f"it needs about {wanted / GIB:.1f} GiB ({weights_bytes / GIB:.1f} GiB of weights and working memory) "
-        f"and {verb} in the {have / GIB:.1f} GiB of {source}"
+        f"it needs about {required / GIB:.1f} GiB ({weights_bytes / GIB:.1f} GiB of weights and working memory) "
+        f"and {verb} in the {available / GIB:.1f} GiB of {source}"
     )
-    return MemoryFit(wanted, have, source, ok, sentence)
+    return MemoryFit(required, available, source, ok, sentence)
 
 
 def smallest_mac(weights_bytes: int) -> int | None:
-    """The memory, in GB as Apple counts, of the smallest Mac that such a model fits on; None where there is none."""
-    return next((each for each in _MACS if need(weights_bytes) <= _metal(each * GIB)), None)
+    """Return the memory, in GB as Apple counts, of the smallest Mac that such a model fits on; None where there is none."""
+    return next((size for size in _MACS if required_memory(weights_bytes) <= _metal(size * GIB)), None)
 
 
-def width(
+def batch_width(
     config: Any,
     weights_bytes: int,
     prompt_tokens: int,
@@ -72,51 +72,51 @@ def width(
     device: Mapping[str, Any] | None = None,
     *,
     most: int,
-    read_at_once: int = READ_AT_ONCE,
+    prefill_tokens: int = PREFILL_TOKENS,
 ) -> int:
-    """How many requests can be answered together: at least 1 and at most ``most``.
+    """Return how many requests can be answered in a batch: at least 1 and at most ``most``.
 
-    As many as fit in the working set of ``device`` (see :func:`fits`) beside the model (:func:`need`), each counted as if
-    it were the longest: ``prompt_tokens``, image tokens included, and an answer of ``max_tokens``. Each takes its
-    key-value cache (``cache_bytes``) and the working memory of reading ``read_at_once`` tokens of its prompt while the
-    others read theirs (``reading_bytes``; 0 where prompts are read one by one). ``config`` is what ``cache_bytes`` takes;
-    1 where it does not say how large a cache is.
+    As many as fit in the working set of ``device`` (see :func:`memory_fit`) next to the model (:func:`required_memory`), each
+    counted as if it were the longest: ``prompt_tokens``, image tokens included, and an answer of ``max_tokens``. Each takes its
+    key-value cache (``cache_bytes``) and the working memory of reading ``prefill_tokens`` tokens of its prompt while the
+    others read theirs (``prefill_bytes``; 0 where prompts are read one by one). ``config`` is what ``cache_bytes`` takes;
+    1 where it does not tell how large a cache is.
     """
     cache = cache_bytes(config, prompt_tokens + max_tokens)
     if cache is None:
         return 1
-    row = cache + reading_bytes(config, min(prompt_tokens, read_at_once))
-    spare = fits(weights_bytes, device).have - need(weights_bytes)
+    row = cache + prefill_bytes(config, min(prompt_tokens, prefill_tokens))
+    spare = memory_fit(weights_bytes, device).available - required_memory(weights_bytes)
     return max(1, min(most, spare // row if row else most))
 
 
 def total_memory() -> int:
-    """This machine's memory in bytes; in a container, what it may use."""
+    """Return this machine's memory in bytes; in a container, its limit."""
     return _total()
 
 
 def device_info() -> Mapping[str, Any]:
-    """MLX's information on the device it computes on; empty where this build of MLX has none to give."""
+    """Return MLX's information on the device it computes on; empty where this build of MLX has none."""
     import mlx.core as mx
 
-    ask = getattr(mx, "device_info", None) or getattr(mx.metal, "device_info", None)
+    query = getattr(mx, "device_info", None) or getattr(mx.metal, "device_info", None)
     try:
-        found = ask() if ask is not None else {}
+        info = query() if query is not None else {}
     except RuntimeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return info if isinstance(info, dict) else {}
 
 
 def working_set(device: Mapping[str, Any]) -> int | None:
-    """Metal's recommended working set in bytes, by MLX's device information; None where that gives no usable figure."""
+    """Return Metal's recommended working set in bytes, from MLX's device information; None where that has no usable value."""
     exact = device.get(_WORKING_SET)
     return exact if isinstance(exact, int) and exact > 0 else None
 
 
-def _have(device: Mapping[str, Any]) -> tuple[int, str]:
-    exact = working_set(device)
-    if exact is not None:
-        return exact, "Metal's recommended working set"
+def _available(device: Mapping[str, Any]) -> tuple[int, str]:
+    recommended = working_set(device)
+    if recommended is not None:
+        return recommended, "Metal's recommended working set"
     if isinstance(total := device.get(_GPU_MEMORY), int) and total > 0:
         return total, "the GPU's memory"
     total = _total()
@@ -126,22 +126,22 @@ def _have(device: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _metal(total: int) -> int:
-    """What Metal recommends as working set on a Mac with so many bytes of memory."""
+    """Return the working set that Metal recommends on a Mac with ``total`` bytes of memory."""
     return total * 2 // 3 if total <= 36 * GIB else total * 3 // 4
 
 
 def _total() -> int:
-    """The machine's memory in bytes."""
+    """Return the machine's memory in bytes."""
     if sys.platform == "darwin":
-        asked = subprocess.run(["/usr/sbin/sysctl", "-n", "hw.memsize"], capture_output=True, text=True, check=False)
-        if asked.returncode == 0 and asked.stdout.strip().isdigit():
-            return int(asked.stdout)
+        result = subprocess.run(["/usr/sbin/sysctl", "-n", "hw.memsize"], capture_output=True, text=True, check=False)
+        if result.returncode == 0 and result.stdout.strip().isdigit():
+            return int(result.stdout)
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(physical, _container_limit() or physical)
 
 
 def _container_limit() -> int | None:
-    """The memory a Linux container may use, where one is set."""
+    """Return the memory limit of a Linux container, where one is set."""
     try:
         text = Path("/sys/fs/cgroup/memory.max").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Which media a model takes, read from its configuration."""
+"""Modalities that a model supports, read from its configuration."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from benchmarks.base import Modality
+from benchmarks.vocabulary import Modality
 
-ALL: tuple[Modality, ...] = ("image", "audio", "video", "point_cloud")
-IMAGES: tuple[Modality, ...] = ("image",)
+ALL_MODALITIES: tuple[Modality, ...] = ("image", "audio", "video", "point_cloud")
+IMAGES_ONLY: tuple[Modality, ...] = ("image",)
 
-NAMES: Mapping[Modality, str] = {"image": "images", "audio": "audio", "video": "video", "point_cloud": "3D"}
-"""What people call them."""
+MODALITY_NAMES: Mapping[Modality, str] = {"image": "images", "audio": "audio", "video": "video", "point_cloud": "3D"}
+"""Names of the modalities for users."""
 
 _INSIDE = "thinker_config"
-"""Where an omni model, which speaks as well, keeps the part that reads and hears."""
+"""The key under which an omni model, which also speaks, keeps the configuration of the part that reads and hears."""
 
 _KEYS: Mapping[Modality, re.Pattern[str]] = {
     "image": re.compile(r"vision|visual|image|img"),
@@ -23,17 +23,17 @@ _KEYS: Mapping[Modality, re.Pattern[str]] = {
     "video": re.compile(r"video_(config|context_token_id|token_id|token_index)"),
 }
 _ENCODERS: Mapping[Modality, tuple[str, ...]] = {"audio": ("audio_config", "sound_config", "audio_processor")}
-"""The encoder's own configuration: where it stands there and is empty, the model was made without one."""
+"""Keys of the encoder's own configuration: where one is present but empty, the model was made without the encoder."""
 
 
-def takes(config: Mapping[str, Any]) -> tuple[Modality, ...]:
-    """The modalities that a model with this ``config.json`` is shown as they are: some of image, audio and video.
+def supported_modalities(config: Mapping[str, Any]) -> tuple[Modality, ...]:
+    """Return the modalities that a model with this ``config.json`` supports: some of image, audio and video.
 
-    An image is taken where any key speaks of vision, a sound or a video where its encoder or its token is configured; a
-    model that reads text alone takes none. No model's name is looked at, and no configuration speaks of 3D.
+    Images are supported where any key speaks of vision, audio or video where its encoder or its token is configured; a
+    text-only model supports none. No model's name is looked at, and no configuration speaks of 3D.
     """
-    found = dict(_entries(config))
-    return tuple(modality for modality in _KEYS if _has(found, modality))
+    entries = dict(_entries(config))
+    return tuple(modality for modality in _KEYS if _has(entries, modality))
 
 
 def _entries(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -43,17 +43,17 @@ def _entries(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield from inside.items()
 
 
-def _has(found: Mapping[str, Any], modality: Modality) -> bool:
+def _has(entries: Mapping[str, Any], modality: Modality) -> bool:
     if modality == "image":
-        return any(_KEYS[modality].search(key) for key in found)
-    encoders = [found[key] for key in _ENCODERS.get(modality, ()) if key in found]
-    if found.get(f"init_{modality}") is False or (encoders and not any(encoders)):
+        return any(_KEYS[modality].search(key) for key in entries)
+    encoders = [entries[key] for key in _ENCODERS.get(modality, ()) if key in entries]
+    if entries.get(f"init_{modality}") is False or (encoders and not any(encoders)):
         return False
-    return any(_KEYS[modality].fullmatch(key) and _said(value) for key, value in found.items())
+    return any(_KEYS[modality].fullmatch(key) and _is_configured(value) for key, value in entries.items())
 
 
-def _said(value: object) -> bool:
-    """Whether a value names a token, or configures something."""
+def _is_configured(value: object) -> bool:
+    """Return whether a value names a token, or configures something."""
     return (
         value >= 0
         if isinstance(value, int) and not isinstance(value, bool)
@@ -61,6 +61,6 @@ def _said(value: object) -> bool:
     )
 
 
-def in_words(modalities: Iterable[Modality]) -> str:
-    """``images, audio, video``; "text only" for none."""
-    return ", ".join(NAMES[modality] for modality in modalities) or "text only"
+def describe_modalities(modalities: Iterable[Modality]) -> str:
+    """Return modalities as ``images, audio, video``; "text only" for none."""
+    return ", ".join(MODALITY_NAMES[modality] for modality in modalities) or "text only"

@@ -1,20 +1,20 @@
-"""What a request takes of the memory beside the weights, from a model's configuration alone."""
+"""Memory that one request takes next to the weights, computed from a model's configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-_STEP = 256  # MLX's caches grow by so many tokens at a time
+_STEP = 256  # tokens by which MLX's caches grow
 _BYTES = {"float32": 4, "mlx.core.float32": 4}
 _SLIDING = ("sliding_attention", "chunked_attention")
 _FULL = ("full_attention", "attention")
 
 
 def cache_bytes(config: Any, tokens: int) -> int | None:
-    """Bytes of one request's key-value cache once it holds ``tokens`` tokens; None where the configuration is silent.
+    """Return the bytes of one request's key-value cache with ``tokens`` tokens; None where the configuration does not tell.
 
-    Two (keys and values) of key-value heads x head dimension numbers a token and layer. ``config`` is a model's
+    Each token and layer takes two (keys and values) of key-value heads x head dimension numbers. ``config`` is a model's
     ``config.json``, or the configuration that mlx-vlm or mlx-lm made of it, which knows what the file leaves to defaults.
     A layer with a sliding window holds that many tokens and no more; layers without attention (convolutions, linear
     attention) hold a small state, which the model's own allowance covers; layers that share another's cache hold none.
@@ -33,16 +33,19 @@ def cache_bytes(config: Any, tokens: int) -> int | None:
     return 2 * kv_heads * size * _element(config) * total
 
 
-def reading_bytes(config: Any, tokens: int) -> int:
-    """Bytes of working memory while ``tokens`` tokens of one prompt are read: the logits of all of them, which MLX computes
-    before all but the last are dropped, and four times a layer's widest activations."""
+def prefill_bytes(config: Any, tokens: int) -> int:
+    """Return the bytes of working memory while ``tokens`` tokens of one prompt are read.
+
+    These are the logits of all of them, which MLX computes before it drops all but the last, and four times a layer's widest
+    activations.
+    """
     text = _text(config)
     widest = (_number(text, "vocab_size") or 0) + 4 * (_number(text, "intermediate_size") or 0)
     return tokens * widest * _element(config)
 
 
 def _layers(text: Any, count: int) -> list[str]:
-    """What kind of attention each layer that holds a cache of its own has."""
+    """Return the kind of attention of each layer that holds a cache of its own."""
     kinds = _value(text, "layer_types")
     if isinstance(kinds, list | tuple):
         own = kinds[: len(kinds) - (_number(text, "num_kv_shared_layers") or 0)]
@@ -54,7 +57,7 @@ def _layers(text: Any, count: int) -> list[str]:
 
 
 def _text(config: Any) -> Any:
-    """The language model's part of a configuration."""
+    """Return the language model's part of a configuration."""
     for key in ("text_config", "llm_config", "language_config"):
         if (part := _value(config, key)) is not None:
             return part
@@ -62,17 +65,17 @@ def _text(config: Any) -> Any:
 
 
 def _element(config: Any) -> int:
-    """Bytes of one number in the cache, whose type is that of the activations; two unless the model is one of 32 bits."""
+    """Return the bytes of one number in the cache, whose type is that of the activations; two unless it is a 32-bit type."""
     for part in (_text(config), config):
         for key in ("dtype", "torch_dtype"):
-            if (named := _value(part, key)) is not None:
-                return _BYTES.get(str(named), 2)
+            if (dtype := _value(part, key)) is not None:
+                return _BYTES.get(str(dtype), 2)
     return 2
 
 
 def _number(part: Any, key: str) -> int | None:
-    found = _value(part, key)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+    value = _value(part, key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _value(part: Any, key: str) -> Any:

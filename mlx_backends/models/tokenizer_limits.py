@@ -1,7 +1,7 @@
-"""Limits on what a tokenizer may make of a text, checked before any library loads it.
+"""Limits on how much a tokenizer may lengthen a text, checked before any library loads it.
 
-A tokenizer's file says how texts are rewritten before and after they are split. Forty steps that each write a letter twice make
-terabytes of one word, in a library that nothing interrupts.
+A tokenizer's file defines how texts are rewritten before and after they are split. Forty steps that each write a letter twice
+make terabytes of one word, in a library that nothing interrupts.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 
-MOST_GROWTH = 10_000
-"""Times that a text may become longer. The published tokenizers lengthen one three times or less, single characters more."""
+MAX_GROWTH = 10_000
+"""Most times a text may become longer. Published tokenizers lengthen a text three times or less, single characters more."""
 
-MOST_STEPS = 100
-MOST_SPECIAL = 1000
-"""Special tokens that are put around a text."""
+MAX_STEPS = 100
+MAX_SPECIAL_TOKENS = 1000
+"""Most special tokens added around a text."""
 
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 
 
 def check_tokenizer(path: Path) -> None:
-    """Raise ModelError where ``tokenizer.json`` in the folder ``path`` would make a text very much longer."""
+    """Raise ModelError where ``tokenizer.json`` in the folder ``path`` would lengthen a text beyond ``MAX_GROWTH``."""
     file = path / "tokenizer.json"
     if not file.is_file():
         return
     try:
-        whole = json.loads(file.read_bytes())  # whose size is limited; most of it, the vocabulary, is not looked at
+        settings = json.loads(
+            file.read_bytes()
+        )  # its size is limited already; most of it is the vocabulary, which is not checked
         for name in _PARTS:
-            steps = list(_steps(whole.get(name)))
-            if len(steps) > MOST_STEPS or math.prod(map(_growth, steps)) > MOST_GROWTH:
+            steps = list(_steps(settings.get(name)))
+            if len(steps) > MAX_STEPS or math.prod(map(_growth, steps)) > MAX_GROWTH:
                 raise ModelError(
-                    f"{file} has more than {MOST_STEPS} steps, or steps that make a text more than {MOST_GROWTH:,} times as "
-                    "long, and no published model has; do not use this model."
+                    f"{file} has more than {MAX_STEPS} steps, or lengthens a text more than {MAX_GROWTH:,} times, "
+                    "and no published model does; do not use this model."
                 )
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise ModelError(f"{file} cannot be read as a tokenizer; fetch the model again.") from error
@@ -46,7 +48,10 @@ def check_tokenizer(path: Path) -> None:
 
 @contextmanager
 def panics_as_errors() -> Iterator[None]:
-    """Raise ModelError for a panic of the tokenizers library, which is no Exception: of a pattern that tries too much, say."""
+    """Raise ModelError for a panic of the tokenizers library, such as of a pattern that backtracks too much.
+
+    Such a panic is no Exception.
+    """
     try:
         yield
     except BaseException as error:
@@ -56,7 +61,7 @@ def panics_as_errors() -> Iterator[None]:
 
 
 def _steps(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Every step in a part of a tokenizer, those in sequences too."""
+    """Yield every step in a part of a tokenizer, including steps in sequences."""
     if isinstance(value, Mapping):
         if "type" in value:
             yield value
@@ -69,24 +74,24 @@ def _steps(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _growth(step: Mapping[str, Any]) -> float:
-    """Return how many times as long a step makes a text of some length, at most."""
+    """Return how many times as long a step can make a text."""
     match step:
         case {"type": "Replace", "pattern": {"String": str(pattern)}, "content": str(content)} if pattern:
             return max(1.0, len(content) / len(pattern))
         case {"type": "Replace", "content": str(content)}:
             return 1.0 + len(content)  # a regular expression may match at every place
         case {"type": "Precompiled", "precompiled_charsmap": str(encoded)}:
-            return float(_longest(base64.b64decode(encoded)))
-        case {"type": "TemplateProcessing", "single": list(pieces)} if len(pieces) > MOST_SPECIAL:
+            return float(_longest_replacement(base64.b64decode(encoded)))
+        case {"type": "TemplateProcessing", "single": list(pieces)} if len(pieces) > MAX_SPECIAL_TOKENS:
             return math.inf
         case {"type": "TemplateProcessing", "special_tokens": Mapping() as special} if any(
-            len(token["ids"]) > MOST_SPECIAL for token in special.values()
+            len(token["ids"]) > MAX_SPECIAL_TOKENS for token in special.values()
         ):
             return math.inf
     return 1.0
 
 
-def _longest(charsmap: bytes) -> int:
-    """Bytes of the longest text that SentencePiece's table of characters puts in the place of one."""
+def _longest_replacement(charsmap: bytes) -> int:
+    """Return the bytes of the longest replacement of one character in SentencePiece's table."""
     start = 4 + int.from_bytes(charsmap[:4], "little")
     return max(1, *map(len, charsmap[start:].split(b"\0"))) if len(charsmap) > start else 1

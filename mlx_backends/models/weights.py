@@ -1,4 +1,4 @@
-"""A model's weight files: which they are, whether they are whole, and the digest that names them."""
+"""A model's weight files: their names, their integrity, and the digest that identifies them."""
 
 from __future__ import annotations
 
@@ -29,16 +29,14 @@ _MAX_HEADER = 16 * 1024 * 1024  # some 100,000 tensors
 
 
 def weight_files(path: Path) -> list[Path]:
-    """The safetensors files of the model in folder ``path``, by name.
+    """Return the safetensors files of the model in folder ``path``, by name.
 
     Raises ModelError where there are none, where only pickled weights are, where one that the index names is missing,
-    and where one is cut short.
+    and where one is truncated.
     """
     files = _indexed(path) or sorted(f for f in path.glob("*.safetensors") if f.name != "consolidated.safetensors")
     if not files and any(f.suffix in _PICKLES for f in path.iterdir()):
-        raise ModelError(
-            f"{path} holds pickled weights only, and a pickle can run any code; fetch a version in safetensors."
-        )
+        raise ModelError(f"{path} holds only pickled weights, which can run any code; fetch a version in safetensors.")
     if not files:
         raise ModelError(f"{path} holds no weights (*.safetensors); fetch the whole model, or convert it.")
     for file in files:
@@ -46,8 +44,8 @@ def weight_files(path: Path) -> list[Path]:
     return files
 
 
-def stored_type(files: Sequence[Path]) -> str | None:
-    """The floating-point type that most bytes of the weights are stored in: "bf16", "fp16", "fp32", or None."""
+def stored_dtype(files: Sequence[Path]) -> str | None:
+    """Return the floating-point type in which most bytes of the weights are stored: "bf16", "fp16", "fp32", or None."""
     sizes: Counter[str] = Counter()
     for file in files:
         sizes += _stored(file)
@@ -55,17 +53,17 @@ def stored_type(files: Sequence[Path]) -> str | None:
 
 
 def weights_digest(path: Path) -> str:
-    """sha256, in hex, over the names and contents of the files that decide what the model in folder ``path`` answers.
+    """Return the sha256, in hex, over the names and contents of the files that decide the answers of the model in ``path``.
 
-    Those are its safetensors, configuration, tokenizer and processor files; documentation and code are left out. A
+    These are its safetensors, configuration, tokenizer and processor files; documentation and code are left out. A
     model has the same digest in a Hugging Face cache and in a plain folder.
     """
-    remembered = _Remembered()
-    whole = hashlib.sha256()
+    digests = _DigestCache()
+    combined = hashlib.sha256()
     for file in sorted(f for f in path.iterdir() if f.suffix in _DECIDING and f.is_file()):
-        whole.update(f"{file.name}\0{remembered.digest(file)}\n".encode("utf-8", "surrogateescape"))
-    remembered.save()
-    return whole.hexdigest()
+        combined.update(f"{file.name}\0{digests.digest(file)}\n".encode("utf-8", "surrogateescape"))
+    digests.save()
+    return combined.hexdigest()
 
 
 def _indexed(path: Path) -> list[Path]:
@@ -78,7 +76,9 @@ def _indexed(path: Path) -> list[Path]:
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelError(f"{index} is not an index of weights; fetch the model again.") from error
     if outside:
-        raise ModelError(f"{index} names a weight file outside its folder ({outside[0]!r}); do not use this model.")
+        raise ModelError(
+            f"{index} names a weight file outside the model's folder ({outside[0]!r}); do not use this model."
+        )
     missing = [name for name in names if not (path / name).is_file()]
     if missing:
         raise ModelError(
@@ -89,7 +89,7 @@ def _indexed(path: Path) -> list[Path]:
 
 
 def _stored(file: Path) -> Counter[str]:
-    """How many bytes of each type a safetensors file declares, once it is known to hold them all."""
+    """Return the bytes of each type in a safetensors file. Raises ModelError unless the file holds all it declares."""
     sizes: Counter[str] = Counter()
     last = 0
     try:
@@ -103,7 +103,7 @@ def _stored(file: Path) -> Counter[str]:
                 raise ValueError("a tensor's shape is not that of its bytes")
             sizes[str(tensor["dtype"])] += end - start
             last = max(last, end)
-        found, expected = file.stat().st_size, 8 + length + last
+        actual, expected = file.stat().st_size, 8 + length + last
     except (
         OSError,
         ValueError,
@@ -114,23 +114,23 @@ def _stored(file: Path) -> Counter[str]:
         struct.error,
     ) as error:
         raise ModelError(f"{file} is not a whole safetensors file; fetch the model again.") from error
-    if found < expected:
-        raise ModelError(f"{file} is cut short ({found} of {expected} bytes); fetch the model again.")
+    if actual < expected:
+        raise ModelError(f"{file} is truncated ({actual} of {expected} bytes); fetch the model again.")
     return sizes
 
 
-class _Remembered:
-    """Digests of files by path, size and time of change. Losing or spoiling the file it keeps only costs time."""
+class _DigestCache:
+    """Digests of files by path, size and modification time. Losing or damaging its file only costs time."""
 
     def __init__(self) -> None:
         from platformdirs import user_cache_path
 
         self._file = user_cache_path("rashomon") / "weights.json"
         try:
-            known = parse_json(read_bytes(self._file.parent, self._file.name, limit=_LARGEST_CACHE))
+            stored = parse_json(read_bytes(self._file.parent, self._file.name, limit=_LARGEST_CACHE))
         except (OSError, OutsideJSONError, UnsafeFileError):
-            known = None
-        self._known: dict[str, Any] = known if isinstance(known, dict) else {}
+            stored = None
+        self._digests: dict[str, Any] = stored if isinstance(stored, dict) else {}
         self._changed = False
 
     def digest(self, file: Path) -> str:
@@ -139,19 +139,19 @@ class _Remembered:
             return blob.name  # the Hugging Face cache names a large file by its sha256
         stat = blob.stat()
         state = [stat.st_size, stat.st_mtime_ns]
-        match self._known.get(str(blob)):
-            case [size, changed, str(sha)] if [size, changed] == state and _BLOB.fullmatch(sha):
-                return sha
+        match self._digests.get(str(blob)):
+            case [size, changed, str(digest)] if [size, changed] == state and _BLOB.fullmatch(digest):
+                return digest
         with blob.open("rb") as stream:
-            sha = hashlib.file_digest(stream, "sha256").hexdigest()
-        self._known[str(blob)] = [*state, sha]
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        self._digests[str(blob)] = [*state, digest]
         self._changed = True
-        return sha
+        return digest
 
     def save(self) -> None:
         if not self._changed:
             return
-        known = {path: entry for path, entry in self._known.items() if Path(path).exists()}
+        current = {path: entry for path, entry in self._digests.items() if Path(path).exists()}
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._file.parent, self._file.name, json.dumps(known).encode("utf-8"))
+            replace_file(self._file.parent, self._file.name, json.dumps(current).encode("utf-8"))

@@ -1,4 +1,4 @@
-"""Vision-language models in PyTorch: one request at a time, or several where the canary found that the same."""
+"""Vision-language models in PyTorch: one request at a time, or several where the batch-invariance check allows it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,30 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.base import Generation, Likelihood, Message, Request, Text
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
+from benchmarks.vocabulary import Generation, Likelihood, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.core.batch_invariance import ALONE, BATCHED, BatchInvariance, ReferenceAnswer, answered, prove
+from mlx_backends.core.batch_invariance import (
+    BATCHED,
+    SEQUENTIAL,
+    BatchInvariance,
+    ReferenceAnswer,
+    check_batch_invariance,
+    reference_answers,
+)
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
-from mlx_backends.core.loglikelihood import score
-from mlx_backends.core.probe import Probe, made, pictures
-from mlx_backends.mlx.load import one_line
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.loglikelihood import score_options
+from mlx_backends.core.probe import Probe, build_probe, split_pixels
 from mlx_backends.mlx.memory_limits import out_of_memory
 from mlx_backends.models import memory_estimate
-from mlx_backends.pytorch.batch import TorchBatch, TorchRow, draws, peak_memory
+from mlx_backends.pytorch.batch import TorchBatch, TorchRow, make_sampler, peak_memory
 from mlx_backends.pytorch.preprocess import TorchInputs, TorchPreprocessor
 
 WIDTH = 8
-"""How many requests are answered together, where nobody says otherwise."""
+"""Requests answered in a batch by default."""
 
 _SLICE_S = 0.05
 _PADDED = 2
@@ -37,13 +44,14 @@ _PADDED = 2
 class TorchBackend(Backend):
     """A vision-language model in PyTorch.
 
-    A model's own generation settings never apply but for the tokens that end an answer, greedy answers are the most likely
-    token's, and sampling is seeded from the request's digest. Requests are answered one at a time, until :meth:`prove` has
-    found that they are answered the same together. Whatever goes wrong while answering becomes a Generation with an error.
+    A model's own generation settings never apply except for the tokens that end an answer, greedy answers take the most likely
+    token, and sampling is seeded from the request's digest. Requests are answered one at a time, until
+    :meth:`check_batch_invariance` has
+    found that a batch gives the same answers. Whatever goes wrong while answering becomes a Generation with an error.
 
     The model works in a thread, so that :meth:`step` can return meanwhile. Of a Generation, ``tokens`` are all that the model
-    gave, the one that ended the answer included; times are a request's share of what was spent while it was under way;
-    ``peak_memory`` is PyTorch's on a GPU, of the whole batch, and the process's own most so far on a CPU.
+    generated, including the one that ended the answer; times are a request's share of what was spent while it was in progress;
+    ``peak_memory`` is PyTorch's on a GPU, of the whole batch, and the process's own peak so far on a CPU.
     """
 
     def __init__(
@@ -56,7 +64,7 @@ class TorchBackend(Backend):
         *,
         width: int | None = None,
     ) -> None:
-        """``config`` is what the model's folder says; ``width`` bounds how many requests are answered together."""
+        """Take a loaded model; ``config`` is its folder's, ``width`` bounds how many requests are answered in a batch."""
         from transformers import GenerationConfig
 
         self.info = info
@@ -65,16 +73,16 @@ class TorchBackend(Backend):
         self._model = model
         self._config = config
         self._tokenizer = tokenizer = processor.tokenizer
-        self._ends = answer_ends(Path(tokenizer.name_or_path), config, tokenizer)
+        self._ends = stop_token_ids(Path(tokenizer.name_or_path), config, tokenizer)
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else next(iter(self._ends), 0)
-        model.generation_config = GenerationConfig(pad_token_id=self._pad)  # nothing of the model's own is to apply
+        model.generation_config = GenerationConfig(pad_token_id=self._pad)  # none of the model's own settings apply
         with redirect_stdout(sys.stderr):
-            self._preparer = TorchPreprocessor(processor, model.config, media)
-        self._reader = Detokenizer(tokenizer)
+            self._preprocessor = TorchPreprocessor(processor, model.config, media)
+        self._detokenizer = Detokenizer(tokenizer)
         self._constrainer = Constrainer(tokenizer, self._ends)
         self._waiting: deque[Request] = deque()
-        self._alone: deque[Request] = deque()
-        """Requests that are asked by themselves, because a batch that they were part of failed."""
+        self._retries: deque[Request] = deque()
+        """Requests to answer alone, because a batch that they were part of failed."""
         self._batch: TorchBatch | None = None
 
     @property
@@ -94,23 +102,23 @@ class TorchBackend(Backend):
 
     @property
     def _in_flight(self) -> int:
-        return len(self._waiting) + len(self._alone) + (len(self._batch.live) if self._batch else 0)
+        return len(self._waiting) + len(self._retries) + (len(self._batch.live) if self._batch else 0)
 
     def step(self) -> Sequence[Generation]:
         if self._batch is None:
-            return list(self._begin())
-        done = [self._generation(row) for row in self._batch.finished(_SLICE_S)]
+            return list(self._start_waiting())
+        done = [self._generation(row) for row in self._batch.take_finished(_SLICE_S)]
         if not self._batch.live:  # the thread is about to end; nothing else may use the model before it has
             self._batch.join()
             self._batch = None
         elif self._batch.over:
-            done += self._ended(self._batch)
+            done += self._recover(self._batch)
             self._batch = None
         return done
 
     def cancel(self, request_id: str) -> None:
         self._waiting = deque(request for request in self._waiting if request.id != request_id)
-        self._alone = deque(request for request in self._alone if request.id != request_id)
+        self._retries = deque(request for request in self._retries if request.id != request_id)
         for row in self._batch.live if self._batch else ():
             row.dropped = row.dropped or row.request.id == request_id
 
@@ -122,47 +130,47 @@ class TorchBackend(Backend):
 
     def prove(self, requests: Sequence[Request], stop: Callable[[], bool] = lambda: False) -> BatchInvariance | None:
         self.exact()
-        if not (cases := answered(requests, self._case, stop)):
+        if not (cases := reference_answers(requests, self._case, stop)):
             return None
         width = self._width(requests, cases)
-        ways = {BATCHED: lambda cases: self._led(cases, width)} if width > 1 else {}
-        self.proof = prove(cases, self._padded, ways)
-        if self.proof.way != ALONE:
+        modes = {BATCHED: lambda cases: self._force_batches(cases, width)} if width > 1 else {}
+        self.proof = check_batch_invariance(cases, self._padded, modes)
+        if self.proof.way != SEQUENTIAL:
             self.capacity = width
         return self.proof
 
     def probe(self, request: Request, forced: Sequence[int], *, keep: bool = False) -> Probe:
         if self._in_flight:
             raise RuntimeError("the model is answering")
-        inputs = self._preparer.inputs(request)
+        inputs = self._preprocessor.inputs(request)
         (logits,) = self._forced([(request, inputs, forced)]) if forced else ([],)
-        images = pictures(inputs.tensors, inputs.images)
-        return made(request, inputs.text, inputs.ids, images, forced, logits, keep=keep)
+        images = split_pixels(inputs.tensors, inputs.images)
+        return build_probe(request, inputs.text, inputs.ids, images, forced, logits, keep=keep)
 
     def close(self) -> None:
         self._waiting.clear()
-        self._alone.clear()
+        self._retries.clear()
         if self._batch is not None:
             for row in self._batch.live:
                 row.dropped = True
             self._batch.join()
         self._batch = self._model = None
-        del self._preparer, self._reader, self._constrainer
+        del self._preprocessor, self._detokenizer, self._constrainer
         gc.collect()
         import torch
 
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _begin(self) -> Iterator[Generation]:
-        """Start answering what waits; the errors of requests that cannot be prepared."""
+    def _start_waiting(self) -> Iterator[Generation]:
+        """Start a batch of waiting requests; yield errors of those that cannot be prepared."""
         rows: list[TorchRow] = []
-        waiting, most = (self._alone, 1) if self._alone else (self._waiting, self.capacity)
-        while waiting and len(rows) < most:
+        waiting, limit = (self._retries, 1) if self._retries else (self._waiting, self.capacity)
+        while waiting and len(rows) < limit:
             request = waiting.popleft()
             try:
                 with redirect_stdout(sys.stderr):
-                    inputs = self._preparer.inputs(request)
+                    inputs = self._preprocessor.inputs(request)
                 if isinstance(request.form, Likelihood):
                     yield self._likeliest(request, request.form, inputs)
                 else:
@@ -174,23 +182,23 @@ class TorchBackend(Backend):
 
     def _row(self, request: Request, inputs: TorchInputs) -> TorchRow:
         constraints = self._constrainer.processors(request.form)
-        draw = draws(request.decoding, int(request.digest[:8], 16))
+        draw = make_sampler(request.decoding, int(request.digest[:8], 16))
         return TorchRow(request, inputs, request.decoding.max_tokens, next(iter(constraints), None), draw)
 
     def _likeliest(self, request: Request, form: Likelihood, inputs: TorchInputs) -> Generation:
-        """The likeliest of the options, which are read together where that is proven."""
+        """Return the likeliest of the options, forced in a batch where that is proven."""
         started = perf_counter()
 
-        def led(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
-            asked = [(request, inputs, tokens) for tokens in sequences]
-            at = range(0, len(asked), self.capacity)
-            return [logits for start in at for logits in self._forced(asked[start : start + self.capacity])]
+        def forced_logits(sequences: Sequence[Sequence[int]]) -> Sequence[Any]:
+            rows = [(request, inputs, tokens) for tokens in sequences]
+            starts = range(0, len(rows), self.capacity)
+            return [logits for start in starts for logits in self._forced(rows[start : start + self.capacity])]
 
-        found = score(form, self._tokenizer, led)
-        return found.generation(request, len(inputs.ids), perf_counter() - started, peak_memory(self.info.device))
+        scored = score_options(form, self._tokenizer, forced_logits)
+        return scored.generation(request, len(inputs.ids), perf_counter() - started, peak_memory(self.info.device))
 
-    def _ended(self, batch: TorchBatch) -> list[Generation]:
-        """What becomes of the rows of a batch that failed: alone they are errors, else each of them is asked again by itself."""
+    def _recover(self, batch: TorchBatch) -> list[Generation]:
+        """Return the error of the only row of a failed batch, or retry several rows one by one."""
         if batch.error is None:
             return []
         requests = [row.request for row in batch.live]
@@ -198,15 +206,15 @@ class TorchBackend(Backend):
             self.capacity = max(1, self.capacity // 2)
             gc.collect()
         if len(batch.rows) == 1:
-            return [Generation(each.id, "", "error", error=one_line(batch.error)) for each in requests]
-        self._alone.extend(requests)
+            return [Generation(request.id, "", "error", error=one_line(batch.error)) for request in requests]
+        self._retries.extend(requests)
         return []
 
     def _generation(self, row: TorchRow) -> Generation:
         stopped = row.finished == "stop"
         return Generation(
             row.request.id,
-            self._reader.text(row.tokens[:-1] if stopped else row.tokens),
+            self._detokenizer.text(row.tokens[:-1] if stopped else row.tokens),
             row.finished or "error",
             tokens=tuple(row.tokens),
             prompt_tokens=len(row.inputs.ids),
@@ -216,78 +224,84 @@ class TorchBackend(Backend):
             peak_memory=row.peak_memory,
         )
 
-    # --- what the canary, probes and scores compare ---------------------------------------------------
+    # --- teacher forcing ------------------------------------------------------------------------------
 
     def _case(self, request: Request) -> ReferenceAnswer:
-        """``request`` answered by itself."""
+        """Return the reference answer of ``request``, computed alone."""
         import numpy as np
 
-        row = self._row(request, self._preparer.inputs(request))
+        row = self._row(request, self._preprocessor.inputs(request))
         row.logits = []
-        self._whole([row])
+        self._run([row])
         return ReferenceAnswer(request, row.tokens, np.stack(row.logits))
 
     def _padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
-        """The first cases, each beside a longer row that pads it."""
-        found = []
+        """Return the logits of the first cases, each next to a longer row that pads it."""
+        logits = []
         for case in cases[:_PADDED]:
-            words = len(self._preparer.inputs(case.request).ids) + 16
+            words = len(self._preprocessor.inputs(case.request).ids) + 16
             longer = replace(case.request, messages=(Message("user", (Text("and " * words),)),))
-            found.append(self._led([case, ReferenceAnswer(longer, case.tokens, None)], 2)[0])
-        return found
+            logits.append(self._force_batches([case, ReferenceAnswer(longer, case.tokens, None)], 2)[0])
+        return logits
 
-    def _led(self, cases: Sequence[ReferenceAnswer], width: int) -> list[Any]:
-        """The logits of ``cases`` when they are led through their tokens, ``width`` together."""
-        found: list[Any] = []
+    def _force_batches(self, cases: Sequence[ReferenceAnswer], width: int) -> list[Any]:
+        """Return the logits of ``cases``, forced through their tokens in batches of ``width``."""
+        logits: list[Any] = []
         for start in range(0, len(cases), width):
-            some = cases[start : start + width]
-            found += self._forced([(case.request, self._preparer.inputs(case.request), case.tokens) for case in some])
-        return found
+            batch = cases[start : start + width]
+            logits += self._forced(
+                [(case.request, self._preprocessor.inputs(case.request), case.tokens) for case in batch]
+            )
+        return logits
 
-    def _forced(self, asked: Sequence[tuple[Request, TorchInputs, Sequence[int]]]) -> list[Any]:
-        """The logits, of the shape (tokens, vocabulary), of rows that are led through given tokens together."""
+    def _forced(self, forced_rows: Sequence[tuple[Request, TorchInputs, Sequence[int]]]) -> list[Any]:
+        """Return the logits, of the shape (tokens, vocabulary), of rows forced through tokens in one batch."""
         import numpy as np
 
-        rows = [TorchRow(request, inputs, len(tokens), forced=tokens, logits=[]) for request, inputs, tokens in asked]
-        self._whole(rows)
+        rows = [
+            TorchRow(request, inputs, len(tokens), forced=tokens, logits=[]) for request, inputs, tokens in forced_rows
+        ]
+        self._run(rows)
         return [np.stack(row.logits or []) for row in rows]
 
-    def _whole(self, rows: Sequence[TorchRow]) -> None:
+    def _run(self, rows: Sequence[TorchRow]) -> None:
         batch = TorchBatch(self._model, rows, self._ends, self._pad)
         batch.join()
         if batch.error is not None:
             raise batch.error
 
     def _width(self, requests: Sequence[Request], cases: Sequence[ReferenceAnswer]) -> int:
-        """How many of ``requests`` fit beside the model, if a prompt twice as long as those that were tried is still to come."""
-        longest = 2 * max(len(self._preparer.inputs(case.request).ids) for case in cases)
-        return memory_estimate.width(
+        """Return how many of ``requests`` fit next to the model, allowing for a prompt twice as long as those checked."""
+        longest = 2 * max(len(self._preprocessor.inputs(case.request).ids) for case in cases)
+        return memory_estimate.batch_width(
             self._config,
             self._model.get_memory_footprint(),
             longest,
             max(request.decoding.max_tokens for request in requests),
             gpu_memory(self.info.device, loaded=True),
             most=self.width,
-            read_at_once=longest,
+            prefill_tokens=longest,
         )
 
 
-def answer_ends(folder: Path, config: dict[str, Any], tokenizer: Any) -> frozenset[int]:
-    """The tokens that end an answer, as mlx-vlm finds them: the generation settings', else the
-    configuration's; and the tokenizer's."""
-    own = folder / "generation_config.json"
+def stop_token_ids(folder: Path, config: dict[str, Any], tokenizer: Any) -> frozenset[int]:
+    """Return the tokens that end an answer, as mlx-vlm finds them.
+
+    These are the generation settings', else the configuration's; and the tokenizer's.
+    """
+    file = folder / "generation_config.json"
     try:
-        settings = read_json_file(own) if own.is_file() else {}
+        settings = read_json_file(file) if file.is_file() else {}
     except (OSError, OutsideJSONError) as error:
-        raise ModelError(f"{own} cannot be read as JSON; fetch the model again.") from error
-    found = (settings if isinstance(settings, dict) else {}).get("eos_token_id", config.get("eos_token_id"))
-    every = [*(found if isinstance(found, list) else [found]), tokenizer.eos_token_id]
-    return frozenset(token for token in every if isinstance(token, int))
+        raise ModelError(f"{file} cannot be read as JSON; fetch the model again.") from error
+    declared = (settings if isinstance(settings, dict) else {}).get("eos_token_id", config.get("eos_token_id"))
+    ids = [*(declared if isinstance(declared, list) else [declared]), tokenizer.eos_token_id]
+    return frozenset(token for token in ids if isinstance(token, int))
 
 
-def gpu_memory(where: str, *, loaded: bool = False) -> dict[str, Any]:
-    """A GPU's memory, as :func:`memory.fits` takes it: what is free, and what PyTorch itself has if a model is ``loaded``."""
-    if where != "cuda":
+def gpu_memory(device: str, *, loaded: bool = False) -> dict[str, Any]:
+    """Return a GPU's memory, as :func:`memory_fit` takes it: the free part, and PyTorch's own if a model is ``loaded``."""
+    if device != "cuda":
         return {}
     import torch
 

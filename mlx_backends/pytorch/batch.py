@@ -1,4 +1,4 @@
-"""Rows: answers that a model in PyTorch writes together, or one, in a thread."""
+"""Rows of a model in PyTorch: answers generated in a batch, or alone, in a thread."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from threading import Thread
 from time import perf_counter
 from typing import Any
 
-from benchmarks.base import Decoding, FinishReason, Request
+from benchmarks.vocabulary import Decoding, FinishReason, Request
 from mlx_backends.core.constrained_decoding import Constraint
-from mlx_backends.pytorch.preprocess import TorchInputs, together
+from mlx_backends.pytorch.preprocess import TorchInputs, collate
 
 _MIN_TEMPERATURE = 0.01  # mlx-vlm's; below it the scaled logits overflow
 
 
 @dataclass(eq=False)
 class TorchRow:
-    """An answer under way: what it is of, how its tokens are chosen, and those that have come.
+    """An answer in progress: its request, how its tokens are chosen, and the tokens so far.
 
-    ``forced`` are tokens it is led through instead; ``logits`` collects what tokens are chosen from, unless it is None.
+    ``forced`` are tokens for teacher forcing instead; ``logits`` collects what tokens are chosen from, unless it is None.
     """
 
     request: Request
@@ -38,8 +38,8 @@ class TorchRow:
     decode_s: float = 0.0
     peak_memory: int | None = None
 
-    def chosen(self, logits: Any) -> int | None:
-        """The next token, where it is not simply the most likely one."""
+    def next_token(self, logits: Any) -> int | None:
+        """Return the next token; None where it is simply the most likely one."""
         if self.logits is not None:
             self.logits.append(logits.float().cpu().numpy().copy())
         if self.forced is not None:
@@ -53,8 +53,8 @@ class TorchRow:
             values = np.where(self.constraint.allowed(lambda: self.tokens[-1], len(values)), values, -np.inf)
         return int(values.argmax()) if self.draw is None else self.draw(values)
 
-    def take(self, token: int, ends: frozenset[int]) -> None:
-        """Take the token that came."""
+    def append(self, token: int, ends: frozenset[int]) -> None:
+        """Add a generated token."""
         self.tokens.append(token)
         if self.forced is None and token in ends:
             self.finished = "stop"
@@ -63,9 +63,9 @@ class TorchRow:
 
 
 class TorchBatch:
-    """Rows that transformers generates together, in a thread; each is to be had as soon as it is finished.
+    """Rows that transformers generates in one batch, in a thread; each can be taken as soon as it is finished.
 
-    What transformers calls before it chooses a token (a logits processor) and after (a stopping criterion) are this object's.
+    Its methods serve as transformers' hooks before a token is chosen (a logits processor) and after (a stopping criterion).
     """
 
     def __init__(self, model: Any, rows: Sequence[TorchRow], ends: frozenset[int], pad: int) -> None:
@@ -83,33 +83,33 @@ class TorchBatch:
 
     @property
     def live(self) -> list[TorchRow]:
-        """The rows that nobody has had yet."""
+        """Return the rows that are not dropped or taken."""
         return [row for row in self.rows if not row.dropped]
 
-    def finished(self, seconds: float) -> list[TorchRow]:
-        """The rows that are finished, after at most so many seconds of waiting for one."""
-        found: list[TorchRow] = []
+    def take_finished(self, seconds: float) -> list[TorchRow]:
+        """Take the finished rows, after waiting for one for at most ``seconds``."""
+        rows: list[TorchRow] = []
         try:
-            item = self._done.get(timeout=seconds)
-            while item is not None:
-                if not item.dropped:
-                    item.dropped = True
-                    found.append(item)
-                item = self._done.get_nowait()
+            row = self._done.get(timeout=seconds)
+            while row is not None:
+                if not row.dropped:
+                    row.dropped = True
+                    rows.append(row)
+                row = self._done.get_nowait()
             self.join()
             self.over = True
         except Empty:
             pass
-        return found
+        return rows
 
     def join(self) -> None:
-        """Wait for the end."""
+        """Wait until the batch has ended."""
         self._thread.join()
 
     def _work(self) -> None:
         try:
             self._generate()
-        except BaseException as error:  # it belongs to whoever asks
+        except BaseException as error:  # raised to the caller, who reads it from here
             self.error = error
         finally:
             self._done.put(None)
@@ -118,20 +118,20 @@ class TorchBatch:
         import torch
         from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 
-        where = self._model.device
-        if where.type == "cuda":
+        device = self._model.device
+        if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        tensors = together([row.inputs for row in self.rows], self._pad)
-        numbers = self._model.dtype
+        tensors = collate([row.inputs for row in self.rows], self._pad)
+        dtype = self._model.dtype
         moved = {
-            name: value.to(where, numbers) if value.is_floating_point() else value.to(where)
+            name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
             for name, value in tensors.items()
         }
-        most = max(row.max_tokens for row in self.rows)
+        max_tokens = max(row.max_tokens for row in self.rows)
         with torch.inference_mode():
             self._model.generate(
                 **moved,
-                generation_config=GenerationConfig(max_new_tokens=most, do_sample=False, pad_token_id=self._pad),
+                generation_config=GenerationConfig(max_new_tokens=max_tokens, do_sample=False, pad_token_id=self._pad),
                 logits_processor=LogitsProcessorList([self._before]),
                 stopping_criteria=StoppingCriteriaList([self._after]),
             )
@@ -140,7 +140,7 @@ class TorchBatch:
         for number, row in enumerate(self.rows):
             if row.finished or row.dropped:
                 continue
-            token = row.chosen(logits[number])
+            token = row.next_token(logits[number])
             if token is not None:
                 logits[number] = -float("inf")
                 logits[number, token] = 0
@@ -149,14 +149,14 @@ class TorchBatch:
     def _after(self, tokens: Any, *_: Any, **__: Any) -> Any:
         import torch
 
-        came = tokens[:, -1].tolist()
+        chosen = tokens[:, -1].tolist()
         now = perf_counter()
         live = [row for row in self.rows if not row.finished and not row.dropped]
         share, self._since = (now - self._since) / max(1, len(live)), now
-        for row, token in zip(self.rows, came, strict=True):
+        for row, token in zip(self.rows, chosen, strict=True):
             if row not in live:
                 continue
-            row.take(token, self._ends)
+            row.append(token, self._ends)
             if self._read:
                 row.decode_s += share
             else:
@@ -168,8 +168,8 @@ class TorchBatch:
         return torch.tensor([bool(row.finished or row.dropped) for row in self.rows], device=tokens.device)
 
 
-def draws(decoding: Decoding, seed: int) -> Callable[[Any], int] | None:
-    """What draws the tokens of one sampled answer, the same on every device; nothing for a greedy one.
+def make_sampler(decoding: Decoding, seed: int) -> Callable[[Any], int] | None:
+    """Return the function that samples one answer's tokens, the same on every device; None for a greedy answer.
 
     Temperature is applied first, then top-p, as mlx-vlm does; the random numbers are NumPy's and not MLX's.
     """
@@ -181,23 +181,23 @@ def draws(decoding: Decoding, seed: int) -> Callable[[Any], int] | None:
 
     def draw(logits: Any) -> int:
         scaled = logits / max(decoding.temperature, _MIN_TEMPERATURE)
-        shares = np.exp(scaled - scaled.max())
-        order = np.argsort(-shares, kind="stable")
-        whole = np.cumsum(shares[order]) / shares.sum()
-        kept = int(np.searchsorted(whole, decoding.top_p)) + 1
-        at = np.searchsorted(whole[:kept], random.random() * whole[:kept][-1], side="right")
-        return int(order[min(int(at), kept - 1)])
+        weights = np.exp(scaled - scaled.max())
+        order = np.argsort(-weights, kind="stable")
+        cumulative = np.cumsum(weights[order]) / weights.sum()
+        count = int(np.searchsorted(cumulative, decoding.top_p)) + 1
+        position = np.searchsorted(cumulative[:count], random.random() * cumulative[:count][-1], side="right")
+        return int(order[min(int(position), count - 1)])
 
     return draw
 
 
-def peak_memory(where: str) -> int | None:
-    """The most memory in bytes: PyTorch's on a GPU since the batch began, the process's since it began on a CPU."""
+def peak_memory(device: str) -> int | None:
+    """Return the most memory in bytes: PyTorch's on a GPU since the batch started, the process's since it started on a CPU."""
     import torch
 
-    if where == "cuda":
+    if device == "cuda":
         return int(torch.cuda.max_memory_allocated())
-    if where == "mps":
+    if device == "mps":
         return int(torch.mps.driver_allocated_memory())
     import resource
 

@@ -1,4 +1,4 @@
-"""LFM2-VL's pictures as transformers prepares them, by PIL: its own way of doing so needs torchvision."""
+"""LFM2-VL's images as transformers prepares them, by PIL: transformers' own processor needs torchvision."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-class Tiles(dict[str, Any]):
-    """Stands in for transformers' Lfm2VlImageProcessor, whose arithmetic this follows; as a dictionary it can be printed.
+class Lfm2VLImageProcessor(dict[str, Any]):
+    """Stand-in for transformers' Lfm2VlImageProcessor, whose arithmetic it follows; as a dictionary it can be printed.
 
-    A picture that is too large becomes a grid of tiles and, after them, the whole of it made small; any other one view. Each
-    view is a row of patches, filled up to as many as a row may have.
+    An image that is too large becomes a grid of tiles followed by a thumbnail; any other becomes one view. Each view is a row of
+    patches, padded to the most that a row may have.
     """
 
     model_input_names = ("pixel_values", "pixel_attention_mask", "spatial_shapes")
@@ -45,7 +45,7 @@ class Tiles(dict[str, Any]):
         self._most_patches = max(self["max_image_tokens"] * self["downsample_factor"] ** 2, tile)
 
     def fetch_images(self, images: Any) -> Any:
-        """``images`` as they are: none is an address."""
+        """Return ``images`` unchanged: none is an address."""
         return images
 
     def __call__(self, images: Any, **_: Any) -> dict[str, Any]:
@@ -57,9 +57,9 @@ class Tiles(dict[str, Any]):
             views, grid, size = self._views(image.convert("RGB"))
             for view in views:
                 patches, shape = self._patches(view)
-                filled = np.zeros((self._most_patches, patches.shape[1]), np.float32)
-                filled[: len(patches)] = patches
-                pixels.append(filled)
+                padded = np.zeros((self._most_patches, patches.shape[1]), np.float32)
+                padded[: len(patches)] = patches
+                pixels.append(padded)
                 masks.append(np.arange(self._most_patches) < len(patches))
                 shapes.append(shape)
             rows.append(grid[1])
@@ -75,15 +75,15 @@ class Tiles(dict[str, Any]):
         }
 
     def _views(self, image: Image) -> tuple[list[Image], tuple[int, int], tuple[int, int]]:
-        """What is shown of an image; its grid of tiles, and its size as one view, each as (width, height)."""
+        """Return the views of an image, its grid of tiles, and its size as one view, each as (width, height)."""
         small = self._small(image.width, image.height)
         if not self["do_image_splitting"] or self["min_tiles"] == self["max_tiles"] == 1 or not self._large(image):
             return [image.resize(small, self["resample"])], (1, 1), small
         wide, high = self._grid(image)
         tile = self["tile_size"]
-        whole = image.resize((wide * tile, high * tile), self["resample"])
+        resized = image.resize((wide * tile, high * tile), self["resample"])
         places = [(column * tile, row * tile) for row in range(high) for column in range(wide)]
-        views = [whole.crop((left, top, left + tile, top + tile)) for left, top in places]
+        views = [resized.crop((left, top, left + tile, top + tile)) for left, top in places]
         if self["use_thumbnail"] and len(views) > 1:
             views.append(image.resize(small, self["resample"]))
         return views, (wide, high), small
@@ -97,28 +97,30 @@ class Tiles(dict[str, Any]):
         return bool(area > self["max_image_tokens"] * self._unit**2 * self["max_pixels_tolerance"])
 
     def _small(self, width: int, height: int) -> tuple[int, int]:
-        """The size of an image that is shown in one view, with as many tokens as are allowed."""
+        """Return the size of an image in one view, with as many tokens as allowed."""
         unit = self._unit
-        least, most = self["min_image_tokens"] * unit**2, self["max_image_tokens"] * unit**2
-        found = self._rounded(width, unit), self._rounded(height, unit)
-        if found[0] * found[1] > most:
-            by = math.sqrt(width * height / most)
-            return max(unit, math.floor(width / by / unit) * unit), max(unit, math.floor(height / by / unit) * unit)
-        if found[0] * found[1] < least:
-            by = math.sqrt(least / (width * height))
-            return math.ceil(width * by / unit) * unit, math.ceil(height * by / unit) * unit
-        return found
+        minimum, maximum = self["min_image_tokens"] * unit**2, self["max_image_tokens"] * unit**2
+        size = self._rounded(width, unit), self._rounded(height, unit)
+        if size[0] * size[1] > maximum:
+            scale = math.sqrt(width * height / maximum)
+            return max(unit, math.floor(width / scale / unit) * unit), max(
+                unit, math.floor(height / scale / unit) * unit
+            )
+        if size[0] * size[1] < minimum:
+            scale = math.sqrt(minimum / (width * height))
+            return math.ceil(width * scale / unit) * unit, math.ceil(height * scale / unit) * unit
+        return size
 
     def _grid(self, image: Image) -> tuple[int, int]:
-        """The grid whose proportions are nearest the image's; of equal ones the larger, if the image fills half of it."""
+        """Return the grid nearest the image's proportions; of equal ones the larger, if the image fills half of it."""
         counts = range(1, self["max_tiles"] + 1)
         grids = {(w, h) for w in counts for h in counts if self["min_tiles"] <= w * h <= self["max_tiles"]}
         best, nearest = (1, 1), math.inf
         for wide, high in sorted(sorted(grids), key=lambda grid: grid[0] * grid[1]):
-            away = abs(image.width / image.height - wide / high)
-            half = image.width * image.height > 0.5 * self["tile_size"] ** 2 * wide * high
-            if away < nearest or (away == nearest and half):
-                best, nearest = (wide, high), away
+            distance = abs(image.width / image.height - wide / high)
+            fills_half = image.width * image.height > 0.5 * self["tile_size"] ** 2 * wide * high
+            if distance < nearest or (distance == nearest and fills_half):
+                best, nearest = (wide, high), distance
         return best
 
     def _patches(self, view: Image) -> tuple[Any, list[int]]:
@@ -134,7 +136,7 @@ class Tiles(dict[str, Any]):
 
 def _flat(images: Any) -> Iterator[Image]:
     if isinstance(images, Sequence):
-        for one in images:
-            yield from _flat(one)
+        for image in images:
+            yield from _flat(image)
     else:
         yield images

@@ -1,4 +1,4 @@
-"""Loading a vision-language model into PyTorch through transformers: from its folder alone, running nothing that lies in it."""
+"""Loading of vision-language models into PyTorch through transformers, from their folders alone, without running code in them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from typing import Any
 
 from benchmarks.errors import ModelError
 from benchmarks.untrusted.safe_json import OutsideJSONError, read_json_file
-from mlx_backends.mlx.load import contained, one_line
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.isolation import contained
 from mlx_backends.models.discovery import model_name, read_config
 from mlx_backends.models.tokenizer_limits import check_tokenizer
-from mlx_backends.pytorch.dequantize import computed_in, converted, for_mlx, quantisation
+from mlx_backends.pytorch.dequantize import compute_dtype, convert_weights, is_mlx_format, mlx_quantisation
 
-TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 NF4 = "nf4"
 
 
 def load(path: Path, device: str, precision: str | None = None) -> tuple[Any, Any]:
-    """The model and the processor of folder ``path``, on ``device`` ("cuda", "mps" or "cpu").
+    """Return the model and the processor of folder ``path``, on ``device`` ("cuda", "mps" or "cpu").
 
     ``precision`` is "bf16", "fp16", "fp32", or "nf4" (bitsandbytes, on CUDA); None is the type that the weights are stored
     in, or are scaled by where MLX quantised them. Nothing is fetched. Raises ModelError where it cannot be loaded.
     """
     if "mlx_vlm" in sys.modules:
         raise ModelError(
-            "mlx-vlm changes transformers for the whole process, and it is loaded already; "
-            "ask PyTorch in a run or a judgement of its own."
+            "mlx-vlm is loaded already, and it changes transformers for the whole process; "
+            "use the PyTorch model in a separate run or judgement."
         )
     config = read_config(path)
-    supported(path, config)
+    check_supported(path, config)
     check_tokenizer(path)
     try:
         with contained():
@@ -42,12 +43,12 @@ def load(path: Path, device: str, precision: str | None = None) -> tuple[Any, An
             return _model(path, config, device, precision), load_processor(path, config["model_type"])
     except ModelError as error:
         raise ModelError(f"{model_name(path)}: {error}") from error
-    except Exception as error:  # whatever a folder's content makes a dozen libraries raise
+    except Exception as error:  # a malformed folder can make these libraries raise anything
         raise ModelError(f"{model_name(path)} could not be loaded into PyTorch: {one_line(error)}") from error
 
 
-def supported(path: Path, config: Mapping[str, Any]) -> None:
-    """Raises ModelError where transformers has no vision-language model of that type without code from a model's folder."""
+def check_supported(path: Path, config: Mapping[str, Any]) -> None:
+    """Raise ModelError where transformers has no vision-language model of that type without code from a model's folder."""
     with contained():
         from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
         from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
@@ -55,49 +56,51 @@ def supported(path: Path, config: Mapping[str, Any]) -> None:
     if not isinstance(kind, str) or kind not in KNOWN or not PROCESSOR_MAPPING_NAMES.get(kind):
         raise ModelError(
             f"{model_name(path)} is of type {kind!r}, which transformers {version('transformers')} does not know by itself; "
-            "name a version of the model that it knows (often ORG/NAME-hf), or ask it through mlx-vlm."
+            "name a version of the model that it knows (often ORG/NAME-hf), or run it through mlx-vlm."
         )
 
 
-def _model(path: Path, described: Mapping[str, Any], device: str, precision: str | None) -> Any:
+def _model(path: Path, config_json: Mapping[str, Any], device: str, precision: str | None) -> Any:
     import torch
     import transformers
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 
-    torch.backends.cudnn.allow_tf32 = False  # fp32 is to mean that
-    kind: Any = getattr(transformers, KNOWN[described["model_type"]])
-    mlx = for_mlx(path, described)
-    left_out = ("quantization", "quantization_config") if quantisation(described) else ()
-    config = CONFIG_MAPPING[described["model_type"]].from_dict(
-        {k: v for k, v in described.items() if k not in left_out}
+    torch.backends.cudnn.allow_tf32 = False  # fp32 must mean fp32
+    kind: Any = getattr(transformers, KNOWN[config_json["model_type"]])
+    mlx = is_mlx_format(path, config_json)
+    left_out = ("quantization", "quantization_config") if mlx_quantisation(config_json) else ()
+    config = CONFIG_MAPPING[config_json["model_type"]].from_dict(
+        {k: v for k, v in config_json.items() if k not in left_out}
     )
-    number = getattr(torch, TYPES.get(precision or "", computed_in(path)))
-    settings: dict[str, Any] = {"dtype": number, "output_loading_info": True}
+    dtype = getattr(torch, DTYPES.get(precision or "", compute_dtype(path)))
+    settings: dict[str, Any] = {"dtype": dtype, "output_loading_info": True}
     if precision == NF4:
         settings |= _nf4(device, mlx)
     if mlx:
         with torch.device("meta"):
             shapes = {name: value.shape for name, value in kind(config).state_dict().items()}
-        settings["state_dict"] = converted(path, described, shapes)
-    model, told = kind.from_pretrained(
+        settings["state_dict"] = convert_weights(path, config_json, shapes)
+    model, report = kind.from_pretrained(
         None if mlx else str(path), config=config, local_files_only=True, use_safetensors=True, **settings
     )
-    wrong = [*told["missing_keys"], *told["mismatched_keys"], *told["error_msgs"]]
-    if wrong:
-        raise ModelError(f"its folder lacks weights that PyTorch needs ({str(wrong[0])[:120]}); fetch the whole model.")
+    problems = [*report["missing_keys"], *report["mismatched_keys"], *report["error_msgs"]]
+    if problems:
+        raise ModelError(
+            f"its folder lacks weights that PyTorch needs ({str(problems[0])[:120]}); fetch the whole model."
+        )
     return (model if precision == NF4 else model.to(device)).eval()
 
 
 def _nf4(device: str, mlx: bool) -> dict[str, Any]:
-    """What has transformers quantise to NF4 while loading. Raises ModelError where that cannot be done."""
+    """Return the settings with which transformers quantises to NF4 while loading. Raises ModelError where that is impossible."""
     import torch
     from transformers import BitsAndBytesConfig
 
     if device != "cuda":
         raise ModelError("nf4 is computed by bitsandbytes on an NVIDIA GPU, and PyTorch sees none; leave @nf4 out.")
     if mlx:
-        raise ModelError("nf4 is made of the original weights, and these were made for MLX; name the original model.")
+        raise ModelError("nf4 needs the original weights, and these were converted for MLX; name the original model.")
     for needed in ("bitsandbytes", "accelerate"):
         try:
             version(needed)
@@ -108,9 +111,9 @@ def _nf4(device: str, mlx: bool) -> dict[str, Any]:
 
 
 def load_processor(path: Path, kind: str) -> Any:
-    """transformers' own processor for models of type ``kind``, with pictures prepared by PIL, as mlx-vlm does it.
+    """Return transformers' own processor for models of type ``kind``, with images prepared by PIL, as mlx-vlm does it.
 
-    Without torchvision there is no video processor, and one that takes no video stands in its place.
+    Without torchvision there is no video processor, and a stand-in that takes no video replaces it.
     """
     import transformers
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
@@ -140,26 +143,26 @@ def load_processor(path: Path, kind: str) -> Any:
 
 
 def _image_processor(path: Path, kind: str) -> Any:
-    """What prepares pictures, with the folder's settings: transformers' class for PIL where there is one."""
+    """Return the image processor with the folder's settings: transformers' class for PIL where there is one."""
     import transformers
     from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
     from transformers.utils import is_torchvision_available
 
     settings = _settings(path, "preprocessor_config.json")
     settings |= _settings(path, "processor_config.json").get("image_processor") or {}
-    named = str(settings.pop("image_processor_type", "")).removesuffix("Fast").removesuffix("Pil")
-    known = IMAGE_PROCESSOR_MAPPING_NAMES.get(kind) or {}
+    class_name = str(settings.pop("image_processor_type", "")).removesuffix("Fast").removesuffix("Pil")
+    class_names = IMAGE_PROCESSOR_MAPPING_NAMES.get(kind) or {}
     settings = {key: value for key, value in settings.items() if key not in ("processor_class", "auto_map")}
-    for name in (f"{named}Pil", known.get("pil")):
+    for name in (f"{class_name}Pil", class_names.get("pil")):
         if name and hasattr(transformers, name):
             return getattr(transformers, name)(**settings)
     if kind == "lfm2_vl":
-        from mlx_backends.pytorch.images import Tiles
+        from mlx_backends.pytorch.images import Lfm2VLImageProcessor
 
-        return Tiles(**settings)
+        return Lfm2VLImageProcessor(**settings)
     if not is_torchvision_available():
-        raise ModelError("transformers prepares its pictures with torchvision alone; `pip install torchvision`.")
-    return getattr(transformers, known["torchvision"])(**settings)
+        raise ModelError("transformers needs torchvision for this model's images; `pip install torchvision`.")
+    return getattr(transformers, class_names["torchvision"])(**settings)
 
 
 def _settings(path: Path, name: str) -> dict[str, Any]:
@@ -172,7 +175,7 @@ def _settings(path: Path, name: str) -> dict[str, Any]:
 
 
 class _NoVideo(dict[str, Any]):
-    """Stands in for a video processor, which transformers has with torchvision alone; as a dictionary it can be printed."""
+    """Stand-in for a video processor, which transformers has only with torchvision; as a dictionary it can be printed."""
 
     model_input_names: tuple[str, ...] = ()
     merge_size = temporal_patch_size = 2

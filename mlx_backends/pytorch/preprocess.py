@@ -1,4 +1,4 @@
-"""What a vision-language model in PyTorch is given for a request, and for several together."""
+"""Inputs of a vision-language model in PyTorch, for one request and for a batch."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.base import Request
+from benchmarks.vocabulary import Request
 from mlx_backends.base import MediaPath
 from mlx_backends.core.chat_prompt import Prompter
-from mlx_backends.core.images import opened
+from mlx_backends.core.images import keyed_image
 from mlx_backends.models.tokenizer_limits import panics_as_errors
 
 _OWN_MARKERS = frozenset({"gemma3", "gemma3n", "gemma4", "gemma4_unified", "laguna"})  # as mlx-vlm lists them
@@ -17,7 +17,7 @@ _OWN_MARKERS = frozenset({"gemma3", "gemma3n", "gemma4", "gemma4_unified", "lagu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TorchInputs:
-    """A request as its model reads it: the prompt's text, how many images it shows, and the processor's tensors, of one row."""
+    """A request as its model reads it: the prompt's text, its number of images, and the processor's tensors, of one row."""
 
     text: str
     images: int
@@ -25,13 +25,13 @@ class TorchInputs:
 
     @property
     def ids(self) -> list[int]:
-        """The prompt's token ids."""
-        found: list[int] = self.tensors["input_ids"][0].tolist()
-        return found
+        """Return the prompt's token ids."""
+        ids: list[int] = self.tensors["input_ids"][0].tolist()
+        return ids
 
 
 class TorchPreprocessor:
-    """Makes the inputs of one model from transformers' processor, by the same prompts and checks as for mlx-vlm."""
+    """Preprocessor of one model, from transformers' processor, with the same prompts and checks as for mlx-vlm."""
 
     def __init__(self, processor: Any, config: Any, media: MediaPath) -> None:
         self._processor = processor
@@ -42,43 +42,46 @@ class TorchPreprocessor:
 
     @panics_as_errors()
     def inputs(self, request: Request) -> TorchInputs:
-        """What the model reads for ``request``, its images known to stand in their places. Raises PromptError, MediaError."""
+        """Return the inputs of ``request``, with its images checked to be in place.
+
+        Raises PromptError, MediaError.
+        """
         prompt = self._prompter.prompt(request.messages)
-        images = [opened(self._media(image), image, request.decoding.max_pixels)[1]() for image in prompt.images]
-        first = self._tokenizer.bos_token
-        opens = bool(first) and prompt.text.startswith(first)
-        special = not opens and not (self._kind in _OWN_MARKERS and self._processor.chat_template is not None)
+        images = [keyed_image(self._media(image), image, request.decoding.max_pixels)[1]() for image in prompt.images]
+        bos = self._tokenizer.bos_token
+        has_bos = bool(bos) and prompt.text.startswith(bos)
+        special = not has_bos and not (self._kind in _OWN_MARKERS and self._processor.chat_template is not None)
         settings = {"add_special_tokens": special, "return_tensors": "pt"}
         if images:
-            made = self._processor(images=images, text=[prompt.text], **settings)
+            processed = self._processor(images=images, text=[prompt.text], **settings)
         else:
-            made = self._tokenizer([prompt.text], **settings)
-        tensors = {name: value for name, value in made.items() if value is not None}
+            processed = self._tokenizer([prompt.text], **settings)
+        tensors = {name: value for name, value in processed.items() if value is not None}
         self._prompter.check_inputs(prompt, tensors)
         return TorchInputs(prompt.text, len(images), tensors)
 
 
-def together(rows: Sequence[TorchInputs], pad: int) -> dict[str, Any]:
-    """The tensors of several rows: tokens filled up on the left with ``pad`` under a mask of 0, everything of images joined.
+def collate(rows: Sequence[TorchInputs], pad: int) -> dict[str, Any]:
+    """Return the tensors of a batch: tokens padded on the left with ``pad`` under a mask of 0, image tensors concatenated.
 
-    Raises whatever tensors of shapes that do not meet raise.
+    Shapes that cannot be concatenated raise PyTorch's error.
     """
     import torch
 
     longest = max(len(row.ids) for row in rows)
 
-    def filled(name: str, row: TorchInputs) -> Any:
+    def padded(name: str, row: TorchInputs) -> Any:
         value = row.tensors.get(name)
-        if value is None:  # of a row without images among others
+        if value is None:  # a row without images in a batch with images
             value = torch.zeros_like(row.tensors["input_ids"])
         missing = longest - value.shape[1]
         return torch.nn.functional.pad(value, (missing, 0), value=pad if name == "input_ids" else 0)
 
-    found: dict[str, Any] = {}
+    batch: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row.tensors):
         values = [row.tensors[name] for row in rows if name in row.tensors]
         like_tokens = all(
             row.tensors[name].shape == row.tensors["input_ids"].shape for row in rows if name in row.tensors
         )
-        found[name] = torch.cat([filled(name, row) for row in rows] if like_tokens else values)
-    return found
+        batch[name] = torch.cat([padded(name, row) for row in rows] if like_tokens else values)
+    return batch

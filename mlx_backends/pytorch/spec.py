@@ -1,4 +1,4 @@
-"""The CUDA shim: vision-language models in PyTorch, through transformers, on an NVIDIA GPU, on Apple's (mps) or on a CPU.
+"""Names of PyTorch models: vision-language models through transformers, on an NVIDIA GPU, on Apple's (mps) or on a CPU.
 
 A model is named ``cuda:ID``. Nothing here imports MLX or mlx-vlm, which changes transformers for the whole process.
 """
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from benchmarks.errors import ModelError
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.mlx.load import one_line
+from mlx_backends.core.error_text import one_line
 from mlx_backends.models.discovery import ModelInfo, inspect, read_config, resolve, revision
-from mlx_backends.models.memory_estimate import fits
+from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.weights import weights_digest
 
 PREFIX = "cuda:"
@@ -26,15 +26,15 @@ _OPTIONS = ("bf16", "fp16", "fp32", "nf4", "cpu")
 
 @dataclass(frozen=True, slots=True)
 class TorchModelName:
-    """What a name like ``cuda:ID@fp32@cpu`` asks for: the model, the type to compute in (None: as stored), the device."""
+    """The parts of a name like ``cuda:ID@fp32@cpu``: the model, the type to compute in (None: as stored), the device."""
 
     model: str
     precision: str | None
     device: str
 
 
-def split(name: str) -> tuple[str, str, str]:
-    """A model's name as what stands before the folder or Hub id (nothing where it is not ``cuda:``), that, and what behind it."""
+def split_name(name: str) -> tuple[str, str, str]:
+    """Return a model's name as three parts: the prefix (empty unless ``cuda:``), the folder or Hub id, and the options."""
     if not name.startswith(PREFIX):
         return "", name, ""
     model = name.removeprefix(PREFIX)
@@ -43,41 +43,41 @@ def split(name: str) -> tuple[str, str, str]:
     return PREFIX, model, name[len(PREFIX) + len(model) :]
 
 
-def named(name: str) -> TorchModelName:
-    """The parts of a model's name that begins with ``cuda:``."""
-    _, model, options = split(name)
-    said = options.split("@")[1:]
+def parse_name(name: str) -> TorchModelName:
+    """Return the parts of a model's name that begins with ``cuda:``."""
+    _, model, options = split_name(name)
+    words = options.split("@")[1:]
     return TorchModelName(
-        model, next((word for word in said if word != "cpu"), None), "cpu" if "cpu" in said else device()
+        model, next((word for word in words if word != "cpu"), None), "cpu" if "cpu" in words else default_device()
     )
 
 
-def device() -> str:
-    """What PyTorch would compute on here, told by the machine and what is installed, without importing it."""
+def default_device() -> str:
+    """Return the device PyTorch would compute on here, from the machine and what is installed, without importing it."""
     if sys.platform == "darwin":
         return "mps"
-    return "cuda" if gpu() and not _version("torch").endswith("+cpu") else "cpu"
+    return "cuda" if has_gpu() and not _version("torch").endswith("+cpu") else "cpu"
 
 
-def gpu() -> bool:
-    """Whether this machine has an NVIDIA GPU that is not hidden by CUDA_VISIBLE_DEVICES, told by its driver's files."""
+def has_gpu() -> bool:
+    """Return whether this machine has an NVIDIA GPU that CUDA_VISIBLE_DEVICES does not hide, from its driver's files."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
     return not hidden and (Path("/proc/driver/nvidia/version").exists() or Path("/dev/dxg").exists())
 
 
 def describe(name: str) -> EngineInfo:
-    """What would answer as ``name``, without importing PyTorch. Raises ModelError."""
-    return _described(named(name))[0]
+    """Return the engine that would answer as ``name``, without importing PyTorch. Raises ModelError."""
+    return _described(parse_name(name))[0]
 
 
 def load(name: str, media: MediaPath, *, force: bool = False, width: int | None = None) -> Backend:
-    """The backend that answers as ``name``, loaded; ``width`` bounds how many requests it takes.
+    """Return the backend that answers as ``name``, loaded; ``width`` bounds how many requests it takes.
 
     Raises ModelError without PyTorch, for a model that transformers does not know by itself, one that cannot be loaded, and
     before loading where it does not fit, unless ``force``.
     """
-    asked = named(name)
-    info, found = _described(asked)
+    parsed = parse_name(name)
+    info, model_info = _described(parsed)
     if _version("torch") == "none":
         raise ModelError("PyTorch is not installed; `pip install 'rashomon[torch]'`.")
     import torch
@@ -85,49 +85,53 @@ def load(name: str, media: MediaPath, *, force: bool = False, width: int | None 
     from mlx_backends.pytorch import load as weights
     from mlx_backends.pytorch.backend import TorchBackend, gpu_memory
 
-    if asked.device == "cuda" and not torch.cuda.is_available():
+    if parsed.device == "cuda" and not torch.cuda.is_available():
         raise ModelError(
-            "there is an NVIDIA GPU, but PyTorch cannot use it; install a PyTorch for its driver, or name the model with @cpu."
+            "PyTorch cannot use this machine's NVIDIA GPU; install a PyTorch for its driver, or name the model with @cpu."
         )
-    fit = fits(_needed(found, asked), gpu_memory(asked.device))
+    fit = memory_fit(_needed(model_info, parsed), gpu_memory(parsed.device))
     if not fit.ok and not force:
         raise ModelError(f"{info.model} was not loaded: {fit.sentence}; add --force to try all the same.")
-    model, processor = weights.load(found.path, asked.device, asked.precision)
+    model, processor = weights.load(model_info.path, parsed.device, parsed.precision)
     try:
-        return TorchBackend(info, media, model, processor, read_config(found.path), width=width)
-    except Exception as error:  # a processor or template unlike any other
-        raise ModelError(f"{info.model} was loaded but cannot be asked: {one_line(error)}") from error
+        return TorchBackend(info, media, model, processor, read_config(model_info.path), width=width)
+    except Exception as error:  # an unusual processor or template can raise anything
+        raise ModelError(f"{info.model} was loaded but cannot answer requests: {one_line(error)}") from error
 
 
-def _described(asked: TorchModelName) -> tuple[EngineInfo, ModelInfo]:
-    found = inspect(resolve(asked.model))
-    if found.engine != "mlx-vlm":
-        raise ModelError(f"{found.name} is a text-only model, and cuda: asks models that see; name it without cuda:.")
-    stored = found.quantisation
-    computed = f"{stored} in {asked.precision}" if asked.precision and asked.precision != "nf4" else stored
+def _described(parsed: TorchModelName) -> tuple[EngineInfo, ModelInfo]:
+    model_info = inspect(resolve(parsed.model))
+    if model_info.engine != "mlx-vlm":
+        raise ModelError(
+            f"{model_info.name} is a text-only model, and cuda: takes vision-language models; name it without cuda:."
+        )
+    stored = model_info.quantisation
+    computed = f"{stored} in {parsed.precision}" if parsed.precision and parsed.precision != "nf4" else stored
     return (
         EngineInfo(
             engine=ENGINE,
-            model=PREFIX + found.name,
-            revision=revision(found.path),
-            weights=weights_digest(found.path),
-            quantisation=asked.precision if asked.precision == "nf4" else computed,
-            device=asked.device,
+            model=PREFIX + model_info.name,
+            revision=revision(model_info.path),
+            weights=weights_digest(model_info.path),
+            quantisation=parsed.precision if parsed.precision == "nf4" else computed,
+            device=parsed.device,
             versions={name: _version(name) for name in ("torch", ENGINE)},
-            weights_bytes=found.weights_bytes,
+            weights_bytes=model_info.weights_bytes,
         ),
-        found,
+        model_info,
     )
 
 
-def _needed(found: ModelInfo, asked: TorchModelName) -> int:
-    """Bytes of the weights once they are loaded: those of 4 and 8 bits are computed back to 16."""
-    from mlx_backends.pytorch.dequantize import quantisation
+def _needed(model_info: ModelInfo, parsed: TorchModelName) -> int:
+    """Return the bytes of the weights once loaded: those of 4 and 8 bits are dequantised to 16."""
+    from mlx_backends.pytorch.dequantize import mlx_quantisation
 
-    bits = quantisation(read_config(found.path)).get("bits")
-    packed = found.weights_bytes * 16 // bits if isinstance(bits, int) and 0 < bits < 16 else found.weights_bytes
-    times = {"fp32": 2.0, "nf4": 0.3}.get(asked.precision or "", 1.0) if found.quantisation != "fp32" else 1.0
-    return int(packed * times)
+    bits = mlx_quantisation(read_config(model_info.path)).get("bits")
+    packed = (
+        model_info.weights_bytes * 16 // bits if isinstance(bits, int) and 0 < bits < 16 else model_info.weights_bytes
+    )
+    factor = {"fp32": 2.0, "nf4": 0.3}.get(parsed.precision or "", 1.0) if model_info.quantisation != "fp32" else 1.0
+    return int(packed * factor)
 
 
 def _version(library: str) -> str:

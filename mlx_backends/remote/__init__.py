@@ -1,4 +1,7 @@
-"""Remote engines: OpenAI, Azure, Anthropic, Gemini, and any server that speaks as OpenAI does."""
+"""Remote engines: OpenAI, Azure, Anthropic, Gemini, and any server with OpenAI's API.
+
+A provider's library takes up to two seconds to import, so the modules that need one are imported within functions.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from benchmarks.base import canonical_json
 from benchmarks.errors import ModelError, RashomonError
+from benchmarks.vocabulary import canonical_json
 from mlx_backends.base import Backend, EngineInfo, MediaPath
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote.model_names import KEYS, RemoteModelName, is_remote, parse
-from mlx_backends.remote.options import RemoteOptions
 
 if TYPE_CHECKING:
     from mlx_backends.remote.provider import Provider
 
-__all__ = ["all_ready", "describe", "is_remote", "load", "ready"]
+__all__ = ["check_all_ready", "check_ready", "describe", "is_remote", "load"]
 
 _LIBRARIES = {
     "openai": ("openai", "openai", "OpenAIProvider"),
@@ -28,70 +31,70 @@ _LIBRARIES = {
 
 
 def describe(model: str) -> EngineInfo:
-    """What would answer as ``model``, without a key, a connection or the vendor's library. Raises SpecError (see parse)."""
+    """Return the engine that would answer as ``model``, without a key, a connection or the library. Raises SpecError."""
     return _info(parse(model))
 
 
-def ready(model: str, terms: RemoteOptions) -> None:
-    """Check what :func:`load` needs, without importing the vendor's library: raises as that does."""
+def check_ready(model: str, options: RemoteOptions) -> None:
+    """Check what :func:`load` needs, without importing the provider's library; raises as :func:`load`."""
     from mlx_backends.remote import addresses
-    from mlx_backends.remote.api_keys import key
+    from mlx_backends.remote.api_keys import find_key
     from mlx_backends.remote.budget import Budget
 
     name = parse(model)
-    Budget(terms)
+    Budget(options)
     library = _LIBRARIES[name.engine][0]
     if _version(library) == "none":
         raise _not_installed(name.engine)
-    addresses.require(name)
-    if name.engine != "endpoint":  # which works without one
-        key(*KEYS[name.engine], address=name.address, own=name.own)
+    addresses.check_allowed(name)
+    if name.engine != "endpoint":  # works without a key
+        find_key(*KEYS[name.engine], address=name.address, own=name.own)
 
 
-def all_ready(models: Iterable[str], terms: RemoteOptions) -> None:
-    """:func:`ready` for those of ``models`` that are remote: what would end a run later is said before it begins."""
+def check_all_ready(models: Iterable[str], options: RemoteOptions) -> None:
+    """Run :func:`check_ready` for the remote ones of ``models``, so that a run reports problems before it starts."""
     for model in models:
         if is_remote(model):
-            ready(model, terms)
+            check_ready(model, options)
 
 
-def lack(models: Iterable[str], terms: RemoteOptions) -> str:
-    """What :func:`all_ready` would raise, in a sentence; empty where nothing lacks."""
+def readiness_problem(models: Iterable[str], options: RemoteOptions) -> str:
+    """Return the message that :func:`check_all_ready` would raise; empty where nothing is missing."""
     try:
-        all_ready(models, terms)
+        check_all_ready(models, options)
     except RashomonError as error:
         return str(error)
     return ""
 
 
-def load(model: str, media: MediaPath, terms: RemoteOptions) -> Backend:
-    """The backend that answers as ``model`` on ``terms``.
+def load(model: str, media: MediaPath, options: RemoteOptions) -> Backend:
+    """Return the backend that answers as ``model`` with ``options``.
 
-    Nothing is sent yet. Raises SpecError for a name or terms that do not fit, ModelError where the vendor's library is
+    Nothing is sent yet. Raises SpecError for a name or options that do not fit, ModelError where the provider's library is
     not installed, KeyMissingError without a key, AddressError for a server that the user has not agreed to.
     """
     from mlx_backends.remote.backend import RemoteBackend
     from mlx_backends.remote.images import EncodedImages
-    from mlx_backends.remote.provider import short
+    from mlx_backends.remote.provider import shorten
 
-    ready(model, terms)  # a missing key is known in a millisecond, a vendor's library imported in two seconds
+    check_ready(model, options)  # takes a millisecond, the import of the provider's library two seconds
     name = parse(model)
-    _, module, vendor_class = _LIBRARIES[name.engine]
+    _, module, class_name = _LIBRARIES[name.engine]
     images = EncodedImages(media)
     try:
-        made = getattr(import_module(f"mlx_backends.remote.{module}"), vendor_class)
-        vendor: Provider = made(name, images)
+        provider_class = getattr(import_module(f"mlx_backends.remote.{module}"), class_name)
+        provider: Provider = provider_class(name, images)
     except ImportError as error:
         raise _not_installed(name.engine) from error
     except RashomonError:
         raise
-    except Exception as error:  # of a vendor's library, about whatever else its environment variables say
-        raise ModelError(f"{name.engine}: cannot be used: {short(str(error))}") from None
-    who = [name.engine, name.model, name.base_url, name.api_version]
-    # Who serves models of other people's at an address of their choice can put another one there, under the same name.
+    except Exception as error:  # raised by the library for its other environment variables
+        raise ModelError(f"{name.engine}: cannot be used: {shorten(str(error))}") from None
+    responder = [name.engine, name.model, name.base_url, name.api_version]
+    # A user's own server can serve another model under the same name later, so its responses are cached per scope only.
     if name.server is not None and name.engine != "azure":
-        who.append(terms.scope)
-    return RemoteBackend(_info(name), vendor, images, terms, canonical_json(who), KEYS[name.engine][0])
+        responder.append(options.scope)
+    return RemoteBackend(_info(name), provider, images, options, canonical_json(responder), KEYS[name.engine][0])
 
 
 def _not_installed(engine: str) -> ModelError:
@@ -103,13 +106,13 @@ def _not_installed(engine: str) -> ModelError:
 
 def _info(name: RemoteModelName) -> EngineInfo:
     library = _LIBRARIES[name.engine][0]
-    found = {library: _version(library), "api": name.api_version, "server": name.server}
+    versions = {library: _version(library), "api": name.api_version, "server": name.server}
     return EngineInfo(
         engine=name.engine,
         model=f"{name.engine}:{name.model}",
         device="remote",
         needs_device=False,
-        versions={key: value for key, value in found.items() if value is not None},
+        versions={key: value for key, value in versions.items() if value is not None},
     )
 
 

@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.base import JSONObject, Request
-from mlx_backends.remote.api_keys import key
+from benchmarks.vocabulary import JSONObject, Request
+from mlx_backends.remote.api_keys import find_key
 from mlx_backends.remote.images import EncodedImages
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
-from mlx_backends.remote.provider import REFUSED, PermanentError, Provider, Reply, TransientError, parts, quiet
-from mlx_backends.remote.responses import count, dig
+from mlx_backends.remote.provider import (
+    REFUSED,
+    PermanentError,
+    Provider,
+    Reply,
+    TransientError,
+    message_parts,
+    silence_loggers,
+)
+from mlx_backends.remote.responses import dig, token_count
 
 
 class AnthropicProvider(Provider):
@@ -21,14 +29,14 @@ class AnthropicProvider(Provider):
         super().__init__(name, images)
         from anthropic import Anthropic
 
-        from mlx_backends.remote.transport import client
+        from mlx_backends.remote.transport import http_client
 
-        quiet("anthropic")
+        silence_loggers("anthropic")
         self._client: Any = Anthropic(
             base_url=name.base_url,
-            api_key=key(*KEYS["anthropic"], address=name.address, own=name.own),
+            api_key=find_key(*KEYS["anthropic"], address=name.address, own=name.own),
             max_retries=0,
-            http_client=client(name.base_url),
+            http_client=http_client(name.base_url),
         )
 
     def close(self) -> None:
@@ -36,54 +44,59 @@ class AnthropicProvider(Provider):
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         decoding = request.decoding
-        # Newer models take neither of the two, older ones one of them at a time.
-        asked: dict[str, Any] = {"temperature": decoding.temperature}
+        # Newer models accept neither parameter, older ones only one at a time.
+        parameters: dict[str, Any] = {"temperature": decoding.temperature}
         if decoding.top_p < 1:
-            asked["top_p"] = decoding.top_p
+            parameters["top_p"] = decoding.top_p
         if isinstance(request.form, JSONObject):
-            asked["output_config"] = {"format": {"type": "json_schema", "schema": request.form.schema()}}
-        return asked
+            parameters["output_config"] = {"format": {"type": "json_schema", "schema": request.form.schema()}}
+        return parameters
 
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         decoding = request.decoding
-        said = [
-            (message.role, [_part(piece) for piece in parts(message, self._images, decoding.max_pixels, _image)])
+        messages = [
+            (
+                message.role,
+                [_part(piece) for piece in message_parts(message, self._images, decoding.max_pixels, _image)],
+            )
             for message in request.messages
         ]
         body: dict[str, Any] = {
             "model": self._name.model,
             "max_tokens": decoding.max_tokens,
-            "messages": [{"role": role, "content": content} for role, content in said if role != "system"],
+            "messages": [{"role": role, "content": content} for role, content in messages if role != "system"],
             **{name: value for name, value in self._parameters(request).items() if name not in refused},
         }
-        if any(role == "system" for role, _ in said):
-            body["system"] = [piece for role, content in said if role == "system" for piece in content]
+        if any(role == "system" for role, _ in messages):
+            body["system"] = [piece for role, content in messages if role == "system" for piece in content]
         return body
 
     def _optional(self, body: dict[str, Any]) -> Iterable[str]:
         return [name for name in ("output_config", "top_p", "temperature") if name in body]
 
     def _send(self, body: dict[str, Any], timeout: float) -> str:
-        # The library no longer names the parameters of sampling; the API still has them for the models that take them.
+        # The library no longer has the sampling parameters; the API still does, for the models that accept them.
         sampling = {name: body[name] for name in ("temperature", "top_p") if name in body}
         rest = {name: value for name, value in body.items() if name not in sampling}
         raw = self._client.messages.with_raw_response.create(**rest, extra_body=sampling, timeout=timeout)
         return str(raw.http_response.text)
 
-    def _read(self, said: dict[str, Any]) -> Reply:
-        usage = dig(said, "usage")
-        read = [dig(usage, name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")]
-        prompt = count(read[0])
+    def _read(self, response: dict[str, Any]) -> Reply:
+        usage = dig(response, "usage")
+        prompt_counts = [
+            dig(usage, name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        ]
+        prompt = token_count(prompt_counts[0])
         used = (
-            None if prompt is None else prompt + sum(count(cached) or 0 for cached in read[1:]),
-            count(dig(usage, "output_tokens")),
+            None if prompt is None else prompt + sum(token_count(cached) or 0 for cached in prompt_counts[1:]),
+            token_count(dig(usage, "output_tokens")),
         )
-        blocks = dig(said, "content")
+        blocks = dig(response, "content")
         texts = (
             [dig(block, "text") for block in blocks if dig(block, "type") == "text"] if isinstance(blocks, list) else []
         )
         text = "".join(piece for piece in texts if isinstance(piece, str))
-        reason = dig(said, "stop_reason")
+        reason = dig(response, "stop_reason")
         if reason == "refusal":
             raise PermanentError(REFUSED, *used)
         if reason in ("max_tokens", "model_context_window_exceeded"):

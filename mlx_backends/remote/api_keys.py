@@ -1,7 +1,7 @@
 """Keys of remote engines: from the environment, else from the system's keychain; never in anything that is written.
 
 A key belongs to an address (``scheme://host:port``). A variable holds a key, or one for each of several addresses
-(``https://host:443=KEY``, with spaces between); an entry of the keychain is one of a vendor's own address, unless it is named
+(``https://host:443=KEY``, separated by spaces); an entry of the keychain is for the provider's own address, unless it is named
 ``VARIABLE@https://host:443``.
 """
 
@@ -27,7 +27,7 @@ VARIABLES = (
     "RASHOMON_ENDPOINT_KEY",
 )
 SERVICE = "rashomon"
-"""What the keychain's entries are kept under; the user name of an entry is the variable's name, with its address."""
+"""Service name of the keychain's entries; the user name of an entry is the variable's name, with its address."""
 
 _ADDRESSED = ("AZURE_OPENAI_API_KEY", "RASHOMON_ENDPOINT_KEY")
 _BOUND = re.compile(r"(https?://[^\s=]+)=(\S+)")
@@ -37,22 +37,22 @@ _SECRET = 16
 _handed_out: set[str] = set()
 
 
-def key(*names: str, address: str, own: bool = True) -> str:
-    """Return the key for ``address``: the first of ``names`` that the environment has, else the first of the keychain.
+def find_key(*names: str, address: str, own: bool = True) -> str:
+    """Return the key for ``address``: the first of ``names`` in the environment, else the first in the keychain.
 
-    ``own`` says that the address is the vendor's own. Raises KeyMissingError where neither has any, and for one that no HTTP
+    ``own`` tells that the address is the provider's own. Raises KeyMissingError where neither has any, and for one that no HTTP
     header could carry.
     """
     entries = {name: name if own else f"{name}@{address}" for name in names}
-    found = chain(
+    candidates = chain(
         ((name, _environment(name, address)) for name in names),
         ((name, _keychain(entry)) for name, entry in entries.items()),
     )
-    for name, value in found:
+    for name, value in candidates:
         if value is None:
             continue
         if not (value.isascii() and value.isprintable()) or " " in value:
-            raise KeyMissingError(f"{name} holds something that is no key (a space or odd character); set it again.")
+            raise KeyMissingError(f"{name} holds an invalid key (a space or odd character); set it again.")
         _handed_out.add(value)
         return value
     raise KeyMissingError(
@@ -62,15 +62,15 @@ def key(*names: str, address: str, own: bool = True) -> str:
 
 
 def key_addresses(*names: str) -> list[str]:
-    """Return the addresses that the variables ``names`` name beside their keys."""
+    """Return the addresses that the variables ``names`` give with their keys."""
     return [address for name in names for address in _bound(os.environ.get(name, ""))]
 
 
-def place(name: str, *, keychain: bool = True) -> str | None:
-    """Where the key ``name`` would come from, "environment" or "keychain"; None where it is in neither.
+def key_source(name: str, *, keychain: bool = True) -> str | None:
+    """Return where the key ``name`` would come from, "environment" or "keychain"; None where it is in neither.
 
-    Without ``keychain`` that one is not asked, which on some systems asks the user; nor for a key that has no address of the
-    vendor's own, whose entries are named with one.
+    Without ``keychain`` that one is not read, as on some systems it prompts the user; nor for a key without an address of the
+    provider's own, whose entries are named with an address.
     """
     if os.environ.get(name, "").strip():
         return "environment"
@@ -78,9 +78,9 @@ def place(name: str, *, keychain: bool = True) -> str | None:
 
 
 def redact(text: str) -> str:
-    """``text`` with ``***`` for every known key, URL-encoded and escaped forms of it, and pieces of 8 characters or more.
+    """Return ``text`` with ``***`` for every known key, its URL-encoded and escaped forms, and pieces of 8 or more characters.
 
-    For errors and logs: what a server or library says may quote a key in whole or in part.
+    For errors and logs: a server's or library's message may quote a key in whole or in part.
     """
     hidden = bytearray(len(text))
     for form in _forms(_known()):
@@ -92,8 +92,8 @@ def redact(text: str) -> str:
     return _starred(text, hidden)
 
 
-def without_keys(text: str) -> str:
-    """A model's answer with ``***`` for every known key that stands in it whole.
+def mask_keys(text: str) -> str:
+    """Return a model's answer with ``***`` for every known key that it contains whole.
 
     Keys shorter than 16 characters are left: they are words like "ollama" that local servers ask for, and answers too.
     """
@@ -110,7 +110,7 @@ def _known() -> set[str]:
 
 
 def _environment(name: str, address: str) -> str | None:
-    """Return the key that a variable holds for an address; one without an address is for any that is agreed to."""
+    """Return the key that a variable holds for an address; one without an address is for any allowed address."""
     value = os.environ.get(name, "").strip()
     return _bound(value).get(address) if value.startswith(("http://", "https://")) else value or None
 
@@ -119,7 +119,7 @@ def _bound(value: str) -> dict[str, str]:
     """Return the keys of a variable's value by their addresses."""
     keys = {}
     for url, secret in _BOUND.findall(value):
-        with suppress(ValueError):  # no address; whatever is meant for it goes nowhere
+        with suppress(ValueError):  # no valid address, so the key is sent nowhere
             keys[address_of(url)] = secret
     return keys
 
@@ -128,14 +128,14 @@ def _keychain(entry: str) -> str | None:
     try:
         import keyring
 
-        found: str | None = keyring.get_password(SERVICE, entry)
-    except Exception:  # not installed, no keychain on this machine, or the user refused: then it has no key
+        password: str | None = keyring.get_password(SERVICE, entry)
+    except Exception:  # not installed, no keychain on this machine, or the user refused
         return None
-    return (found or "").strip() or None
+    return (password or "").strip() or None
 
 
 def _forms(values: set[str]) -> list[str]:
-    """Every spelling of the keys, the longest first so that none is cut by another."""
+    """Return every spelling of the keys, the longest first so that none is cut by another."""
     spelt = {
         form
         for value in values
@@ -152,10 +152,10 @@ def _forms(values: set[str]) -> list[str]:
 
 
 def _starred(text: str, hidden: bytearray) -> str:
-    shown: list[str] = []
+    characters: list[str] = []
     for character, hide in zip(text, hidden, strict=True):
         if not hide:
-            shown.append(character)
-        elif not shown or shown[-1] != "***":
-            shown.append("***")
-    return "".join(shown)
+            characters.append(character)
+        elif not characters or characters[-1] != "***":
+            characters.append("***")
+    return "".join(characters)

@@ -1,4 +1,4 @@
-"""Budget: the ceiling on tokens and money, and what a request will use of it."""
+"""Budget: the ceiling on tokens and money, and estimates of what a request will use of it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from benchmarks.base import JSONObject, Media, Request, Text
 from benchmarks.errors import BudgetError, SpecError
+from benchmarks.vocabulary import JSONObject, Media, Request, Text
 from mlx_backends.base import MediaPath, no_media
+from mlx_backends.options import RemoteOptions
 from mlx_backends.remote.images import EncodedImages
-from mlx_backends.remote.options import RemoteOptions
 
 _BYTES_A_TOKEN = 3
 _PIXELS_A_TOKEN = 750
-"""Anthropic's documented formula; others take fewer for a large image, some small models many more."""
+"""Anthropic's documented formula; others take fewer tokens for a large image, some small models many more."""
 
 _TOKENS_A_MESSAGE = 8
 _MILLION = 1_000_000
@@ -23,7 +23,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class UsageEstimate:
-    """What requests will use. ``cost`` is in the currency of the prices, None without both of them."""
+    """Estimated usage of requests. ``cost`` is in the currency of the prices, None without both of them."""
 
     calls: int
     input_tokens: int
@@ -32,25 +32,25 @@ class UsageEstimate:
     cost: float | None
 
     def __str__(self) -> str:
-        shown = f" ({self.images:,} images)" if self.images else ""
-        told = f"{self.calls:,} calls of about {self.input_tokens:,} prompt tokens{shown}"
-        told += f" and at most {self.output_tokens_at_most:,} completion tokens"
-        return told if self.cost is None else f"{told}, which cost at most about {self.cost:.2f}"
+        images = f" ({self.images:,} images)" if self.images else ""
+        usage = f"{self.calls:,} calls of about {self.input_tokens:,} prompt tokens{images}"
+        usage += f" and at most {self.output_tokens_at_most:,} completion tokens"
+        return usage if self.cost is None else f"{usage}, which cost at most about {self.cost:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSize:
-    """Tokens that one call may use: prompt, and completion at most."""
+    """Tokens that one call may use: those of the prompt, and the most of the completion."""
 
     prompt: int
     completion: int
 
 
-NOTHING = RequestSize(0, 0)
+NO_TOKENS = RequestSize(0, 0)
 
 
-def size(request: Request, images: EncodedImages) -> RequestSize:
-    """What a request may use: text at 3 bytes a token, an image at 750 pixels a token, 8 tokens a message for its frame."""
+def request_size(request: Request, images: EncodedImages) -> RequestSize:
+    """Return what a request may use: 3 bytes of text a token, 750 pixels a token, and 8 tokens for each message's frame."""
     prompt = _TOKENS_A_MESSAGE * len(request.messages)
     for message in request.messages:
         for part in message.parts:
@@ -63,60 +63,64 @@ def size(request: Request, images: EncodedImages) -> RequestSize:
     return RequestSize(prompt, request.decoding.max_tokens)
 
 
-def estimate(requests: Iterable[Request], terms: RemoteOptions, media: MediaPath | None = None) -> UsageEstimate:
-    """What ``requests`` will use if each is called once, in all; of images only the headers are read.
+def estimate_usage(
+    requests: Iterable[Request], options: RemoteOptions, media: MediaPath | None = None
+) -> UsageEstimate:
+    """Return what ``requests`` will use in all if each is called once; of images only the headers are read.
 
-    ``media`` may be left out where the requests show none. Raises SpecError where the terms do not fit together.
+    ``media`` may be left out where the requests show none. Raises SpecError for options that do not fit together.
     """
-    budget, images = Budget(terms), EncodedImages(media or no_media)
-    calls = prompt = completion = shown = 0
+    budget, images = Budget(options), EncodedImages(media or no_media)
+    calls = prompt = completion = images_shown = 0
     for request in requests:
-        needed = size(request, images)
+        needed = request_size(request, images)
         calls, prompt, completion = calls + 1, prompt + needed.prompt, completion + needed.completion
-        shown += sum(isinstance(part, Media) for message in request.messages for part in message.parts)
-    return UsageEstimate(calls, prompt, completion, shown, budget.cost(prompt, completion))
+        images_shown += sum(isinstance(part, Media) for message in request.messages for part in message.parts)
+    return UsageEstimate(calls, prompt, completion, images_shown, budget.cost(prompt, completion))
 
 
 class Budget:
-    """Keeps what is used, and what calls under way may use, below the terms' ceilings. Not safe for threads.
+    """Usage so far, and the usage reserved for calls in progress, kept below the options' ceilings. Not thread-safe.
 
-    Where prompts turn out longer than estimated, later estimates grow in proportion. What a server does not say is
-    counted as estimated; a call that is lost on the way counts nothing. Raises SpecError for a ceiling on money
+    Where prompts turn out longer than estimated, later estimates grow in proportion. What a server does not report is
+    counted as estimated; a call that fails in transit counts nothing. Raises SpecError for a ceiling on money
     without both prices.
     """
 
-    def __init__(self, terms: RemoteOptions) -> None:
-        prices = (terms.input_price, terms.output_price)
-        if terms.max_cost is not None and None in prices:
+    def __init__(self, options: RemoteOptions) -> None:
+        prices = (options.input_price, options.output_price)
+        if options.max_cost is not None and None in prices:
             raise SpecError(
                 "a ceiling on cost needs the input price and the output price; give both, for a million tokens."
             )
-        if any(price is not None and not (math.isfinite(price) and price >= 0) for price in (*prices, terms.max_cost)):
-            raise SpecError("a price or ceiling on cost is no amount of money; give numbers that are not negative.")
-        self._terms = terms
-        self._used = RequestSize(terms.spent_input, terms.spent_output)
-        self._reserved = NOTHING
+        if any(
+            price is not None and not (math.isfinite(price) and price >= 0) for price in (*prices, options.max_cost)
+        ):
+            raise SpecError("a price or ceiling on cost must be a number that is not negative.")
+        self._options = options
+        self._used = RequestSize(options.spent_input, options.spent_output)
+        self._reserved = NO_TOKENS
         self._ratio = 1.0
 
     def cost(self, prompt: int, completion: int) -> float | None:
-        """What so many tokens cost; None without prices."""
-        terms = self._terms
-        if terms.input_price is None or terms.output_price is None:
+        """Return the cost of tokens; None without prices."""
+        options = self._options
+        if options.input_price is None or options.output_price is None:
             return None
-        return (prompt * terms.input_price + completion * terms.output_price) / _MILLION
+        return (prompt * options.input_price + completion * options.output_price) / _MILLION
 
     def allows(self, needed: RequestSize) -> bool:
-        """Whether a call that may use so much can begin now."""
+        """Return whether a call that may use ``needed`` can start now."""
         prompt = self._used.prompt + self._reserved.prompt + math.ceil(needed.prompt * self._ratio)
         completion = self._used.completion + self._reserved.completion + needed.completion
-        terms = self._terms
-        if terms.max_tokens is not None and prompt + completion > terms.max_tokens:
+        options = self._options
+        if options.max_tokens is not None and prompt + completion > options.max_tokens:
             return False
         cost = self.cost(prompt, completion)
-        return terms.max_cost is None or cost is None or cost <= terms.max_cost
+        return options.max_cost is None or cost is None or cost <= options.max_cost
 
     def reserve(self, needed: RequestSize) -> RequestSize | None:
-        """Set aside what a call may use, to be settled when it ends; None where it would pass a ceiling."""
+        """Reserve the usage of a call, to be settled when it ends; return None where it would exceed a ceiling."""
         if not self.allows(needed):
             return None
         held = RequestSize(math.ceil(needed.prompt * self._ratio), needed.completion)
@@ -124,21 +128,21 @@ class Budget:
         return held
 
     def settle(self, needed: RequestSize, held: RequestSize, prompt: int, completion: int) -> None:
-        """Put what a call has used in the place of what was set aside for it."""
+        """Replace a call's reservation by its actual usage."""
         self._reserved = RequestSize(self._reserved.prompt - held.prompt, self._reserved.completion - held.completion)
         self._used = RequestSize(self._used.prompt + prompt, self._used.completion + completion)
         self._ratio = max(self._ratio, prompt / max(1, needed.prompt))
 
-    def reached(self, needed: RequestSize) -> BudgetError:
-        """The error that says which ceiling keeps a call that may use ``needed`` from beginning."""
-        used, terms = self._used, self._terms
+    def exceeded(self, needed: RequestSize) -> BudgetError:
+        """Return the error that names the ceiling which keeps a call that may use ``needed`` from starting."""
+        used, options = self._used, self._options
         cost = self.cost(used.prompt, used.completion)
         spent = f"{used.prompt:,} prompt and {used.completion:,} completion tokens are used"
         spent += "" if cost is None else f", at a cost of {cost:.4f}"
-        whole = used.prompt + used.completion + math.ceil(needed.prompt * self._ratio) + needed.completion
-        tokens = terms.max_tokens is not None and whole > terms.max_tokens
-        ceiling = f"{terms.max_tokens:,} tokens" if tokens else f"a cost of {terms.max_cost}"
+        total = used.prompt + used.completion + math.ceil(needed.prompt * self._ratio) + needed.completion
+        tokens = options.max_tokens is not None and total > options.max_tokens
+        ceiling = f"{options.max_tokens:,} tokens" if tokens else f"a cost of {options.max_cost}"
         return BudgetError(
-            f"{spent}, and the next call could pass the ceiling of {ceiling}; what was answered is kept, "
-            "and the same command with a higher ceiling goes on."
+            f"{spent}, and the next call could exceed the ceiling of {ceiling}; all answers are kept, "
+            "and the same command with a higher ceiling resumes."
         )

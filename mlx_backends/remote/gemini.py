@@ -1,20 +1,28 @@
-"""Gemini's generateContent."""
+"""Gemini's generateContent API."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.base import Choice, Form, JSONObject, Likelihood, Request
-from mlx_backends.remote.api_keys import key
+from benchmarks.vocabulary import Choice, Form, JSONObject, Likelihood, Request
+from mlx_backends.remote.api_keys import find_key
 from mlx_backends.remote.images import EncodedImages
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
-from mlx_backends.remote.provider import REFUSED, PermanentError, Provider, Reply, TransientError, parts, quiet
-from mlx_backends.remote.responses import count, dig
+from mlx_backends.remote.provider import (
+    REFUSED,
+    PermanentError,
+    Provider,
+    Reply,
+    TransientError,
+    message_parts,
+    silence_loggers,
+)
+from mlx_backends.remote.responses import dig, token_count
 
 _FORM = ("response_schema", "response_mime_type")
 _LARGEST_SEED = 2**31
-_FINE = ("STOP", "FINISH_REASON_UNSPECIFIED", "OTHER", "MALFORMED_RESPONSE")
+_NORMAL_REASONS = ("STOP", "FINISH_REASON_UNSPECIFIED", "OTHER", "MALFORMED_RESPONSE")
 
 
 class GeminiProvider(Provider):
@@ -24,12 +32,12 @@ class GeminiProvider(Provider):
         super().__init__(name, images)
         from google import genai
 
-        from mlx_backends.remote.transport import client
+        from mlx_backends.remote.transport import http_client
 
-        quiet("google_genai", "google.genai")
-        self._http = client(name.base_url)
+        silence_loggers("google_genai", "google.genai")
+        self._http = http_client(name.base_url)
         options: Any = {"base_url": name.base_url, "httpx_client": self._http}
-        secret = key(*KEYS["gemini"], address=name.address, own=name.own)
+        secret = find_key(*KEYS["gemini"], address=name.address, own=name.own)
         self._client: Any = genai.Client(vertexai=False, api_key=secret, http_options=options)
 
     def close(self) -> None:
@@ -46,21 +54,24 @@ class GeminiProvider(Provider):
 
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         decoding = request.decoding
-        said = [
-            (message.role, [_part(piece) for piece in parts(message, self._images, decoding.max_pixels, _image)])
+        messages = [
+            (
+                message.role,
+                [_part(piece) for piece in message_parts(message, self._images, decoding.max_pixels, _image)],
+            )
             for message in request.messages
         ]
-        # Neither half of a form means anything without the other.
-        without = refused if refused.isdisjoint(_FORM) else refused | set(_FORM)
-        config = {name: value for name, value in self._parameters(request).items() if name not in without}
+        # The two halves of a form only work together.
+        omitted = refused if refused.isdisjoint(_FORM) else refused | set(_FORM)
+        config = {name: value for name, value in self._parameters(request).items() if name not in omitted}
         config["max_output_tokens"] = decoding.max_tokens
-        if any(role == "system" for role, _ in said):
+        if any(role == "system" for role, _ in messages):
             config["system_instruction"] = {
-                "parts": [piece for role, them in said if role == "system" for piece in them]
+                "parts": [piece for role, content in messages if role == "system" for piece in content]
             }
         contents = [
-            {"role": "model" if role == "assistant" else "user", "parts": them}
-            for role, them in said
+            {"role": "model" if role == "assistant" else "user", "parts": content}
+            for role, content in messages
             if role != "system"
         ]
         return {"model": self._name.model, "contents": contents, "config": config}
@@ -78,23 +89,23 @@ class GeminiProvider(Provider):
         response = self._client.models.generate_content(model=body["model"], contents=body["contents"], config=config)
         return str(response.sdk_http_response.body)
 
-    def _read(self, said: dict[str, Any]) -> Reply:
-        usage = dig(said, "usageMetadata")
-        written = [count(dig(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
-        prompt = count(dig(usage, "promptTokenCount"))
-        # A reply that was stopped before its first word leaves out the count of its words.
+    def _read(self, response: dict[str, Any]) -> Reply:
+        usage = dig(response, "usageMetadata")
+        written = [token_count(dig(usage, name)) for name in ("candidatesTokenCount", "thoughtsTokenCount")]
+        prompt = token_count(dig(usage, "promptTokenCount"))
+        # A response stopped before its first token omits their count.
         used = prompt, (sum(tokens or 0 for tokens in written) if prompt is not None or any(written) else None)
-        if dig(said, "promptFeedback", "blockReason"):
+        if dig(response, "promptFeedback", "blockReason"):
             raise PermanentError(REFUSED, *used)
-        pieces = dig(said, "candidates", 0, "content", "parts")
-        reason = dig(said, "candidates", 0, "finishReason")
+        pieces = dig(response, "candidates", 0, "content", "parts")
+        reason = dig(response, "candidates", 0, "finishReason")
         texts = (
             [dig(piece, "text") for piece in pieces if not dig(piece, "thought")] if isinstance(pieces, list) else []
         )
         text = "".join(piece for piece in texts if isinstance(piece, str))
         if reason == "MAX_TOKENS":
             return Reply(text, "length", *used)
-        if isinstance(reason, str) and reason not in _FINE:
+        if isinstance(reason, str) and reason not in _NORMAL_REASONS:
             raise PermanentError(REFUSED, *used)
         if not text:
             raise TransientError("the reply holds no text", *used)

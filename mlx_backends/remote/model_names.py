@@ -1,4 +1,4 @@
-"""What a user calls a remote model, and what that name says: which engine, which model, which server."""
+"""Names of remote models: their engine, model and server."""
 
 from __future__ import annotations
 
@@ -10,37 +10,40 @@ from urllib.parse import urlsplit
 
 from benchmarks.errors import SpecError
 
-Engine = Literal["openai", "azure", "anthropic", "gemini", "endpoint"]
+RemoteEngine = Literal["openai", "azure", "anthropic", "gemini", "endpoint"]
 
-ENGINES: tuple[Engine, ...] = ("openai", "azure", "anthropic", "gemini", "endpoint")
+ENGINES: tuple[RemoteEngine, ...] = ("openai", "azure", "anthropic", "gemini", "endpoint")
 AZURE_API_VERSION = "2024-02-15-preview"
-"""The version of Azure's API that CMC-Bench's judge was pinned to (section 4.2)."""
+"""Version of Azure's API that CMC-Bench's judge was pinned to (section 4.2)."""
 
-KEYS: dict[Engine, tuple[str, ...]] = {
+KEYS: dict[RemoteEngine, tuple[str, ...]] = {
     "openai": ("OPENAI_API_KEY",),
     "azure": ("AZURE_OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "endpoint": ("RASHOMON_ENDPOINT_KEY",),
 }
-"""The variables that hold an engine's key."""
+"""Environment variables that hold an engine's key."""
 
-_VENDORS = {
+_PROVIDERS = {
     "openai": ("https://api.openai.com/v1", "OPENAI_BASE_URL"),
     "anthropic": ("https://api.anthropic.com", "ANTHROPIC_BASE_URL"),
     "gemini": ("https://generativelanguage.googleapis.com", "GOOGLE_GEMINI_BASE_URL"),
 }
 _IN_A_PATH = re.compile(r"(?:models/|tunedModels/)?[A-Za-z0-9][A-Za-z0-9._-]*")
-_LONGEST = 256
+_MAX_LENGTH = 256
 _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteModelName:
-    """A remote model. ``base_url`` is where its API lies, ``server`` the same without its scheme where it is not
-    the vendor's own, ``api_version`` the one that Azure is asked for, ``own`` whether the vendor's own address is asked."""
+    """A parsed name of a remote model.
 
-    engine: Engine
+    ``base_url`` is where its API is, ``server`` the same without its scheme unless it is the provider's own, ``api_version``
+    Azure's, ``own`` whether the address is the provider's own.
+    """
+
+    engine: RemoteEngine
     model: str
     base_url: str
     server: str | None = None
@@ -49,7 +52,7 @@ class RemoteModelName:
 
     @property
     def address(self) -> str:
-        """Where it is: scheme, host and port."""
+        """Return its address: scheme, host and port."""
         return address_of(self.base_url)
 
 
@@ -61,66 +64,69 @@ def address_of(url: str) -> str:
 
 
 def is_remote(model: str) -> bool:
-    """Whether ``model`` names a remote engine."""
+    """Return whether ``model`` names a remote engine."""
     engine, colon, _ = model.partition(":")
     return bool(colon) and engine in ENGINES
 
 
 def parse(model: str) -> RemoteModelName:
-    """What ``model`` names, with the base URLs that the environment gives.
+    """Return the parts of the name ``model``, with the base URLs that the environment gives.
 
     Raises SpecError where it is not of the form ``openai:MODEL``, ``azure:DEPLOYMENT``, ``anthropic:MODEL``,
     ``gemini:MODEL`` or ``endpoint:MODEL@URL``, and for a URL that holds a user, a query or no host. What is refused is
     not quoted, as it may hold a key.
     """
     prefix, _, rest = model.partition(":")
-    engine = cast(Engine, prefix)
+    engine = cast(RemoteEngine, prefix)
     if engine == "endpoint":
-        asked, at, url = rest.rpartition("@http")
+        name, at, url = rest.rpartition("@http")
         if not at:
-            raise SpecError("an endpoint is named endpoint:MODEL@URL, such as endpoint:qwen@http://127.0.0.1:8080/v1.")
-        if "://" in asked:
+            raise SpecError("name an endpoint as endpoint:MODEL@URL, such as endpoint:qwen@http://127.0.0.1:8080/v1.")
+        if "://" in name:
             raise SpecError("the model of an endpoint holds a second URL; name it endpoint:MODEL@URL with one.")
         base = "http" + url
-        return RemoteModelName(engine, _model(engine, asked), checked_url(base, "the endpoint's URL"), _server(base))
+        return RemoteModelName(engine, _model(engine, name), check_url(base, "the endpoint's URL"), _server(base))
     if engine == "azure":
         base = os.environ.get("AZURE_OPENAI_ENDPOINT", "").strip()
         if not base:
             raise SpecError("AZURE_OPENAI_ENDPOINT is not set; set it to your resource's URL to use azure:DEPLOYMENT.")
-        base = checked_url(base, "AZURE_OPENAI_ENDPOINT")
+        base = check_url(base, "AZURE_OPENAI_ENDPOINT")
         version = os.environ.get("OPENAI_API_VERSION", "").strip() or AZURE_API_VERSION
         if not re.fullmatch(r"[A-Za-z0-9.-]{1,40}", version):
-            raise SpecError("OPENAI_API_VERSION is no API version; one looks like 2024-02-15-preview.")
+            raise SpecError("OPENAI_API_VERSION is not an API version; set it to one like 2024-02-15-preview.")
         return RemoteModelName(engine, _model(engine, rest), base, _server(base), version)
-    own, variable = _VENDORS[engine]
-    base = checked_url(os.environ.get(variable, "").strip() or own, variable)
-    away = urlsplit(base).hostname != urlsplit(own).hostname
+    own, variable = _PROVIDERS[engine]
+    base = check_url(os.environ.get(variable, "").strip() or own, variable)
+    elsewhere = urlsplit(base).hostname != urlsplit(own).hostname
     encrypted = base.startswith("https:") and urlsplit(base).port in (None, 443)
     return RemoteModelName(
-        engine, _model(engine, rest), base, _server(base) if away else None, own=encrypted and not away
+        engine, _model(engine, rest), base, _server(base) if elsewhere else None, own=encrypted and not elsewhere
     )
 
 
-def _model(engine: Engine, model: str) -> str:
-    # Azure's and Gemini's models stand in the URL's path.
+def _model(engine: RemoteEngine, model: str) -> str:
+    # Azure's and Gemini's models are part of the URL's path.
     fits = (
         _IN_A_PATH.fullmatch(model) if engine in ("azure", "gemini") else model.strip() == model and model.isprintable()
     )
-    if not model or len(model) > _LONGEST or not fits:
-        raise SpecError(f"{engine}: is followed by no name that a model can have; name one as {engine}:MODEL.")
+    if not model or len(model) > _MAX_LENGTH or not fits:
+        raise SpecError(f"{engine}: must be followed by a valid model name; name it as {engine}:MODEL.")
     return model
 
 
-def checked_url(url: str, what: str) -> str:
-    """Return ``url`` without a slash at its end. Raise SpecError, which does not quote it, where it is none or holds a secret."""
+def check_url(url: str, what: str) -> str:
+    """Return ``url`` without a trailing slash.
+
+    Raise SpecError, which does not quote the URL, where it is invalid or holds a secret.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise SpecError(f"{what} is no URL; give one like http://127.0.0.1:8080/v1.") from None
+        raise SpecError(f"{what} is not a valid URL; give one like http://127.0.0.1:8080/v1.") from None
     plain = url.isascii() and url.isprintable() and not set(url) & set(" \\\"'<>`{}|^") and port != 0
     if not plain or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SpecError(f"{what} is no URL; give one like http://127.0.0.1:8080/v1.")
+        raise SpecError(f"{what} is not a valid URL; give one like http://127.0.0.1:8080/v1.")
     if "@" in parts.netloc or parts.query or parts.fragment or set("?#") & set(url):
         raise SpecError(f"{what} holds a user, a query or a fragment; keys belong in the environment or the keychain.")
     return url.rstrip("/")

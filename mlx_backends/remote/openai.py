@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: OpenAI itself, Azure, and any server that speaks the same."""
+"""OpenAI's chat completions API: OpenAI itself, Azure, and any server that speaks the same."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from base64 import b64encode
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.base import JSONObject, Request
-from mlx_backends.remote.api_keys import key
+from benchmarks.vocabulary import JSONObject, Request
+from mlx_backends.remote.api_keys import find_key
 from mlx_backends.remote.images import EncodedImages
 from mlx_backends.remote.model_names import KEYS, RemoteModelName
-from mlx_backends.remote.provider import LIMITS, REFUSED, PermanentError, Provider, Reply, TransientError, parts, quiet
-from mlx_backends.remote.responses import count, dig
+from mlx_backends.remote.provider import (
+    LIMIT_NAMES,
+    REFUSED,
+    PermanentError,
+    Provider,
+    Reply,
+    TransientError,
+    message_parts,
+    silence_loggers,
+)
+from mlx_backends.remote.responses import dig, token_count
 
 _SCHEMA_SINCE = "2024-08-01"
-"""The first version of Azure's API that takes a JSON schema."""
+"""First version of Azure's API that accepts a JSON schema."""
 
 
 class OpenAIProvider(Provider):
@@ -24,28 +33,30 @@ class OpenAIProvider(Provider):
         super().__init__(name, images)
         from openai import AzureOpenAI, OpenAI
 
-        from mlx_backends.remote.transport import client
+        from mlx_backends.remote.transport import http_client
 
-        quiet("openai")
+        silence_loggers("openai")
         self._client: Any
         if name.engine == "azure":
             self._client = AzureOpenAI(
                 azure_endpoint=name.base_url,
                 api_version=name.api_version,
-                api_key=key(*KEYS["azure"], address=name.address, own=name.own),
+                api_key=find_key(*KEYS["azure"], address=name.address, own=name.own),
                 max_retries=0,
-                http_client=client(name.base_url),
+                http_client=http_client(name.base_url),
             )
         else:
             own = name.engine == "openai"
-            secret = key(*KEYS["openai"], address=name.address, own=name.own) if own else _endpoint_key(name.address)
+            secret = (
+                find_key(*KEYS["openai"], address=name.address, own=name.own) if own else _endpoint_key(name.address)
+            )
             self._client = OpenAI(
                 base_url=name.base_url,
                 api_key=secret,
-                # Headers that the environment names for OpenAI may hold another key, and stand above this one.
+                # Headers from OpenAI's environment variables may hold another key, and would replace this one.
                 default_headers=None if own else {"Authorization": f"Bearer {secret}"},
                 max_retries=0,
-                http_client=client(name.base_url, bare=not own),
+                http_client=http_client(name.base_url, bare=not own),
             )
 
     def close(self) -> None:
@@ -53,18 +64,25 @@ class OpenAIProvider(Provider):
 
     def _parameters(self, request: Request) -> dict[str, Any]:
         decoding = request.decoding
-        asked: dict[str, Any] = {"temperature": decoding.temperature, "top_p": decoding.top_p, "seed": decoding.seed}
+        parameters: dict[str, Any] = {
+            "temperature": decoding.temperature,
+            "top_p": decoding.top_p,
+            "seed": decoding.seed,
+        }
         if isinstance(request.form, JSONObject):
-            asked["response_format"] = self._form(request.form)
-        return asked
+            parameters["response_format"] = self._form(request.form)
+        return parameters
 
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
         decoding = request.decoding
-        preferred, other = LIMITS if self._name.engine != "openai" else LIMITS[::-1]
+        preferred, other = LIMIT_NAMES if self._name.engine != "openai" else LIMIT_NAMES[::-1]
         return {
             "model": self._name.model,
             "messages": [
-                {"role": message.role, "content": _content(parts(message, self._images, decoding.max_pixels, _image))}
+                {
+                    "role": message.role,
+                    "content": _content(message_parts(message, self._images, decoding.max_pixels, _image)),
+                }
                 for message in request.messages
             ],
             **{name: value for name, value in self._parameters(request).items() if name not in refused},
@@ -77,21 +95,26 @@ class OpenAIProvider(Provider):
         return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": form.schema()}}
 
     def _optional(self, body: dict[str, Any]) -> Iterable[str]:
-        asked = ("response_format", "seed", "top_p", "temperature", *LIMITS)
-        # Without either name of the limit nothing would bound an answer.
-        swapped = bool(self._refused & set(LIMITS))
+        names = ("response_format", "seed", "top_p", "temperature", *LIMIT_NAMES)
+        # Without either name of the limit, answers would have no bound.
+        swapped = bool(self._refused & set(LIMIT_NAMES))
         return [
-            name for name in asked if name in body and not (swapped and name in LIMITS and name not in self._refused)
+            name
+            for name in names
+            if name in body and not (swapped and name in LIMIT_NAMES and name not in self._refused)
         ]
 
     def _send(self, body: dict[str, Any], timeout: float) -> str:
         raw = self._client.chat.completions.with_raw_response.create(**body, timeout=timeout)
         return str(raw.http_response.text)
 
-    def _read(self, said: dict[str, Any]) -> Reply:
-        used = count(dig(said, "usage", "prompt_tokens")), count(dig(said, "usage", "completion_tokens"))
-        message = dig(said, "choices", 0, "message")
-        content, reason = dig(message, "content"), dig(said, "choices", 0, "finish_reason")
+    def _read(self, response: dict[str, Any]) -> Reply:
+        used = (
+            token_count(dig(response, "usage", "prompt_tokens")),
+            token_count(dig(response, "usage", "completion_tokens")),
+        )
+        message = dig(response, "choices", 0, "message")
+        content, reason = dig(message, "content"), dig(response, "choices", 0, "finish_reason")
         if isinstance(content, list):
             content = "".join(text for part in content if isinstance(text := dig(part, "text"), str))
         if reason == "content_filter":
@@ -107,11 +130,11 @@ class OpenAIProvider(Provider):
 
 
 def _endpoint_key(address: str) -> str:
-    """A server of one's own often wants no key; OpenAI's is never shown to it."""
+    """Return the key of a user's own server, "none" where it needs none; OpenAI's key is never sent to it."""
     from benchmarks.errors import KeyMissingError
 
     try:
-        return key(*KEYS["endpoint"], address=address, own=False)
+        return find_key(*KEYS["endpoint"], address=address, own=False)
     except KeyMissingError:
         return "none"
 
@@ -122,7 +145,7 @@ def _image(png: bytes) -> dict[str, Any]:
 
 
 def _content(pieces: list[Any]) -> str | list[dict[str, Any]]:
-    """A lone text as it stands, which every server takes; else the list of parts."""
+    """Return a single text as it is, which every server accepts; else the list of parts."""
     if len(pieces) == 1 and isinstance(pieces[0], str):
         return pieces[0]
     return [{"type": "text", "text": piece} if isinstance(piece, str) else piece for piece in pieces]

@@ -1,4 +1,4 @@
-"""Vendor: one API, one call at a time; what may be tried again and what may not."""
+"""Provider: one API, one call at a time, with errors divided into transient and permanent ones."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, NoReturn
 
-from benchmarks.base import Message, Request, Text
 from benchmarks.errors import RashomonError
-from mlx_backends.remote.api_keys import redact, without_keys
+from benchmarks.vocabulary import Message, Request, Text
+from mlx_backends.remote.api_keys import mask_keys, redact
 from mlx_backends.remote.images import EncodedImages
 from mlx_backends.remote.model_names import RemoteModelName
-from mlx_backends.remote.responses import dig, error_in, message_in, read_json, refused_parameter
+from mlx_backends.remote.responses import dig, error_message, parse_error, read_json, refused_parameter
 
 _log = logging.getLogger("rashomon.remote")
 
-LONGEST_TEXT = 1024 * 1024
-"""Characters of an answer that are kept; a longer one is cut and counts as cut."""
+MAX_ANSWER_CHARACTERS = 1024 * 1024
+"""Characters of an answer that are kept; a longer one is truncated and counts as such."""
 
 REFUSED = "the provider refused: content filter"
 
-LIMITS = ("max_tokens", "max_completion_tokens")
-"""The two names of the limit on an answer; the other is sent where one is refused, so that nothing is left out."""
+LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
+"""The two names of the limit on an answer; where one is refused the other is sent, so that the limit always applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole reply; tokens are None where the server did not say."""
+    """A whole response; tokens are None where the server did not report them."""
 
     text: str
     finish_reason: Literal["stop", "length"]
@@ -41,21 +41,24 @@ class Reply:
 
 
 class CallError(Exception):
-    """A call that gave no answer; the message says why. Tokens are those of a whole reply that held none.
+    """A call without an answer; the message says why. Tokens are those of a whole response that held none.
 
     ``sent`` is whether anything was sent at all.
     """
 
     def __init__(self, reason: str, prompt_tokens: int | None = None, completion_tokens: int | None = None) -> None:
-        super().__init__(short(reason))
+        super().__init__(shorten(reason))
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
         self.sent = True
 
 
 class TransientError(CallError):
-    """It may go better another time; after ``retry_after`` seconds, where the server said so. ``overloaded`` where the
-    server has too much to do, ``unreached`` where there was no server."""
+    """A failure that a retry may fix.
+
+    ``retry_after`` is the delay in seconds that the server asked for, ``overloaded`` whether it has too much to do,
+    ``is_unreached`` whether there was no server.
+    """
 
     retry_after: float | None = None
     overloaded = False
@@ -63,17 +66,17 @@ class TransientError(CallError):
 
 
 class PermanentError(CallError):
-    """It would fail again. ``refuses_key`` where the server does not take the key, at least not for this."""
+    """A failure that a retry would not fix. ``refuses_key`` where the server does not accept the key, at least not for this."""
 
     refuses_key = False
 
 
 class RetryWithoutParameter(CallError):
-    """The server refused a parameter that it is not sent from now on; ask once more, at once."""
+    """A parameter was refused, and is not sent from now on; retry at once."""
 
 
 class Provider(ABC):
-    """An API. Everything but ``close`` may be used by many threads."""
+    """One provider's API. Everything but ``close`` is thread-safe."""
 
     def __init__(self, name: RemoteModelName, images: EncodedImages) -> None:
         self._name = name
@@ -83,123 +86,129 @@ class Provider(ABC):
 
     @property
     def refused(self) -> frozenset[str]:
-        """The parameters that the server is known to refuse."""
+        """Return the parameters that the server is known to refuse."""
         return self._refused
 
     def left_out(self, request: Request, refused: frozenset[str]) -> frozenset[str]:
-        """What a request asks for and a server that refuses ``refused`` is not told."""
+        """Return the parameters of a request that are not sent to a server that refuses ``refused``."""
         return refused & self._parameters(request).keys()
 
     def call(self, request: Request, timeout: float, refused: frozenset[str]) -> Reply:
-        """Make one call without what is ``refused``, which takes ``timeout`` seconds at most.
+        """Make one call without the ``refused`` parameters, in ``timeout`` seconds at most.
 
-        Raises Transient, Permanent or Again.
+        Raises TransientError, PermanentError or RetryWithoutParameter.
         """
         try:
             body = self._body(request, refused)
-        except Exception as error:  # an image that is not there, or whatever a hostile one makes a decoder raise
+        except Exception as error:  # a missing image, or anything a hostile one makes a decoder raise
             unsent = PermanentError(
                 str(error) if isinstance(error, RashomonError) else f"{type(error).__name__}: {error}"
             )
             unsent.sent = False
             raise unsent from None
-        from mlx_backends.remote.transport import deadline, failure, unreached
+        from mlx_backends.remote.transport import deadline, failure_reason, is_unreached
 
         try:
             with deadline(timeout):
-                said = self._send(body, timeout)
-        except Exception as error:  # a vendor's library, given whatever a server says
+                response_text = self._send(body, timeout)
+        except Exception as error:  # the library can raise anything for a server's response
             response: Any = getattr(error, "response", None)
             status = getattr(response, "status_code", None)
             if isinstance(status, int):
                 self._failed(status, response.headers, response.text, body)
-            lost = failure(error)
-            if lost is None:
+            reason = failure_reason(error)
+            if reason is None:
                 raise PermanentError(f"{type(error).__name__}: {error}") from None
-            failed = TransientError(lost)
-            failed.unreached = unreached(error)
+            failed = TransientError(reason)
+            failed.unreached = is_unreached(error)
             raise failed from None
-        reply = self._read(_object(said))
-        text = without_keys(reply.text)
-        if len(text) > LONGEST_TEXT:
-            return Reply(text[:LONGEST_TEXT], "length", reply.prompt_tokens, reply.completion_tokens)
+        reply = self._read(_object(response_text))
+        text = mask_keys(reply.text)
+        if len(text) > MAX_ANSWER_CHARACTERS:
+            return Reply(text[:MAX_ANSWER_CHARACTERS], "length", reply.prompt_tokens, reply.completion_tokens)
         return Reply(text, reply.finish_reason, reply.prompt_tokens, reply.completion_tokens)
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
 
     @abstractmethod
     def _parameters(self, request: Request) -> dict[str, Any]:
-        """What a request asks for besides its messages and its limit; a server may refuse any of it."""
+        """Return a request's parameters besides its messages and its limit; a server may refuse any of them."""
 
     @abstractmethod
     def _body(self, request: Request, refused: frozenset[str]) -> dict[str, Any]:
-        """What the vendor's library is called with. Raises RashomonError where the request cannot be put."""
+        """Return the arguments for the provider's library. Raises RashomonError where the request cannot be represented."""
 
     @abstractmethod
     def _send(self, body: dict[str, Any], timeout: float) -> str:
-        """The body of the server's reply, through the vendor's library, without its own retries."""
+        """Return the body of the server's response, through the provider's library, without its own retries."""
 
     @abstractmethod
-    def _read(self, said: dict[str, Any]) -> Reply:
-        """The answer in a reply. Raises Transient where it holds none, Permanent where the provider refused."""
+    def _read(self, response: dict[str, Any]) -> Reply:
+        """Return the answer in a response.
+
+        Raises TransientError where it holds none, PermanentError where the provider refused.
+        """
 
     @abstractmethod
     def _optional(self, body: dict[str, Any]) -> Iterable[str]:
-        """The parameters of ``body`` that the server may do without, the first to go first."""
+        """Return the parameters of ``body`` that the server may do without, the first to omit first."""
 
     def _failed(self, status: int, headers: Mapping[str, str], text: str, body: dict[str, Any]) -> NoReturn:
-        """Raise what a reply with an error's status means."""
-        failed = classify(status, headers, text)
+        """Raise the error that a response with an error status stands for."""
+        failed = classify_error(status, headers, text)
         if isinstance(failed, PermanentError) and status in (400, 422):
-            named = refused_parameter(text, self._optional(body))
-            if named is not None:
+            parameter = refused_parameter(text, self._optional(body))
+            if parameter is not None:
                 with self._lock:
-                    first = named not in self._refused
-                    self._refused |= {named}
+                    first = parameter not in self._refused
+                    self._refused |= {parameter}
                 if first:
-                    called = f"{self._name.engine}:{self._name.model}"
-                    _log.warning("%s refuses %r and is asked without it from now on (%s).", called, named, failed)
+                    model = f"{self._name.engine}:{self._name.model}"
+                    _log.warning("%s refuses %r, which is left out from now on (%s).", model, parameter, failed)
                 raise RetryWithoutParameter(str(failed)) from None
         raise failed from None
 
 
-def quiet(*loggers: str) -> None:
-    """Silence what vendors' libraries log: it quotes requests."""
+def silence_loggers(*loggers: str) -> None:
+    """Silence the logs of providers' libraries, which quote requests."""
     for name in (*loggers, "httpx2", "httpcore2"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-def short(text: str) -> str:
-    """What somebody said, without keys, as one line of printable text of at most 300 characters."""
+def shorten(text: str) -> str:
+    """Return a message without keys, as one line of printable text of at most 300 characters."""
     line = " ".join(redact(text[:4000]).split())
     return "".join(c if c.isprintable() else "?" for c in line)[:300]
 
 
-def clean(text: str) -> str:
-    """Text that can be sent: a lone surrogate, which UTF-8 has no form for, becomes a question mark."""
+def replace_surrogates(text: str) -> str:
+    """Return text that can be sent: lone surrogates, which UTF-8 cannot encode, become question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
-def parts(message: Message, images: EncodedImages, max_pixels: int | None, image: Callable[[bytes], Any]) -> list[Any]:
-    """The parts of a message in order: texts as str, images as what ``image`` makes of their PNG bytes."""
+def message_parts(
+    message: Message, images: EncodedImages, max_pixels: int | None, image: Callable[[bytes], Any]
+) -> list[Any]:
+    """Return the parts of a message in order: texts as str, images as ``image`` returns them for their PNG bytes."""
     return [
-        clean(part.text) if isinstance(part, Text) else image(images.png(part, max_pixels)) for part in message.parts
+        replace_surrogates(part.text) if isinstance(part, Text) else image(images.png(part, max_pixels))
+        for part in message.parts
     ]
 
 
-def classify(status: int, headers: Mapping[str, str], text: str) -> TransientError | PermanentError:
-    """What an HTTP error means."""
-    error = error_in(text)
+def classify_error(status: int, headers: Mapping[str, str], text: str) -> TransientError | PermanentError:
+    """Return the error that an HTTP status, its headers and its body stand for."""
+    error = parse_error(text)
     codes = {code for key in ("code", "type", "status") if isinstance(code := dig(error, key), str)}
     if "content_filter" in codes or dig(error, "innererror", "code") == "ResponsibleAIPolicyViolation":
         return PermanentError(REFUSED)
-    reason = f"HTTP {status}: {message_in(error) or text}"
+    reason = f"HTTP {status}: {error_message(error) or text}"
     if 300 <= status < 400:
-        return PermanentError(f"HTTP {status}: the server sends us elsewhere; name the address it really has.")
-    passing = status in (408, 409, 425, 429) or status >= 500
-    if not passing or "insufficient_quota" in codes:
+        return PermanentError(f"HTTP {status}: the server redirects elsewhere; name its actual address.")
+    transient = status in (408, 409, 425, 429) or status >= 500
+    if not transient or "insufficient_quota" in codes:
         refused = PermanentError(reason)
         refused.refuses_key = status in (401, 403) or "API_KEY_INVALID" in _details(error, "reason")
         return refused
@@ -210,28 +219,31 @@ def classify(status: int, headers: Mapping[str, str], text: str) -> TransientErr
 
 
 def retry_after(headers: Mapping[str, str], error: Any = None, now: float | None = None) -> float | None:
-    """Seconds to wait as a server says: ``retry-after-ms``, ``retry-after`` in seconds or as a date, Gemini's RetryInfo."""
+    """Return the seconds a server asks to wait.
+
+    They are in ``retry-after-ms``, in ``retry-after`` (seconds or a date), or in Gemini's RetryInfo.
+    """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
-    given = headers.get("retry-after")
-    seconds = _number(given)
+    header = headers.get("retry-after")
+    seconds = _number(header)
     if seconds is not None:
         return seconds
     try:
-        at = parsedate_to_datetime(given or "").timestamp()
-        return max(0.0, at - (time.time() if now is None else now))
+        date = parsedate_to_datetime(header or "").timestamp()
+        return max(0.0, date - (time.time() if now is None else now))
     except (ValueError, TypeError, OverflowError, IndexError):
         pass
     delays = _details(error, "retryDelay")
-    return next((found for delay in delays if (found := _number(delay.removesuffix("s")))), None)
+    return next((delay for text in delays if (delay := _number(text.removesuffix("s")))), None)
 
 
 def _details(error: Any, key: str) -> list[str]:
-    """What the details of Gemini's errors say under ``key``."""
+    """Return the values of ``key`` in the details of Gemini's errors."""
     details = dig(error, "details")
-    found = [dig(detail, key) for detail in details] if isinstance(details, list) else []
-    return [said for said in found if isinstance(said, str)]
+    values = [dig(detail, key) for detail in details] if isinstance(details, list) else []
+    return [value for value in values if isinstance(value, str)]
 
 
 def _number(text: str | None) -> float | None:
@@ -243,7 +255,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _object(text: str) -> dict[str, Any]:
-    found = read_json(text)
-    if not isinstance(found, dict):
+    value = read_json(text)
+    if not isinstance(value, dict):
         raise TransientError(f"the reply is not JSON: {text[:200]}")
-    return found
+    return value

@@ -1,4 +1,4 @@
-"""What a server says: JSON that may hold anything, and which parameter an error refuses."""
+"""Parsing of servers' responses: JSON that may hold anything, and the parameter that an error rejects."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 from benchmarks.untrusted.safe_json import OutsideJSONError, parse_json
 
 _MOST_TOKENS = 10**9
-_LONGEST = 10_000
+_MAX_CHARACTERS = 10_000
 _FORMS = ("response_format", "output_config", "response_schema", "response_mime_type")
 _CONTAINERS = ("body", "generation_config", "generationConfig")
 _SENTENCE = re.compile(r"[.;!?](?:\s|$)|\n")
-_REFUSES = re.compile(
+_REJECTS = re.compile(
     r"unsupported|not? (?:be )?support|n't support|not permitted|not allowed|deprecated|incompatible|only one of|"
     r"(?:unknown|unrecogni[sz]ed|unexpected)[ _](?:request |keyword |body |json |query )?"
     r"(?:name|param|field|arg|option|key|propert|input)|extra inputs|extra fields|extra_forbidden|"
     r"can ?not (?:both )?be (?:used|set|specified|combined|sent|given|provided|passed)",
     re.IGNORECASE,
 )
-_COMPLAINS = re.compile(r"invalid|malformed|must|should", re.IGNORECASE)
+_FINDS_INVALID = re.compile(r"invalid|malformed|must|should", re.IGNORECASE)
 _AMOUNT = re.compile(r"too (?:large|long|many|big|high)|at most|exceed|maximum|above|more than|greater", re.IGNORECASE)
-"""A value that is too much, of a parameter that the server takes."""
+"""Complaints about too large a value, of a parameter that the server accepts."""
 
 
 def read_json(text: str) -> Any:
-    """The JSON in ``text``; None where it is none."""
+    """Return the JSON in ``text``; None where it is none."""
     try:
         return parse_json(text)
     except OutsideJSONError:
@@ -34,7 +34,7 @@ def read_json(text: str) -> Any:
 
 
 def dig(value: Any, *path: str | int) -> Any:
-    """What lies at ``path`` in JSON; None where nothing does."""
+    """Return the value at ``path`` in JSON; None where there is none."""
     for step in path:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None
@@ -43,54 +43,56 @@ def dig(value: Any, *path: str | int) -> Any:
     return value
 
 
-def count(value: Any) -> int | None:
-    """A number of tokens as a server says it; None for what is none."""
+def token_count(value: Any) -> int | None:
+    """Return a number of tokens as a server reports it; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
 
 
-def error_in(text: str) -> Any:
-    """The error that a reply holds, whatever its shape; None where it is no JSON."""
+def parse_error(text: str) -> Any:
+    """Return the error in a response, whatever its shape; None where it is no JSON."""
     body = read_json(text)
-    if isinstance(body, list):  # as Gemini's errors are, asked in some ways
+    if isinstance(body, list):  # as some of Gemini's errors are
         body = dig(body, 0)
     return dig(body, "error") or body
 
 
-def message_in(error: Any) -> str | None:
-    """The sentence or two that an error says; None where it says none."""
+def error_message(error: Any) -> str | None:
+    """Return the message of an error; None where it has none."""
     if isinstance(error, str):
         return error
-    return next((said for key in ("message", "detail") if isinstance(said := dig(error, key), str) and said), None)
+    return next(
+        (message for key in ("message", "detail") if isinstance(message := dig(error, key), str) and message), None
+    )
 
 
 def refused_parameter(text: str, sent: Iterable[str]) -> str | None:
-    """The first parameter of ``sent`` that an error refuses; None where it refuses something else.
+    """Return the first parameter of ``sent`` that an error refuses; None where it refuses something else.
 
-    Where the error has a ``param`` or a ``loc``, that is what it is about. Else the name must stand in one sentence of
-    its message together with a word that refuses: messages quote prompts, bodies and much besides.
+    Where the error has a ``param`` or a ``loc``, that is the parameter it is about. Else the name must stand in one sentence of
+    its message together with a word of refusal: messages quote prompts, bodies and much besides.
     """
-    error = error_in(text)
+    error = parse_error(text)
     names = list(sent)
-    blamed = _blamed(error)
-    if blamed:
+    causes = _causes(error)
+    if causes:
         return next(
             (
                 name
                 for name in names
-                for parameter, said in blamed
-                if parameter in (name, _camel(name)) and (name in _FORMS or any(map(_refuses, _sentences(said))))
+                for parameter, message in causes
+                if parameter in (name, _camel(name)) and (name in _FORMS or any(map(_refuses, _sentences(message))))
             ),
             None,
         )
-    sentences = _sentences(message_in(error) or "")
+    sentences = _sentences(error_message(error) or "")
     return next((name for name in names if any(_refuses_by_name(name, sentence) for sentence in sentences)), None)
 
 
-def _blamed(error: Any) -> list[tuple[str, str]]:
-    """The parameters that an error says it is about, each with what it says of it."""
+def _causes(error: Any) -> list[tuple[str, str]]:
+    """Return the parameters that an error names as its cause, each with its message."""
     param = dig(error, "param")
-    if isinstance(param, str) and param not in ("", "None", "null"):  # LiteLLM writes None as a word
-        return [(_outermost(param.split(".")), f"{message_in(error) or ''}\n{dig(error, 'code')}")]
+    if isinstance(param, str) and param not in ("", "None", "null"):  # LiteLLM writes None as a string
+        return [(_outermost(param.split(".")), f"{error_message(error) or ''}\n{dig(error, 'code')}")]
     details = dig(error, "detail") or dig(error, "message", "detail")  # FastAPI's, and Mistral's around it
     return [
         (_outermost(loc), f"{dig(detail, 'msg')}\n{dig(detail, 'type')}")
@@ -103,22 +105,22 @@ def _outermost(path: list[Any]) -> str:
     return next((step for step in path if isinstance(step, str) and step not in _CONTAINERS), "")
 
 
-def _sentences(said: str) -> list[str]:
-    # Pydantic's errors, printed, go on with the input: the whole body.
-    told = re.split(r"['\"]input['\"]\s*:", said[:_LONGEST], maxsplit=1)[0]
-    return _SENTENCE.split(told)
+def _sentences(message: str) -> list[str]:
+    # Pydantic's printed errors end with the input, which is the whole body.
+    own_words = re.split(r"['\"]input['\"]\s*:", message[:_MAX_CHARACTERS], maxsplit=1)[0]
+    return _SENTENCE.split(own_words)
 
 
 def _refuses(sentence: str) -> bool:
-    return bool(_REFUSES.search(sentence)) and not _AMOUNT.search(sentence)
+    return bool(_REJECTS.search(sentence)) and not _AMOUNT.search(sentence)
 
 
 def _refuses_by_name(name: str, sentence: str) -> bool:
     spellings = "|".join(map(re.escape, (name, _camel(name))))
     if not re.search(rf"(?<!\w)(?:{spellings})(?!\w)", sentence):
         return False
-    # A form that cannot be put to use can be done without; the rubric asks for it all the same.
-    return _refuses(sentence) or (name in _FORMS and bool(_REFUSES.search(sentence) or _COMPLAINS.search(sentence)))
+    # An unusable form can be left out; the rubric's text asks for it anyway.
+    return _refuses(sentence) or (name in _FORMS and bool(_REJECTS.search(sentence) or _FINDS_INVALID.search(sentence)))
 
 
 def _camel(name: str) -> str:

@@ -1,4 +1,4 @@
-"""An HTTP client for the vendors' libraries that no server can hold for ever, flood, or send elsewhere."""
+"""HTTP client for the providers' libraries that no server can stall for ever, flood, or redirect."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import httpx2
 from benchmarks.errors import ModelError
 from mlx_backends.remote.model_names import address_of
 
-LARGEST_REPLY = 16 * 1024 * 1024
-"""Bytes a server may send in one call, headers and everything."""
+MAX_REPLY_BYTES = 16 * 1024 * 1024
+"""Most bytes a server may send in one call, headers included."""
 
 _CHUNK = 16 * 1024
 _NEEDED = (
@@ -35,10 +35,10 @@ _NEEDED = (
 
 
 class _Call(threading.local):
-    """The call that this thread is making."""
+    """The call that this thread is making: its deadline, and the bytes it may still receive."""
 
-    until: float | None = None
-    left: int = LARGEST_REPLY
+    deadline: float | None = None
+    left: int = MAX_REPLY_BYTES
 
 
 _call = _Call()
@@ -46,22 +46,22 @@ _call = _Call()
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Everything this thread sends and receives within the block ends ``seconds`` from now at the latest.
+    """Limit everything this thread sends and receives within the block to ``seconds`` from now.
 
-    Looking up the server's name is the system's, and takes as long as that takes.
+    The lookup of the server's name is the system's, and takes as long as that takes.
     """
-    _call.until, _call.left = time.monotonic() + seconds, LARGEST_REPLY
+    _call.deadline, _call.left = time.monotonic() + seconds, MAX_REPLY_BYTES
     try:
         yield
     finally:
-        _call.until = None
+        _call.deadline = None
 
 
-def client(base_url: str, *, bare: bool = False) -> Any:
-    """An HTTP client for the server of ``base_url``, through the proxy that the environment names for it.
+def http_client(base_url: str, *, bare: bool = False) -> Any:
+    """Return an HTTP client for the server of ``base_url``, through the proxy that the environment names for it.
 
-    It asks no other address, whatever the vendor's library makes of the URL, follows no redirection, asks for no compression
-    and refuses it. ``bare`` sends nothing but what the request needs, whatever headers the environment gives a vendor's library
+    It calls no other address, whatever the provider's library makes of the URL, follows no redirection, and refuses compressed
+    responses. ``bare`` sends only the headers that a request needs, whatever headers the environment gives a provider's library
     for its own servers.
     """
     return httpx2.Client(
@@ -72,19 +72,19 @@ def client(base_url: str, *, bare: bool = False) -> Any:
     )
 
 
-def failure(error: BaseException) -> str | None:
-    """What went wrong on the way, where ``error`` or its cause is the HTTP client's; else None."""
-    for found in (error, error.__cause__, error.__context__):
-        if isinstance(found, httpx2.TimeoutException):
+def failure_reason(error: BaseException) -> str | None:
+    """Return the reason of a transport failure, where ``error`` or its cause is the HTTP client's; else None."""
+    for cause in (error, error.__cause__, error.__context__):
+        if isinstance(cause, httpx2.TimeoutException):
             return "no whole reply in time"
-        if isinstance(found, httpx2.TransportError):
-            return f"the connection failed: {found}"
+        if isinstance(cause, httpx2.TransportError):
+            return f"the connection failed: {cause}"
     return None
 
 
-def unreached(error: BaseException) -> bool:
-    """Whether there was no connection at all: nobody listens there, or there is no such host."""
-    return any(isinstance(found, httpx2.ConnectError) for found in (error, error.__cause__, error.__context__))
+def is_unreached(error: BaseException) -> bool:
+    """Return whether there was no connection at all: no server listens there, or there is no such host."""
+    return any(isinstance(cause, httpx2.ConnectError) for cause in (error, error.__cause__, error.__context__))
 
 
 def _proxy(base_url: str) -> str | None:
@@ -94,12 +94,12 @@ def _proxy(base_url: str) -> str | None:
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy and proxy.startswith("socks") and find_spec("socksio") is None:
-        raise ModelError("the environment names a SOCKS proxy, which needs a library; pip install socksio.")
+        raise ModelError("the environment names a SOCKS proxy, which needs a library; `pip install socksio`.")
     return proxy
 
 
 class _Transport(httpx2.BaseTransport):
-    """httpx2's own transport cannot be given a network backend; this is the same over a pool that can."""
+    """httpx2's transport over a pool with our network backend, which httpx2's own cannot be given."""
 
     def __init__(self, base_url: str, bare: bool) -> None:
         self._bare = bare
@@ -117,20 +117,20 @@ class _Transport(httpx2.BaseTransport):
         elif proxy.startswith("socks"):
             self._pool = httpcore2.SOCKSProxy(proxy, **options)
         else:
-            there = httpx2.Proxy(proxy)
-            self._pool = httpcore2.HTTPProxy(str(there.url), proxy_auth=there.raw_auth, **options)
+            proxy_url = httpx2.Proxy(proxy)
+            self._pool = httpcore2.HTTPProxy(str(proxy_url.url), proxy_auth=proxy_url.raw_auth, **options)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
         if address_of(f"{url.scheme}://{url.netloc.decode('ascii')}") != self._address:
-            raise httpx2.UnsupportedProtocol("another address than the agreed one was asked", request=request)
-        sent = [(name, value) for name, value in request.headers.raw if not self._bare or name.lower() in _NEEDED]
+            raise httpx2.UnsupportedProtocol("the request is for another address than the allowed one", request=request)
+        headers = [(name, value) for name, value in request.headers.raw if not self._bare or name.lower() in _NEEDED]
         try:
             response = self._pool.handle_request(
                 httpcore2.Request(
                     method=request.method,
                     url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-                    headers=sent,
+                    headers=headers,
                     content=request.stream,
                     extensions=request.extensions,
                 )
@@ -143,12 +143,14 @@ class _Transport(httpx2.BaseTransport):
             raise httpx2.ConnectError(str(error), request=request) from None
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError) as error:
             raise httpx2.NetworkError(str(error), request=request) from None
-        headers = {name.lower(): value for name, value in response.headers}
-        if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
-            raise httpx2.NetworkError("the reply is compressed, which was not asked for", request=request)
-        # All three APIs speak UTF-8; a character set that a server names can be any of Python's codecs.
-        headers[b"content-type"] = headers.get(b"content-type", b"").partition(b";")[0]
-        return httpx2.Response(response.status, headers=list(headers.items()), content=body, request=request)
+        response_headers = {name.lower(): value for name, value in response.headers}
+        if response_headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+            raise httpx2.NetworkError(
+                "the response is compressed, although no compression was requested", request=request
+            )
+        # All three APIs use UTF-8; a character set that a server names could be any of Python's codecs.
+        response_headers[b"content-type"] = response_headers.get(b"content-type", b"").partition(b";")[0]
+        return httpx2.Response(response.status, headers=list(response_headers.items()), content=body, request=request)
 
     def close(self) -> None:
         self._pool.close()
@@ -166,7 +168,7 @@ class _Backend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Any = None,
     ) -> httpcore2.NetworkStream:
-        """Connect to the first address of ``host`` that answers; each may take its share of the time that is left."""
+        """Connect to the first address of ``host`` that answers; each gets its share of the remaining time."""
         addresses = _addresses(host, port)
         for number, address in enumerate(addresses):
             left = _remaining(timeout)
@@ -189,7 +191,7 @@ class _Stream(httpcore2.NetworkStream):
         data = self._inner.read(max_bytes, _remaining(timeout))
         _call.left -= len(data)
         if _call.left < 0:
-            raise httpcore2.ReadError(f"the reply is longer than {LARGEST_REPLY // 2**20} MiB")
+            raise httpcore2.ReadError(f"the reply is longer than {MAX_REPLY_BYTES // 2**20} MiB")
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -209,19 +211,19 @@ class _Stream(httpcore2.NetworkStream):
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    """The addresses of a host, as numbers."""
+    """Return the numeric addresses of a host."""
     numbers = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(socket.getnameinfo(where, numbers)[0] for *_, where in found))
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(socket.getnameinfo(address, numbers)[0] for *_, address in entries))
     except OSError as error:
         raise httpcore2.ConnectError(str(error)) from None
 
 
 def _remaining(timeout: float | None) -> float | None:
-    if _call.until is None:
+    if _call.deadline is None:
         return timeout
-    left = _call.until - time.monotonic()
+    left = _call.deadline - time.monotonic()
     if left <= 0:
         raise httpcore2.ReadTimeout("the time for this call is over")
     return left if timeout is None else min(timeout, left)

@@ -16,9 +16,9 @@ from assets.demo.recipe import evaluate
 from assets.demo.recipe.chart_rows import CHART_TRUSTED
 from assets.demo.recipe.charts import NAMES, held_out_pairs
 from assets.demo.recipe.scenes import IMAGE_TRUSTED
-from benchmarks.base import Instance, Message
 from benchmarks.cmc_bench.prompts import parts
 from benchmarks.media import load_image, read_media
+from benchmarks.vocabulary import Instance, Message
 from mlx_backends.core.chat_prompt import Prompter
 from mlx_backends.mlx.load import load
 from tests.support.demo import BF16, DEMO, ENOUGH, FOUR_BIT, Held, image, moved, with_image

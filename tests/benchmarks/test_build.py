@@ -1,4 +1,4 @@
-"""The build folder itself: put in place whole or not at all, one builder at a time, nothing left beside it."""
+"""Build folders: written atomically, by one builder at a time, without leftovers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_second_builder_is_refused_and_the_first_is_not_disturbed(tmp_path: Pa
     assert list(Build.open(tmp_path / "out").rows()) == [{"id": "a"}]
 
 
-def test_another_build_is_replaced_only_when_told(tmp_path: Path) -> None:
+def test_another_build_is_replaced_only_on_request(tmp_path: Path) -> None:
     first = write(tmp_path / "out")
     assert write(tmp_path / "out").digest == first.digest
     with pytest.raises(SourceError, match="--replace"):
@@ -59,7 +59,7 @@ def test_another_build_is_replaced_only_when_told(tmp_path: Path) -> None:
         ("manifest.json", b"{", "--replace"),
     ],
 )
-def test_a_damaged_build_is_mended_by_building_it_again(
+def test_a_damaged_build_is_repaired_by_building_it_again(
     file: str, content: bytes | None, mended_by: str, tmp_path: Path
 ) -> None:
     first = write(tmp_path / "out")
@@ -78,14 +78,14 @@ def test_a_damaged_build_is_mended_by_building_it_again(
 
 def test_the_folder_one_stands_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SourceError, match="the folder you are in"):
+    with pytest.raises(SourceError, match="the current folder"):
         write(tmp_path)
 
 
 def test_a_folder_with_other_files_is_never_touched(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("years of work")
-    with pytest.raises(SourceError, match="holds other files"):
+    with pytest.raises(SourceError, match="contains other files"):
         write(tmp_path / "out", replace=True)
     assert (tmp_path / "out" / "thesis.tex").read_text() == "years of work"
 
@@ -99,10 +99,10 @@ def test_an_error_while_building_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "says"),
     [
-        ("instances.jsonl", '{"id": "b"}\n', "was changed after it was built"),
+        ("instances.jsonl", '{"id": "b"}\n', "was changed after the build"),
         ("manifest.json", "{", "is not a built benchmark"),
-        ("manifest.json", '{"format": 99}', "built in another format"),
-        ("manifest.json", "[]", "built in another format"),
+        ("manifest.json", '{"format": 99}', "another build format"),
+        ("manifest.json", "[]", "another build format"),
         ("manifest.json", "[" * 100_000, "is not a built benchmark"),
         ("manifest.json", '{"a":' * 500 + "1" + "}" * 500, "is not a built benchmark"),
     ],

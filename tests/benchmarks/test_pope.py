@@ -1,4 +1,4 @@
-"""POPE: its questions with COCO's images, its figures, and CLASH's Table 14."""
+"""POPE: its questions with COCO's images, its metrics, and CLASH's Table 14."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import (
+from benchmarks.build import Build, BuildOptions
+from benchmarks.errors import SourceError, SpecError
+from benchmarks.pope import Pope
+from benchmarks.pope.source import SETTINGS
+from benchmarks.protocols import DirectProtocol
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import (
     Decoding,
     Estimate,
     Generation,
@@ -22,13 +28,7 @@ from benchmarks.base import (
     Table,
     Text,
     Verdict,
-    get_benchmark,
 )
-from benchmarks.build import Build, BuildOptions
-from benchmarks.errors import SourceError, SpecError
-from benchmarks.pope import Pope
-from benchmarks.pope.source import SETTINGS
-from benchmarks.protocols import DirectProtocol
 from judges.yes_no import YesNo
 from mlx_backends.policy import PolicyBackend
 from tests.support.data.small import bomb, write_lines, write_picture
@@ -62,24 +62,24 @@ def build(tmp_path: Path, *sources: tuple[str, str]) -> Build:
 
 
 def records(instances: list[Instance], answer: Callable[[Instance], str | None]) -> list[Record]:
-    """The instances answered and judged; None leaves one unanswered."""
-    found = []
+    """Return the instances answered and judged; an answer of None leaves an instance unanswered."""
+    judged = []
     for instance in instances:
-        said = answer(instance)
-        record = Record(instance, () if said is None else (Generation(f"{instance.id}#0", said, "stop"),))
-        found.append(record if said is None else replace(record, verdicts={JUDGE: YesNo().judge(record)}))
-    return found
+        text = answer(instance)
+        record = Record(instance, () if text is None else (Generation(f"{instance.id}#0", text, "stop"),))
+        judged.append(record if text is None else replace(record, verdicts={JUDGE: YesNo().judge(record)}))
+    return judged
 
 
 def table(name: str, runs: Mapping[str, list[Record]]) -> Table:
     return next(t for t in Pope().tables(runs, JUDGE, resamples=200, seed=0) if t.name == name)
 
 
-def cells(name: str, found: list[Record]) -> dict[str, dict[str, Estimate]]:
-    made = table(name, {"run": found})
+def cells(name: str, judged: list[Record]) -> dict[str, dict[str, Estimate]]:
+    result = table(name, {"run": judged})
     return {
-        row: {column: cell for column, cell in zip(made.columns, values, strict=True) if isinstance(cell, Estimate)}
-        for row, values in made.rows
+        row: {column: cell for column, cell in zip(result.columns, values, strict=True) if isinstance(cell, Estimate)}
+        for row, values in result.rows
     }
 
 
@@ -91,23 +91,23 @@ def instances(tmp_path: Path) -> list[Instance]:
 
 def test_a_small_folder_becomes_questions_in_three_settings(tmp_path: Path) -> None:
     source = small_pope(tmp_path / "pope")
-    made = build(tmp_path, ("pope", str(source)))
-    assert made.manifest["settings"] == {"random": 24, "popular": 24, "adversarial": 24}
-    assert made.manifest["media"] == 4
-    found = list(get_benchmark("pope").instances(made, "plain"))
-    assert len({instance.id for instance in found}) == 72
-    assert len({instance.group for instance in found}) == 4
-    first = found[0]
+    built = build(tmp_path, ("pope", str(source)))
+    assert built.manifest["settings"] == {"random": 24, "popular": 24, "adversarial": 24}
+    assert built.manifest["media"] == 4
+    instances = list(get_benchmark("pope").instances(built, "plain"))
+    assert len({instance.id for instance in instances}) == 72
+    assert len({instance.group for instance in instances}) == 4
+    first = instances[0]
     media, text = first.parts
     assert isinstance(media, Media)
-    assert made.media_path(media).is_file()
+    assert built.media_path(media).is_file()
     assert text == Text("Is there a random thing 0 in the image?")
     assert first.references == {"answer": ("yes",)}
-    short = next(get_benchmark("pope").instances(made, "short"))
+    short = next(get_benchmark("pope").instances(built, "short"))
     assert short.parts[1] == Text(f"{first.question}\nAnswer the question using a single word or phrase.")
     assert short.id == first.id
     again = Pope().build([("pope", str(source))], tmp_path / "again", BuildOptions(seed=0))
-    assert again.digest == made.digest
+    assert again.digest == built.digest
 
 
 def test_hostile_rows_and_images_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -129,15 +129,15 @@ def test_hostile_rows_and_images_are_left_out_and_counted(tmp_path: Path) -> Non
     ]
     lines = "\n".join(["not json", "[]", "[" * 100_000, *(json.dumps(row) for row in bad)])
     (source / "coco_pope_random.json").write_text(lines, "utf-8")
-    made = build(tmp_path, ("pope", str(source)))
-    assert made.manifest["settings"] == {"random": 2, "popular": 12, "adversarial": 12}
-    assert sum(made.manifest["skipped"].values()) == 24 + 11
-    reasons = made.manifest["skipped"]
+    built = build(tmp_path, ("pope", str(source)))
+    assert built.manifest["settings"] == {"random": 2, "popular": 12, "adversarial": 12}
+    assert sum(built.manifest["skipped"].values()) == 24 + 11
+    reasons = built.manifest["skipped"]
     assert reasons["the line is not a question: it needs image, text and label"] == 8
     assert reasons["the image's name is not COCO's"] == 2
     assert reasons["repeated: another row of the setting has its image and question"] == 1
     assert reasons["the image is missing; put the file in its place"] == 12
-    assert sum(1 for _ in (made.path / "skipped.jsonl").open()) == 35
+    assert sum(1 for _ in (built.path / "skipped.jsonl").open()) == 35
 
 
 @pytest.mark.parametrize("source", ["poop", "images"])
@@ -155,14 +155,14 @@ def test_a_wrong_source_says_what_is_expected(tmp_path: Path, source: str) -> No
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the published questions are not here")
 def test_the_published_questions_on_the_images_that_are_here(tmp_path: Path) -> None:
-    made = build(tmp_path, ("pope", str(SHARED / "pope")), ("images", str(SHARED / "coco")))
+    built = build(tmp_path, ("pope", str(SHARED / "pope")), ("images", str(SHARED / "coco")))
     lines = [json.loads(line) for line in (SHARED / "coco" / "index.jsonl").read_text("utf-8").splitlines()]
-    here = {str(each["image_id"]) for each in lines if each["in_pope"]}
-    assert {row["image_id"] for row in made.rows()} == here
-    assert made.manifest["settings"] == {setting: 6 * len(here) for setting in SETTINGS}
-    missing = made.manifest["skipped"]["the image is missing; put the file in its place"]
-    assert sum(made.manifest["settings"].values()) + missing == 9000
-    answers = [instance.references["answer"][0] for instance in Pope().instances(made, "plain")]
+    here = {str(line["image_id"]) for line in lines if line["in_pope"]}
+    assert {row["image_id"] for row in built.rows()} == here
+    assert built.manifest["settings"] == {setting: 6 * len(here) for setting in SETTINGS}
+    missing = built.manifest["skipped"]["the image is missing; put the file in its place"]
+    assert sum(built.manifest["settings"].values()) + missing == 9000
+    answers = [instance.references["answer"][0] for instance in Pope().instances(built, "plain")]
     assert answers.count("yes") == answers.count("no")
 
 
@@ -188,12 +188,12 @@ def test_the_right_answers_give_one_and_always_yes_gives_a_half(instances: list[
 def test_an_answer_that_says_neither_is_not_correct_and_the_official_rule_reads_a_yes(
     instances: list[Instance],
 ) -> None:
-    found = records(instances, lambda i: "A dog" if i.condition == "random" else "No")
-    ours = cells("pope", found)["run / random"]
+    judged = records(instances, lambda i: "A dog" if i.condition == "random" else "No")
+    ours = cells("pope", judged)["run / random"]
     assert (ours["Accuracy"].value, ours["Neither"].value, ours["Recall"].value) == (0.0, 1.0, 0.0)
-    official = cells("official", found)["run / random"]
+    official = cells("official", judged)["run / random"]
     assert (official["Accuracy"].value, official["Yes ratio"].value) == (0.5, 1.0)
-    failures = dict(table("failures", {"run": found}).rows)
+    failures = dict(table("failures", {"run": judged}).rows)
     assert failures["run / random"] == (24, 24, 0, 0, 0, 0, 0)
     assert failures["run / popular"] == (24, 24, 0, 0, 0, 0, 0)
 
@@ -201,29 +201,29 @@ def test_an_answer_that_says_neither_is_not_correct_and_the_official_rule_reads_
 def test_an_empty_answer_is_neither_and_a_label_of_another_judge_is_read_with_the_answer(
     instances: list[Instance],
 ) -> None:
-    found = records(instances, lambda i: "  " if i.condition == "random" else "It cannot be determined.")
-    assert cells("pope", found)["run / random"]["Neither"].value == 1
+    judged = records(instances, lambda i: "  " if i.condition == "random" else "It cannot be determined.")
+    assert cells("pope", judged)["run / random"]["Neither"].value == 1
     person = "human:ann@1"
     by_person = [
-        replace(record, verdicts={**record.verdicts, person: Verdict(person, "labelled", "WRONG")}) for record in found
+        replace(record, verdicts={**record.verdicts, person: Verdict(person, "labelled", "WRONG")}) for record in judged
     ]
-    made = {t.name: t for t in Pope().tables({"run": by_person}, person, resamples=20, seed=0)}
-    for row, values in made["pope"].rows:
+    by_name = {t.name: t for t in Pope().tables({"run": by_person}, person, resamples=20, seed=0)}
+    for row, values in by_name["pope"].rows:
         assert row.startswith("run / ")
         assert [cell.value for cell in values if isinstance(cell, Estimate)][-2:] == [0, 1]
-    assert (made["official"].judges, made["main"].judges, made["failures"].judges) == ((), None, None)
+    assert (by_name["official"].judges, by_name["main"].judges, by_name["failures"].judges) == ((), None, None)
 
 
 @pytest.mark.parametrize(("policy", "ratio"), [("always-yes", 1.0), ("always-no", 0.0)])
 def test_always_yes_and_always_no_are_its_baselines(instances: list[Instance], policy: str, ratio: float) -> None:
     backend = PolicyBackend(f"policy:{policy}")
-    said = {}
+    answers = {}
     for instance in instances[: backend.capacity]:
         request = DirectProtocol(Decoding()).next(instance, ())
         assert request is not None
         backend.submit(request)
-    said = {each.request_id.partition("#")[0]: each.text for each in backend.step()}
-    row = cells("pope", records(instances[: backend.capacity], lambda i: said[i.id]))["run / popular"]
+    answers = {reply.request_id.partition("#")[0]: reply.text for reply in backend.step()}
+    row = cells("pope", records(instances[: backend.capacity], lambda i: answers[i.id]))["run / popular"]
     assert (row["Accuracy"].value, row["Yes ratio"].value, row["Neither"].value) == (0.5, ratio, 0.0)
 
 
@@ -231,15 +231,15 @@ def test_what_was_not_answered_is_left_out_and_counted(instances: list[Instance]
     def answer(instance: Instance) -> str | None:
         return None if instance.condition == "adversarial" else "Yes"
 
-    found = records(instances, answer)
-    error = Record(found[0].instance, (Generation(f"{found[0].instance.id}#0", "", "error", error="no memory"),))
-    found[0] = error
-    main = cells("main", found)["run"]
+    judged = records(instances, answer)
+    error = Record(judged[0].instance, (Generation(f"{judged[0].instance.id}#0", "", "error", error="no memory"),))
+    judged[0] = error
+    main = cells("main", judged)["run"]
     assert main["Adversarial"].value is None
     assert main["Adversarial"].reason == "no labelled answer"
     assert main["Random"].n == 23
     assert main["Random"].value == pytest.approx(11 / 23)
-    assert dict(table("failures", {"run": found}).rows)["run / random"] == (23, 23, 0, 0, 1, 0, 0)
+    assert dict(table("failures", {"run": judged}).rows)["run / random"] == (23, 23, 0, 0, 1, 0, 0)
 
 
 def test_the_spread_is_over_images_not_over_questions(instances: list[Instance]) -> None:
@@ -260,30 +260,31 @@ def test_the_spread_is_over_images_not_over_questions(instances: list[Instance])
     )
 )
 def test_figures_agree_with_their_definitions(pairs: list[tuple[str, str]]) -> None:
-    made = [
+    instances = [
         Instance(str(n), str(n), "random", "?", (Text("?"),), {"answer": (gold,)}, {"answer": gold})
         for n, (gold, _) in enumerate(pairs)
     ]
-    said = {str(n): answer for n, (_, answer) in enumerate(pairs)}
-    found = {
-        name: cell.value for name, cell in cells("pope", records(made, lambda i: said[i.id]))["run / random"].items()
+    answers = {str(n): answer for n, (_, answer) in enumerate(pairs)}
+    metrics = {
+        name: cell.value
+        for name, cell in cells("pope", records(instances, lambda i: answers[i.id]))["run / random"].items()
     }
     true = sum(gold == "yes" and answer == "Yes." for gold, answer in pairs)
     says_yes = sum(answer == "Yes." for _, answer in pairs)
     is_yes = sum(gold == "yes" for gold, _ in pairs)
     right = true + sum(gold == "no" and answer == "No." for gold, answer in pairs)
-    assert found["Accuracy"] == pytest.approx(right / len(pairs))
-    assert found["Yes ratio"] == pytest.approx(says_yes / len(pairs))
-    assert found["Precision"] == (pytest.approx(true / says_yes) if says_yes else None)
-    assert found["Recall"] == (pytest.approx(true / is_yes) if is_yes else None)
-    assert found["F1"] == (pytest.approx(2 * true / (says_yes + is_yes)) if says_yes + is_yes else None)
+    assert metrics["Accuracy"] == pytest.approx(right / len(pairs))
+    assert metrics["Yes ratio"] == pytest.approx(says_yes / len(pairs))
+    assert metrics["Precision"] == (pytest.approx(true / says_yes) if says_yes else None)
+    assert metrics["Recall"] == (pytest.approx(true / is_yes) if is_yes else None)
+    assert metrics["F1"] == (pytest.approx(2 * true / (says_yes + is_yes)) if says_yes + is_yes else None)
 
 
 def test_another_build_or_prompt_set_is_refused(tmp_path: Path) -> None:
-    made = build(tmp_path, ("pope", str(small_pope(tmp_path / "pope"))))
+    built = build(tmp_path, ("pope", str(small_pope(tmp_path / "pope"))))
     with pytest.raises(SpecError, match="plain"):
-        Pope().instances(made, "plane")
+        Pope().instances(built, "plane")
     with pytest.raises(SourceError, match="not of pope"):
-        Pope().instances(replace(made, manifest={**made.manifest, "benchmark": "clash"}), "plain")
+        Pope().instances(replace(built, manifest={**built.manifest, "benchmark": "clash"}), "plain")
     assert Pope().correct("random", "CORRECT")
     assert not Pope().correct("random", "WRONG")

@@ -1,4 +1,4 @@
-"""Subsets: the same one every time."""
+"""Subsets: reproducible on every run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.base import Instance
 from benchmarks.errors import SpecError
 from benchmarks.sampling import select
+from benchmarks.vocabulary import Instance
 
 
 def _instances(sizes: dict[str, int]) -> list[Instance]:
@@ -53,8 +53,8 @@ def test_a_limit_counts_whole_examples_in_proportion(counts: dict[str, int], lim
 def test_the_order_of_a_file_does_not_matter(counts: dict[str, int], limit: int, order: random.Random) -> None:
     every = _instances(counts)
     shuffled = order.sample(every, len(every))
-    one, other = (_select(each, limit=limit, seed=3) for each in (every, shuffled))
-    assert {i.id for i in one} == {i.id for i in other}
+    first, second = (_select(order, limit=limit, seed=3) for order in (every, shuffled))
+    assert {i.id for i in first} == {i.id for i in second}
 
 
 def test_the_subset_is_this_one_on_every_machine() -> None:
@@ -89,16 +89,16 @@ Choose = Callable[[list[Instance]], list[Instance]]
 
 
 @pytest.mark.parametrize(
-    ("choose", "told"),
+    ("choose", "message"),
     [
         (lambda every: _select(every, conditions=["alined"]), "no condition 'alined'; did you mean 'aligned'"),
         (lambda every: _select(every, strata={"typ": ["entity"]}), "no stratum 'typ'; did you mean 'type'"),
         (lambda every: _select(every, strata={"type": ["factal"]}), "no type 'factal'; did you mean 'factual'"),
-        (lambda every: _select(every, strata={"type": ["entity"], "source": ["f"]}), "no instance has all"),
+        (lambda every: _select(every, strata={"type": ["entity"], "source": ["f"]}), "no instance matches all"),
         (lambda every: _select(every, limit=0), "must be at least 1"),
         (lambda every: _select(every, limit=-3), "must be at least 1"),
     ],
 )
-def test_what_does_not_exist_is_a_wrong_spec(choose: Choose, told: str) -> None:
-    with pytest.raises(SpecError, match=told):
+def test_what_does_not_exist_is_a_wrong_spec(choose: Choose, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
         choose(_instances({"factual": 2, "entity": 2}))

@@ -29,14 +29,14 @@ def test_which_models_fit_on_which_mac(column: int, gigabytes: int, monkeypatch:
     table = [each for each in rows("docs/memory.md", 7) if each[0].startswith("`")]
     assert len(table) > 20
     for model, weights, needs, *fits in table:
-        fit = memory_estimate.fits(round(float(weights.removesuffix(" GB")) * 1e9))
+        fit = memory_estimate.memory_fit(round(float(weights.removesuffix(" GB")) * 1e9))
         assert abs(fit.need / memory_estimate.GIB - float(needs.removesuffix(" GiB"))) < 0.1, model
         assert fits[column - 3] == ("yes" if fit.ok else "no"), (model, gigabytes)
 
 
 @pytest.mark.skipif(find_spec("mlx_backends.models.catalog") is None, reason="there is no list of the papers' models")
 def test_the_papers_models_are_all_listed_with_their_sizes() -> None:
-    listed = import_module("mlx_backends.models.catalog").curated()
+    listed = import_module("mlx_backends.models.catalog").catalog_models()
     told = {each[0].strip("`"): each[1] for each in rows("docs/memory.md", 7) if each[0].startswith("`")}
     assert told == {each.id: f"{each.weights_bytes / 1e9:.1f} GB" for each in listed}
 

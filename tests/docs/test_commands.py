@@ -15,7 +15,6 @@ import click
 import pytest
 
 from app.cli import cli
-from app.main import arranged
 from tests.docs.pages import PAGES, ROOT, Command, commands, mentions
 from tests.docs.replies import reply
 from tests.docs.world import BENCHMARKS, World, masked
@@ -145,7 +144,7 @@ def parse(words: list[str]) -> None:
     if ">" in words:
         words = words[: words.index(">")]
     with suppress(click.exceptions.Exit):  # --help
-        context: click.Context = cli.make_context("rashomon", arranged(list(words), cli.commands))
+        context: click.Context = cli.make_context("rashomon", list(words))
         group: click.Command = cli
         while isinstance(group, click.Group) and (rest := [*context._protected_args, *context.args]):
             name, command, arguments = group.resolve_command(context, rest)

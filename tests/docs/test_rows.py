@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from benchmarks.base import get_benchmark
 from benchmarks.build import BuildOptions
+from benchmarks.registry import get_benchmark
 from tests.docs.pages import fences
 from tests.support.data.small import write_lines
 

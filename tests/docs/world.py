@@ -22,9 +22,8 @@ from unittest.mock import patch
 
 import huggingface_hub.constants
 
-from app.cli import cli, run_cli
+from app.cli import run_cli
 from app.engine.workers import supervise
-from app.main import arranged
 from app.store.run import RunStore
 from benchmarks.errors import RashomonError
 from tests.docs import sources
@@ -167,7 +166,7 @@ class World:
             stack.enter_context(patch.dict(os.environ, variables))
             for name, value in hub.constants.items():  # which the Hub's library read when it was imported
                 stack.enter_context(patch.object(huggingface_hub.constants, name, value))
-            stack.enter_context(patch.object(supervise.Supervisor, "_run", _work))
+            stack.enter_context(patch.object(supervise.Supervisor, "_run_worker", _work))
             stack.enter_context(chdir(self.here))
             yield
 
@@ -200,7 +199,7 @@ class World:
         typing = patch.object(sys, "stdin", Terminal(typed) if typed else io.StringIO())
         with redirect_stdout(out), redirect_stderr(err), typing, patch.object(sys, "argv", ["rashomon"]):
             try:
-                code = run_cli(arranged(words, cli.commands))
+                code = run_cli(words)
             except RashomonError as error:
                 err.write(str(error))
                 code = error.exit_code
@@ -225,7 +224,7 @@ def _work(supervisor: supervise.Supervisor, job: supervise.Job) -> supervise._En
     return _IN_A_PROCESS(supervisor, job) if in_torch else work_here(supervisor, job)
 
 
-_IN_A_PROCESS = supervise.Supervisor._run
+_IN_A_PROCESS = supervise.Supervisor._run_worker
 
 
 def _cached(hub: Path, model: str, folder: Path) -> None:

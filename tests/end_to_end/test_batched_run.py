@@ -84,8 +84,8 @@ def test_a_model_whose_cache_cannot_be_cut_back_gets_what_it_can_and_the_run_say
     rashomon, model = several_images(tmp_path, lfm2_vl, 8)
     sentence = way(rashomon)["lacks"]
     assert sentence == (
-        f"{model.name} uses a beginning again only as a whole, where requests known at the time part, and reads it once more "
-        "where others do: its cache cannot be cut back (ArraysCache)."
+        f"{model.name} reuses a shared prefix only as a whole, up to where the requests then known diverge, "
+        "and reads it again for others: its cache cannot be trimmed (ArraysCache)."
     )
     assert f"  {sentence}" in rashomon.run("show", "together").stdout.splitlines()
     assert "cut back" not in rashomon.run("show", "alone").stdout

@@ -13,11 +13,11 @@ import pytest
 from app.parity.compare_runs import compare_runs
 from app.parity.probing import ProbeOptions
 from app.store.workspace import Workspace
-from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
+from benchmarks.registry import get_benchmark
 from mlx_backends.base import Backend
+from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
-from mlx_backends.remote.options import RemoteOptions
 from tests.app.commands.test_batch import states, wait_until
 from tests.support import parity
 from tests.support.command import ROOT, Rashomon, kill_all
@@ -106,7 +106,7 @@ def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
     parity.asked(workspace, "direct", model, instances)
 
     def at_once(name: str, media: Any) -> Backend:
-        return load_backend(name, media, terms=RemoteOptions(concurrency=32))
+        return load_backend(name, media, remote=RemoteOptions(concurrency=32))
 
     with served(model, tmp_path / "server.log") as port:
         monkeypatch.setattr(parity, "load_backend", at_once)
@@ -114,10 +114,8 @@ def test_the_fault_of_a_server_that_mixes_up_its_requests_is_named(
         runs = (workspace.runs_folder / "direct", workspace.runs_folder / "served")
         found = compare_runs(runs, ProbeOptions(48, [built]))
     assert found.answers.same < 64
-    assert "A and B part at an answer alone and the answer in the run: " in found.verdict
-    assert (
-        "answers of B's run are not what B's server gives when it is asked one at a time (batching)." in found.verdict
-    )
+    assert "A and B first differ at the batching of requests: " in found.verdict
+    assert "answers of B's run are not those that B's server gives sequentially (batching)." in found.verdict
     assert "A's run" not in found.verdict
 
 
@@ -140,7 +138,7 @@ def test_a_run_copied_to_another_machine_is_shown_compared_and_resumed_there(
     data = ("--data", str(there.home / "elsewhere" / "builds" / "cmc-bench"))
     partly = beside(there, "whole", "part", "--probe", "2", *data)
     assert 3 < partly["answers"]["shared"] < 24
-    assert partly["verdict"].startswith("A and B do not part at any stage."), partly["verdict"]
+    assert partly["verdict"].startswith("A and B do not differ at any stage."), partly["verdict"]
     there.run("resume", "part", *data, "--display", "none")
     wholly = beside(there, "whole", "part", "--probe", "0")
     assert wholly["answers"]["tokens"] == wholly["answers"]["shared"] == 24

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.base import Media, get_benchmark
 from benchmarks.build import Build
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Media
 from tests.app.commands.test_batch import states
 from tests.support.command import Rashomon
 from tests.support.data.contra4 import COCO, PLAIN, copy_rows, mixed_rows, real_rows, row, write_source
@@ -147,7 +148,7 @@ def test_the_published_rows_run_as_far_as_there_are_media(tmp_path: Path) -> Non
         "none",
     )
     told = rashomon.run(*asked, code=2).stderr
-    assert "there is no condition 'media'; known are gold-captions." in told
+    assert "no condition 'media'; known are gold-captions." in told
     rashomon.run(*asked, "--conditions", "gold-captions", "--limit", "200", "--name", "r")
     assert states(rashomon)["r"] == ("done", 200, 200)
 
@@ -207,4 +208,4 @@ def test_options_that_do_not_fit_are_told_in_a_sentence(tmp_path: Path) -> None:
     told = rashomon.run("build", "contra4", "--source", source, "--captioner", "smell=x", code=2).stderr
     assert "--captioner is MODALITY=MODEL" in told
     told = rashomon.run("build", "clash", "--source", tmp_path, "--checker", "a", "--checker", "b", code=2).stderr
-    assert "clash is checked by one model; name --checker once." in told
+    assert "clash takes one checking model; name --checker once." in told

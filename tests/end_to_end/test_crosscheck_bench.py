@@ -14,10 +14,10 @@ import pytest
 
 from app.run_spec import load_spec
 from app.store.run import RunStore
-from benchmarks.base import Mark, Media
 from benchmarks.crosscheck_bench import prompts
 from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
 from benchmarks.media import load_image
+from benchmarks.vocabulary import Mark, Media
 from tests.app.commands.test_batch import states, wait_until
 from tests.support.command import Rashomon, kill_all
 from tests.support.data.crosscheck_bench import BOXES, row, write_rows
@@ -56,10 +56,10 @@ def test_what_is_not_said_is_the_papers_and_what_is_said_goes_before_it(tmp_path
     spec.write_text('benchmark = "crosscheck-bench"\nmodel = "policy:always-yes"\n[decoding]\ntop_p = 0.5\n')
     (run,) = load_spec(spec, {"temperature": 0.1}).runs()
     assert (run.decoding.top_p, run.decoding.temperature, run.decoding.max_tokens) == (0.5, 0.1, 512)
-    assert run.what_decides()["protocol"] == "crosscheck-bench"
+    assert run.identity()["protocol"] == "crosscheck-bench"
     (other,) = load_spec(None, {"benchmark": "cmc-bench", "model": "policy:random"}).runs()
     assert (other.decoding.temperature, other.decoding.max_tokens, other.conditions) == (0.0, 256, ())
-    assert other.what_decides()["protocol"] == "direct"
+    assert other.identity()["protocol"] == "direct"
 
 
 @pytest.mark.slow

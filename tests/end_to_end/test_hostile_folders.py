@@ -14,19 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.workers.in_flight import InFlight, left_under_way
-from app.engine.workers.run_control import is_paused, pause
-from app.exports.writer import write
+from app.engine.in_flight import InFlight, read_leftover
+from app.engine.run_control import is_paused, pause
+from app.exports.writer import write_files
 from app.parity import probe_store
 from app.store.database import DATABASE
 from app.store.locks import FileLock
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
-from benchmarks.base import Media, digest
 from benchmarks.build import Build, BuildWriter
 from benchmarks.errors import MediaError, RashomonError, SourceError
 from benchmarks.media import MISSING, UNSAFE, read_media
 from benchmarks.untrusted.safe_files import UnsafeFileError
+from benchmarks.vocabulary import Media, digest
 from mlx_backends.core.response_cache import ResponseCache
 from tests.support.command import ROOT, Rashomon
 from tests.support.decoy import KINDS, SECRET, Outside, copy_home
@@ -130,7 +130,7 @@ def test_notes_of_a_run_are_not_written_through_anything(tmp_path: Path, outside
         with pytest.raises(UnsafeFileError, match="under-way"), InFlight(folder, 1, {}):
             pass
         if kind != "hard link":
-            assert left_under_way(folder) is None
+            assert read_leftover(folder) is None
             with pytest.raises(UnsafeFileError, match="probes"):
                 probe_store.load(folder)
             with pytest.raises(UnsafeFileError, match="probes"):
@@ -155,7 +155,7 @@ def test_probes_inside_their_folder_are_replaced_and_never_followed(tmp_path: Pa
 )
 def test_what_is_said_to_be_under_way_is_believed_only_in_its_form(tmp_path: Path, stored: str) -> None:
     (tmp_path / "under-way.json").write_text(stored)
-    assert left_under_way(tmp_path) is None
+    assert read_leftover(tmp_path) is None
 
 
 @pytest.mark.parametrize("kind", ["link to a file", "FIFO", "hard link"])
@@ -305,7 +305,7 @@ def test_planning_and_exporting_without_room_end_with_1_and_leave_nothing(home: 
         rashomon.run("export", RUN, "--format", "md", code=1)
     assert list((home / "export" / RUN).iterdir()) == []
     with no_room_above(10), pytest.raises(StoreFullError):
-        write(tmp_path / "out", {"a/b.md": "x" * 100})
+        write_files(tmp_path / "out", {"a/b.md": "x" * 100})
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
@@ -336,11 +336,11 @@ def test_exports_and_caches_do_not_write_through_what_is_there(tmp_path: Path, o
         outside.put(place, kind)
     before = outside.state()
     with at_most(20):
-        write(tmp_path / "out", {"tables.md": "a table"})
+        write_files(tmp_path / "out", {"tables.md": "a table"})
         with pytest.raises(RashomonError):
-            write(tmp_path / "out", {"figures/main.svg": "a figure"})
+            write_files(tmp_path / "out", {"figures/main.svg": "a figure"})
         with pytest.raises(RashomonError):
-            write(tmp_path / "out", {"../outside/authorized_keys": "theirs"})
+            write_files(tmp_path / "out", {"../outside/authorized_keys": "theirs"})
         cache = ResponseCache(tmp_path / "replies.sqlite")
         assert cache.get("who", "what") is None
         cache.close()

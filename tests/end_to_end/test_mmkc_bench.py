@@ -14,8 +14,8 @@ import pytest
 
 from app.engine.judging import judge_answers
 from app.store.run import RunStore
-from benchmarks.base import get_benchmark
-from benchmarks.mmkc_bench.constants import BASIS, CONDITIONS, CONFLICT
+from benchmarks.mmkc_bench.constants import BASIS, CONDITIONS, CONFLICT_CONDITIONS
+from benchmarks.registry import get_benchmark
 from judges.rubric import RubricJudge
 from tests.app.commands.test_batch import states, wait_until
 from tests.app.engine.test_judging import INFO, Speaker
@@ -283,4 +283,4 @@ def test_the_papers_tables_are_shown(rashomon: Rashomon) -> None:
     told = json.loads(rashomon.run("published", "mmkc-bench", "--json").stdout)
     assert [one["title"].partition(" of ")[0] for one in told] == [f"Table {n}" for n in (1, 2, 3, 4, 5, 6)]
     assert "own-answer" in rashomon.run("judges").stdout
-    assert len(CONFLICT) == 4
+    assert len(CONFLICT_CONDITIONS) == 4

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.base import Decoding, Estimate, Record
 from benchmarks.build import BuildOptions
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import DirectProtocol
-from judges.base import FunctionJudge, get_judge
+from benchmarks.vocabulary import Decoding, Estimate, Record
+from judges.base import FunctionJudge
+from judges.registry import get_judge
 from mlx_backends.policy import PolicyBackend
 from tests.support.charts import draw_sources
 

@@ -55,7 +55,7 @@ def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path)
         rashomon.run("export", name, "--canonical", "--format", "json", "--out", home / name)
         answers[name] = (home / name / "samples.jsonl").read_bytes()
     assert answers["quiet"] == answers["killed"]
-    assert "each answer was computed by itself" in rashomon.run("show", "quiet").stdout
+    assert "each answer was computed separately" in rashomon.run("show", "quiet").stdout
     assert "asked together, with common beginnings read once" in rashomon.run("show", "killed").stdout
     samples = [json.loads(line) for line in answers["quiet"].splitlines()]
     assert len(samples) == 48

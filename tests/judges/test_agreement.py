@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Cell, Estimate, Record, Table
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import cohen_kappa
-from judges.agreement import confusion, fleiss_kappa, label_kappa, positive_agreement, raw_agreement
+from benchmarks.vocabulary import Cell, Estimate, Record, Table
+from judges.agreement import confusion_matrix, fleiss_kappa, label_kappa, positive_agreement, raw_agreement
 from judges.agreement_tables import agreement_sentence, agreement_tables
 from tests.support.labelled import LABELS, labelled
 
@@ -32,7 +32,7 @@ FLEISS_1971 = [
 def _records(
     table: Sequence[Sequence[int]], labels: Sequence[str] = LABELS, condition: str = "aligned"
 ) -> list[Record]:
-    """A record an answer, such that judge A's labels against B's are this table."""
+    """Return one record per answer, such that judge A's labels against B's are this table."""
     return [
         labelled({A: labels[i], B: labels[j]}, id=f"{condition}-{i}-{j}-{k}", condition=condition)
         for i, row in enumerate(table)
@@ -43,8 +43,8 @@ def _records(
 
 def _tables(records: Sequence[Record], judges: Sequence[str] = (A, B), resamples: int = 200) -> dict[str, Table]:
     conditions = ("aligned", "both-wrong")
-    made = agreement_tables({"run": records}, judges, LABELS, conditions, resamples=resamples, seed=0)
-    return {table.name: table for table in made}
+    tables = agreement_tables({"run": records}, judges, LABELS, conditions, resamples=resamples, seed=0)
+    return {table.name: table for table in tables}
 
 
 def _row(table: Table, label: str) -> dict[str, Cell]:
@@ -74,7 +74,7 @@ def test_cohens_kappa_is_the_published_one(table: list[list[int]], agreement: fl
     assert row["answers"] == sum(map(sum, table))
     assert _estimate(row["agreement"]).value == pytest.approx(agreement, abs=5e-4)
     assert _estimate(row["kappa"]).value == pytest.approx(kappa, abs=5e-4)
-    assert confusion(records, A, B, LABELS)[: len(table), : len(table)].tolist() == table
+    assert confusion_matrix(records, A, B, LABELS)[: len(table), : len(table)].tolist() == table
 
 
 def test_fleiss_kappa_is_the_published_one() -> None:
@@ -120,10 +120,10 @@ def test_undefined_is_not_available_with_the_reason() -> None:
     row = _row(_tables(apart)["agreement"], f"run / {A}, {B} / all")
     assert row["answers"] == 0
     assert _estimate(row["kappa"]) == Estimate(None, reason="no answer is labelled by both")
-    one = _row(_tables(_records([[7]]))["agreement"], f"run / {A}, {B} / all")
-    assert _estimate(one["agreement"]).value == 1
-    assert _estimate(one["kappa"]).value is None
-    assert "one and the same label" in _estimate(one["kappa"]).reason
+    estimate = _row(_tables(_records([[7]]))["agreement"], f"run / {A}, {B} / all")
+    assert _estimate(estimate["agreement"]).value == 1
+    assert _estimate(estimate["kappa"]).value is None
+    assert "one and the same label" in _estimate(estimate["kappa"]).reason
     rows = _tables(apart, (A, B, C))["fleiss"]
     assert _estimate(_row(rows, "run / all")["kappa"]).reason == "no answer is labelled by all of them"
 
@@ -171,22 +171,22 @@ def test_conditions_of_one_example_are_one_draw() -> None:
 
 def test_three_judges_together() -> None:
     rng = np.random.default_rng(0)
-    said = rng.integers(0, 3, (50, 3))
-    said[:30] = said[:30, :1]
+    labels = rng.integers(0, 3, (50, 3))
+    labels[:30] = labels[:30, :1]
     records = [
         labelled({judge: LABELS[code] for judge, code in zip((A, B, C), row, strict=True)}, id=str(i))
-        for i, row in enumerate(said)
+        for i, row in enumerate(labels)
     ]
     records.append(labelled({A: "IMAGE", B: "IMAGE"}, id="not by all"))
     tables = _tables(records, (A, B, C))
     row = _row(tables["fleiss"], "run / all")
-    by_hand = fleiss_kappa(np.stack([np.bincount(each, minlength=3) for each in said]).astype(float))
-    found = _estimate(row["kappa"])
+    by_hand = fleiss_kappa(np.stack([np.bincount(record, minlength=3) for record in labels]).astype(float))
+    values = _estimate(row["kappa"])
     assert row["answers"] == 50
-    assert found.value == pytest.approx(by_hand)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < by_hand < found.high
+    assert values.value == pytest.approx(by_hand)
+    assert values.low is not None
+    assert values.high is not None
+    assert values.low < by_hand < values.high
     assert len(tables["confusion"].rows) == 3 * len(LABELS)
     assert "fleiss" not in _tables(records)
 
@@ -225,9 +225,9 @@ _TABLE = st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size
 def test_agreement_does_not_depend_on_who_comes_first(cells: list[list[int]]) -> None:
     table = np.array(cells, float)
     for measure in (raw_agreement, cohen_kappa, positive_agreement, label_kappa):
-        found = measure(table)
-        np.testing.assert_allclose(found, measure(table.T), equal_nan=True)
-        assert np.nan_to_num(found).max() <= 1
+        values = measure(table)
+        np.testing.assert_allclose(values, measure(table.T), equal_nan=True)
+        assert np.nan_to_num(values).max() <= 1
 
 
 @given(_TABLE)
@@ -238,21 +238,21 @@ def test_two_labels_have_one_kappa_and_it_is_the_tables(cells: list[list[int]]) 
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40))
-def test_two_judges_of_equal_habits_have_one_kappa_by_cohen_and_fleiss(said: list[tuple[int, int]]) -> None:
+def test_two_judges_of_equal_habits_have_one_kappa_by_cohen_and_fleiss(labels: list[tuple[int, int]]) -> None:
     """Where both give each label equally often, Fleiss' chance agreement is Cohen's."""
-    both_ways = [*said, *((b, a) for a, b in said)]
+    both_ways = [*labels, *((b, a) for a, b in labels)]
     table = np.zeros((3, 3))
     np.add.at(table, tuple(np.array(both_ways).T), 1)
-    counts = np.stack([np.bincount(each, minlength=3) for each in both_ways]).astype(float)
+    counts = np.stack([np.bincount(record, minlength=3) for record in both_ways]).astype(float)
     np.testing.assert_allclose(cohen_kappa(table), fleiss_kappa(counts), equal_nan=True, atol=1e-12)
 
 
 def test_ten_thousand_answers_take_seconds() -> None:
     rng = np.random.default_rng(0)
-    said = rng.integers(0, 5, (10_000, 3))
+    labels = rng.integers(0, 5, (10_000, 3))
     records = [
         labelled(dict(zip((A, B, C), (LABELS[c] for c in row), strict=True)), id=str(i), group=str(i // 4))
-        for i, row in enumerate(said)
+        for i, row in enumerate(labels)
     ]
     start = time.process_time()
     _tables(records, (A, B, C), resamples=1000)

@@ -18,14 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.text.escape import spreadsheet_cell
-from benchmarks.base import SHOWN_TEXT, Generation, Instance, Record
 from benchmarks.errors import RashomonError, SourceError, SpecError
+from benchmarks.vocabulary import SHOWN_TEXT, Generation, Instance, Record
 from judges.base import HUMAN
-from judges.human_labels import annotator_id, blind, blind_id, read_labels_csv, sample
+from judges.human_labels import annotator_id, blind_answer, blind_id, draw_sample, read_labels_csv
 from tests.support.labelled import LABELS, labelled
 
 IDS = ("a/aligned", "b/both-wrong", "=c/aligned", "d;d/aligned")
-NAMES = {each: each for each in IDS} | {"0" * 16: "a/aligned", "1" * 16: "b/both-wrong"}
+NAMES = {name: name for name in IDS} | {"0" * 16: "a/aligned", "1" * 16: "b/both-wrong"}
 
 
 # --- samples -------------------------------------------------------------------------------------
@@ -42,8 +42,8 @@ def _run(sizes: dict[str, int], kinds: Sequence[str] = ("x", "x", "x", "y")) -> 
 
 def test_a_sample_is_in_proportion_to_conditions_and_strata() -> None:
     records = _run({"aligned": 400, "both-wrong": 400, "image-only": 200})
-    found = {record.instance.id: record for record in records}
-    chosen = [found[each].instance for each in sample(records, 100, 1, stratify_by="type")]
+    ids = {record.instance.id: record for record in records}
+    chosen = [ids[item].instance for item in draw_sample(records, 100, 1, stratify_by="type")]
     assert Counter(i.condition for i in chosen) == {"aligned": 40, "both-wrong": 40, "image-only": 20}
     assert Counter((i.condition, i.strata["type"]) for i in chosen)["aligned", "x"] == 30
 
@@ -51,10 +51,10 @@ def test_a_sample_is_in_proportion_to_conditions_and_strata() -> None:
 def test_every_beginning_of_a_sample_is_in_proportion() -> None:
     records = _run({"aligned": 150, "both-wrong": 90, "image-only": 13})
     size = Counter(record.instance.condition for record in records)
-    order = sample(records, len(records), 7)
+    order = draw_sample(records, len(records), 7)
     seen: Counter[str] = Counter()
-    for n, each in enumerate(order, start=1):
-        seen[each.partition("/")[2]] += 1
+    for n, item in enumerate(order, start=1):
+        seen[item.partition("/")[2]] += 1
         assert all(abs(seen[c] - n * size[c] / len(records)) < 2 for c in size)
     assert len(set(order)) == len(records)
 
@@ -63,8 +63,8 @@ def test_every_beginning_of_a_sample_is_in_proportion() -> None:
 def test_a_larger_sample_begins_with_the_smaller_one(n: int, m: int, seed: int) -> None:
     records = _run({"aligned": 20, "both-wrong": 11, "image-only": 3})
     few, many = (
-        sample(records, min(n, m), seed, stratify_by="type"),
-        sample(records, max(n, m), seed, stratify_by="type"),
+        draw_sample(records, min(n, m), seed, stratify_by="type"),
+        draw_sample(records, max(n, m), seed, stratify_by="type"),
     )
     assert many[: len(few)] == few
     assert len(few) == min(n, m, 34)
@@ -73,21 +73,21 @@ def test_a_larger_sample_begins_with_the_smaller_one(n: int, m: int, seed: int) 
 def test_a_sample_is_the_same_on_every_machine_and_in_any_order_of_records() -> None:
     records = _run({"aligned": 40, "both-wrong": 40})
     shuffled = random.Random(3).sample(records, len(records))
-    assert sample(shuffled, 8, 5) == sample(records, 8, 5)
-    assert sample(records, 3, 0) == ["5/both-wrong", "31/aligned", "27/both-wrong"]
-    assert sample(records, 8, 6) != sample(records, 8, 5)
+    assert draw_sample(shuffled, 8, 5) == draw_sample(records, 8, 5)
+    assert draw_sample(records, 3, 0) == ["5/both-wrong", "31/aligned", "27/both-wrong"]
+    assert draw_sample(records, 8, 6) != draw_sample(records, 8, 5)
 
 
 def test_every_answer_of_a_condition_is_as_likely_to_be_in_it() -> None:
     records = _run({"aligned": 12, "both-wrong": 30})
-    drawn = Counter(each for seed in range(1500) for each in sample(records, 14, seed))
+    drawn = Counter(item for seed in range(1500) for item in draw_sample(records, 14, seed))
     # 14 of 42 is a third of each; the standard deviation of a count is 18.
     assert all(abs(drawn[record.instance.id] - 500) < 4.5 * 18 for record in records)
 
 
 def test_the_order_does_not_give_the_condition_away() -> None:
     records = _run({"aligned": 300, "both-wrong": 300})
-    order = [each.partition("/")[2] for each in sample(records, 600, 2)]
+    order = [record.partition("/")[2] for record in draw_sample(records, 600, 2)]
     changes = sum(a != b for a, b in pairwise(order))
     assert 0.5 * 599 < changes < 0.9 * 599
 
@@ -100,9 +100,9 @@ def test_only_answers_that_can_be_labelled_are_in_a_sample() -> None:
         labelled({}, id="only thought", answer="<think>12, so"),
         Record(good.instance, ()),
     ]
-    assert sample([*others[:3], good], 10, 0) == ["good"]
-    assert sample(others, 10, 0) == []
-    assert sample([good], -1, 0) == []
+    assert draw_sample([*others[:3], good], 10, 0) == ["good"]
+    assert draw_sample(others, 10, 0) == []
+    assert draw_sample([good], -1, 0) == []
 
 
 # --- what a person is shown ----------------------------------------------------------------------
@@ -113,7 +113,7 @@ def test_a_person_sees_the_question_the_references_the_answer_and_nothing_else()
         {"match@1": "IMAGE"}, id="ex/text-correct", condition="text-correct", strata={"correct": "text", "type": "z"}
     )
     record = Record(record.instance, (Generation("x", "<think>hm</think>It is 12.", "stop"),), record.verdicts)
-    shown = blind(record, LABELS, 0)
+    shown = blind_answer(record, LABELS, 0)
     assert shown.question == "How many?"
     assert dict(shown.references) == {"image": ("12",), "text": ("15",)}
     assert (shown.answer, shown.labels) == ("It is 12.", LABELS)
@@ -123,17 +123,17 @@ def test_a_person_sees_the_question_the_references_the_answer_and_nothing_else()
 
 def test_references_stand_in_an_order_that_says_nothing() -> None:
     records = [labelled({}, id=str(i)) for i in range(400)]
-    first = Counter(blind(record, LABELS, 0).references[0][0] for record in records)
+    first = Counter(blind_answer(record, LABELS, 0).references[0][0] for record in records)
     assert 150 < first["image"] < 250
-    again = [blind(record, LABELS, 0) for record in records]
-    assert again == [blind(record, LABELS, 0) for record in records]
-    assert again != [blind(record, LABELS, 1) for record in records]
+    again = [blind_answer(record, LABELS, 0) for record in records]
+    assert again == [blind_answer(record, LABELS, 0) for record in records]
+    assert again != [blind_answer(record, LABELS, 1) for record in records]
 
 
 def test_what_only_policies_are_told_is_not_shown() -> None:
     letters = {"image letter": ("A",), "shown text letter": ("A",)}
     instance = Instance("i", "g", "c", "?", (), {"image": ("12",), "text": ("15",), SHOWN_TEXT: ("12",), **letters})
-    shown = blind(Record(instance, (Generation("i#0", "12", "stop"),)), LABELS, 0)
+    shown = blind_answer(Record(instance, (Generation("i#0", "12", "stop"),)), LABELS, 0)
     assert dict(shown.references) == {"image": ("12",), "text": ("15",), "image letter": ("A",)}
 
 
@@ -143,7 +143,7 @@ def test_a_blind_id_hides_the_condition_and_stays_the_same() -> None:
         return blind_id(Record(asked, (Generation(f"{instance}#0", answer, "stop"),)))
 
     assert named("a/aligned", "2008") == named("a/aligned", "2008")
-    assert len({named(each, "2008") for each in IDS}) == len(IDS)
+    assert len({named(record, "2008") for record in IDS}) == len(IDS)
     assert named("a/aligned", "2008") != named("a/aligned", "2009"), "another answer is not the one that was seen"
     assert re.fullmatch("[0-9a-f]{16}", named("\ud800", "\ud800"))
 
@@ -158,7 +158,7 @@ def test_an_annotators_name_makes_a_judges_id(name: str) -> None:
     "name", ["", "x" * 41, ".a", "-a", "a b", "a@1", "a/b", "ann\n", "änn", "１", "\x1b[31m", "a,b"]
 )
 def test_any_other_name_is_refused_in_one_printable_line(name: str) -> None:
-    with pytest.raises(SpecError, match="cannot be an annotator's name") as refused:
+    with pytest.raises(SpecError, match="annotator name") as refused:
         annotator_id(name)
     assert str(refused.value).isprintable()
 
@@ -208,15 +208,15 @@ def test_an_export_comes_back_as_it_went_out(tmp_path: Path) -> None:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";")
     writer.writerow(["id", "answer", "label"])
-    for each in IDS:
-        writer.writerow([spreadsheet_cell(each), spreadsheet_cell("=1+1\n;'\"" * 20_000), "NEITHER"])
+    for record in IDS:
+        writer.writerow([spreadsheet_cell(record), spreadsheet_cell("=1+1\n;'\"" * 20_000), "NEITHER"])
     before = csv.field_size_limit()
-    assert _read(tmp_path, out.getvalue()) == [(each, "NEITHER") for each in IDS]
+    assert _read(tmp_path, out.getvalue()) == [(record, "NEITHER") for record in IDS]
     assert csv.field_size_limit() == before
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (b"\n \n", "is empty"),
@@ -225,7 +225,7 @@ def test_an_export_comes_back_as_it_went_out(tmp_path: Path) -> None:
         (b"a/aligned,IMAGE\n", "row 1 of /labels.csv has no column called 'id'"),
         (b"id,verdict\na/aligned,IMAGE\n", "no column called 'label'"),
         (b"id,label,id\na/aligned,IMAGE,b\n", "more than one column called 'id'"),
-        (b"id,label\na/aligned,IMAGE\n\nz,TEXT\n", "row 4 of /labels.csv: 'z' is not the id of an answer here"),
+        (b"id,label\na/aligned,IMAGE\n\nz,TEXT\n", "row 4 of /labels.csv: 'z' is not the id of an answer"),
         (b"id,label\n,TEXT\n", "row 2 of /labels.csv: '' is not the id"),
         (b"id,label\na/aligned,imgae\n", "row 2 of /labels.csv: 'imgae' is not a label; did you mean 'IMAGE'?"),
         (b"id,label\na/aligned,x\n", "known are IMAGE, TEXT"),
@@ -237,7 +237,7 @@ def test_an_export_comes_back_as_it_went_out(tmp_path: Path) -> None:
         (b'id,label,note\na/aligned,IMAGE,"never closed\nb/both-wrong,TEXT,\n', "is not CSV"),
         (b"id,label\na/aligned,IM\xffAGE\n", "row 2 of /labels.csv is not UTF-8"),
         ("id,label\na/aligned,IMAGE\n".encode("utf-16"), "is not UTF-8"),
-        (b"PK\x03\x04\x14\x00\x06\x00", "has bytes that no text has"),
+        (b"PK\x03\x04\x14\x00\x06\x00", "null bytes"),
         (b"\x89PNG\r\n\x1a\n", "is not UTF-8"),
         (b"id,label\na/aligned,\x1b[31mIMAGE\n", "is not a label"),
         (b"id,label\n" + b"a" * 1_000_000 + b",IMAGE\n", "is not the id"),
@@ -245,8 +245,8 @@ def test_an_export_comes_back_as_it_went_out(tmp_path: Path) -> None:
         (b"a" * 1_000_000, "no column called 'id'"),
     ],
 )
-def test_what_is_not_labels_is_refused_with_the_row(tmp_path: Path, content: bytes, said: str) -> None:
-    assert said in _refused(tmp_path, content)
+def test_what_is_not_labels_is_refused_with_the_row(tmp_path: Path, content: bytes, message: str) -> None:
+    assert message in _refused(tmp_path, content)
 
 
 def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
@@ -290,12 +290,12 @@ def test_long_answers_are_read_while_others_read_too(tmp_path: Path) -> None:
 @given(st.binary(max_size=200) | st.text(alphabet="idlabe,;\t\n\r\"' AIMGE/", max_size=200).map(str.encode))
 def test_hostile_files_give_labels_or_one_clear_error(tmp_path: Path, content: bytes) -> None:
     try:
-        found, message = _read(tmp_path, content), ""
+        pairs, message = _read(tmp_path, content), ""
     except RashomonError as error:
-        found, message = [], str(error)
-    assert found or message
+        pairs, message = [], str(error)
+    assert pairs or message
     assert message.isprintable()
-    assert all(each in IDS and label in LABELS for each, label in found)
+    assert all(pair in IDS and label in LABELS for pair, label in pairs)
 
 
 @given(st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(LABELS)), min_size=1, unique_by=lambda pair: pair[0]))
@@ -310,6 +310,6 @@ def test_the_answer_that_another_is_judged_by_is_shown_first_and_is_part_of_its_
     instance = Instance("i", "g", "c", "When?", (), {"image": ("1989",), "text": ("1988",)})
     record = Record(instance, (Generation("i#0", "1988", "stop"),))
     own = Record(instance, record.generations, basis=Generation("o#0", "<think>x</think>1990", "stop"))
-    assert blind(own, LABELS, 0).references[0] == ("own answer", ("1990",))
-    assert blind(own, LABELS, 0).references[1:] == blind(record, LABELS, 0).references
+    assert blind_answer(own, LABELS, 0).references[0] == ("own answer", ("1990",))
+    assert blind_answer(own, LABELS, 0).references[1:] == blind_answer(record, LABELS, 0).references
     assert blind_id(own) != blind_id(record)

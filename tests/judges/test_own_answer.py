@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Generation, Instance, Record, get_benchmark
 from benchmarks.mmkc_bench.constants import CONDITIONS, LABELS
-from judges.base import find_judge, get_judge
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Instance, Record
+from judges.registry import find_judge, get_judge
 from judges.rubric import RubricJudge
 from mlx_backends.base import EngineInfo
 
@@ -106,7 +107,7 @@ def test_a_model_is_shown_the_own_answer_and_the_counter_answers_and_nothing_tha
         "Reply with one word: ORIGINAL, COUNTER or IRRELEVANT.",
     ]
     assert "1989" not in prompt
-    assert judge.unasked(hostile) is None
+    assert judge.verdict_without_model(hostile) is None
     assert {judge.rubric.read(word) for word in ("original", "COUNTER.", "Irrelevant", "both")} == {
         *("ORIGINAL", "COUNTER", "IRRELEVANT"),
         None,
@@ -122,6 +123,6 @@ def test_a_model_is_shown_the_own_answer_and_the_counter_answers_and_nothing_tha
     ],
 )
 def test_a_model_is_not_asked_where_there_is_nothing_to_compare_with(own: Generation | None, reason: str) -> None:
-    verdict = rubric_judge().unasked(record("inter-context-open", "1988", own))
+    verdict = rubric_judge().verdict_without_model(record("inter-context-open", "1988", own))
     assert verdict is not None
     assert (verdict.status, verdict.reason, verdict.calls) == ("unparsed", reason, 0)

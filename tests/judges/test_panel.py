@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Record, Verdict
 from benchmarks.errors import RashomonError, SpecError
-from judges.panel import Panel, panel_id, parse_panel, with_panel
+from benchmarks.vocabulary import Record, Verdict
+from judges.panel import Panel, add_panel_verdicts, panel_id, parse_panel
 from tests.support.labelled import LABELS, labelled
 
 IDS = ("match@1", "match@2", "openai:gpt-5@cmc-1", "human:ann@1", "endpoint:m@http://127.0.0.1:8080/v1@cmc-1")
 
 
-def _verdict(text: str, *said: str | Verdict) -> Verdict | None:
+def _verdict(text: str, *label: str | Verdict) -> Verdict | None:
     """What the panel ``text`` over judges a, b, c ... says where they said this."""
-    ids = [f"{name}@1" for name in "abcde"[: len(said)]]
+    ids = [f"{name}@1" for name in "abcde"[: len(label)]]
     panel = parse_panel(text)
     assert panel is not None
-    record = labelled(dict(zip(ids, said, strict=True)))
-    return with_panel([record], panel, ids, LABELS)[0].verdicts.get(panel_id(panel, ids))
+    record = labelled(dict(zip(ids, label, strict=True)))
+    return add_panel_verdicts([record], panel, ids, LABELS)[0].verdicts.get(panel_id(panel, ids))
 
 
-def _label(text: str, *said: str | Verdict) -> str | None:
-    verdict = _verdict(text, *said)
+def _label(text: str, *label: str | Verdict) -> str | None:
+    verdict = _verdict(text, *label)
     assert verdict is not None
     return verdict.label if verdict.status == "labelled" else verdict.status
 
@@ -35,9 +35,9 @@ def test_a_single_judge_is_no_panel(text: str) -> None:
 
 
 def test_a_panel_is_read_as_it_is_written() -> None:
-    found = parse_panel(" Majority ( match,openai:gpt-5 , human:ann )")
-    assert found == Panel("majority", ("match", "openai:gpt-5", "human:ann"))
-    assert not found.counts_flags
+    panel = parse_panel(" Majority ( match,openai:gpt-5 , human:ann )")
+    assert panel == Panel("majority", ("match", "openai:gpt-5", "human:ann"))
+    assert not panel.counts_flags
     any_of = parse_panel("any(a, b)")
     assert any_of is not None
     assert any_of.counts_flags
@@ -50,30 +50,30 @@ def test_members_are_named_by_name_or_id_and_a_name_means_the_newest_version() -
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "label"),
     [
         ("majorty(a, b)", "did you mean 'majority'?"),
         ("most-of-all(a, b)", "known are any, all, majority, first."),
         ("all()", "has no members"),
         ("all(  )", "has no members"),
-        ("all(match)", "has one member"),
+        ("all(match)", "only one member"),
         ("all(a, b", "no closing bracket"),
-        ("all(a,, b)", "empty place"),
-        ("all(a, b,)", "empty place"),
+        ("all(a,, b)", "empty member"),
+        ("all(a, b,)", "empty member"),
         ("any(a, b, a)", "2 times"),
     ],
 )
-def test_what_is_no_panel_is_refused_with_what_to_do(text: str, said: str) -> None:
+def test_what_is_no_panel_is_refused_with_what_to_do(text: str, label: str) -> None:
     with pytest.raises(SpecError) as refused:
         parse_panel(text)
-    assert said in str(refused.value)
+    assert label in str(refused.value)
 
 
 def test_a_member_that_has_labelled_nothing_is_refused() -> None:
     panel = parse_panel("all(match, human:anne)")
     assert panel is not None
-    with pytest.raises(SpecError, match="'human:anne' has labelled nothing here; did you mean 'human:ann@1'"):
-        with_panel([], panel, IDS, LABELS)
+    with pytest.raises(SpecError, match=r"'human:anne' .*did you mean 'human:ann@1'"):
+        add_panel_verdicts([], panel, IDS, LABELS)
     with pytest.raises(SpecError, match="no judge has labelled anything here"):
         panel_id(panel, ())
 
@@ -110,17 +110,17 @@ def test_any_counts_a_label_for_every_judge_that_gave_it() -> None:
     both = _verdict("any(a, b)", "NEITHER", "IMAGE")
     assert both is not None
     assert (both.status, both.label, both.flags) == ("labelled", "IMAGE", ("IMAGE", "NEITHER"))
-    one = _verdict("any(a, b)", "judge-failed", "TEXT")
-    assert one is not None
-    assert (one.label, one.flags) == ("TEXT", ("TEXT",))
+    verdict = _verdict("any(a, b)", "judge-failed", "TEXT")
+    assert verdict is not None
+    assert (verdict.label, verdict.flags) == ("TEXT", ("TEXT",))
     assert _label("any(a, b)", "judge-failed", "unparsed") == "judge-failed"
 
 
 def test_any_takes_the_flags_of_a_judge_whose_labels_do_not_exclude_each_other() -> None:
     flags = Verdict("a@1", "labelled", "TEXT", flags=("BOTH", "TEXT"))
-    found = _verdict("any(a, b)", flags, "IMAGE")
-    assert found is not None
-    assert found.flags == ("IMAGE", "TEXT", "BOTH")
+    panel = _verdict("any(a, b)", flags, "IMAGE")
+    assert panel is not None
+    assert panel.flags == ("IMAGE", "TEXT", "BOTH")
 
 
 @pytest.mark.parametrize("rule", ["any", "all", "majority"])
@@ -136,34 +136,34 @@ def test_no_verdict_before_every_member_has_judged(rule: str) -> None:
     waiting = labelled({"a@1": "IMAGE", "b@1": "IMAGE"})
     broken = labelled(dict.fromkeys(ids, "IMAGE"), error=True)
     unanswered = Record(waiting.instance, (), labelled(dict.fromkeys(ids, "IMAGE")).verdicts)
-    assert with_panel([waiting, broken, unanswered], panel, ids, LABELS) == [waiting, broken, unanswered]
+    assert add_panel_verdicts([waiting, broken, unanswered], panel, ids, LABELS) == [waiting, broken, unanswered]
 
 
 def test_the_members_verdicts_stay_as_they_are() -> None:
     before = labelled({"a@1": "IMAGE", "b@1": "TEXT", "z@1": "BOTH"})
-    after = with_panel([before], Panel("all", ("a", "b")), before.verdicts, LABELS)[0]
+    after = add_panel_verdicts([before], Panel("all", ("a", "b")), before.verdicts, LABELS)[0]
     assert {judge: after.verdicts[judge] for judge in before.verdicts} == dict(before.verdicts)
     assert set(after.verdicts) - set(before.verdicts) == {"all(a@1, b@1)"}
 
 
 @given(st.lists(st.sampled_from([*LABELS, "unparsed", "judge-failed"]), min_size=2, max_size=5))
-def test_stricter_rules_never_label_what_laxer_ones_do_not(said: list[str]) -> None:
-    members = ", ".join("abcde"[: len(said)])
-    every, most, some = (_label(f"{rule}({members})", *said) for rule in ("all", "majority", "any"))
+def test_stricter_rules_never_label_what_laxer_ones_do_not(label: list[str]) -> None:
+    members = ", ".join("abcde"[: len(label)])
+    every, most, subset = (_label(f"{rule}({members})", *label) for rule in ("all", "majority", "any"))
     if every in LABELS:
-        assert most == every == some
+        assert most == every == subset
     if most in LABELS:
-        verdict = _verdict(f"any({members})", *said)
+        verdict = _verdict(f"any({members})", *label)
         assert verdict is not None
         assert most in verdict.flags
-        assert said.count(most) * 2 > len(said)
+        assert label.count(most) * 2 > len(label)
 
 
 @given(st.text(max_size=60) | st.from_regex(r"(any|all|majority)\s*\(.*", fullmatch=True))
 def test_hostile_text_is_a_panel_or_not_or_an_error_of_one_line(text: str) -> None:
     try:
-        found, message = parse_panel(text), ""
+        panel, message = parse_panel(text), ""
     except RashomonError as error:
-        found, message = None, str(error)
+        panel, message = None, str(error)
     assert message.isprintable()
-    assert found is None or len(set(found.members)) == len(found.members) >= 2
+    assert panel is None or len(set(panel.members)) == len(panel.members) >= 2

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.base import Estimate, LabelMetrics, Record
+from benchmarks.base import LabelMetrics
 from benchmarks.cmc_bench.constants import LABELS, PAPER_CONDITIONS
-from benchmarks.cmc_bench.metrics import MAIN, label_shares
-from judges.human_labels import sample
+from benchmarks.cmc_bench.metrics import MAIN_METRICS, label_shares
+from benchmarks.vocabulary import Estimate, Record
+from judges.human_labels import draw_sample
 from judges.prediction_powered import (
     NO_LABEL,
     NOT_SEEN,
     CorrectedEstimates,
     correct,
     corrected_table,
-    group_sums,
+    correction_sums,
     needed_conditions,
 )
 from tests.support.labelled import labelled
@@ -50,7 +51,7 @@ FIGURES = LabelMetrics(
         "IMAGE, image-correct": lambda counts: label_shares(counts)[..., 1, 0],
         "NEITHER, both-wrong": lambda counts: label_shares(counts)[..., 3, 3],
         "ABSTAIN, text-correct": lambda counts: label_shares(counts)[..., 2, 4],
-        **{name: MAIN[name] for name in ("MFR", "MPB Img", "ΔAcc", "CDR")},
+        **{name: MAIN_METRICS[name] for name in ("MFR", "MPB Img", "ΔAcc", "CDR")},
     },
 )
 TRUTH = {name: float(figure(TRUE)) for name, figure in FIGURES.of.items()}
@@ -68,7 +69,7 @@ class Answers:
         examples, conditions = self.people.shape
         group, condition = np.divmod(np.arange(examples * conditions), conditions)
         labels = np.where(self.seen, self.people, NOT_SEEN)
-        return group_sums(group, condition, self.judged.ravel(), labels.ravel(), shape=(examples, conditions, 5))
+        return correction_sums(group, condition, self.judged.ravel(), labels.ravel(), shape=(examples, conditions, 5))
 
     def records(self) -> list[Record]:
         return [
@@ -96,16 +97,16 @@ def _answers(random: np.random.Generator, confusion: NDArray[np.float64], exampl
     return Answers(people, judged, chosen)
 
 
-def _width(found: Estimate) -> float:
-    assert found.low is not None
-    assert found.high is not None
-    return found.high - found.low
+def _width(estimates: Estimate) -> float:
+    assert estimates.low is not None
+    assert estimates.high is not None
+    return estimates.high - estimates.low
 
 
-def _holds(found: Estimate, truth: float) -> bool:
-    assert found.low is not None
-    assert found.high is not None
-    return found.low <= truth <= found.high
+def _holds(estimates: Estimate, truth: float) -> bool:
+    assert estimates.low is not None
+    assert estimates.high is not None
+    return estimates.low <= truth <= estimates.high
 
 
 @dataclass(frozen=True)
@@ -122,29 +123,29 @@ def simulate(
 ) -> dict[str, Simulated]:
     """Coverage of the 95% intervals, their mean widths and the estimates' mean errors."""
     random = np.random.default_rng([seen, *judge.encode()])
-    found: dict[str, list[Any]] = {name: [] for name in TRUTH}
+    estimates: dict[str, list[Any]] = {name: [] for name in TRUTH}
     for repetition in range(repetitions):
         sums = _answers(random, JUDGES[judge], examples, seen).sums()
-        for name, one in correct(sums, FIGURES, resamples=resamples, seed=repetition).items():
-            three = (one.judge, one.corrected, one.people)
-            assert all(each.value is not None for each in three)
-            found[name].append(
-                [(_holds(each, TRUTH[name]), _width(each), (each.value or 0) - TRUTH[name]) for each in three]
+        for name, run in correct(sums, FIGURES, resamples=resamples, seed=repetition).items():
+            three = (run.judge, run.corrected, run.people)
+            assert all(item.value is not None for item in three)
+            estimates[name].append(
+                [(_holds(item, TRUTH[name]), _width(item), (item.value or 0) - TRUTH[name]) for item in three]
             )
-    return {name: Simulated(*np.array(rows, float).mean(0).T) for name, rows in found.items()}
+    return {name: Simulated(*np.array(rows, float).mean(0).T) for name, rows in estimates.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seen", [100, 200])
 @pytest.mark.parametrize("judge", JUDGES)
 def test_intervals_hold_what_they_promise_whatever_the_judge_is_like(judge: str, seen: int) -> None:
-    found = simulate(judge, seen=seen, repetitions=500)
+    estimates = simulate(judge, seen=seen, repetitions=500)
     print(f"\n{judge}, {seen} of 1,000 answers labelled by people")
-    for name, each in found.items():
-        print(f"{name:24s}", *np.round(np.concatenate([each.coverage, each.width, each.bias]), 3))
+    for name, item in estimates.items():
+        print(f"{name:24s}", *np.round(np.concatenate([item.coverage, item.width, item.bias]), 3))
     # With 25 labels a condition a label of 8% is seen twice; the standard deviation of a coverage is 0.01.
     least, most = (0.92, 0.98) if seen == 200 else (0.9, 0.995)
-    _check(found, judge, least, most)
+    _check(estimates, judge, least, most)
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -152,16 +153,16 @@ def test_intervals_hold_in_a_smaller_simulation(judge: str) -> None:
     _check(simulate(judge, seen=160, repetitions=60, resamples=300), judge, 0.85, 1)
 
 
-def _check(found: Mapping[str, Simulated], judge: str, least: float, most: float) -> None:
-    for name, each in found.items():
-        assert least <= each.coverage[1] <= most, name
-        ratio = each.width[1] / each.width[2]
+def _check(estimates: Mapping[str, Simulated], judge: str, least: float, most: float) -> None:
+    for name, item in estimates.items():
+        assert least <= item.coverage[1] <= most, name
+        ratio = item.width[1] / item.width[2]
         assert ratio < (0.75 if judge == "good" else 1.05), name
-        assert abs(each.bias[1]) < 0.02, name
+        assert abs(item.bias[1]) < 0.02, name
     if judge == "biased":
         # What the correction is for: the judge's own interval misses.
-        assert found["ΔAcc"].coverage[0] < 0.05
-        assert abs(found["ΔAcc"].bias[0]) > 0.15
+        assert estimates["ΔAcc"].coverage[0] < 0.05
+        assert abs(estimates["ΔAcc"].bias[0]) > 0.15
 
 
 def test_rectified_shares_are_the_published_formula() -> None:
@@ -175,14 +176,14 @@ def test_rectified_shares_are_the_published_formula() -> None:
     by_hand = tuned * judged[n:].mean() + (people[:n] - tuned * judged[:n]).mean()
     figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
     labels = np.where(np.arange(n + more) < n, people, NOT_SEEN)
-    sums = group_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
-    found = correct(sums, figures, resamples=2000, seed=0)["yes"]
-    assert found.corrected.value == pytest.approx(by_hand, abs=1e-12)
+    sums = correction_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
+    estimates = correct(sums, figures, resamples=2000, seed=0)["yes"]
+    assert estimates.corrected.value == pytest.approx(by_hand, abs=1e-12)
     # The large-sample interval of the same estimate (ppi_mean_ci).
     error = np.sqrt(tuned**2 * judged[n:].var() / more + (people[:n] - tuned * judged[:n]).var() / n)
-    assert found.corrected.low == pytest.approx(by_hand - 1.96 * error, abs=0.015)
-    assert found.corrected.high == pytest.approx(by_hand + 1.96 * error, abs=0.015)
-    assert found.people.value == pytest.approx(people[:n].mean())
+    assert estimates.corrected.low == pytest.approx(by_hand - 1.96 * error, abs=0.015)
+    assert estimates.corrected.high == pytest.approx(by_hand + 1.96 * error, abs=0.015)
+    assert estimates.people.value == pytest.approx(people[:n].mean())
 
 
 def test_where_lambda_is_clipped_it_is_not_the_published_estimate() -> None:
@@ -192,7 +193,7 @@ def test_where_lambda_is_clipped_it_is_not_the_published_estimate() -> None:
     judged[:5] = judged[n : n + 5] = 1
     labels = np.where(np.arange(n + more) < n, judged, NOT_SEEN)
     figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
-    sums = group_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
+    sums = correction_sums(np.arange(n + more), np.zeros(n + more, np.int64), judged, labels, shape=(n + more, 1, 2))
     here = correct(sums, figures, resamples=50, seed=0)["yes"].corrected.value
     tuned = min(np.cov(judged[:n], judged[:n], bias=True)[0, 1] / ((1 + n / more) * judged.var()), 1)
     published = judged[:n].mean() + tuned * (judged[n:].mean() - judged[:n].mean())
@@ -202,33 +203,33 @@ def test_where_lambda_is_clipped_it_is_not_the_published_estimate() -> None:
 
 def test_labels_on_everything_leave_nothing_to_the_judge() -> None:
     answers = _answers(np.random.default_rng(0), USELESS, 100, 400)
-    for each in correct(answers.sums(), FIGURES, resamples=100, seed=0).values():
-        assert each.corrected.value == pytest.approx(each.people.value, abs=1e-12)
-        assert each.corrected.low == pytest.approx(each.people.low, abs=5e-3)
-        assert each.corrected.high == pytest.approx(each.people.high, abs=5e-3)
+    for item in correct(answers.sums(), FIGURES, resamples=100, seed=0).values():
+        assert item.corrected.value == pytest.approx(item.people.value, abs=1e-12)
+        assert item.corrected.low == pytest.approx(item.people.low, abs=5e-3)
+        assert item.corrected.high == pytest.approx(item.people.high, abs=5e-3)
 
 
 def test_a_perfect_judge_is_left_as_it_is() -> None:
     answers = _answers(np.random.default_rng(0), np.eye(5), 250, 200)
-    for each in correct(answers.sums(), FIGURES, resamples=300, seed=0).values():
-        assert each.corrected.value == pytest.approx(each.judge.value, abs=0.03)
-        assert _width(each.corrected) < 0.75 * _width(each.people)
+    for item in correct(answers.sums(), FIGURES, resamples=300, seed=0).values():
+        assert item.corrected.value == pytest.approx(item.judge.value, abs=0.03)
+        assert _width(item.corrected) < 0.75 * _width(item.people)
 
 
 def test_a_judge_that_says_the_opposite_is_not_listened_to() -> None:
     """A judge may not be used the wrong way round: lambda is never below 0, and the figure is people's."""
     answers = _answers(np.random.default_rng(0), (1 - np.eye(5)) / 4, 250, 200)
-    for each in correct(answers.sums(), FIGURES, resamples=50, seed=0).values():
-        assert each.corrected.value == pytest.approx(each.people.value, abs=1e-12)
+    for item in correct(answers.sums(), FIGURES, resamples=50, seed=0).values():
+        assert item.corrected.value == pytest.approx(item.people.value, abs=1e-12)
 
 
 def test_the_sampling_of_the_answers_themselves_is_in_the_interval() -> None:
     """The judge's own interval is that of a share of 250 answers, most of which people never see."""
     answers = _answers(np.random.default_rng(0), np.eye(5), 250, 80)
-    found = correct(answers.sums(), FIGURES, resamples=2000, seed=0)["IMAGE, image-correct"]
-    share = found.judge.value or 0
-    assert _width(found.judge) == pytest.approx(2 * 1.96 * np.sqrt(share * (1 - share) / 250), rel=0.08)
-    assert _width(found.corrected) > 0.95 * _width(found.judge)
+    estimates = correct(answers.sums(), FIGURES, resamples=2000, seed=0)["IMAGE, image-correct"]
+    share = estimates.judge.value or 0
+    assert _width(estimates.judge) == pytest.approx(2 * 1.96 * np.sqrt(share * (1 - share) / 250), rel=0.08)
+    assert _width(estimates.corrected) > 0.95 * _width(estimates.judge)
 
 
 def test_no_share_is_below_zero() -> None:
@@ -236,26 +237,26 @@ def test_no_share_is_below_zero() -> None:
     codes = np.arange(1000)
     judged = np.where(codes < 40, codes % 4 == 0, codes % 20 == 0).astype(np.int64)
     people = np.where(codes < 40, codes == 0, NOT_SEEN)
-    sums = group_sums(codes, np.zeros(1000, np.int64), judged, people, shape=(1000, 1, 2))
+    sums = correction_sums(codes, np.zeros(1000, np.int64), judged, people, shape=(1000, 1, 2))
     figures = LabelMetrics(("c",), ("no", "yes"), {"yes": lambda counts: label_shares(counts)[..., 0, 1]})
-    found = correct(sums, figures, resamples=500, seed=0)["yes"]
-    assert found.people.value == 1 / 40
-    assert found.corrected.value == 0
-    assert found.corrected.low is not None
-    assert found.corrected.low >= 0
+    estimates = correct(sums, figures, resamples=500, seed=0)["yes"]
+    assert estimates.people.value == 1 / 40
+    assert estimates.corrected.value == 0
+    assert estimates.corrected.low is not None
+    assert estimates.corrected.low >= 0
 
 
 def test_a_sample_without_an_error_is_not_taken_for_a_perfect_judge() -> None:
     """Ten labels that all agree: 0 of 10 errors is compatible with one in ten."""
     judged = np.zeros(1000, np.int64)
     labels = np.where(np.arange(1000) < 10, 0, NOT_SEEN)
-    sums = group_sums(np.arange(1000), np.zeros(1000, np.int64), judged, labels, shape=(1000, 1, 2))
+    sums = correction_sums(np.arange(1000), np.zeros(1000, np.int64), judged, labels, shape=(1000, 1, 2))
     figures = LabelMetrics(("c",), ("right", "wrong"), {"right": lambda counts: label_shares(counts)[..., 0, 0]})
-    found = correct(sums, figures, resamples=2000, seed=0)["right"]
-    assert found.corrected.value == 1
-    assert found.corrected.low is not None
-    assert 0.75 < found.corrected.low < 0.95
-    assert found.judge.low == 1
+    estimates = correct(sums, figures, resamples=2000, seed=0)["right"]
+    assert estimates.corrected.value == 1
+    assert estimates.corrected.low is not None
+    assert 0.75 < estimates.corrected.low < 0.95
+    assert estimates.judge.low == 1
 
 
 def test_which_conditions_a_figure_needs() -> None:
@@ -323,8 +324,8 @@ def test_where_the_judge_fails_people_are_heard() -> None:
     """A judge that cannot read refusals: without them its ABSTAIN is 0, the corrected figure is not."""
     answers = _answers(np.random.default_rng(2), GOOD, 250, 400)
     records = []
-    for record, said in zip(answers.records(), answers.people.ravel(), strict=True):
-        by_judge = "judge-failed" if said == LABELS.index("ABSTAIN") else LABELS[said]
+    for record, label in zip(answers.records(), answers.people.ravel(), strict=True):
+        by_judge = "judge-failed" if label == LABELS.index("ABSTAIN") else LABELS[label]
         person = {judge: verdict for judge, verdict in record.verdicts.items() if judge == PERSON}
         i = record.instance
         records.append(labelled({JUDGE: by_judge, **person}, id=i.id, group=i.group, condition=i.condition))
@@ -347,9 +348,9 @@ def test_answers_that_people_cannot_label_are_left_out_as_everywhere() -> None:
         for kept, skip in ((records, False), (clean, nonsense)):
             if not skip:
                 # The judge reads every answer that says nothing as IMAGE.
-                said = {JUDGE: "IMAGE" if nonsense else label, **person}
-                kept.append(labelled(said, id=str(i), condition="image-correct"))
-    row, wanted = (_table(each)["run / IMAGE, image-correct"] for each in (records, clean))
+                text = {JUDGE: "IMAGE" if nonsense else label, **person}
+                kept.append(labelled(text, id=str(i), condition="image-correct"))
+    row, wanted = (_table(item)["run / IMAGE, image-correct"] for item in (records, clean))
     assert row["corrected"].value == pytest.approx(wanted["corrected"].value, abs=0.03)
     assert row[f"{PERSON} alone"].value == pytest.approx(wanted[f"{PERSON} alone"].value)
     assert row[JUDGE].value > wanted[JUDGE].value + 0.04
@@ -358,9 +359,9 @@ def test_answers_that_people_cannot_label_are_left_out_as_everywhere() -> None:
 def test_empty_broken_and_unjudged_answers_are_no_part_of_it() -> None:
     records = _answers(np.random.default_rng(1), GOOD, 250, 200).records()
     rows = _table(records)
-    said: dict[str, str] = {JUDGE: "unparsed", PERSON: "IMAGE"}
+    label: dict[str, str] = {JUDGE: "unparsed", PERSON: "IMAGE"}
     others = [
-        labelled(said, id="empty", answer="<think>so"),
+        labelled(label, id="empty", answer="<think>so"),
         labelled({JUDGE: "IMAGE", PERSON: "IMAGE"}, id="broken", error=True),
         labelled({JUDGE: "IMAGE", PERSON: "IMAGE"}, id="elsewhere", condition="image-only"),
         Record(records[0].instance, ()),
@@ -381,7 +382,7 @@ def test_the_order_of_records_changes_nothing() -> None:
 def test_a_drawn_sample_corrects_a_biased_judge_end_to_end() -> None:
     answers = _answers(np.random.default_rng(8), BIASED, 250, 1000)
     everything = answers.records()
-    chosen = set(sample(everything, 200, 0))
+    chosen = set(draw_sample(everything, 200, 0))
     records = [
         Record(
             r.instance, r.generations, {j: v for j, v in r.verdicts.items() if j == JUDGE or r.instance.id in chosen}
@@ -396,7 +397,7 @@ def test_a_drawn_sample_corrects_a_biased_judge_end_to_end() -> None:
 
 
 def test_codes_without_a_label_take_no_part() -> None:
-    sums = group_sums(
+    sums = correction_sums(
         np.array([0, 0]), np.array([0, 0]), np.array([NO_LABEL, 1]), np.array([1, NO_LABEL]), shape=(1, 1, 2)
     )
     # answers, looked at, agreeing; judge's labels; judge's labels where people looked; people's labels.

@@ -1,4 +1,4 @@
-"""``choice`` and ``official``: which scene a reply chooses, and what the published evaluation makes of it."""
+"""``parse_choice`` and ``official``: which scene a reply chooses, and what the published evaluation makes of it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Generation, Instance, Record, Verdict
-from benchmarks.contra4.parse_answer import choice
-from judges.base import get_judge
+from benchmarks.contra4.parse_answer import parse_choice
+from benchmarks.vocabulary import Generation, Instance, Record, Verdict
+from judges.registry import get_judge
 
 
 def verdict(judge: str, reply: str, answer: str = "B", gold: str = "", options: str = "ABC") -> Verdict:
@@ -76,9 +76,9 @@ def test_a_reply_that_chooses_one_scene(reply: str) -> None:
     ],
 )
 def test_a_hedge_or_no_choice_is_unparsed(reply: str) -> None:
-    found = verdict("choice", reply)
-    assert (found.status, found.label) == ("unparsed", None)
-    assert found.reason
+    result = verdict("choice", reply)
+    assert (result.status, result.label) == ("unparsed", None)
+    assert result.reason
 
 
 def test_official_is_whether_the_gold_string_stands_in_the_reply() -> None:
@@ -93,13 +93,13 @@ def test_official_is_whether_the_gold_string_stands_in_the_reply() -> None:
 
 @given(st.text(st.sampled_from("ABD abcscenothr1st.,:()[]*\n'’<>/"), max_size=60))
 def test_whatever_is_said_a_choice_is_an_option_with_its_reason(reply: str) -> None:
-    said, why = choice(reply, "ABC")
+    scene, why = parse_choice(reply, "ABC")
     assert why
-    assert said is None or said in "ABC"
+    assert scene is None or scene in "ABC"
 
 
 def test_a_long_reply_takes_no_longer_than_it_must() -> None:
     began = time.process_time()
     for piece in ("Scene A not ", "((((", "the first ", "answer is answer is ", "not a b c "):
-        choice(piece * 20_000, "ABCD")
+        parse_choice(piece * 20_000, "ABCD")
     assert time.process_time() - began < 5

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Generation, Instance, Record, Verdict
 from benchmarks.clash.constants import CONFLICT_OPTION, LABELS
 from benchmarks.text.stemming import stem
-from judges.base import get_judge
+from benchmarks.vocabulary import Generation, Instance, Record, Verdict
+from judges.registry import get_judge
 from judges.string_match import Relaxed, Strict
 from judges.string_match.words import normalise
 
@@ -327,9 +327,9 @@ def test_relaxed_says_what_strict_says_wherever_strict_finds_an_option(answer: s
 
 
 @given(st.lists(st.sampled_from(["Polar", "bear", "BROWN", "bears", "conflicts", "2", "fox"]), max_size=6))
-def test_case_articles_and_punctuation_change_nothing_in_open_answers(said: list[str]) -> None:
-    plain = _open(" ".join(said) or "-")
-    dressed = _open("The " + ", a ".join(said).upper() + "!")
+def test_case_articles_and_punctuation_change_nothing_in_open_answers(answer: list[str]) -> None:
+    plain = _open(" ".join(answer) or "-")
+    dressed = _open("The " + ", a ".join(answer).upper() + "!")
     assert plain.flags == dressed.flags
 
 

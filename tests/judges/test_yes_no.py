@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Generation, Instance, Record, Text, Verdict
-from benchmarks.pope.parse_answer import official, read_yes_no
+from benchmarks.pope.parse_answer import parse_official, read_yes_no
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Generation, Instance, Record, Text, Verdict
 from judges.yes_no import YesNo
 from mlx_backends.policy import ABSTAIN
 
@@ -21,7 +21,7 @@ def verdict(answer: str, right: str = "yes") -> Verdict:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "word"),
     [
         ("Yes", "yes"),
         ("no.", "no"),
@@ -92,12 +92,12 @@ def verdict(answer: str, right: str = "yes") -> Verdict:
         ("No picture of a dog hangs there, so no.", "no"),
     ],
 )
-def test_what_an_answer_says(answer: str, said: str) -> None:
-    assert read_yes_no(answer)[0] == said
-    other = {"yes": "no", "no": "yes"}[said]
-    assert verdict(answer, said).label == "CORRECT"
+def test_what_an_answer_says(answer: str, word: str) -> None:
+    assert read_yes_no(answer)[0] == word
+    other = {"yes": "no", "no": "yes"}[word]
+    assert verdict(answer, word).label == "CORRECT"
     assert verdict(answer, other).label == "WRONG"
-    assert verdict(answer, said).reason.startswith(f"{said}: ")
+    assert verdict(answer, word).reason.startswith(f"{word}: ")
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_what_an_answer_says(answer: str, said: str) -> None:
 def test_an_abstention_is_neither(answer: str) -> None:
     assert read_yes_no(answer) == (None, "it is unsure")
     for right in ("yes", "no"):
-        found = verdict(answer, right)
-        assert (found.status, found.label, found.reason) == ("labelled", "WRONG", "neither: it is unsure")
+        result = verdict(answer, right)
+        assert (result.status, result.label, result.reason) == ("labelled", "WRONG", "neither: it is unsure")
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,9 @@ def test_an_abstention_is_neither(answer: str) -> None:
 def test_an_answer_that_says_neither_is_not_the_right_one(answer: str) -> None:
     assert read_yes_no(answer)[0] is None
     for right in ("yes", "no"):
-        found = verdict(answer, right)
-        assert (found.status, found.label) == ("labelled", "WRONG")
-        assert found.reason.startswith("neither: ")
+        result = verdict(answer, right)
+        assert (result.status, result.label) == ("labelled", "WRONG")
+        assert result.reason.startswith("neither: ")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_reasoning_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "word"),
     [
         ("Yes", "yes"),
         ("No, there is none.", "no"),
@@ -215,17 +215,17 @@ def test_reasoning_is_not_read() -> None:
         ("", "yes"),
     ],
 )
-def test_popes_own_rule_reads_a_yes_wherever_it_finds_no_no(answer: str, said: str) -> None:
-    assert official(answer) == said
+def test_popes_own_rule_reads_a_yes_wherever_it_finds_no_no(answer: str, word: str) -> None:
+    assert parse_official(answer) == word
 
 
 @given(st.text())
 def test_any_text_gives_a_verdict(answer: str) -> None:
-    found = verdict(answer)
-    assert found.status in ("labelled", "unparsed")
-    assert (found.label is None) == (found.status == "unparsed")
-    assert (found.status == "unparsed") == (not visible_answer(answer))
-    assert official(answer) in ("yes", "no")
+    result = verdict(answer)
+    assert result.status in ("labelled", "unparsed")
+    assert (result.label is None) == (result.status == "unparsed")
+    assert (result.status == "unparsed") == (not visible_answer(answer))
+    assert parse_official(answer) in ("yes", "no")
 
 
 def test_a_megabyte_is_read_in_no_time() -> None:

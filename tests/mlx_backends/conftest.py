@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.base import Decoding, Generation, Media, Message, Part, Request
+from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
 from tests.support.architectures import TEXTS

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import SHOWN_TEXT, Decoding, Message, Request, Text
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import SHOWN_TEXT, Decoding, Message, Request, Text
 from mlx_backends.policy import ABSTAIN, PolicyBackend, means_nothing, policy_names
 
 References = Mapping[str, tuple[str, ...]]
@@ -25,13 +25,13 @@ def request(references: Mapping[str, tuple[str, ...]], number: int = 0, seed: in
 
 def answers(name: str, requests: list[Request]) -> dict[str, str]:
     policy = PolicyBackend(f"policy:{name}")
-    given: dict[str, str] = {}
+    texts: dict[str, str] = {}
     while requests:
         batch, requests = requests[: policy.capacity], requests[policy.capacity :]
-        for one in batch:
-            policy.submit(one)
-        given.update({done.request_id: done.text for done in policy.step()})
-    return given
+        for pending in batch:
+            policy.submit(pending)
+        texts.update({done.request_id: done.text for done in policy.step()})
+    return texts
 
 
 def one(name: str, references: Mapping[str, tuple[str, ...]]) -> str:
@@ -74,14 +74,14 @@ def test_abstaining_is_said_in_words() -> None:
 
 
 def kinds(name: str, count: int, seed: int = 0) -> Counter[str]:
-    given = answers(name, [request(BOTH, number, seed) for number in range(count)])
+    texts = answers(name, [request(BOTH, number, seed) for number in range(count)])
     known = {
         "42": "IMAGE",
         "17": "TEXT",
         "Both sources are right: the image says 42, the text says 17.": "BOTH",
         ABSTAIN: "ABSTAIN",
     }
-    return Counter(known.get(text, "NEITHER") for text in given.values())
+    return Counter(known.get(text, "NEITHER") for text in texts.values())
 
 
 def test_random_gives_each_source_half_the_time() -> None:
@@ -106,8 +106,8 @@ def test_draws_depend_on_the_request_and_the_seed_alone(name: str) -> None:
 
 
 def test_uniform_abstains_for_a_label_that_needs_a_source_not_shown() -> None:
-    given = answers("uniform", [request({"image": ("42",)}, number) for number in range(500)])
-    shown = Counter("NEITHER" if text not in ("42", ABSTAIN) else text for text in given.values())
+    texts = answers("uniform", [request({"image": ("42",)}, number) for number in range(500)])
+    shown = Counter("NEITHER" if text not in ("42", ABSTAIN) else text for text in texts.values())
     assert set(shown) == {"42", ABSTAIN, "NEITHER"}
     assert shown[ABSTAIN] > shown["42"]
 
@@ -115,21 +115,21 @@ def test_uniform_abstains_for_a_label_that_needs_a_source_not_shown() -> None:
 @given(st.lists(st.text(max_size=40), max_size=5), st.lists(st.text(max_size=40), max_size=5), st.integers(0, 50))
 def test_neither_is_a_value_of_neither_source(image: list[str], text: list[str], number: int) -> None:
     references = {"image": tuple(image), "text": tuple(text)}
-    given = answers("uniform", [request(references, number)])[f"instance-{number}#0"]
+    reply = answers("uniform", [request(references, number)])[f"instance-{number}#0"]
     first = {values[0] for values in (image, text) if values}
     both = f"Both sources are right: the image says {image[0]}, the text says {text[0]}." if image and text else None
-    if given not in first | {both, ABSTAIN}:
-        assert given.casefold() not in {value.casefold() for value in (*image, *text)}
-        assert not any(given.casefold() in value.casefold() for value in (*image, *text))
+    if reply not in first | {both, ABSTAIN}:
+        assert reply.casefold() not in {value.casefold() for value in (*image, *text)}
+        assert not any(reply.casefold() in value.casefold() for value in (*image, *text))
         assert not any(
-            len(value) > 2 and value.isalnum() and value.casefold() in given.casefold() for value in (*image, *text)
+            len(value) > 2 and value.isalnum() and value.casefold() in reply.casefold() for value in (*image, *text)
         )
 
 
 @pytest.mark.parametrize("taken", ["Quito", "Ouagadougou", "Tbilisi, Quito, Reykjavik or OUAGADOUGOU"])
 def test_neither_avoids_references_that_happen_to_be_its_own_values(taken: str) -> None:
-    given = answers("uniform", [request({"image": (taken,)}, number) for number in range(200)])
-    others = set(given.values()) - {taken, ABSTAIN}
+    texts = answers("uniform", [request({"image": (taken,)}, number) for number in range(200)])
+    others = set(texts.values()) - {taken, ABSTAIN}
     assert len(others) == 1
     assert others.pop().casefold() not in taken.casefold()
 

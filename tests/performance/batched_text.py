@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.base import Choice, Decoding, Form, Media, Message, Request, Text
+from benchmarks.vocabulary import Choice, Decoding, Form, Media, Message, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
 from tests.support.tiny_qwen3 import build_tiny_lm

@@ -25,12 +25,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from app.engine.request_order import adjacent
+from app.engine.request_order import order_by_prefix
 from app.store.rows import PendingInstance
-from benchmarks.base import Decoding, Instance, Request
-from mlx_backends.mlx.preprocess import PreparedInputs, common, distinct
-from mlx_backends.mlx.vlm import AHEAD, VLMBackend
-from mlx_backends.mlx.vlm_batch import END_TOKENS, VLMRow, VLMRows
+from benchmarks.vocabulary import Decoding, Instance, Request
+from mlx_backends.mlx.preprocess import PreparedInputs, count_distinct_tokens, shared_prefix_length
+from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
+from mlx_backends.mlx.vlm_batch import MAX_SUFFIX_TOKENS, VLMRow, VLMRows
 from mlx_backends.registry import load_backend
 from tests.performance.compute_bound import build
 from tests.performance.peers import Place, Server, loop
@@ -84,7 +84,7 @@ def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> 
         mx.eval([value for value in row.embedded.values() if isinstance(value, mx.array)])
         row.cache = make_prompt_cache(model.language_model)
         rows = VLMRows(model, backend._processor, 1, share=False)
-        for start, end in ((0, length - END_TOKENS), (length - END_TOKENS, length)):
+        for start, end in ((0, length - MAX_SUFFIX_TOKENS), (length - MAX_SUFFIX_TOKENS, length)):
             took = _timed(lambda row=row, rows=rows, end=end: deque(rows._advance(row, end), 0))[1]  # type: ignore[misc]
             places.append([end - start, (end**2 - start**2) / 2])
             seconds.append(took)
@@ -95,7 +95,7 @@ def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> 
     seen: list[Any] = []
     reading, count = 0.0, 0
     for one in inputs:
-        start = max((common(one.content, other) for other in seen), default=0)
+        start = max((shared_prefix_length(one.content, other) for other in seen), default=0)
         reading += token * (len(one.content) - start) + further * (len(one.content) ** 2 - start**2) / 2
         count += len(one.content) - start
         seen.append(one.content)
@@ -118,11 +118,11 @@ def bound(backend: VLMBackend, inputs: Sequence[PreparedInputs], width: int) -> 
 
 def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], media: Place) -> Round:
     """One round: all three, and the bound, on the same requests. Ours and the bound by turns, since a machine's speed drifts."""
-    inputs = [backend._preparer.inputs(request) for request in requests]
+    inputs = [backend._preprocessor.inputs(request) for request in requests]
     bodies = [server.body(request, media) for request in requests]
     ours, perfect, made = 0.0, 0.0, ""
     for _ in range(TURNS):
-        backend._begin_together(WIDTH, share=True)  # with nothing kept
+        backend._start_batched(WIDTH, share=True)  # with nothing kept
         found, took = _timed(lambda: answers(backend, requests))
         parts, made = bound(backend, inputs, WIDTH)
         ours, perfect = ours + took / TURNS, perfect + parts / TURNS
@@ -130,7 +130,7 @@ def measured(backend: VLMBackend, server: Server, requests: Sequence[Request], m
     replies, served = _timed(lambda: server.ask(bodies, WIDTH))
     assert all(len(one.tokens) == ANSWER.max_tokens for one in found.values())
     assert all(one["usage"]["completion_tokens"] == ANSWER.max_tokens for one in replies)
-    whole, count = sum(len(one.content) for one in inputs), distinct([one.content for one in inputs])
+    whole, count = sum(len(one.content) for one in inputs), count_distinct_tokens([one.content for one in inputs])
     assert whole == sum(one["usage"]["prompt_tokens"] for one in replies), "the server is asked the same"
     print(f"    {len(requests)} answers, {whole} prompt tokens; {made}")
     print(
@@ -149,7 +149,7 @@ def compare(
     warm = [replace(one, decoding=ANSWER) for one in asked if one.id.startswith(f"{examples[-1]}/")][:2]
     asked = [one for one in asked if not one.id.startswith(f"{examples[-1]}/")]
     pending = [(PendingInstance(n, Instance(one.id, "", "", "", ()), ()), one) for n, one in enumerate(asked)]
-    requests = [replace(one, decoding=ANSWER) for _, one in adjacent(pending)]
+    requests = [replace(one, decoding=ANSWER) for _, one in order_by_prefix(pending)]
     print(f"{name}: {len(requests)} answers in {rounds} rounds", flush=True)
     backend.exact()
     # What is compiled and opened at the first use is no part of what is compared, and no question of the comparison's is known.
@@ -192,7 +192,7 @@ def main() -> None:
             "CLASH four ways": asked.clash(2 * examples * rounds + 1, photographs if photographs.is_dir() else None),
         }
         model = build(Path(scratch) / "model", asked.texts())
-        backend = load_backend(str(model), asked.path, under_way=AHEAD * WIDTH)
+        backend = load_backend(str(model), asked.path, max_in_flight=QUEUE_FACTOR * WIDTH)
         assert isinstance(backend, VLMBackend)
         with Server.serving(model, Path(scratch) / "server.log") as server:
             for name, requests in sets.items():

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance, get_benchmark
 from benchmarks.build import Build
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Instance
 from tests.performance.large_run import EXAMPLE, build
 from tests.support.runs import make_run
 

@@ -10,13 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from app.doctor.run import examine_run
+from app.doctor.run import check_run
 from app.store.integrity import digests
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.schema import NO_DIGESTS
-from app.store.workspace import Workspace, summary
-from benchmarks.base import Generation, Instance, Text, Verdict
+from app.store.workspace import Workspace, read_summary
+from benchmarks.vocabulary import Generation, Instance, Text, Verdict
 from tests.support.old_runs import as_version
 
 GROUP = 256
@@ -63,7 +63,7 @@ def seconds(folder: Path) -> tuple[float, float, float]:
     begun = time.perf_counter()
     RunStore.read(folder).close()
     opened = time.perf_counter()
-    summary(folder)
+    read_summary(folder)
     listed = time.perf_counter()
     with RunStore.read(folder) as store:
         for _ in store.records():
@@ -86,7 +86,7 @@ def main() -> None:
         names = ("open", "list", "read all")
         now = seconds(folder)
         begun = time.perf_counter()
-        assert all(finding.ok for finding in examine_run(Workspace(Path(place)), folder))
+        assert all(finding.ok for finding in check_run(Workspace(Path(place)), folder))
         examined = time.perf_counter() - begun
         as_version(folder, NO_DIGESTS)
         before = seconds(folder)

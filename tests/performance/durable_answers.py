@@ -16,13 +16,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from app.engine.loop import answer_pending
-from app.engine.workers.in_flight import InFlight
+from app.engine.in_flight import InFlight
+from app.engine.loop import AnswerLoop
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
-from benchmarks.base import Decoding, Generation, Instance, Request, Text
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.protocols import DirectProtocol
+from benchmarks.vocabulary import Decoding, Generation, Instance, Request, Text
 from judges.cmc_rules import Match
 from mlx_backends.base import Backend, EngineInfo
 
@@ -118,7 +118,7 @@ def main(count: int) -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began, worked = time.perf_counter(), time.process_time()
         with InFlight(folder, backend.capacity, {}) as under_way:
-            answer_pending(store, backend, DirectProtocol(Decoding()), [Match()], CMCBench(), under_way=under_way)
+            AnswerLoop(store, backend, DirectProtocol(Decoding()), [Match()], CMCBench(), in_flight=under_way).run()
         took, worked = time.perf_counter() - began, time.process_time() - worked
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         gaps = sorted(b - a for a, b in pairwise(store.durable_at))

@@ -17,10 +17,10 @@ from collections import defaultdict
 from pathlib import Path
 
 from app.store.run import RunStore
-from app.store.workspace import summary
-from benchmarks.base import Media
+from app.store.workspace import read_summary
 from benchmarks.build import BuildWriter
-from benchmarks.cmc_bench.instances import CORRECT, InstanceDraft, single_sources
+from benchmarks.cmc_bench.instances import CORRECT_SOURCES, InstanceDraft, single_source_drafts
+from benchmarks.vocabulary import Media
 from tests.support.command import Rashomon, children_of
 
 EXAMPLE = 8  # instances: the four conditions, and each source alone
@@ -34,13 +34,13 @@ def build(out: Path, examples: int) -> None:
         for number in range(examples):
             group = f"factual-{number:012x}"
             four = []
-            for condition, correct in CORRECT.items():
+            for condition, correct in CORRECT_SOURCES.items():
                 image, text = correct in ("both", "image"), correct in ("both", "text")
                 said = {"image": str(number + (0 if image else 1)), "text": str(number + (0 if text else 2))}
                 shown = (f"What is the value of bar {number}?", images[image], f"The value is {said['text']}. " * 10)
                 strata = {"type": "factual", "source": "chartqa"}
                 four.append(InstanceDraft(f"{group}/{condition}", group, condition, *shown, said, correct, strata))
-            for draft in [*four, *single_sources(four)]:
+            for draft in [*four, *single_source_drafts(four)]:
                 writer.add_row(draft.to_row())
         writer.finish({"benchmark": "cmc-bench"})
 
@@ -58,7 +58,7 @@ def run(rashomon: Rashomon, folder: Path, *arguments: str | Path) -> list[tuple[
     while process.poll() is None:
         time.sleep(0.25)
         if (folder / "run.sqlite").exists() and (workers := children_of(process.pid)):
-            done, size = summary(folder).done, resident(workers[0])
+            done, size = read_summary(folder).done, resident(workers[0])
             if done and size:
                 seen.append((done, size))
     assert process.returncode == 0, process.communicate()

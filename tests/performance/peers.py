@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Media, Request, Text
+from benchmarks.vocabulary import Media, Request, Text
 from mlx_backends.mlx.vlm import VLMBackend
 
 Place = Callable[[Media], Path]
@@ -30,7 +30,7 @@ def loop(backend: VLMBackend, requests: Sequence[Request], media: Place) -> list
 
     said = []
     for request in requests:
-        prompt = backend._preparer._prompter.prompt(request.messages)
+        prompt = backend._preprocessor._prompter.prompt(request.messages)
         images = [Image.open(media(image)).convert("RGB") for image in prompt.images]
         most = request.decoding.max_tokens
         one: Any = generate(

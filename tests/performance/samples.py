@@ -17,7 +17,8 @@ from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance, Media, Text, Verdict, get_benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Instance, Media, Text, Verdict
 
 CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
@@ -51,7 +52,7 @@ def make(workspace: Workspace, name: str, count: int) -> Path:
     (spec,) = BatchSpec(benchmark="cmc-bench", model=("policy:uniform",), name=name).runs()
     meta = {
         "spec": spec.model_dump(mode="json"),
-        "identity": spec.what_decides(),
+        "identity": spec.identity(),
         "data": None,
         "conditions": list(benchmark.conditions),
         "correct": {c: [each for each in LABELS if benchmark.correct(c, each)] for c in benchmark.conditions},
@@ -100,19 +101,19 @@ FILTERS = {
     "one condition": SampleFilter(conditions=("image-correct",)),
     "a stratum": SampleFilter(strata=(("type", "factual"),)),
     "a label": SampleFilter(labels=("TEXT",)),
-    "wrong": SampleFilter(fates=("wrong",)),
-    "wrong, overrides first": SampleFilter(judges=("override:me@1", JUDGES[0]), fates=("wrong",)),
-    "errors": SampleFilter(fates=("error",)),
+    "wrong": SampleFilter(outcomes=("wrong",)),
+    "wrong, overrides first": SampleFilter(judges=("override:me@1", JUDGES[0]), outcomes=("wrong",)),
+    "errors": SampleFilter(outcomes=("error",)),
     "judges disagree": SampleFilter(disagree=True),
     "mismatch": SampleFilter(mismatch=True),
-    "cut": SampleFilter(cut=True),
+    "cut": SampleFilter(truncated=True),
     "overridden": SampleFilter(overridden=True),
     "text that is rare": SampleFilter(words=("district 4711?",)),
     "text in every answer": SampleFilter(words=("Looking At",)),
     "text that is nowhere": SampleFilter(words=("nowhere",)),
     "text that is nowhere, not ASCII": SampleFilter(words=("Straße",)),
     "wrong, a condition, a stratum, text": SampleFilter(
-        conditions=("image-correct",), strata=(("type", "factual"),), fates=("wrong",), words=("district 12",)
+        conditions=("image-correct",), strata=(("type", "factual"),), outcomes=("wrong",), words=("district 12",)
     ),
     "longest first": SampleFilter(order="longest"),
 }

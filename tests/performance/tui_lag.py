@@ -20,14 +20,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from app.engine.plan import create
+from app.engine.plan import create_run
 from app.run_spec import BatchSpec
 from app.store.locks import FileLock
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
-from benchmarks.base import Instance, Record, get_benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Instance, Record
 from judges.cmc_rules.judge import Match
 from tests.support.runs import instances, says
 from tests.support.tui_stage import screen_text
@@ -76,11 +77,11 @@ def plan(workspace: Workspace, name: str, count: int) -> Path:
     """A run of so many instances, nothing answered."""
     (spec,) = BatchSpec(benchmark="cmc-bench", model=("policy:uniform",), name=name).runs()
     workspace.make()
-    create(
+    create_run(
         workspace,
         spec,
         workspace.runs_folder / name,
-        {**spec.what_decides(), "device": "cpu"},
+        {**spec.identity(), "device": "cpu"},
         list(many(count)),
         data=None,
     )

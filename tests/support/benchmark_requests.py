@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.base import Decoding, Generation, Media, Message, Part, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import MediaError
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Decoding, Generation, Media, Message, Part, Request, Text
 from mlx_backends.base import Backend
 from tests.support.charts import draw_sources
 from tests.support.data.clash import published_folder, published_row

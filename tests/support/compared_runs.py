@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.compare.non_inferiority import TargetShares, measure_of
+from app.compare.non_inferiority import TargetShares, target_metric
 from app.compare.run_view import LabelledAnswer, RunCost, RunView, RunViews
-from app.engine.loop import answer_pending
-from app.engine.plan import check, plan
+from app.engine.loop import AnswerLoop
+from app.engine.plan import check_spec, plan_run
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import get_benchmark
 from benchmarks.protocols import DirectProtocol
-from judges.base import FunctionJudge, get_judge
-from mlx_backends.models.host import machine
+from benchmarks.registry import get_benchmark
+from judges.base import FunctionJudge
+from judges.registry import get_judge
+from mlx_backends.models.host import host_info
 from mlx_backends.policy import PolicyBackend
 
 CONDITIONS = ("aligned", "image-correct", "text-correct", "both-wrong")
@@ -32,9 +33,9 @@ def answered(workspace: Workspace, name: str, model: str, limit: int) -> None:
     (spec,) = BatchSpec(benchmark="cmc-bench", model=(model,), name=name, limit=limit).runs()
     judge, backend = get_judge("match"), PolicyBackend(model)
     assert isinstance(judge, FunctionJudge)
-    with RunStore.open(plan(workspace, check(workspace, spec)).folder) as store:
-        store.use_engine({**asdict(backend.info), "machine": asdict(machine())})
-        answer_pending(store, backend, DirectProtocol(spec.to_decoding()), [judge], get_benchmark("cmc-bench"))
+    with RunStore.open(plan_run(workspace, check_spec(workspace, spec)).folder) as store:
+        store.use_engine({**asdict(backend.info), "machine": asdict(host_info())})
+        AnswerLoop(store, backend, DirectProtocol(spec.to_decoding()), [judge], get_benchmark("cmc-bench")).run()
         store.set_meta("state", {"state": "done"})
 
 
@@ -56,11 +57,11 @@ def basis_of(right: NDArray[np.bool_], costs: Sequence[RunCost] | None = None) -
     """A basis of right and wrong answers, of shape (examples, conditions, runs)."""
     examples, conditions, runs = right.shape
     of = sides(*(side(f"run {i}", {}, cost=costs[i] if costs else None) for i in range(runs)))
-    code = {label: i for i, label in enumerate(of.figures.labels)}
+    code = {label: i for i, label in enumerate(of.label_metrics.labels)}
     kinds = np.array([[code[WRONG[c]], code[RIGHT[c]]] for c in CONDITIONS[:conditions]])
     condition = np.tile(np.arange(conditions), examples)
     label = kinds[condition[:, None], right.reshape(-1, runs).astype(int)]
-    return TargetShares(of, measure_of(of, None), np.repeat(np.arange(examples), conditions), condition, label)
+    return TargetShares(of, target_metric(of, None), np.repeat(np.arange(examples), conditions), condition, label)
 
 
 def simulated(

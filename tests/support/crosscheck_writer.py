@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.base import Generation, Request, Text
+from benchmarks.vocabulary import Generation, Request, Text
 
 Reply = dict[str, str]
 Clue = dict[str, str]

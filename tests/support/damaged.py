@@ -8,16 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.annotation.session import draw
-from app.engine.stopping_rule import reached
-from app.engine.unsupported_media import ExcludedInstances
-from app.engine.workers.recovery import deaths
+from app.annotation.session import draw_sample
 from app.store.database import DATABASE
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
-from app.store.workspace import Workspace, summary
-from benchmarks.base import Generation, Instance, Verdict
+from app.store.run_facts import ExcludedInstances, stop_reason, worker_deaths
+from app.store.workspace import Workspace, read_summary
 from benchmarks.errors import RashomonError
+from benchmarks.vocabulary import Generation, Instance, Verdict
 from tests.support.command import Rashomon
 from tests.support.inside import run_inside
 from tests.support.runs import instances, make_run, says
@@ -74,7 +72,7 @@ class Damaged:
         errors = [said[2] for said in (shown, exported) if said[0]]
         try:
             with RunStore.open(self.folder) as store:
-                draw(store, "human:ann@1")
+                draw_sample(store, "human:ann@1")
         except RashomonError as problem:
             errors.append(str(problem))
         if run["problem"]:
@@ -103,15 +101,15 @@ class Damaged:
         """All that commands read of the run, without their tables; or the problem in its sentence."""
         begun = time.perf_counter()
         try:
-            listed = summary(self.folder)
+            listed = read_summary(self.folder)
             if listed.problem is not None:
                 return listed.problem
             with RunStore.read(self.folder) as store:
                 keys = ("spec", "identity", "created", "remarks", "conditions", "correct", "canary", "judges")
-                more = (ExcludedInstances.kept(store), deaths(store), reached(store), store.meta("data"))
+                more = (ExcludedInstances.load(store), worker_deaths(store), stop_reason(store), store.meta("data"))
                 whole = (listed, list(store.records()), store.engines(), [store.meta(key) for key in keys], more)
             with RunStore.open(self.folder) as store:
-                draw(store, "human:ann@1")
+                draw_sample(store, "human:ann@1")
             return whole
         except RashomonError as error:
             return str(error)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from assets.demo.recipe import evaluate
-from benchmarks.base import Instance, Media, Part, Record, get_benchmark
-from judges.base import get_judge
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Instance, Media, Part, Record
+from judges.registry import get_judge
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
 

@@ -115,7 +115,7 @@ def _interface(home: Path) -> None:
             await pilot.pause(0.2)
             folder = home / "workspace" / "runs" / RUN
             for screen in ("live", "tables", "samples", "label", "export", "settings", "doctor"):
-                app.go(screen, [folder])
+                app.open_screen(screen, [folder])
                 await pilot.pause(0.1)
                 await pilot.press("enter", *("L" if screen == "live" else ()))
                 await pilot.pause(0.3)
@@ -134,7 +134,7 @@ def _in_interface(home: Path) -> tuple[int, str, str]:
         jobs, spec = RunProcesses(workspace), BatchSpec(benchmark="cmc-bench", model=("policy:always-text",))
         for act in (
             lambda: save_settings(Settings()),
-            lambda: form.save(spec, home / "workspace" / "jobs" / "new.toml", replace=True),
+            lambda: form.save_spec(spec, home / "workspace" / "jobs" / "new.toml", replace=True),
             lambda: jobs.start(["runs"]),
         ):
             try:

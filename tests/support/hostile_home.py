@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from mlx_backends.remote.addresses import FILE
+from mlx_backends.remote.addresses import ADDRESSES_FILE
 from tests.support.command import ROOT, Rashomon
 from tests.support.every_command import OTHER, RUN, SEEING, THEIRS
 from tests.support.trust import receive
@@ -29,6 +29,6 @@ def make_home(home: Path, built: Path, *, seeing: bool) -> None:
         shutil.copytree(theirs.with_name(SEEING), theirs)
         receive(theirs)
     shutil.copytree(os.environ["XDG_STATE_HOME"], home / "state", dirs_exist_ok=True)
-    (home / "state" / "rashomon-private" / FILE).write_text("https://agreed.example:443\n")
+    (home / "state" / "rashomon-private" / ADDRESSES_FILE).write_text("https://agreed.example:443\n")
     with sqlite3.connect(home / "workspace" / "runs" / RUN / "run.sqlite") as database:
         (home / "instance").write_text(database.execute("SELECT id FROM instance").fetchone()[0])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Generation, Media, Request
+from benchmarks.vocabulary import Generation, Media, Request
 from mlx_backends.base import EngineInfo, MediaPath
 from mlx_backends.core.batch_invariance import BatchInvariance
 from mlx_backends.core.probe import Probe

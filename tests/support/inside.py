@@ -46,7 +46,7 @@ def _at_home(environment: Mapping[str, str], home: Path) -> Iterator[None]:
         patch.dict(os.environ, environment, clear=True),
         patch.object(sys, "argv", ["rashomon"]),
         patch.object(sys, "stdin", nothing),
-        patch.object(supervise.Supervisor, "_run", work_here),
+        patch.object(supervise.Supervisor, "_run_worker", work_here),
     ):
         os.chdir(home)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.base import Generation, Instance, Record, Text, Verdict
+from benchmarks.vocabulary import Generation, Instance, Record, Text, Verdict
 
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 

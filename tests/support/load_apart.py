@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.base import Decoding, Media, Message, Part, Request, Text
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Decoding, Media, Message, Part, Request, Text
 from mlx_backends.registry import load_backend
 
 LATEST = 60.0

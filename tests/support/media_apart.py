@@ -17,17 +17,17 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from benchmarks.base import Modality
 from benchmarks.errors import MediaError
-from benchmarks.media.decoder import _reader
-from benchmarks.media.previews import check, glance, pictures
+from benchmarks.media.decoder import _decoder
+from benchmarks.media.previews import check_media, media_pictures, preview
+from benchmarks.vocabulary import Modality
 from tests.support.media import sound, video
 from tests.support.media_bombs import Medium, ascii_ply
 
 
 def _child() -> int:
     """The process id of the child that decodes, or 0."""
-    child = _reader()._child
+    child = _decoder()._child
     return child.pid if child is not None and child.poll() is None else 0
 
 
@@ -70,7 +70,7 @@ class _PeakWatch(threading.Thread):
             time.sleep(0.01)
 
     def look(self) -> None:
-        child = _reader()._child
+        child = _decoder()._child
         if child is not None:
             self.peak = max(self.peak, _status(child.pid, "VmHWM"))
 
@@ -118,11 +118,11 @@ def main() -> None:
 
 def _steps(data: bytes, suffix: str, modality: Modality) -> list[Callable[[], object]]:
     steps: list[Callable[[], object]] = [
-        partial(check, data, suffix, modality),
-        partial(glance, data, suffix, modality, 200),
+        partial(check_media, data, suffix, modality),
+        partial(preview, data, suffix, modality, 200),
     ]
     if modality in ("video", "point_cloud"):
-        steps.append(partial(pictures, data, suffix, modality))
+        steps.append(partial(media_pictures, data, suffix, modality))
     return steps
 
 

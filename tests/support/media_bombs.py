@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.base import Modality
+from benchmarks.vocabulary import Modality
 from tests.support.media import cloud, sound, video
 
 Medium = tuple[bytes, str, Modality]

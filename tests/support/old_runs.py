@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.store import schema
 from app.store.database import DATABASE
-from app.store.integrity.digests import seal, teach
+from app.store.integrity.digests import register_functions, write_digests
 
 
 @contextmanager
@@ -17,9 +17,9 @@ def sealed(folder: Path) -> Iterator[sqlite3.Connection]:
     """A run's database, to be changed as its author could; digests and tallies are made anew at the end."""
     connection = sqlite3.connect(folder / DATABASE)
     try:
-        teach(connection)
+        register_functions(connection)
         yield connection
-        seal(connection)
+        write_digests(connection)
         connection.commit()
     finally:
         connection.close()
@@ -30,7 +30,7 @@ def as_version(folder: Path, version: int) -> None:
     new, old = folder / DATABASE, folder / "older.sqlite"
     connection = sqlite3.connect(old, isolation_level=None)
     try:
-        teach(connection)
+        register_functions(connection)
         for migration in schema.MIGRATIONS[:version]:
             for statement in migration.split(";\n"):
                 connection.execute(statement)

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.base import Benchmark, FinishReason, Generation, Record, Request, Verdict
+from benchmarks.base import Benchmark
+from benchmarks.vocabulary import FinishReason, Generation, Record, Request, Verdict
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo, MediaPath
-from mlx_backends.remote.options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 
 SLOW_MIGRATION = """
     CREATE TABLE slow AS WITH RECURSIVE numbers (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000000)
@@ -111,14 +112,14 @@ def apply(orders: dict[str, Any]) -> None:
     load, describe = registry.load_backend, registry.describe
 
     def watched(
-        model: str, media: MediaPath, *, force: bool = False, terms: RemoteOptions | None = None, **more: Any
+        model: str, media: MediaPath, *, force: bool = False, remote: RemoteOptions | None = None, **more: Any
     ) -> Backend:
         if orders.get("abort") == model:
             os.abort()
         if "load_holds" in orders:
             open(orders["load_holds"], "w").close()
             ctypes.PyDLL(None).sleep(60)  # as a library does that keeps the interpreter to itself
-        backend = load(model, media, force=force, terms=terms, **more)
+        backend = load(model, media, force=force, remote=remote, **more)
         return (
             Watched(backend, orders)
             if orders.keys() & {"calls", "seconds", "says", "info", "capacity", "dies", "gate", "hangs"}
@@ -133,13 +134,13 @@ def apply(orders: dict[str, Any]) -> None:
     if "judge_seconds" in orders:
         from app.engine import loop
 
-        verdict_of = loop.verdict_of
+        verdict_of = loop.judge_record
 
         def slow_verdict(judge: FunctionJudge, record: Record, benchmark: Benchmark) -> Verdict:
             time.sleep(orders["judge_seconds"])
             return verdict_of(judge, record, benchmark)
 
-        loop.verdict_of = slow_verdict
+        loop.judge_record = slow_verdict
     if "row_seconds" in orders:
         from benchmarks.build import BuildWriter
 
@@ -163,7 +164,7 @@ def apply(orders: dict[str, Any]) -> None:
     if "pace" in orders:
         from mlx_backends.remote import rate_limit
 
-        rate_limit.BASE_S, rate_limit.CAP_S = orders["pace"]
+        rate_limit.BACKOFF_BASE_S, rate_limit.MAX_BACKOFF_S = orders["pace"]
     if orders.get("migration"):
         from app.store import schema
 

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.loop import answer_pending
-from app.engine.plan import create, identity_of, open_build
+from app.engine.loop import AnswerLoop
+from app.engine.plan import create_run, identity_of, open_build
 from app.parity import probing, worker
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Instance, get_benchmark
 from benchmarks.errors import RashomonError
-from judges.base import FunctionJudge, get_judge
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Instance
+from judges.base import FunctionJudge
+from judges.registry import get_judge
 from mlx_backends.base import Backend
 from mlx_backends.registry import describe, load_backend
 
@@ -26,7 +28,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def work(order: worker.ProbeOrder) -> str:
         try:
-            worker.work(order)
+            worker.run_order(order)
         except RashomonError as error:
             return str(error)
         return ""
@@ -54,13 +56,13 @@ def asked(
     assert isinstance(judge, FunctionJudge)
     workspace.make()
     folder = workspace.runs_folder / name
-    create(workspace, spec, folder, identity_of(spec, build, describe(spec.model)), instances, data=build.path)
+    create_run(workspace, spec, folder, identity_of(spec, build, describe(spec.model)), instances, data=build.path)
     backend = load_backend(spec.model, build.media_path)
     backend.exact()
     before(backend)
     with RunStore.open(folder) as store:
         store.use_engine(asdict(backend.info))
-        answer_pending(store, backend, benchmark.protocol(spec.to_decoding()), [judge], benchmark)
+        AnswerLoop(store, backend, benchmark.protocol(spec.to_decoding()), [judge], benchmark).run()
         store.set_meta("state", {"state": "done"})
     backend.close()
     return folder

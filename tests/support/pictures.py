@@ -20,8 +20,8 @@ from app.report.samples import prompt_text
 from app.report.tables import tables_of
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Media, Record
 from benchmarks.build import Build
+from benchmarks.vocabulary import Media, Record
 
 PICTURES = Path(__file__).resolve().parents[2] / "assets" / "pictures"
 

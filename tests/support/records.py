@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.base import Generation, Instance, Record, Text, Verdict
+from benchmarks.vocabulary import Generation, Instance, Record, Text, Verdict
 from judges.cmc_rules.judge import Match
 
 QUESTION = "How many trams run on line 4?"

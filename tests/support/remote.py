@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Decoding, Form, Generation, Media, Message, Part, Request, Text
+from benchmarks.vocabulary import Decoding, Form, Generation, Media, Message, Part, Request, Text
 from mlx_backends.base import Backend
+from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
-from mlx_backends.remote.options import RemoteOptions
 from tests.support.fault_server import FaultServer
 
 KEYS = {
@@ -35,7 +35,7 @@ def ask(number: int, *parts: Part, form: Form | None = None, **decoding: Any) ->
 
 def endpoint(server: FaultServer, media: Any = nowhere, **terms: Any) -> Backend:
     """A backend for the server as an endpoint of one's own."""
-    return load_backend(f"endpoint:some-model@{server.url}", media, terms=RemoteOptions(**terms))
+    return load_backend(f"endpoint:some-model@{server.url}", media, remote=RemoteOptions(**terms))
 
 
 def run(backend: Backend, requests: Iterable[Request], seconds: float = 30) -> list[Generation]:

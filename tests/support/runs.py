@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.engine.plan import create
+from app.engine.plan import create_run
 from app.run_spec import BatchSpec
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict, get_benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
 from judges.cmc_rules.judge import Match
 
 Answering = Callable[[Instance], Generation]
@@ -81,12 +82,12 @@ def make_run(
     folder = workspace.runs_folder / name
     workspace.make()
     identity = {
-        **spec.what_decides(),
+        **spec.identity(),
         "data digest": "d" * 64,
         "weights digest": "e" * 64,
         "quantisation": "4-bit",
         "engine": "policy",
         "device": "cpu",
     }
-    create(workspace, spec, folder, identity, asked, data=data, fill=fill)
+    create_run(workspace, spec, folder, identity, asked, data=data, fill=fill)
     return folder

@@ -9,8 +9,8 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from benchmarks.base import Choice, Generation, JSONObject, Request, Text
 from benchmarks.text_model import TextModel
+from benchmarks.vocabulary import Choice, Generation, JSONObject, Request, Text
 
 Reply = Callable[[Request], Generation]
 
@@ -35,7 +35,7 @@ class Kept(TextModel):
         self._most = most
         self._random = random.Random(shuffle)
 
-    def ask(self, requests: Iterable[Request]) -> Iterator[Generation]:
+    def generate(self, requests: Iterable[Request]) -> Iterator[Generation]:
         waiting = list(requests)
         self._random.shuffle(waiting)
         for request in waiting:
@@ -55,7 +55,7 @@ class Remote(TextModel):
         self.name = "scripted"
         self._url = f"{url}/chat/completions"
 
-    def ask(self, requests: Iterable[Request]) -> Iterator[Generation]:
+    def generate(self, requests: Iterable[Request]) -> Iterator[Generation]:
         with ThreadPoolExecutor(4) as pool:
             for future in as_completed([pool.submit(self.answer, request) for request in requests]):
                 yield future.result()

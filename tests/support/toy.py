@@ -6,21 +6,20 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.base import (
-    Benchmark,
-    DataSource,
+from benchmarks.base import Benchmark, DataSource
+from benchmarks.build import Build, BuildOptions
+from benchmarks.protocols import Protocol
+from benchmarks.vocabulary import (
     Decoding,
     Generation,
     Instance,
     Message,
-    Protocol,
     Record,
     Request,
     Table,
     Text,
     Verdict,
 )
-from benchmarks.build import Build, BuildOptions
 from judges.base import FunctionJudge
 from mlx_backends.base import Backend, EngineInfo
 

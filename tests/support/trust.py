@@ -21,7 +21,7 @@ from mlx_backends.remote.model_names import address_of
 
 def agree_to(*urls: str) -> None:
     """Agree to the servers of these URLs, for all that runs in the state folder of this process."""
-    addresses.agree([address_of(url) for url in urls])
+    addresses.allow([address_of(url) for url in urls])
 
 
 def seal(folder: Path) -> None:

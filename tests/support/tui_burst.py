@@ -1,4 +1,4 @@
-"""Keys as a burst: all of them in the terminal's buffer before the interface has read the first."""
+"""A burst of keys: all of them are in the terminal's buffer before the interface reads the first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.tui_stage import until
 
 
 async def burst(pilot: Pilot[Any], keys: Sequence[str]) -> None:
-    """Send keys without waiting, as Textual names them, and wait until the last one is handled."""
+    """Send keys, named as in Textual, without waiting in between, and wait until the last one is handled."""
     app: Any = pilot.app
     for key in keys:
         name = _character_to_key(key) if len(key) == 1 else key
@@ -25,6 +25,6 @@ async def burst(pilot: Pilot[Any], keys: Sequence[str]) -> None:
 
 
 def idle(app: RashomonApp) -> bool:
-    """Return whether every key that was sent is handled."""
+    """Return True if every key is handled."""
     queue = app.key_queue
     return app._message_queue.empty() and not queue._waiting and (queue._task is None or queue._task.done())

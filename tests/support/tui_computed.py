@@ -1,4 +1,4 @@
-"""Runs that differ, and waiting for what is computed of them."""
+"""Runs with different answers, and functions that wait for computed results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from app.tui.app import RashomonApp
-from benchmarks.base import Generation, Instance, Media
+from benchmarks.vocabulary import Generation, Instance, Media
 from tests.support.runs import Answering, instances, says
 from tests.support.tui_stage import Stage, screen_text, until
 
@@ -19,21 +19,21 @@ FIRST, SECOND, THIRD = "first-4bit", "second-8bit", "third-half-way"
 
 
 def mixed(shift: int, *, gigabytes: int = 2, seconds: float = 0.4) -> Answering:
-    """Two thirds of the examples with the passage's value, the others with the picture's; one in seven with neither."""
+    """Answer two thirds of the examples with the passage's value, others with the picture's, one in seven with neither."""
 
     def answer(instance: Instance) -> Generation:
         number = int(instance.group[-4:]) + shift
         if number % 7 == 0:
             return says("I cannot tell from this.")(instance)
         source = "text" if number % 3 and "text" in instance.references else "image"
-        found = instance.references.get(source) or instance.references["text"]
-        return says(found[0], peak=gigabytes * 10**9, seconds=seconds)(instance)
+        references = instance.references.get(source) or instance.references["text"]
+        return says(references[0], peak=gigabytes * 10**9, seconds=seconds)(instance)
 
     return answer
 
 
 def three_runs(stage: Stage, examples: int = 12) -> tuple[Path, ...]:
-    """Two that are finished and one that is under way, asked about a chart that is there."""
+    """Create two finished runs and an active one, about an existing chart, and return their folders."""
     data, picture = build(stage)
     asked = instances(examples, picture=picture)
     return (
@@ -44,7 +44,7 @@ def three_runs(stage: Stage, examples: int = 12) -> tuple[Path, ...]:
 
 
 def build(stage: Stage) -> tuple[Path, Media]:
-    """A build's folder with one of the demo's charts in it, and that chart."""
+    """Create a build's folder with one of the demo's charts and return both."""
     chart = min(CHARTS.glob("**/*.png"))
     picture = Media(hashlib.sha256(chart.read_bytes()).hexdigest(), ".png")
     folder = stage.path / "benchmarks" / "charts"
@@ -53,30 +53,30 @@ def build(stage: Stage) -> tuple[Path, Media]:
     return folder, picture
 
 
-async def gone_to(pilot: Pilot[Any], app: RashomonApp, name: str, folders: tuple[Path, ...]) -> None:
-    """Go to a screen and wait for what it computes."""
+async def visit(pilot: Pilot[Any], app: RashomonApp, name: str, folders: tuple[Path, ...]) -> None:
+    """Open a screen and wait for its results."""
     app.clear_notifications()
-    app.go(name, folders)
+    app.open_screen(name, folders)
     await pilot.pause()
-    await computed(pilot)
+    await until_computed(pilot)
 
 
-async def computed(pilot: Pilot[Any]) -> None:
-    """Wait until nothing is being computed; without the toasts, which go when their time is over."""
+async def until_computed(pilot: Pilot[Any]) -> None:
+    """Dismiss the notifications and wait until nothing is being computed."""
 
     def nothing() -> bool:
         if pilot.app.screen.query("Toast"):
             pilot.app.clear_notifications()
             return False
-        told = screen_text(pilot.app)
-        return "◐" not in told and "computing" not in told
+        text = screen_text(pilot.app)
+        return "◐" not in text and "computing" not in text
 
     await until(pilot, nothing)
     await pilot.pause()
 
 
-async def settled(pilot: Pilot[Any]) -> None:
-    """Wait until the screen stays as it is: what was computed is there at once, but drawn only when there is time."""
+async def until_settled(pilot: Pilot[Any]) -> None:
+    """Wait until the screen stops changing, since computed results are drawn only when there is time."""
     seen: list[str] = []
 
     def still() -> bool:
@@ -87,7 +87,7 @@ async def settled(pilot: Pilot[Any]) -> None:
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
-    """Press keys one by one, each when what the one before began is done."""
+    """Press keys one by one, waiting for the results of each."""
     for key in keys:
         await pilot.press(key)
-        await computed(pilot)
+        await until_computed(pilot)

@@ -1,4 +1,4 @@
-"""A workspace with runs in every state, made without any process or model, and the means to look at the interface."""
+"""A workspace with runs in any state, created without processes or models, and tools to drive the interface."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from app.engine.plan import create
+from app.engine.plan import create_run
 from app.run_spec import BatchSpec
 from app.store.locks import FileLock
 from app.store.rows import NewAnswer
@@ -23,23 +23,24 @@ from app.store.run import RunStore
 from app.store.workspace import Workspace
 from app.tui.app import RashomonApp
 from app.tui.widgets.dialogs import Dialog
-from benchmarks.base import Generation, Instance, Record, get_benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Instance, Record
 from judges.cmc_rules.judge import Match
 from tests.support.runs import Answering, instances, says
 
 SIZES = {"80x24": (80, 24), "120x40": (120, 40)}
 BOTH = [pytest.param((80, 24), id="80x24"), pytest.param((120, 40), id="120x40", marks=pytest.mark.slow)]
-"""The sizes for tests that say the same at both: the larger one is left to the slow suite."""
+"""The sizes for tests that run at both; the larger one belongs to the slow suite."""
 PATIENCE = 60.0
 CREATED = 1_750_000_000.0
-# What is told stays, so that a screen does not depend on how quick the machine is.
+# Notifications stay, so that a screen does not depend on the speed of the machine.
 RashomonApp.NOTIFICATION_TIMEOUT = 3600.0
 
 
 class Staged(RashomonApp):
-    """The interface, where what is told stays: no screen depends on how quick the machine is.
+    """The interface with notifications that stay, so that no screen depends on the speed of the machine.
 
-    Keys are pressed by somebody who looks first: only when the dialog that is to get them is painted.
+    Keys are pressed by somebody who looks first: only once the dialog that should get them is painted.
     """
 
     NOTIFICATION_TIMEOUT = 3600.0
@@ -55,7 +56,7 @@ class Staged(RashomonApp):
 
 @dataclass
 class Stage:
-    """A workspace and the locks that stand for processes at its runs."""
+    """A workspace, and the locks that stand in for processes working on its runs."""
 
     path: Path
     """The workspace's folder."""
@@ -79,16 +80,16 @@ class Stage:
         benchmark: str = "cmc-bench",
         quantisation: str | None = "4-bit",
     ) -> Path:
-        """A run of CMC-Bench in ``state``, with the first ``done`` instances answered (default: all).
+        """Create a run in ``state`` with the first ``done`` instances answered (default: all) and return its folder.
 
-        In a state in which a process is at it, its lock is held by this process until :meth:`close` or :meth:`die`.
+        In an active state, this process holds the run's lock until :meth:`close` or :meth:`die`.
         """
         asked = instances(4) if asked is None else asked
         answering = answering or says("12")
         (spec,) = BatchSpec(benchmark=benchmark, model=(model,), name=name).runs()
         self.workspace.make()
         identity = {
-            **spec.what_decides(),
+            **spec.identity(),
             "data digest": "d" * 64,
             "weights digest": "e" * 64,
             "quantisation": quantisation,
@@ -96,7 +97,7 @@ class Stage:
             "device": "cpu",
         }
         folder = self.workspace.runs_folder / name
-        create(self.workspace, spec, folder, identity, asked, data=data)
+        create_run(self.workspace, spec, folder, identity, asked, data=data)
         self.answer(folder, asked[: len(asked) if done is None else done], answering)
         with RunStore.open(folder) as store:
             store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
@@ -116,17 +117,21 @@ class Stage:
             answers = []
             for pending in store.pending():
                 if pending.instance.id in wanted:
-                    made: Generation = answering(pending.instance)
+                    generation: Generation = answering(pending.instance)
                     verdicts = (
-                        () if made.finish_reason == "error" else (match.judge(Record(pending.instance, (made,))),)
+                        ()
+                        if generation.finish_reason == "error"
+                        else (match.judge(Record(pending.instance, (generation,))),)
                     )
                     condition = pending.instance.condition
                     correct = tuple(v.label is not None and benchmark.correct(condition, v.label) for v in verdicts)
-                    answers.append(NewAnswer(pending.ordinal, condition, 0, "digest", made, True, verdicts, correct))
+                    answers.append(
+                        NewAnswer(pending.ordinal, condition, 0, "digest", generation, True, verdicts, correct)
+                    )
             store.commit(answers)
 
     def note(self, folder: Path, state: str, note: str = "") -> None:
-        """What a worker would note."""
+        """Set a run's state, as its worker would."""
         with RunStore.open(folder) as store:
             store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
 
@@ -137,7 +142,7 @@ class Stage:
         self.locks[folder.name] = lock
 
     def die(self, folder: Path) -> None:
-        """Let the lock go without a note, as a killed worker does."""
+        """Release the lock without a note, as a killed worker does."""
         self.locks.pop(folder.name).release()
 
     def close(self) -> None:
@@ -146,7 +151,7 @@ class Stage:
         self.locks.clear()
 
     def app(self) -> RashomonApp:
-        """The interface to this workspace, pictures in half cells."""
+        """Return the interface to this workspace, with pictures in half blocks."""
         return Staged(self.workspace, images="half")
 
 
@@ -154,11 +159,11 @@ Script = Callable[[Pilot[Any], RashomonApp], Awaitable[None]]
 
 
 def drive(app: RashomonApp, script: Script, size: tuple[int, int] = (120, 40)) -> None:
-    """Run the app without a terminal, with ``script`` at the keys; it begins when the workspace has been looked at."""
+    """Run the app without a terminal, with ``script`` at the keys, once the workspace has been read."""
 
     async def perform() -> None:
         async with app.run_test(size=size, notifications=True) as pilot:
-            await until(pilot, lambda: app.snapshot.looked)
+            await until(pilot, lambda: app.snapshot.complete)
             await pilot.pause()
             await script(pilot, app)
 
@@ -166,18 +171,18 @@ def drive(app: RashomonApp, script: Script, size: tuple[int, int] = (120, 40)) -
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
-    """Wait for a condition, however long a busy machine takes; the app goes on by itself meanwhile."""
+    """Wait for a condition, however long a busy machine takes, while the app keeps running."""
     end = time.monotonic() + PATIENCE
     wait = 0.01
     while not condition():
         assert pilot.app._exception is None, "the app ended by an exception"
-        assert time.monotonic() < end, f"it never came; the screen:\n{screen_text(pilot.app)}"
+        assert time.monotonic() < end, f"timed out; the screen:\n{screen_text(pilot.app)}"
         await asyncio.sleep(wait)
         wait = min(0.08, 1.5 * wait)
 
 
 def strips(app: Any) -> list[Strip]:
-    """What is on the screen, a strip a line."""
+    """Return the screen as one strip per line."""
     size: Size = app.size
     screen = app.screen
     lines: list[Strip] = list(screen._compositor.render_strips(size))
@@ -185,5 +190,5 @@ def strips(app: Any) -> list[Strip]:
 
 
 def screen_text(app: Any) -> str:
-    """What is on the screen as text, without the spaces at the ends of lines."""
+    """Return the screen as text, without trailing spaces."""
     return "\n".join(strip.text.rstrip() for strip in strips(app)).rstrip("\n") + "\n"

@@ -21,11 +21,11 @@ from textual.pilot import Pilot
 from app.tui.app import RashomonApp
 from app.tui.screens import SCREENS
 from assets.demo.recipe import evaluate
-from benchmarks.base import Generation, Instance
+from benchmarks.vocabulary import Generation, Instance
 from mlx_backends.base import Backend
 from tests.support.demo import BF16, FOUR_BIT, Held
 from tests.support.runs import Answering, says
-from tests.support.tui_computed import computed, press, settled
+from tests.support.tui_computed import press, until_computed, until_settled
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 
 SCREENS_FOLDER = Path(__file__).resolve().parents[2] / "assets" / "screens"
@@ -41,7 +41,7 @@ class Shot(NamedTuple):
     runs: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     empty: bool = False
-    """Whether it is of a workspace without runs."""
+    """True for a workspace without runs."""
 
 
 OWN_MODEL = ("G", "k", "k", "space")
@@ -86,24 +86,24 @@ SHOTS = (
 
 
 def said_by(backend: Backend, by_id: Mapping[str, Instance], *, gigabytes: float, seconds: float) -> Answering:
-    """What a model answers, with times and memory that are the same every time."""
+    """Answer as the model does, with constant times and memory."""
 
     @cache
     def answer(instance_id: str) -> Generation:
-        said = evaluate.answer(backend, by_id[instance_id])
-        return replace(said, prefill_s=seconds / 2, decode_s=seconds / 2, peak_memory=int(gigabytes * 1e9))
+        generation = evaluate.answer(backend, by_id[instance_id])
+        return replace(generation, prefill_s=seconds / 2, decode_s=seconds / 2, peak_memory=int(gigabytes * 1e9))
 
     return lambda instance: answer(instance.id)
 
 
 def passage(instance: Instance) -> Generation:
-    """What the policy that always follows the text says."""
-    found = instance.references.get("text")
-    return says(found[0] if found else "I cannot tell.", peak=None, seconds=0.0)(instance)
+    """Answer like the policy that always follows the text."""
+    references = instance.references.get("text")
+    return says(references[0] if references else "I cannot tell.", peak=None, seconds=0.0)(instance)
 
 
 def workspace(folder: Path) -> Stage:
-    """Runs in every state of charts of the demo's own, answered by the demo's models and by a policy."""
+    """Return runs in every state of charts of the demo's own, answered by the demo's models and by a policy."""
     stage = Stage(folder / "workspace")
     held = Held("cmc-bench", folder / "held-out")
     data = stage.workspace.build_folder("cmc-bench")
@@ -138,20 +138,20 @@ def workspace(folder: Path) -> Stage:
 
 
 def take(shot: Shot, size: str, stage: Stage) -> str:
-    """The picture as SVG."""
+    """Return the picture as SVG."""
     taken: list[str] = []
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         app.clear_notifications()
         if shot.screen != "runs":
-            app.go(shot.screen, [stage.workspace.runs_folder / name for name in shot.runs])
+            app.open_screen(shot.screen, [stage.workspace.runs_folder / name for name in shot.runs])
             await pilot.pause()
-        await computed(pilot)
-        await settled(pilot)
+        await until_computed(pilot)
+        await until_settled(pilot)
         await press(pilot, *shot.keys)
         app.clear_notifications()
-        await until(pilot, lambda: not app._notifications and "asking the model" not in screen_text(app))
-        await settled(pilot)
+        await until(pilot, lambda: not app._notifications and "rendering with" not in screen_text(app))
+        await until_settled(pilot)
         taken.append(app.export_screenshot(title=f"rashomon, {SCREENS[shot.screen].title}"))
 
     drive(stage.app(), script, SIZES[size])

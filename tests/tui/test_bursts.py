@@ -59,7 +59,7 @@ _NAMES = {"\r": "enter", "\x12": "ctrl+r", "\x11": "ctrl+q", "\x13": "ctrl+s"}
 
 @dataclass
 class Seen:
-    """What was painted and when, and what was done: the tests' own record, which asks the interface for nothing."""
+    """Record of what was painted and done, and when; kept by the tests, independently of the interface."""
 
     dialogs: dict[int, float] = field(default_factory=dict)
     """When each dialog, by identity, was first on the screen with its heading."""
@@ -96,10 +96,10 @@ class Watched(RashomonApp):
             if screen is self.screen and heading.split("\n")[0][:20] in screen_text(self):
                 self.seen.dialogs[id(screen)] = time.monotonic()
                 self.kept.append(screen)
-        if isinstance(screen, LabelScreen) and screen.sitting is not None:
-            shown = screen.sitting.shown
+        if isinstance(screen, LabelScreen) and screen.session is not None:
+            shown = screen.session.current
             if shown is not None and shown.answer[:20] in screen_text(self):
-                self.seen.answers.setdefault((id(screen.sitting), screen.sitting.place), time.monotonic())
+                self.seen.answers.setdefault((id(screen.session), screen.session.position), time.monotonic())
 
     kept: list[Any]
     """Dialogs, kept so that no other has their identity."""
@@ -117,12 +117,12 @@ class Watched(RashomonApp):
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    """The record, with everything that would be done replaced by a note in it."""
-    made = Seen()
+    """Return the record, with everything that would be done replaced by a note in it."""
+    log = Seen()
 
     def note(what: str, result: Any = None) -> Callable[..., Any]:
         def act(*arguments: Any, **named: Any) -> Any:
-            made.act(what)
+            log.act(what)
             if isinstance(result, Exception):
                 raise result
             return result
@@ -138,48 +138,48 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
             if paused:  # a run that waits with its model in memory goes on by a key alone, as it was paused by one
                 _real(self, *arguments)
             else:
-                made.act(_name)
+                log.act(_name)
 
         monkeypatch.setattr(RunProcesses, name, job)
     monkeypatch.setattr(Trash, "delete", note("delete", refused))
     monkeypatch.setattr("app.tui.screens.samples.override", note("override", refused))
-    monkeypatch.setattr("app.tui.screens.samples.take_back", note("take back", refused))
-    monkeypatch.setattr("app.tui.screens.samples.open_outside", lambda path: None)
+    monkeypatch.setattr("app.tui.screens.samples.retract_override", note("take back", refused))
+    monkeypatch.setattr("app.tui.screens.samples.open_in_viewer", lambda path: None)
     monkeypatch.setattr("app.tui.confirmations.adopt", note("adopt", refused))
-    monkeypatch.setattr("app.tui.screens.new_run.begin", note("begin", refused))
-    monkeypatch.setattr("app.tui.screens.new_run.save", lambda spec, path, replace=False: made.act("save"))
+    monkeypatch.setattr("app.tui.screens.new_run.prepare_job", note("begin", refused))
+    monkeypatch.setattr("app.tui.screens.new_run.save_spec", lambda spec, path, replace=False: log.act("save"))
     monkeypatch.setattr("app.tui.screens.settings.save_settings", lambda settings: None)
     monkeypatch.setattr("benchmarks.cmc_bench.CMCBench.build", note("build", refused))
 
     def export(*arguments: Any, out: Path, **named: Any) -> Any:
         if out.exists():
-            made.act("export over files")
+            log.act("export over files")
         raise refused
 
-    monkeypatch.setattr("app.tui.screens.export.write", export)
-    give, undo = LabellingSession.give, LabellingSession.undo
+    monkeypatch.setattr("app.tui.screens.export.export_runs", export)
+    give, undo = LabellingSession.label_current, LabellingSession.undo
 
     def label(self: LabellingSession, store: Any, label: str | None) -> None:
-        made.done["label"] += 1
-        painted = made.answers.get((id(self), self.place))
-        if painted is None or painted >= made.pressed:
-            made.wrong.append(f"label: the answer was painted at {painted}, the key pressed at {made.pressed}")
+        log.done["label"] += 1
+        painted = log.answers.get((id(self), self.position))
+        if painted is None or painted >= log.pressed:
+            log.wrong.append(f"label: the answer was painted at {painted}, the key pressed at {log.pressed}")
         give(self, store, label)
 
-    monkeypatch.setattr(LabellingSession, "give", label)
+    monkeypatch.setattr(LabellingSession, "label_current", label)
     monkeypatch.setattr(LabellingSession, "undo", undo)
     dismiss = Dialog.dismiss
 
     def answered(self: Dialog[Any], result: Any = None) -> Any:
-        made.answered = (self, made.pressed)
+        log.answered = (self, log.pressed)
         return dismiss(self, result)
 
     monkeypatch.setattr(Dialog, "dismiss", answered)
-    return made
+    return log
 
 
 def chosen(source: random.Random) -> list[str]:
-    """A burst: random keys, or one of those that somebody in a hurry types, alone or among others."""
+    """Return a burst: random keys, or one of those that somebody in a hurry types, alone or among others."""
     keys = [source.choice(KEYS) for _ in range(source.randint(1, 8))]
     if source.random() < 0.15:
         keys.insert(source.randint(0, len(keys)), source.choice(ELSEWHERE))
@@ -208,9 +208,9 @@ def try_bursts(stage: Stage, seen: Seen, name: str, count: int, folders: tuple[P
                 while len(app.screen_stack) > 2:
                     await app.pop_screen()
                 entry = SCREENS[name]
-                made = {"nothing": (), "run": folders[:1], "runs": (folders[:2],)}[entry.needs]
+                log = {"nothing": (), "run": folders[:1], "runs": (folders[:2],)}[entry.needs]
                 if name != "runs":
-                    app.push_screen(entry.screen_class()(*made))
+                    app.push_screen(entry.screen_class()(*log))
                     await pilot.pause()
                 if name == "label":
                     await painted(pilot)
@@ -227,7 +227,7 @@ def try_bursts(stage: Stage, seen: Seen, name: str, count: int, folders: tuple[P
 
 
 def at(app: RashomonApp) -> str:
-    """The name of the screen under the dialogs."""
+    """Return the name of the screen under the dialogs."""
     return next(screen.name_ for screen in reversed(app.screen_stack) if isinstance(screen, RashomonScreen))
 
 

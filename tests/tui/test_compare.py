@@ -16,7 +16,7 @@ from app.tui.screens.flipped import FlippedScreen, SideBySideScreen
 from app.tui.widgets.matrix import Matrix
 from app.tui.widgets.result_table import ResultTable
 from tests.support.runs import instances
-from tests.support.tui_computed import FIRST, gone_to, mixed, press, settled, three_runs
+from tests.support.tui_computed import FIRST, mixed, press, three_runs, until_settled, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text
 from tests.tui.conftest import Snapshot
 
@@ -32,15 +32,15 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
     runs = three_runs(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "compare", runs)
-        told = screen_text(app)
-        assert "! policy:random is running: 52 of its 72 instances have no label" in told
+        await visit(pilot, app, "compare", runs)
+        text = screen_text(app)
+        assert "! policy:random is running: 52 of its 72 instances have no label" in text
         for pane in PANES:
             assert shown(app).pane == pane
-            await settled(pilot)
+            await until_settled(pilot)
             snapshot(app, f"compare-{pane}")
             await press(pilot, "t")
-        assert shown(app).pane == "figures"
+        assert shown(app).pane == "metrics"
         await press(pilot, "T", "left_square_bracket", "t", "t", "i")
         assert "~" not in screen_text(app).partition("Each run over")[0]
         figures_are_those_of_the_command_line(shown(app))
@@ -49,7 +49,7 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
         tables = {table.name: table for table in compare(runs).tables}
         for name, pane in (("changes", "agreement"), ("cost", "cost")):
             assert screen.query_one(f"#{pane}", ResultTable).table == tables[name]
-        figures = screen.query_one("#figures", ResultTable).table
+        figures = screen.query_one("#metrics", ResultTable).table
         assert figures is not None
         for number, (label, cells) in enumerate(tables["differences"].rows):
             run, figure = divmod(number, len(figures.rows))
@@ -57,13 +57,13 @@ def test_every_part_of_a_comparison(size: tuple[int, int], stage: Stage, snapsho
             assert label.endswith(f" / {name}")
             assert row[2 + 3 * run] == cells[2]
             assert row[3 + 3 * run] == cells[7]
-        assert screen.query_one("#take-table", ResultTable).table == recommend(runs).table
+        assert screen.query_one("#recommendation-table", ResultTable).table == recommend(runs).table
         matrix = screen.query_one(Matrix)
         for label, cells in tables["flips"].rows:
             name, _, was = label.partition(" / ")
             if name == "policy:always-text" and was != "all":
-                found = dict(zip(tables["flips"].columns, cells, strict=True))
-                assert [matrix.count(was, now) for now in found if now != "all"] == list(cells[:-1])
+                row_counts = dict(zip(tables["flips"].columns, cells, strict=True))
+                assert [matrix.count(was, now) for now in row_counts if now != "all"] == list(cells[:-1])
 
     drive(stage.app(), script, size)
 
@@ -75,17 +75,17 @@ def test_from_a_cell_to_its_instances_to_both_answers_and_back(
     runs = three_runs(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "compare", runs)
+        await visit(pilot, app, "compare", runs)
         await press(pilot, "t", "enter")  # the cursor begins at the largest change
         listed = app.screen
         assert isinstance(listed, FlippedScreen)
         assert {(flip.was, flip.now) for flip in listed.flips} == {("TEXT", "IMAGE")}
-        await settled(pilot)
+        await until_settled(pilot)
         snapshot(app, "flipped")
         await press(pilot, "j", "enter")
         answers = app.screen
         assert isinstance(answers, SideBySideScreen)
-        await settled(pilot)
+        await until_settled(pilot)
         snapshot(app, "answers")
         before = screen_text(app)
         assert before.count("▌ policy:") == 3
@@ -116,23 +116,23 @@ def test_the_papers_rows_and_the_margin_are_chosen_by_keys(stage: Stage) -> None
     runs = three_runs(stage)[:2]
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "compare", runs)
+        await visit(pilot, app, "compare", runs)
         await press(pilot, "b", "down", "space", "enter")
         paper = shown(app).query_one("#paper", ResultTable).table
         assert paper is not None
         assert paper.columns[-2:] == ("Qwen3-VL-4B (paper)", "LFM2.5-VL-1.6B (paper)")
         assert shown(app).pane == "paper"
         await press(pilot, "plus")
-        assert shown(app).pane == "take"
+        assert shown(app).pane == "recommendation"
         assert "Margin: 5 points" in screen_text(app)
         await press(pilot, "minus", "minus")
         assert "Margin: 2 points" in screen_text(app)
         await press(pilot, "m", "backspace", "x")
-        assert "A number of points" in screen_text(app)
+        assert "Enter a number" in screen_text(app)
         await press(pilot, "enter", "backspace", "9", "9", "enter")
         assert "Margin: 99 points" in screen_text(app)
-        take = shown(app).query_one("#worded", Static)
-        for line in recommend(runs, margin=0.99).take:
+        take = shown(app).query_one("#recommendation-text", Static)
+        for line in recommend(runs, margin=0.99).advice:
             assert line.split(",")[0] in str(take.content)
 
     drive(stage.app(), script)
@@ -144,14 +144,14 @@ def test_one_run_alone_and_runs_that_share_nothing(size: tuple[int, int], stage:
     empty = stage.run("no-answer", state="failed", done=0, model="policy:random")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "compare", (first,))
-        assert "one run cannot be compared; mark another beside it." in screen_text(app)
+        await visit(pilot, app, "compare", (first,))
+        assert "one run cannot be compared; mark another run as well." in screen_text(app)
         await press(pilot, "t", "b", "plus", "enter")
-        await gone_to(pilot, app, "compare", (first, empty))
-        await settled(pilot)
+        await visit(pilot, app, "compare", (first, empty))
+        await until_settled(pilot)
         snapshot(app, "compare-failed")
         await press(pilot, "T")
-        told = str(shown(app).query_one("#take-table", ResultTable).query_one(".caption", Static).content)
-        assert told.startswith("no instance that accuracy is made of is labelled")
+        text = str(shown(app).query_one("#recommendation-table", ResultTable).query_one(".caption", Static).content)
+        assert text.startswith("no instance that counts for accuracy is labelled")
 
     drive(stage.app(), script, size)

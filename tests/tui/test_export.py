@@ -13,14 +13,14 @@ from textual.widgets import Input
 from app.tui.app import RashomonApp
 from app.tui.screens.export import ExportScreen
 from tests.support.runs import instances
-from tests.support.tui_computed import FIRST, gone_to, mixed, press, settled
+from tests.support.tui_computed import FIRST, mixed, press, until_settled, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text
 from tests.tui.conftest import Snapshot
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the interface was opened in."""
+    """Return the folder that the interface was opened in."""
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -28,14 +28,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("size", BOTH)
-def test_chosen_formats_are_written_and_told_with_their_sizes(
+def test_selected_formats_are_written_and_listed_with_their_sizes(
     size: tuple[int, int], stage: Stage, snapshot: Snapshot, here: Path
 ) -> None:
     run = stage.run(FIRST, asked=instances(4), answering=mixed(0))
     out = here / "out"
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "tables", (run,))
+        await visit(pilot, app, "tables", (run,))
         await press(pilot, "e")
         screen = app.screen
         assert isinstance(screen, ExportScreen)
@@ -43,7 +43,7 @@ def test_chosen_formats_are_written_and_told_with_their_sizes(
         assert Path(field.value) == here / "export" / FIRST
         field.value = "out"
         await pilot.pause()
-        await settled(pilot)
+        await until_settled(pilot)
         snapshot(app, "export")
         await press(pilot, "space", "down", "down", "space", "down", "space", "up", "up")  # Markdown alone
         await press(pilot, "w")
@@ -54,11 +54,11 @@ def test_chosen_formats_are_written_and_told_with_their_sizes(
         field.value = "/dev/null/nowhere"
         await press(pilot, "w")
         assert "Not a directory" in screen_text(app)
-        await settled(pilot)
+        await until_settled(pilot)
         snapshot(app, "export-failed")
         assert [path.name for path in out.iterdir()] == ["tables.md"]
         await press(pilot, "space", "w")
-        assert "mark a format first" in screen_text(app)
+        assert "select a format first" in screen_text(app)
 
     drive(stage.app(), script, size)
 
@@ -67,7 +67,7 @@ def test_what_is_typed_into_the_folder_is_a_folder_and_no_key(stage: Stage, here
     run = stage.run(FIRST, asked=instances(4), answering=mixed(0))
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "export", (run,))
+        await visit(pilot, app, "export", (run,))
         screen = app.screen
         assert isinstance(screen, ExportScreen)
         screen.query_one("#folder", Input).value = ""

@@ -13,11 +13,11 @@ from textual.widgets import Input
 
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
-from app.tui.hostile_text import harmless
+from app.tui.hostile_text import sanitize
 from app.tui.widgets.dialogs import Confirm, TextDialog
-from benchmarks.base import Verdict
+from benchmarks.vocabulary import Verdict
 from tests.support.runs import instances, says
-from tests.support.tui_computed import gone_to, press
+from tests.support.tui_computed import press, visit
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, strips, until
 
 PAYLOAD = "[@click=app.bell]x[/] [/nope] [red]r \x1b]52;c;c3RvbGVu\x07\x1b[31m\x9b31m \u202edrow\u200b \udc80 a\tb"
@@ -42,7 +42,7 @@ async def _runs(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
 
 
 async def _samples(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
-    app.go("samples", [folder])
+    app.open_screen("samples", [folder])
     await until(pilot, lambda: "[@click" in screen_text(app))
     await pilot.press("enter", "t")
 
@@ -60,15 +60,15 @@ async def _samples_override(pilot: Pilot[Any], app: RashomonApp, folder: Path) -
 
 
 async def _label(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
-    app.go("label", [folder])
-    await until(pilot, lambda: "Who labels?" in screen_text(app))
+    app.open_screen("label", [folder])
+    await until(pilot, lambda: "Annotator" in screen_text(app))
     await pilot.press("enter")
     await until(pilot, lambda: "[@click" in screen_text(app))
 
 
 async def _live(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     (folder / "worker.log").write_text(PAYLOAD, "utf-8", "surrogateescape")
-    app.go("live", [folder])
+    app.open_screen("live", [folder])
     await until(pilot, lambda: "newest" in screen_text(app))
 
 
@@ -79,12 +79,12 @@ async def _log(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
 
 
 async def _error(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
-    app.failed(ValueError(PAYLOAD))
+    app.show_error(ValueError(PAYLOAD))
     await pilot.pause()
 
 
 async def _toast(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
-    app.tell(PAYLOAD)
+    app.toast(PAYLOAD)
     await until(pilot, lambda: len(app.screen.query("Toast")) > 0)
 
 
@@ -94,15 +94,15 @@ async def _question(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
 
 
 async def _typed(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
-    app.push_screen(TextDialog("A name", PAYLOAD, value=harmless(PAYLOAD), check=lambda text: PAYLOAD))
+    app.push_screen(TextDialog("A name", PAYLOAD, value=sanitize(PAYLOAD), check=lambda text: PAYLOAD))
     await pilot.pause()
 
 
 async def _rows(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
     table = folder.parent / "hostile.csv"
     named = STORED.replace('"', "")
-    said = [f'"{n}.png","{STORED}","{n} {STORED}","","{STORED}{n}","{n}"' for n in range(3)]
-    table.write_text("\n".join([f'image,question,answer,passage,conflict,"{named}"', *said]), "utf-8")
+    rows = [f'"{n}.png","{STORED}","{n} {STORED}","","{STORED}{n}","{n}"' for n in range(3)]
+    table.write_text("\n".join([f'image,question,answer,passage,conflict,"{named}"', *rows]), "utf-8")
     for n in range(3):
         Image.new("RGB", (8, 8), (80 * n, 0, 0)).save(table.parent / f"{n}.png")
     await pilot.press("f4")
@@ -115,7 +115,7 @@ def _of(name: str, *keys: str) -> Callable[[Pilot[Any], RashomonApp, Path], Awai
     """To a screen of the hostile run and of a copy of it."""
 
     async def go(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> None:
-        await gone_to(pilot, app, name, (folder, folder.with_name("hostile-2")))
+        await visit(pilot, app, name, (folder, folder.with_name("hostile-2")))
         await press(pilot, *keys)
 
     return go
@@ -162,16 +162,16 @@ def test_hostile_text_is_only_text(
 
 
 def hostile_run(stage: Stage) -> Path:
-    """A run with the payload in its question, answers, model and note."""
+    """Return a run with the payload in its question, answers, model and note."""
     folder = stage.run(
         "hostile", asked=instances(3, question=PAYLOAD), answering=says(PAYLOAD), model=f"policy:uniform{STORED}"
     )
     stage.note(folder, "failed", PAYLOAD)
     stage.run("hostile-2", asked=instances(3, question=PAYLOAD), answering=says(f"12 {PAYLOAD}"), model="policy:random")
     with RunStore.open(folder) as store:
-        found = store.answer_of("factual-0000/aligned")
-        assert found is not None
-        store.add_verdicts([(*found, Verdict(f"human:{STORED}", "labelled", STORED, STORED), False)])
+        stored = store.answer_of("factual-0000/aligned")
+        assert stored is not None
+        store.add_verdicts([(*stored, Verdict(f"human:{STORED}", "labelled", STORED, STORED), False)])
     return folder
 
 

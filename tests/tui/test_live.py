@@ -15,21 +15,21 @@ from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.widgets.picture import HalfCells
-from benchmarks.base import Generation, Instance, Media
+from benchmarks.vocabulary import Generation, Instance, Media
 from tests.support.runs import instances, says
 from tests.support.tui_stage import SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
 
 def answers(instance: Instance) -> Generation:
-    """Some right, some wrong, some empty, some errors, some cut."""
+    """Answer right, wrong, empty, with an error or truncated, by turns."""
     number = int(instance.group[-4:])
     if number == 2 and "text-only" in instance.id:
         return Generation(f"{instance.id}#0", "", "error", error="the image cannot be decoded")
-    said = ("It is 12.", "It is 15.", "", "They disagree: the picture says 12, the text 15.")[number % 4]
-    made = says(said, peak=3 * 10**9)(instance)
+    text = ("It is 12.", "It is 15.", "", "They disagree: the picture says 12, the text 15.")[number % 4]
+    generation = says(text, peak=3 * 10**9)(instance)
     return Generation(
-        made.request_id, made.text, "length" if number == 3 else "stop", (1, 2), 30, 2, 0.1, 0.5, 3 * 10**9,
+        generation.request_id, generation.text, "length" if number == 3 else "stop", (1, 2), 30, 2, 0.1, 0.5, 3 * 10**9,
         active_memory=2 * 10**9, cache_memory=10**8,
     )  # fmt: skip
 

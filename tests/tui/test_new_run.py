@@ -15,7 +15,7 @@ from textual.widgets import Tab
 
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import load_spec
-from app.store.workspace import summary
+from app.store.workspace import read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.new_options import LIKELIHOOD
 from app.tui.screens.new_run import NewRunScreen
@@ -29,7 +29,7 @@ from tests.tui.test_hostile import PAYLOAD, STORED, assert_harmless
 
 @pytest.fixture
 def desk(stage: Stage, charts: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """A workspace with CMC-Bench built, no models but those that ship here, and nothing of this machine's."""
+    """Return a workspace with CMC-Bench built, no models but those that ship here, and nothing of this machine's."""
     build = stage.workspace.build_folder("cmc-bench")
     build.parent.mkdir(parents=True)
     build.symlink_to(charts.build.path)
@@ -55,7 +55,7 @@ async def opened(pilot: Pilot[Any], app: RashomonApp) -> NewRunScreen:
 
 
 async def known(pilot: Pilot[Any], screen: NewRunScreen) -> None:
-    await until(pilot, lambda: screen.prospects is not None)
+    await until(pilot, lambda: screen.preflight is not None)
     await pilot.pause()
 
 
@@ -69,10 +69,10 @@ def test_each_part_of_the_form(size: tuple[int, int], desk: Stage, snapshot: Sna
         snapshot(app, "new-models")
         await pilot.press("ctrl+n", "j", "j", "space")
         await known(pilot, screen)
-        snapshot(app, "new-what")
+        snapshot(app, "new-conditions")
         await pilot.press("ctrl+n", *"12")
         await known(pilot, screen)
-        snapshot(app, "new-amount")
+        snapshot(app, "new-options")
         await pilot.press("ctrl+n")
         await pilot.pause()
         snapshot(app, "new-judges")
@@ -89,11 +89,11 @@ def test_a_run_is_put_together_and_started_by_keys_alone(desk: Stage) -> None:
         await pilot.press("ctrl+n", "j", "space", "ctrl+n", "ctrl+n", *"2", "ctrl+s")
         await pilot.press("ctrl+r")  # typing has not been looked at yet, and that is no mistake
         await known(pilot, screen)
-        assert screen.prospects is not None
-        (ahead,) = screen.prospects.runs
-        said = screen_text(app)
-        assert f"2 examples, {len(ahead.outlook.instances)} instances" in said
-        assert "--limit 2" in said
+        assert screen.preflight is not None
+        (ahead,) = screen.preflight.runs
+        text = screen_text(app)
+        assert f"2 examples, {len(ahead.estimate.instances)} instances" in text
+        assert "--limit 2" in text
         await pilot.press("ctrl+s")
         await pilot.press("enter")
         await until(pilot, lambda: list(Path.cwd().glob("*.toml")))
@@ -105,13 +105,13 @@ def test_a_run_is_put_together_and_started_by_keys_alone(desk: Stage) -> None:
     app = desk.app()
     drive(app, script, (80, 24))
     (name,) = desk.workspace.run_names()
-    run = summary(desk.workspace.runs_folder / name)
+    run = read_summary(desk.workspace.runs_folder / name)
     assert run.spec["model"] == "policy:always-text"
     assert run.done == run.total > 0
-    assert app.jobs.ended() == []
+    assert app.processes.failures() == []
 
 
-def test_what_is_wrong_is_said_at_the_field_the_part_and_below(desk: Stage) -> None:
+def test_a_problem_is_shown_at_its_field_its_section_and_below(desk: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
         assert str(screen.query_one("#tab-models", Tab).label) == "✗ Models"
@@ -120,7 +120,7 @@ def test_what_is_wrong_is_said_at_the_field_the_part_and_below(desk: Stage) -> N
         limit = next(field for field in screen.query(Field) if field.key == "limit")
         assert limit.has_class("-wrong")
         assert screen.spec is None
-        assert "✗ Amount" in screen_text(app)
+        assert "✗ Options" in screen_text(app)
         assert "limit: input should be greater" in screen_text(app)
         await pilot.press("ctrl+r")
         assert isinstance(app.screen, NewRunScreen)
@@ -130,16 +130,16 @@ def test_what_is_wrong_is_said_at_the_field_the_part_and_below(desk: Stage) -> N
         # none of the conditions
         await pilot.press("ctrl+b", "j", "j", "a")
         await pilot.pause()
-        assert "conditions: choose one at least" in screen_text(app)
+        assert "conditions: select at least one" in screen_text(app)
         await pilot.press("a")
         await known(pilot, screen)
-        assert not screen._wrong
+        assert not screen._problems
         await pilot.press("ctrl+b", "tab", *"org/none")
         await until(pilot, lambda: "there is no folder 'org/none'" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: "org/none" in screen._models)
         await pilot.pause()
-        await until(pilot, lambda: "model" in screen._wrong)
+        await until(pilot, lambda: "model" in screen._problems)
         assert "models get org/none`" in " ".join(screen_text(app).split())
 
     drive(desk.app(), script, (120, 40))
@@ -192,12 +192,12 @@ def test_hostile_names_strata_and_questions_are_only_text(
     read = BuildContents.read
 
     def hostile(build: Any, prompt_set: str) -> BuildContents:
-        found = read(build, prompt_set)
+        contents = read(build, prompt_set)
         changed = [
             replace(instance, strata={"type": STORED, STORED: "x"}, question=STORED, id=f"{STORED}{number}")
-            for number, instance in enumerate(found.instances[:30])
+            for number, instance in enumerate(contents.instances[:30])
         ]
-        return BuildContents(found.build, found.benchmark, tuple(changed))
+        return BuildContents(contents.build, contents.benchmark, tuple(changed))
 
     monkeypatch.setattr("app.new_run.preflight.BuildContents.read", hostile)
 
@@ -218,14 +218,14 @@ def test_hostile_names_strata_and_questions_are_only_text(
         assert_harmless(app)
         field = next(field for field in screen.query(Field) if field.key == "data")
         field.value = f"/nowhere{STORED}"
-        await until(pilot, lambda: "data" in screen._wrong)
+        await until(pilot, lambda: "data" in screen._problems)
         await pilot.pause()
         assert_harmless(app)
 
     drive(desk.app(), script, size)
 
 
-def test_the_form_goes_on_while_a_large_build_is_read(desk: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_form_stays_responsive_while_a_large_build_is_read(desk: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     read = BuildContents.read
 
@@ -243,9 +243,9 @@ def test_the_form_goes_on_while_a_large_build_is_read(desk: Stage, monkeypatch: 
         await until(pilot, lambda: screen.query_one("#model-table", ChoiceTable).row_count)
         await pilot.press("ctrl+n", "space", "ctrl+n", "ctrl+n", *"17")
         await until(
-            pilot, lambda: "looking" in screen_text(app) and screen.spec is not None and screen.spec.limit == 17
+            pilot, lambda: "checking" in screen_text(app) and screen.spec is not None and screen.spec.limit == 17
         )
-        assert screen.prospects is None
+        assert screen.preflight is None
         assert sum(thread.name.startswith("asyncio") for thread in threading.enumerate()) < 6
         go_on.set()
         await known(pilot, screen)
@@ -296,7 +296,7 @@ def test_the_likeliest_option_is_offered_where_questions_have_options(
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app)
-        asked, models = screen._table("asked-table"), screen._table("model-table")
+        asked, models = screen._table("condition-table"), screen._table("model-table")
         assert LIKELIHOOD not in [option.key for option in asked.options], "charts are asked openly"
         benchmarks = screen._table("benchmarks")
         benchmarks.cursor = list(screen._benchmarks).index("clash")
@@ -304,15 +304,15 @@ def test_the_likeliest_option_is_offered_where_questions_have_options(
         await until(pilot, lambda: LIKELIHOOD in [option.key for option in asked.options])
         models.cursor = next(i for i, option in enumerate(models.options) if option.key == "org/tiny-vl-4bit")
         await pilot.press("ctrl+n", "space", "ctrl+n", "G", "space")
-        await until(pilot, lambda: "offers no options under" in screen._wrong.get("score", ""))
-        await until(pilot, lambda: "✗ What" in screen_text(app))
-        without = [f for f in screen._contents.conditions if f not in screen._contents.scored]  # type: ignore[union-attr]
+        await until(pilot, lambda: "offers no options under" in screen._problems.get("score", ""))
+        await until(pilot, lambda: "✗ Conditions" in screen_text(app))
+        without = [f for f in screen._contents.conditions if f not in screen._contents.scorable]  # type: ignore[union-attr]
         for condition in without:
             asked.cursor = [option.key for option in asked.options].index(("conditions", condition))
             await pilot.press("space")
         await pilot.press("G")
         await known(pilot, screen)
-        assert not screen._wrong
+        assert not screen._problems
         assert screen.spec is not None
         assert screen.spec.score == "likelihood"
         assert "--score likelihood" in " ".join(screen_text(app).split())
@@ -321,6 +321,6 @@ def test_the_likeliest_option_is_offered_where_questions_have_options(
         await known(pilot, screen)
         assert "--score" not in screen_text(app)
         await pilot.press("space", "ctrl+b", "g", "space")
-        await until(pilot, lambda: "does not tell how likely" in screen._wrong.get("score", ""))
+        await until(pilot, lambda: "cannot score options by likelihood" in screen._problems.get("score", ""))
 
     drive(desk.app(), script, size)

@@ -15,7 +15,7 @@ from app.tui.screens.own_rows import OwnRowsScreen
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.picture import Picture
 from benchmarks.build import Build
-from tests.support.tui_computed import CHARTS, computed, press, settled
+from tests.support.tui_computed import CHARTS, press, until_computed, until_settled
 from tests.support.tui_stage import BOTH, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
@@ -30,7 +30,7 @@ gone.png,How many kales?,50,,
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table in the folder that the interface was opened in, three of its rows usable."""
+    """Return a table in the folder that the interface was opened in, three of its rows usable."""
     folder = tmp_path / "own"
     folder.mkdir()
     for number, chart in enumerate(sorted(CHARTS.glob("**/*.png"))[:4]):
@@ -41,7 +41,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def opened(pilot: Pilot[Any], app: RashomonApp, typed: str) -> OwnRowsScreen:
-    """The screen, with a table's path typed and read."""
+    """Return the screen, with a table's path typed and read."""
     await pilot.press("f4")
     await pilot.pause()
     screen = app.screen
@@ -60,7 +60,7 @@ def test_a_table_is_checked_looked_at_and_built(
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app, "rows.csv")
         screen.query_one("#input-out", Input).placeholder = "BUILD"
-        assert "3 of 5 rows can be used" in screen_text(app)
+        assert "3 of 5 rows are valid" in screen_text(app)
         await press(pilot, "j", "n")
         await until(pilot, lambda: screen.query_one(Picture).children)
         assert "▸ image-correct" in screen_text(app)
@@ -70,18 +70,18 @@ def test_a_table_is_checked_looked_at_and_built(
         await until(pilot, lambda: screen.query_one(Picture).media != right)
         await press(pilot, "N")
         await until(pilot, lambda: screen.query_one(Picture).media == right)
-        await settled(pilot)
+        await until_settled(pilot)
         snapshot(app, "rows")
         await press(pilot, "w")
         assert "→ write the answer as the passage spells it" in " ".join(screen_text(app).split())
         assert screen.query_one(Picture).media is None
-        await settled(pilot)
+        await until_settled(pilot)
         snapshot(app, "rows-wrong")
         await press(pilot, "w")
         assert screen.row is not None
         assert screen.row.where == "rows.csv:6"
         await press(pilot, "b", "y")
-        await until(pilot, lambda: built.exists() and not screen.busy)
+        await until(pilot, lambda: built.exists() and not screen.activity)
         assert Build.open(built).manifest["instances"] == 24
         await press(pilot, "b")  # it is there now, and No is what Enter says
         assert isinstance(app.screen, Confirm)
@@ -91,7 +91,7 @@ def test_a_table_is_checked_looked_at_and_built(
     assert Build.open(built).manifest["instances"] == 24
 
 
-def test_a_table_that_was_mended_is_read_again(stage: Stage, table: Path) -> None:
+def test_a_corrected_table_is_read_again(stage: Stage, table: Path) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app, "~/nowhere.csv")
         assert isinstance(app.screen, ErrorDialog)
@@ -107,7 +107,7 @@ def test_a_table_that_was_mended_is_read_again(stage: Stage, table: Path) -> Non
         assert "is missing" in screen_text(app)
         shutil.copy(table.parent / "0.png", table.parent / "gone.png")
         await press(pilot, "r")
-        assert "4 of 5 rows can be used" in screen_text(app)
+        assert "4 of 5 rows are valid" in screen_text(app)
         table.write_text("image,question\n")
         await press(pilot, "r")
         assert isinstance(app.screen, ErrorDialog)
@@ -122,9 +122,9 @@ def test_nothing_is_built_where_no_row_can_be_used(stage: Stage, table: Path) ->
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await opened(pilot, app, "rows.csv")
         await pilot.press("b")
-        await computed(pilot)
+        await until_computed(pilot)
         assert not isinstance(app.screen, Confirm)
-        assert "0 of 1 rows can be used\n" in "".join(f"{line.rstrip()}\n" for line in screen_text(app).splitlines())
+        assert "0 of 1 rows are valid\n" in "".join(f"{line.rstrip()}\n" for line in screen_text(app).splitlines())
         assert not stage.workspace.build_folder("cmc-bench").exists()
 
     drive(stage.app(), script)

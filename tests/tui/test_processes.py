@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.engine.workers.run_control import worker_of
-from app.store.workspace import Workspace, summary
+from app.engine.run_control import worker_pid
+from app.store.workspace import Workspace, read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.widgets.dialogs import StopDialog
@@ -42,13 +42,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def rashomon(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rashomon]:
-    """A home of its own, whose environment what the interface starts will have; its workers are ended afterwards."""
-    made = Rashomon(tmp_path, SLOW)
-    for name, value in made.environment.items():
+    """Return a home of its own, whose environment what the interface starts will have; its workers are ended afterwards."""
+    program = Rashomon(tmp_path, SLOW)
+    for name, value in program.environment.items():
         monkeypatch.setenv(name, value)
-    yield made
+    yield program
     with suppress(ProcessLookupError):
-        if pid := worker_of(made.workspace / "runs" / RUN):
+        if pid := worker_pid(program.workspace / "runs" / RUN):
             os.kill(pid, signal.SIGTERM)
 
 
@@ -65,48 +65,48 @@ def test_started_watched_killed_and_resumed_by_keys(rashomon: Rashomon, built: P
     folder = rashomon.workspace / "runs" / RUN
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        app.jobs.start([*SPEC, "--data", str(built), "--restarts", "0"])
+        app.processes.start([*SPEC, "--data", str(built), "--restarts", "0"])
         await until(pilot, lambda: "● running" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "newest" in screen_text(app))
         await until(pilot, lambda: "answers/min" in screen_text(app))
-        pid = worker_of(folder)
+        pid = worker_pid(folder)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         await until(pilot, lambda: "gone without a word" in screen_text(app) and "R Resume" in screen_text(app))
-        await until(pilot, lambda: "is not started again" in screen_text(app) or not app.jobs.going_on())
+        await until(pilot, lambda: "is not restarted" in screen_text(app) or not app.processes.running_count())
         await until(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
         assert "SIGKILL" in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
         await pilot.press("escape", "R", "y")
-        await until(pilot, lambda: "● running" in screen_text(app) and worker_of(folder) not in (None, pid))
+        await until(pilot, lambda: "● running" in screen_text(app) and worker_pid(folder) not in (None, pid))
         await pilot.press("p")
         await until(pilot, lambda: "‖ paused" in screen_text(app))
         await pilot.press("R")
         await until(pilot, lambda: "✓ done" in screen_text(app))
 
     drive(app, script)
-    run = summary(folder)
+    run = read_summary(folder)
     assert (run.state, run.done) == ("done", run.total)
 
 
 @pytest.mark.slow
-def test_a_stopped_run_says_so_and_a_wrong_command_is_told(rashomon: Rashomon, built: Path) -> None:
+def test_a_stopped_run_says_so_and_a_failed_command_is_reported(rashomon: Rashomon, built: Path) -> None:
     app = Staged(Workspace(rashomon.workspace))
     folder = rashomon.workspace / "runs" / RUN
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        app.jobs.start(["batch", "--benchmark", "cmc-bnch", "--model", "policy:uniform"])
+        app.processes.start(["batch", "--benchmark", "cmc-bnch", "--model", "policy:uniform"])
         await until(pilot, lambda: "did you mean 'cmc-bench'" in screen_text(app).replace("\n", " "))
         await pilot.press("escape")
-        app.jobs.start([*SPEC, "--data", str(built)])
+        app.processes.start([*SPEC, "--data", str(built)])
         await until(pilot, lambda: "● running" in screen_text(app))
         await pilot.press("x", "y")
         await until(pilot, lambda: "¦ interrupted" in screen_text(app))
-        await until(pilot, lambda: not app.jobs.going_on())
+        await until(pilot, lambda: not app.processes.running_count())
         assert "without a word" not in screen_text(app)
 
     drive(app, script)
-    assert summary(folder).state == "interrupted"
+    assert read_summary(folder).state == "interrupted"
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_stopping_a_run_or_its_whole_batch(answer: str, states: list[str], rasho
     spec = [word for word in SPEC if word not in ("--name", RUN)]
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        app.jobs.start([*spec, "--model", "policy:random", "--data", str(built)])
+        app.processes.start([*spec, "--model", "policy:random", "--data", str(built)])
         await until(pilot, lambda: "● running" in screen_text(app) and len(app.snapshot.runs) == 2)
         (running,) = (run for run in app.snapshot.runs if run.active)
         app.screen.query_one(VirtualTable).cursor = [run.name for run in reversed(app.snapshot.runs)].index(
@@ -125,24 +125,24 @@ def test_stopping_a_run_or_its_whole_batch(answer: str, states: list[str], rasho
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, StopDialog))
         await pilot.press(answer)
-        await until(pilot, lambda: not app.jobs.going_on())
+        await until(pilot, lambda: not app.processes.running_count())
 
     drive(app, script)
-    runs = sorted((rashomon.workspace / "runs").glob("[a-z]*"), key=lambda run: summary(run).done)
-    assert sorted(summary(run).state for run in runs) == sorted(states)
+    runs = sorted((rashomon.workspace / "runs").glob("[a-z]*"), key=lambda run: read_summary(run).done)
+    assert sorted(read_summary(run).state for run in runs) == sorted(states)
 
 
 OPEN = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"
     "from app.tui.app import RashomonApp\nfrom app.store.workspace import Workspace\nimport json\n"
     "class Opened(RashomonApp):\n"
-    "    def on_mount(self):\n        self.jobs.start(json.loads(sys.argv[2]))\n"
+    "    def on_mount(self):\n        self.processes.start(json.loads(sys.argv[2]))\n"
     "Opened(Workspace.find()).run()\n"
 )
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
-def test_the_run_goes_on_when_the_interface_and_its_terminal_are_killed(
+def test_a_run_survives_when_the_interface_and_its_terminal_are_killed(
     how: signal.Signals, rashomon: Rashomon, built: Path
 ) -> None:
     folder = rashomon.workspace / "runs" / RUN
@@ -162,12 +162,12 @@ def test_the_run_goes_on_when_the_interface_and_its_terminal_are_killed(
     def running() -> bool:
         with suppress(BlockingIOError, OSError):
             os.read(master, 1 << 16)
-        return folder.exists() and summary(folder).state == "running" and summary(folder).done > 2
+        return folder.exists() and read_summary(folder).state == "running" and read_summary(folder).done > 2
 
     wait_for(running)
     os.killpg(process.pid, how)
     os.close(master)  # the terminal is gone, too
     process.wait()
-    seen = summary(folder).done
-    wait_for(lambda: summary(folder).done > seen)
-    wait_for(lambda: summary(folder).state == "done")
+    seen = read_summary(folder).done
+    wait_for(lambda: read_summary(folder).done > seen)
+    wait_for(lambda: read_summary(folder).state == "done")

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from app.compare.pairs import RunPair
-from app.compare.samples import beside_each_other, flips
-from app.compare.side_by_side import beside
+from app.compare.samples import compare_instance, flips
+from app.compare.side_by_side import side_by_side_table
 from app.compare.tables import compare
-from app.exports.formats import ABOUT, FORMATS, USUAL, write
-from app.report.tables import own_rows, tables_of
+from app.exports.formats import DEFAULT_FORMATS, FORMAT_DESCRIPTIONS, FORMATS, export_runs
+from app.report.tables import tables_of, without_published
 from app.store.run import RunStore
 from app.store.sqlite_errors import StoreFullError
 from app.store.workspace import Workspace
 from app.tui.result_cache import ResultCache
-from benchmarks.base import Generation, Instance, Table, Verdict
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.vocabulary import Generation, Instance, Table, Verdict
 from tests.support.full_disk import no_room_above
 from tests.support.runs import instances, make_run, says
 
@@ -28,11 +28,11 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def mostly_text(instance: Instance) -> Generation:
-    """The passage's value for two thirds of the examples, the picture's for the others."""
+    """Return the passage's value for two thirds of the examples, the picture's for the others."""
     number = int(instance.group[-4:])
     source = "text" if number % 3 and "text" in instance.references else "image"
-    found = instance.references.get(source) or instance.references["text"]
-    return says(found[0])(instance)
+    references = instance.references.get(source) or instance.references["text"]
+    return says(references[0])(instance)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def named(tables: tuple[Table, ...], name: str) -> Table:
     return next(table for table in tables if table.name == name)
 
 
-def test_what_was_computed_is_kept_until_a_run_changes(runs: list[Path]) -> None:
+def test_results_are_cached_until_a_run_changes(runs: list[Path]) -> None:
     results = ResultCache()
     first = results.tables(runs[:1])
     assert results.tables(runs[:1]) is first
@@ -57,9 +57,9 @@ def test_what_was_computed_is_kept_until_a_run_changes(runs: list[Path]) -> None
     assert results.recommendation(runs, margin=0.03) is results.recommendation(runs, margin=0.03)
     assert results.recommendation(runs, margin=0.5).decision.margin == 0.5
     with RunStore.open(runs[0]) as store:
-        found = store.answer_of("factual-0000/aligned")
-        assert found is not None
-        store.add_verdicts([(found[0], found[1], Verdict("match@2", "labelled", "NEITHER"), False)])
+        stored = store.answer_of("factual-0000/aligned")
+        assert stored is not None
+        store.add_verdicts([(stored[0], stored[1], Verdict("match@2", "labelled", "NEITHER"), False)])
     changed = results.tables(runs[:1])
     assert changed is not first
     with RunStore.open(runs[0]) as store:
@@ -72,9 +72,9 @@ def test_what_was_computed_is_kept_until_a_run_changes(runs: list[Path]) -> None
 
 
 def test_side_by_side_shows_the_figures_of_the_comparisons_own_tables(runs: list[Path]) -> None:
-    found = compare(runs)
-    turned = beside(found)
-    values, differences = named(found.tables, "values"), dict(named(found.tables, "differences").rows)
+    comparison = compare(runs)
+    turned = side_by_side_table(comparison)
+    values, differences = named(comparison.tables, "values"), dict(named(comparison.tables, "differences").rows)
     labels = [label for label, _ in values.rows]
     assert turned.columns == (labels[0], labels[1], "difference", "p (Holm)", labels[2], "difference", "p (Holm)")
     for i, (figure, cells) in enumerate(turned.rows):
@@ -91,30 +91,32 @@ def test_the_papers_rows_as_columns_are_its_published_figures(runs: list[Path]) 
     assert "Qwen3-VL-4B" in models
     table = results.paper(runs, None, ["Qwen3-VL-4B", "LFM2.5-VL-1.6B"])
     assert table.columns[-2:] == ("Qwen3-VL-4B (paper)", "LFM2.5-VL-1.6B (paper)")
-    told = named(compare([runs[0], "published:Qwen3-VL-4B"]).tables, "published")
+    published = named(compare([runs[0], "published:Qwen3-VL-4B"]).tables, "published")
     rows = dict(table.rows)
-    assert len(told.rows) > 5
-    for label, (ours, paper, *_) in told.rows:
+    assert len(published.rows) > 5
+    for label, (ours, paper, *_) in published.rows:
         where = label.removesuffix(" / Qwen3-VL-4B").partition(" / ")[2]
         assert (rows[where][0], rows[where][3]) == (ours, paper)
 
 
 def test_tables_with_and_without_the_papers_rows_are_the_same_otherwise(runs: list[Path]) -> None:
     benchmark = "cmc-bench"
-    assert [own_rows(table, benchmark) for table in tables_of(runs)] == tables_of(runs, published=False)
+    assert [without_published(table, benchmark) for table in tables_of(runs)] == tables_of(runs, published=False)
 
 
 def test_an_export_says_what_it_does_and_what_it_wrote(workspace: Workspace, runs: list[Path], tmp_path: Path) -> None:
     steps: list[tuple[str, int, int]] = []
-    made = write(workspace, runs, formats=USUAL, out=tmp_path / "out", step=lambda *step: steps.append(step))
+    export = export_runs(
+        workspace, runs, formats=DEFAULT_FORMATS, out=tmp_path / "out", step=lambda *step: steps.append(step)
+    )
     assert [what for what, _, _ in steps] == [
-        "reading the runs", *(f"making {each}" for each in USUAL), "writing", "done",
+        "reading the runs", *(f"making {form}" for form in DEFAULT_FORMATS), "writing", "done",
     ]  # fmt: skip
     assert steps[-1][1:] == (6, 6)
-    found = {str(p.relative_to(made.folder)): p.stat().st_size for p in made.folder.rglob("*") if p.is_file()}
-    assert dict(made.files) == found
-    assert made.size == sum(found.values())
-    assert set(ABOUT) == set(FORMATS)
+    sizes = {str(p.relative_to(export.folder)): p.stat().st_size for p in export.folder.rglob("*") if p.is_file()}
+    assert dict(export.files) == sizes
+    assert export.size == sum(sizes.values())
+    assert set(FORMAT_DESCRIPTIONS) == set(FORMATS)
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_no_parts(
@@ -122,7 +124,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_parts(
 ) -> None:
     out = tmp_path / "out"
     with no_room_above(10), pytest.raises(StoreFullError, match=r"^cannot write in .*; free some space") as full:
-        write(workspace, runs, formats=["md"], out=out)
+        export_runs(workspace, runs, formats=["md"], out=out)
     assert full.value.exit_code == 1
     assert list(out.iterdir()) == []
 
@@ -131,33 +133,33 @@ def test_what_cannot_be_written_is_refused_in_a_sentence(
     workspace: Workspace, runs: list[Path], tmp_path: Path
 ) -> None:
     with pytest.raises(StoreError, match="Not a directory"):
-        write(workspace, runs, formats=["md"], out=Path("/dev/null/out"))
-    with pytest.raises(StoreError, match="no folder's name"):
-        write(workspace, runs, formats=["md"], out=tmp_path / "a\0b")
+        export_runs(workspace, runs, formats=["md"], out=Path("/dev/null/out"))
+    with pytest.raises(StoreError, match="not a valid folder name"):
+        export_runs(workspace, runs, formats=["md"], out=tmp_path / "a\0b")
     with pytest.raises(SpecError, match="names no format"):
-        write(workspace, runs, formats=[], out=tmp_path)
+        export_runs(workspace, runs, formats=[], out=tmp_path)
 
 
 def test_flips_name_what_changed_and_both_answers_are_read_with_their_labels(
     workspace: Workspace, runs: list[Path]
 ) -> None:
-    found = ResultCache().comparison(runs)
-    pair = found.pairs[0]
+    comparison = ResultCache().comparison(runs)
+    pair = comparison.pairs[0]
     changed = flips(pair)
     assert {flip.instance for flip in changed} == {i for i in pair.shared if i not in same(pair)}
     counts = pair.flips()
     for (was, now), count in counts.items():
         assert len(flips(pair, was, now)) == count
-        assert len(flips(pair, was)) == sum(n for (one, other), n in counts.items() if one == was != other)
-    one = next(flip for flip in changed if flip.condition == "image-correct")
-    read = beside_each_other(workspace, runs, one.instance, None, found.sides.judge)
-    assert [told.answer for told in read.told if told] == ["12", "15", "I cannot say."]
-    assert [told.label for told in read.told if told] == [one.was, one.now, "ABSTAIN"]
-    assert read.instance.id == one.instance
+        assert len(flips(pair, was)) == sum(n for (was_label, other), n in counts.items() if was_label == was != other)
+    changed_flip = next(flip for flip in changed if flip.condition == "image-correct")
+    read = compare_instance(workspace, runs, changed_flip.instance, None, comparison.views.judge)
+    assert [summary.answer for summary in read.answers if summary] == ["12", "15", "I cannot say."]
+    assert [summary.label for summary in read.answers if summary] == [changed_flip.was, changed_flip.now, "ABSTAIN"]
+    assert read.instance.id == changed_flip.instance
     assert read.media == ()
     with pytest.raises(SpecError, match="none of these runs"):
-        beside_each_other(workspace, runs, "no-such", None, found.sides.judge)
+        compare_instance(workspace, runs, "no-such", None, comparison.views.judge)
 
 
 def same(pair: RunPair) -> set[str]:
-    return {i for i in pair.shared if pair.first.said[i].outcome == pair.second.said[i].outcome}
+    return {i for i in pair.shared if pair.first.answers[i].outcome == pair.second.answers[i].outcome}

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.engine.workers.run_control import is_paused
+from app.engine.run_control import is_paused
 from app.tui.app import RashomonApp
 from app.tui.screens.live import LiveScreen
 from app.tui.screens.runs import RunsScreen
 from app.tui.widgets.dialogs import Confirm, ErrorDialog
 from app.tui.widgets.virtual_table import VirtualTable
-from benchmarks.base import Generation
+from benchmarks.vocabulary import Generation
 from tests.support.runs import instances, says
 from tests.support.tui_stage import BOTH, SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
 
 def every_state(stage: Stage) -> None:
-    """A run in every state, and one that cannot be read."""
+    """Return a run in every state, and one that cannot be read."""
     stage.run("a-planned", state="planned", done=0)
     stage.run("b-queued", state="queued", note="waiting for run d-running (process 17)", done=0)
     stage.run("c-loading", state="loading", done=0)
@@ -75,7 +75,7 @@ def test_every_state_with_glyph_and_word(size: tuple[int, int], stage: Stage, sn
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
-def test_quantisations_of_a_model_are_told_apart(size: tuple[int, int], stage: Stage) -> None:
+def test_quantisations_of_a_model_are_distinguishable(size: tuple[int, int], stage: Stage) -> None:
     kinds = ("4bit", "8bit", "bf16")
     for kind in kinds:
         name = f"cmc-bench-Qwen3-VL-4B-Instruct-{kind}-paper-0a1b2c3d"
@@ -102,9 +102,9 @@ def test_filter_mark_and_open_by_keys(stage: Stage) -> None:
         await until(pilot, lambda: table.row_count == 11)
         assert table.marks == {"d-running"}
         await pilot.press("slash", *"xyzzy")
-        await until(pilot, lambda: "no run has these words" in screen_text(app))
+        await until(pilot, lambda: "no run matches" in screen_text(app))
         await pilot.press("escape", "c")
-        await until(pilot, lambda: "mark two runs" in screen_text(app))
+        await until(pilot, lambda: "mark two or more runs" in screen_text(app))
         await pilot.press("slash", *"running", "enter", "enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         assert app.under_cursor[0].name == "d-running"
@@ -114,7 +114,7 @@ def test_filter_mark_and_open_by_keys(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
-def test_what_changes_is_seen_and_the_cursor_stays_with_its_run(stage: Stage) -> None:
+def test_changes_are_displayed_and_the_cursor_stays_with_its_run(stage: Stage) -> None:
     asked = instances(4)
     running = stage.run("running", state="running", done=3, asked=asked)
     stage.run("other")
@@ -142,7 +142,7 @@ def test_a_run_is_deleted_after_a_question_and_never_while_somebody_works_on_it(
         table = app.screen.query_one(VirtualTable)
         await pilot.press("G", "d")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
-        assert "stop it with x first" in screen_text(app)
+        assert "stop with x first" in screen_text(app)
         await pilot.press("escape", "k", "d")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("enter")  # the focus is on No

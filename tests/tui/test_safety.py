@@ -12,7 +12,7 @@ from textual.command import CommandList, CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from app.engine.workers.run_control import is_paused
+from app.engine.run_control import is_paused
 from app.store.rows import ConditionProgress, JudgedCounts
 from app.store.workspace import RunSummary, Workspace
 from app.tui.app import RashomonApp
@@ -27,7 +27,7 @@ from app.tui.widgets.choose import ChoiceDialog
 from app.tui.widgets.dialogs import Confirm, Dialog, ErrorDialog, StopDialog, TextDialog
 from app.tui.widgets.override import OverrideDialog
 from app.tui.widgets.virtual_table import VirtualTable
-from app.tui.workspace_watcher import Snapshot, WorkspaceWatcher
+from app.tui.workspace_watcher import WorkspaceSnapshot, WorkspaceWatcher
 from benchmarks.errors import StoreError
 from tests.support.runs import instances
 from tests.support.tui_burst import burst
@@ -84,7 +84,7 @@ def test_what_is_typed_ahead_of_a_dialog_overrides_and_labels_nothing(stage: Sta
     run = stage.run("some-run")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        app.go("samples", [run])
+        app.open_screen("samples", [run])
         await until(pilot, lambda: "aligned" in screen_text(app))
         await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
         await burst(pilot, ["o", "1", "enter", "x", "enter", "enter", "enter"])
@@ -140,25 +140,25 @@ def test_digits_are_screens_while_labelling_and_help_lists_what_there_is(stage: 
     run = stage.run("some-run")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        app.go("label", [run])
+        app.open_screen("label", [run])
         await pilot.pause()
         await pilot.press("ctrl+u", *"ann", "enter")
         screen = app.screen
         assert isinstance(screen, LabelScreen)
-        await until(pilot, lambda: screen.sitting is not None)
+        await until(pilot, lambda: screen.session is not None)
         await pilot.press("question_mark")
         await until(pilot, lambda: "Help: Label" in screen_text(app))
-        told = "\n".join(str(static.content) for static in app.screen.query(Static))
+        text = "\n".join(str(static.content) for static in app.screen.query(Static))
         for label in ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN"):
-            assert label in told
-        assert not re.search(r"Label [1-9]", told)
-        keys = re.findall(r"^ (\S+(?: \S+)*) {2,}", told, re.MULTILINE)
-        each = [key for group in keys for key in group.split()]
-        assert len(each) == len(set(each)), "no key is listed with two meanings"
+            assert label in text
+        assert not re.search(r"Label [1-9]", text)
+        keys = re.findall(r"^ (\S+(?: \S+)*) {2,}", text, re.MULTILINE)
+        listed_keys = [key for group in keys for key in group.split()]
+        assert len(listed_keys) == len(set(listed_keys)), "no key is listed with two meanings"
         await pilot.press("escape", "1")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
-        assert screen.sitting is not None
-        assert screen.sitting.count == 0
+        assert screen.session is not None
+        assert screen.session.count == 0
 
     drive(stage.app(), script)
 
@@ -173,27 +173,27 @@ def test_no_key_that_works_everywhere_gives_a_label() -> None:
 
 
 def test_who_overrides_is_behind_nothing(stage: Stage) -> None:
-    from app.report.running_accuracy import judging
+    from app.report.running_accuracy import judging_progress
 
     for person in ("override:root@1", "human:ann@1"):
         judged = {person: JudgedCounts(), "match@2": JudgedCounts(labelled=4, correct=4)}
         p = ConditionProgress("aligned", 4, 4, 0, 0, 10, 1.0, 0, judged)
         run = RunSummary("r", "done", {"judge": ["match"]}, (p,))
-        assert judging(run) == []
+        assert judging_progress(run) == []
         assert _judges(run) == ["match@2: 4 labelled"]
 
 
-def test_an_override_taken_back_leaves_no_judge_behind(stage: Stage) -> None:
+def test_an_undone_override_leaves_no_judge_behind(stage: Stage) -> None:
     run = stage.run("some-run")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        app.go("samples", [run])
+        app.open_screen("samples", [run])
         await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
         await pilot.press("o")
         await pilot.press("2", "enter", *"seen", "enter", "ctrl+u", *"ann", "enter")
         await until(pilot, lambda: "TEXT by ann" in screen_text(app))
         await pilot.press("u")
-        await until(pilot, lambda: "taken back" in screen_text(app))
+        await until(pilot, lambda: "override undone" in screen_text(app))
         app.clear_notifications()
         await pilot.press("2")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen) and "match" in screen_text(app))
@@ -210,7 +210,7 @@ def test_an_override_taken_back_leaves_no_judge_behind(stage: Stage) -> None:
 # --- keys that the documentation promises ---------------------------------------------------------------
 
 
-def test_p_on_one_run_pauses_it_and_lets_it_go_on(stage: Stage) -> None:
+def test_p_pauses_and_resumes_a_run(stage: Stage) -> None:
     folder = stage.run("running", state="running", done=3)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -248,7 +248,7 @@ def test_a_form_is_not_discarded_without_a_question(stage: Stage) -> None:
 def test_stopping_a_run_of_a_batch_asks_which_is_meant(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.run("running", state="running", done=3)
     stopped: list[str] = []
-    monkeypatch.setattr("app.tui.app.batch_of", lambda folder: os.getpid())
+    monkeypatch.setattr("app.tui.app.batch_pid", lambda folder: os.getpid())
     monkeypatch.setattr("app.tui.processes.stop_run", lambda folder: stopped.append("run"))
     monkeypatch.setattr("app.tui.processes.stop_batch", lambda folder: stopped.append("batch"))
 
@@ -259,7 +259,7 @@ def test_stopping_a_run_of_a_batch_asks_which_is_meant(stage: Stage, monkeypatch
             await pilot.press(key)
             await until(pilot, lambda: isinstance(app.screen, RunsScreen))
             assert stopped == then
-        monkeypatch.setattr("app.tui.app.batch_of", lambda folder: None)
+        monkeypatch.setattr("app.tui.app.batch_pid", lambda folder: None)
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, Confirm))
         await pilot.press("y")
@@ -281,7 +281,7 @@ def test_every_key_in_the_documentation_works() -> None:
         "F2": "f2",
     }
     names |= {"]": "right_square_bracket", "+": "plus", "-": "minus", "Tab": "enter"}
-    found = 0
+    matches = 0
     for page in ("tui.md", "new-run.md", "samples.md"):
         if not (DOCS / page).exists():
             continue
@@ -291,14 +291,14 @@ def test_every_key_in_the_documentation_works() -> None:
                     if word in ("", "to", "and"):
                         continue
                     assert names.get(word, word) in known, f"{page}: {word}"
-                    found += 1
-    assert found > 20
+                    matches += 1
+    assert matches > 20
 
 
 # --- what there is to see -------------------------------------------------------------------------------
 
 
-def test_an_empty_list_is_not_said_of_runs_that_are_being_read(stage: Stage) -> None:
+def test_a_list_still_being_read_is_not_called_empty(stage: Stage) -> None:
     stage.run("some-run")
     app = RashomonApp(stage.workspace, images="half", watch=False)
 
@@ -306,11 +306,11 @@ def test_an_empty_list_is_not_said_of_runs_that_are_being_read(stage: Stage) -> 
         await pilot.pause()
         assert "no runs yet" not in screen_text(app)
         assert "reading the runs" in screen_text(app)
-        whole = WorkspaceWatcher(stage.workspace).look()
-        app.post_message(app.Looked(Snapshot(whole.runs, None, False, 5000, stage.path)))
+        whole = WorkspaceWatcher(stage.workspace).read()
+        app.post_message(app.WorkspaceChanged(WorkspaceSnapshot(whole.runs, None, False, 5000, stage.path)))
         await until(pilot, lambda: "reading 1 of 5,000" in title(app))
         assert "some-run" in screen_text(app)
-        app.post_message(app.Looked(whole))
+        app.post_message(app.WorkspaceChanged(whole))
         await until(pilot, lambda: "reading" not in screen_text(app))
 
     import asyncio
@@ -328,9 +328,9 @@ def test_many_runs_appear_as_they_are_read_the_newest_first(stage: Stage) -> Non
         folder = stage.run(f"run-{number}", asked=asked)
         for file in folder.glob("run.sqlite*"):
             os.utime(file, (1000 + number, 1000 + number))
-    seen = [(len(shot.runs), shot.total, shot.looked) for shot in WorkspaceWatcher(stage.workspace)._look(0.0)]
+    seen = [(len(shot.runs), shot.total, shot.complete) for shot in WorkspaceWatcher(stage.workspace)._read(0.0)]
     assert seen == [*((number, 6, False) for number in range(1, 6)), (6, 6, True)]
-    first = next(WorkspaceWatcher(stage.workspace)._look(0.0))
+    first = next(WorkspaceWatcher(stage.workspace)._read(0.0))
     assert [run.name for run in first.runs] == ["run-5"]
 
 
@@ -340,7 +340,7 @@ def test_an_empty_workspace_names_the_demos_and_opens_one(stage: Stage) -> None:
     demo.run("of-the-demo")
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await until(pilot, lambda: "o opens the workspace of the demo (cmc-bench)" in screen_text(app))
+        await until(pilot, lambda: "o opens the demo's workspace (cmc-bench)" in screen_text(app))
         await pilot.press("o")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("enter")
@@ -348,7 +348,7 @@ def test_an_empty_workspace_names_the_demos_and_opens_one(stage: Stage) -> None:
         assert "rashomon-demo/cmc-bench" in title(app)
         assert app.workspace.path == demo.path
         await pilot.press("o", "enter")
-        await until(pilot, lambda: app.workspace.path == stage.path and "o opens the workspace" in screen_text(app))
+        await until(pilot, lambda: app.workspace.path == stage.path and "o opens the demo" in screen_text(app))
 
     drive(stage.app(), script)
 
@@ -362,16 +362,16 @@ def test_a_run_that_may_not_be_labelled_is_a_message(stage: Stage, monkeypatch: 
     def refuse(*arguments: object, **named: object) -> None:
         raise StoreError("received was made elsewhere; adopt it first.")
 
-    monkeypatch.setattr("app.tui.screens.label.draw", refuse)
+    monkeypatch.setattr("app.tui.screens.label.draw_sample", refuse)
     monkeypatch.setattr("app.tui.screens.samples.override", refuse)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        app.go("label", [run])
+        app.open_screen("label", [run])
         await pilot.pause()
         await pilot.press("ctrl+u", *"ann", "enter")
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and "adopt it first" in screen_text(app))
         await pilot.press("escape")
-        app.go("samples", [run])
+        app.open_screen("samples", [run])
         await until(pilot, lambda: app.screen.view.detail is not None)  # type: ignore[attr-defined]
         await pilot.press("o")
         await pilot.press("2", "enter", *"seen", "enter", "ctrl+u", *"ann", "enter")
@@ -388,7 +388,7 @@ def test_what_a_killed_interface_deleted_is_offered_by_the_next(stage: Stage) ->
     killed.trash._lock.release()  # as the kernel does
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await until(pilot, lambda: "did not end well" in screen_text(app))
+        await until(pilot, lambda: "ended abnormally" in screen_text(app))
         await pilot.press("u")
         await until(pilot, lambda: "✓ done" in screen_text(app))
         assert run.exists()

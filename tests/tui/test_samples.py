@@ -14,7 +14,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.report.media import MediaPreview, seen
+from app.report.media import MediaPreview, preview_media
 from app.store.run import RunStore
 from app.tui.app import RashomonApp
 from app.tui.screens.label import LabelScreen
@@ -22,7 +22,7 @@ from app.tui.screens.samples import SamplesScreen
 from app.tui.widgets.picture import HalfCells
 from app.tui.widgets.sample_view import SampleView
 from app.tui.widgets.virtual_table import VirtualTable
-from benchmarks.base import Generation, Instance, Media, Record, Text, Verdict
+from benchmarks.vocabulary import Generation, Instance, Media, Record, Text, Verdict
 from tests.support.media import cloud, sound, video
 from tests.support.runs import instances
 from tests.support.tui_stage import BOTH, SIZES, Stage, drive, screen_text, until
@@ -40,22 +40,22 @@ def answering(instance: Instance) -> Generation:
     return Generation(f"{instance.id}#0", ANSWERS[number % 4], reason, (1, 2), 30, 2, 0.1, 0.5, 10**9)  # type: ignore[arg-type]
 
 
-def make(stage: Stage, **given: Any) -> Path:
-    """A finished run of 24 samples, two of which a second judge labels in another way."""
-    folder = stage.run("trams", answering=answering, **given)
+def make(stage: Stage, **options: Any) -> Path:
+    """Return a finished run of 24 samples, two of which a second judge labels in another way."""
+    folder = stage.run("trams", answering=answering, **options)
     with RunStore.open(folder) as store:
-        said = []
+        verdicts = []
         for instance in ("factual-0000/aligned", "factual-0001/both-wrong"):
             generation, condition = store.answer_of(instance) or (0, "")
-            said.append(
+            verdicts.append(
                 (generation, condition, Verdict("gpt@1", "labelled", "ABSTAIN", "doubt", '{"label": "ABSTAIN"}'), False)
             )
-        store.add_verdicts(said)
+        store.add_verdicts(verdicts)
     return folder
 
 
 async def opened(pilot: Pilot[Any], app: RashomonApp, folder: Path) -> SamplesScreen:
-    app.go("samples", [folder])
+    app.open_screen("samples", [folder])
     screen = app.screen
     assert isinstance(screen, SamplesScreen)
     await until(pilot, lambda: screen.view.detail is not None)
@@ -112,12 +112,12 @@ def test_choosing_samples_by_what_is_typed(stage: Stage) -> None:
         ):
             await typed(pilot, screen, query)
             if count is not None:
-                assert len(screen.listed.ordinals) == count, query
-            assert screen.table.row_count == len(screen.listed.ordinals)
-        assert "no sample fits" in screen_text(app)
+                assert len(screen.listing.ordinals) == count, query
+            assert screen.table.row_count == len(screen.listing.ordinals)
+        assert "no answer matches" in screen_text(app)
         await pilot.press("slash", "end", "ctrl+u", *"colour:r")
         await pilot.pause()
-        assert "there is no key 'colour'" in screen_text(app)
+        assert "no key 'colour'" in screen_text(app)
         await pilot.press("enter", "escape")
         assert screen.query_text == "nowhere", "what is wrong is not taken"
 
@@ -132,11 +132,11 @@ def test_going_from_one_mismatch_to_the_next_and_among_siblings(stage: Stage) ->
         with RunStore.read(folder) as store:
             wanted = [
                 place
-                for place, each in enumerate(store.records())
-                if len({v.label for v in each.verdicts.values()}) > 1
+                for place, record in enumerate(store.records())
+                if len({v.label for v in record.verdicts.values()}) > 1
                 or (
-                    each.outcome("match@2") == "labelled"
-                    and each.verdicts["match@2"].label not in store.meta("correct")[each.instance.condition]
+                    record.outcome("match@2") == "labelled"
+                    and record.verdicts["match@2"].label not in store.meta("correct")[record.instance.condition]
                 )
             ]
         assert wanted[0] == 0
@@ -159,7 +159,7 @@ def test_going_from_one_mismatch_to_the_next_and_among_siblings(stage: Stage) ->
     drive(stage.app(), script)
 
 
-def test_overriding_a_label_and_taking_it_back(stage: Stage) -> None:
+def test_overriding_a_label_and_undoing_it(stage: Stage) -> None:
     folder = make(stage)
     judged = record(folder, "factual-0000/aligned").verdicts
 
@@ -175,11 +175,11 @@ def test_overriding_a_label_and_taking_it_back(stage: Stage) -> None:
         assert (now["override:ann@1"].label, now["override:ann@1"].reason) == ("NEITHER", "seen")
         await until(pilot, lambda: "NEITHER *" in screen_text(app))
         await typed(pilot, screen, "is:overridden")
-        assert len(screen.listed.ordinals) == 1
+        assert len(screen.listing.ordinals) == 1
         await typed(pilot, screen, "is:wrong condition:aligned")
-        assert 0 in screen.listed.ordinals, "an override decides what is wrong"
+        assert 0 in screen.listing.ordinals, "an override decides what is wrong"
         await typed(pilot, screen, "judge:match is:wrong condition:aligned")
-        assert 0 not in screen.listed.ordinals, "unless the judge's own labels are asked for"
+        assert 0 not in screen.listing.ordinals, "unless the judge's own labels are asked for"
         await pilot.press("u")
         await until(pilot, lambda: record(folder, "factual-0000/aligned").verdicts == judged)
 
@@ -209,7 +209,7 @@ def test_copying_and_opening_outside(stage: Stage, tmp_path: Path, monkeypatch: 
     drive(stage.app(), script)
 
 
-def test_reasoning_and_raw_replies_are_shown_when_asked_for(stage: Stage) -> None:
+def test_reasoning_and_raw_replies_are_shown_on_request(stage: Stage) -> None:
     folder = make(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -218,7 +218,7 @@ def test_reasoning_and_raw_replies_are_shown_when_asked_for(stage: Stage) -> Non
         await pilot.press("G")
         await until(pilot, lambda: screen.view.detail and "0001" in screen.view.detail.row.id)
         await pilot.pause()
-        assert "characters of reasoning are left out" in screen_text(app)
+        assert "characters of reasoning hidden" in screen_text(app)
         assert "It says 15 there" not in screen_text(app)
         await pilot.press("t")
         await pilot.pause()
@@ -228,24 +228,24 @@ def test_reasoning_and_raw_replies_are_shown_when_asked_for(stage: Stage) -> Non
     drive(stage.app(), script)
 
 
-def test_a_run_that_goes_on_keeps_the_selection(stage: Stage) -> None:
+def test_an_active_run_keeps_the_selection(stage: Stage) -> None:
     asked = instances(4)
     folder = stage.run("going", state="running", asked=asked, done=6, answering=answering)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         screen = await opened(pilot, app, folder)
         await typed(pilot, screen, "is:pending")
-        assert len(screen.listed.ordinals) == 18
+        assert len(screen.listing.ordinals) == 18
         await pilot.press("G")
         stage.answer(folder, asked[:12], answering)
-        await until(pilot, lambda: len(screen.listed.ordinals) == 12)
+        await until(pilot, lambda: len(screen.listing.ordinals) == 12)
         await pilot.pause()
         assert screen.table.cursor_key == 23
 
     drive(stage.app(), script)
 
 
-def test_a_run_that_is_deleted_meanwhile_is_said(stage: Stage) -> None:
+def test_a_run_deleted_meanwhile_is_reported(stage: Stage) -> None:
     folder = make(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -262,12 +262,12 @@ def test_labelling_by_keys(size: tuple[int, int], stage: Stage, snapshot: Snapsh
     folder = make(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        app.go("label", [folder])
+        app.open_screen("label", [folder])
         await pilot.pause()
         await pilot.press("ctrl+u", *"ann", "enter")
         screen = app.screen
         assert isinstance(screen, LabelScreen)
-        await until(pilot, lambda: screen.sitting is not None)
+        await until(pilot, lambda: screen.session is not None)
         await pilot.pause()
         snapshot(app, "label")
         assert "image-correct" not in screen_text(app)
@@ -314,7 +314,7 @@ def mixed(build: Path) -> tuple[list[Instance], dict[str, Media]]:
         media[name] = Media(hashlib.sha256(data).hexdigest(), suffix, modality)  # type: ignore[arg-type]
         (build / "media" / media[name].name).write_bytes(data)
     asked = instances(2)
-    first = tuple(part for name, each in media.items() for part in (Text(f"{name}: "), each))
+    first = tuple(part for name, medium in media.items() for part in (Text(f"{name}: "), medium))
     asked[0] = replace(asked[0], parts=(*first, Text("Which?")))
     asked[1] = replace(asked[1], parts=(media["sound"], Text("What?")))
     return asked, media
@@ -355,9 +355,9 @@ def test_a_medium_that_takes_long_keeps_nothing_waiting(
     def slow(medium: Media, *rest: Any) -> MediaPreview:
         begun.append(medium)
         going.wait(60)
-        return seen(medium, *rest)
+        return preview_media(medium, *rest)
 
-    monkeypatch.setattr("app.tui.widgets.picture.seen", slow)
+    monkeypatch.setattr("app.tui.widgets.picture.preview_media", slow)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         try:

@@ -14,9 +14,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from app.engine.workers.run_control import worker_of
+from app.engine.run_control import worker_pid
 from app.store.run import RunStore
-from app.store.workspace import summary
+from app.store.workspace import read_summary
 from app.tui.app import RashomonApp
 from app.tui.screens.compare import CompareScreen
 from app.tui.screens.export import ExportScreen
@@ -40,13 +40,13 @@ def folders(stage: Stage) -> list[Path]:
 
 @pytest.fixture
 def outlived(desk: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """The desk, whose workers find the project, and are ended if a test leaves them behind."""
+    """Return the desk, whose workers find the project, and are ended if a test leaves them behind."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     yield desk
     for folder in folders(desk):
         with suppress(ProcessLookupError):
-            if pid := worker_of(folder):
+            if pid := worker_pid(folder):
                 os.kill(pid, signal.SIGTERM)
 
 
@@ -63,7 +63,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         await until(pilot, lambda: "newest" in screen_text(app))
         await pilot.press("ctrl+q")
         await until(pilot, lambda: isinstance(app.screen, LeaveDialog))
-        await until(pilot, lambda: "Leave: nothing stops" in screen_text(app))
+        await until(pilot, lambda: "Quit: everything keeps running" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         await pilot.press("ctrl+q", "y")
@@ -71,7 +71,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
     left = outlived.app()
     drive(left, begin)
     assert left.return_code == 0
-    assert left.jobs.going_on() == 1, "what was started goes on"
+    assert left.processes.running_count() == 1, "what was started goes on"
     runs = folders(outlived)
 
     async def come_back(pilot: Pilot[Any], app: RashomonApp) -> None:
@@ -90,7 +90,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         await until(pilot, lambda: "IMAGE *" in screen_text(app))
         assert overrides(run) == ["IMAGE"]
         await pilot.press("u")
-        await until(pilot, lambda: "IMAGE *" not in screen_text(app) and "taken back" in screen_text(app))
+        await until(pilot, lambda: "IMAGE *" not in screen_text(app) and "override undone" in screen_text(app))
         assert overrides(run) == []
         # the tables, and the samples from there
         await pilot.press("4")
@@ -103,7 +103,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
         await until(pilot, lambda: "Side by side" in screen_text(app))
         assert "--" not in screen_text(app), "a screen names no option of the command line"
         await press(pilot, "t")
-        assert "shared instances have another label" in screen_text(app)
+        assert "shared instances. Enter lists" in screen_text(app)
         await press(pilot, "e", "w")
         screen = app.screen
         assert isinstance(screen, ExportScreen)
@@ -114,8 +114,8 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
     drive(back, come_back)
     assert back.return_code == 0, "nothing goes on, so nothing is asked"
     for run in runs:
-        found = summary(run)
-        assert (found.state, found.done) == ("done", found.total), (
+        run_summary = read_summary(run)
+        assert (run_summary.state, run_summary.done) == ("done", run_summary.total), (
             "all was answered by whom the first window had started"
         )
     results = json.loads((tmp_path / "here" / "export" / runs[0].name / "results.json").read_text("utf-8"))
@@ -123,7 +123,7 @@ def test_two_quantisations_from_a_new_run_to_files(outlived: Stage, tmp_path: Pa
 
 
 def overrides(run: Path) -> list[str | None]:
-    """The labels that people gave in the place of the judge's."""
+    """Return the labels that people gave in the place of the judge's."""
     with RunStore.read(run) as store:
         return [
             verdict.label
@@ -153,12 +153,12 @@ def test_leaving_and_stopping_stops_the_whole_batch_whoever_began_it(outlived: S
     assert stopped.return_code == 0
 
     async def see(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await until(pilot, lambda: not left.jobs.going_on())
+        await until(pilot, lambda: not left.processes.running_count())
         await until(pilot, lambda: "¦ interrupted" in screen_text(app) and "○ planned" in screen_text(app))
         await pilot.press("ctrl+q")
 
     drive(outlived.app(), see)
-    assert [summary(run).state for run in folders(outlived)] == ["interrupted", "planned"]
+    assert [read_summary(run).state for run in folders(outlived)] == ["interrupted", "planned"]
 
 
 def test_from_the_runs_to_tables_a_comparison_and_files(

@@ -41,7 +41,7 @@ def quiet(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stag
 
 
 def opened(stage: Stage, file: Path) -> RashomonApp:
-    """The interface with the settings in a file, as `rashomon` opens it."""
+    """Return the interface with the settings in a file, as `rashomon` opens it."""
     settings, problems = load_settings(file)
     return RashomonApp(stage.workspace, images="half", settings=settings, settings_problems=problems)
 
@@ -51,7 +51,7 @@ def test_settings_are_shown_without_any_key_and_kept(
     size: tuple[int, int], quiet: Stage, tmp_path: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "app.tui.screens.settings.folders", lambda workspace: {"workspace": Path("/w"), "models": Path("/m")}
+        "app.tui.screens.settings.program_folders", lambda workspace: {"workspace": Path("/w"), "models": Path("/m")}
     )
     monkeypatch.setattr(
         "app.tui.screens.settings._folder", lambda name, path: Content(f"{name:<12}{path}  9.9 GB free")
@@ -82,7 +82,7 @@ def test_settings_are_shown_without_any_key_and_kept(
     drive(again, kept)
 
 
-def test_settings_that_are_wrong_are_said_and_not_written_over(quiet: Stage, tmp_path: Path) -> None:
+def test_invalid_settings_are_reported_and_not_overwritten(quiet: Stage, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     text = (
         f'theme = "nrd"\nimages = "laser"\n[keys]\n"runs.filter" = "f6"\n"runs.fliter" = "x"\n{PAYLOAD[:5]!r} = "y"\n'
@@ -111,18 +111,18 @@ def test_settings_that_are_wrong_are_said_and_not_written_over(quiet: Stage, tmp
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({"nothing": "x"}, "there is no command"),
-        ({"runs.filter": "ctrl+m"}, "cannot tell ctrl+m from enter"),
-        ({"runs.filter": "control-x y"}, "is no key"),
-        ({"runs.filter": ""}, "is no key"),
-        ({"runs.filter": "ctrl+q"}, "that is the key of everywhere.leave"),
-        ({"doctor.copy": "r"}, "that is the key of doctor.again"),
+        ({"nothing": "x"}, "no command"),
+        ({"runs.filter": "ctrl+m"}, "cannot distinguish ctrl+m from enter"),
+        ({"runs.filter": "control-x y"}, "is not a key"),
+        ({"runs.filter": ""}, "is not a key"),
+        ({"runs.filter": "ctrl+q"}, "belongs to everywhere.leave"),
+        ({"doctor.copy": "r"}, "belongs to doctor.again"),
     ],
 )
-def test_a_key_that_cannot_be_is_said(asked: dict[str, str], says: str) -> None:
-    good, (told,) = keymap(asked)
+def test_an_impossible_key_is_reported(asked: dict[str, str], says: str) -> None:
+    good, (problem,) = keymap(asked)
     assert good == {}
-    assert says in told
+    assert says in problem
 
 
 def test_the_registry_has_no_two_commands_on_one_key() -> None:
@@ -143,8 +143,8 @@ def test_help_is_about_the_focused_widget_and_the_screen(
         await pilot.press("f3", "question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         await pilot.pause()
-        told = screen_text(app)
-        assert told.index("in this table") < told.index("on this screen")
+        text = screen_text(app)
+        assert text.index("in this table") < text.index("on this screen")
         snapshot(app, "help-doctor")
         await pilot.press("escape", "1", "f6", "f1")
         await until(pilot, lambda: "You are typing" in screen_text(app))
@@ -162,7 +162,7 @@ def test_every_screen_without_a_run_has_help_of_its_own(quiet: Stage, tmp_path: 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         for name, entry in SCREENS.items():
             if entry.needs == "nothing":
-                app.go(name)
+                app.open_screen(name)
                 await until(pilot, lambda name=name: getattr(app.screen, "name_", "") == name)  # type: ignore[misc]
                 await pilot.press("f1")
                 await until(pilot, lambda: isinstance(app.screen, HelpScreen))
@@ -178,7 +178,7 @@ def test_every_screen_without_a_run_has_help_of_its_own(quiet: Stage, tmp_path: 
 def test_the_palette_finds_a_command_and_does_it(quiet: Stage, tmp_path: Path) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("ctrl+p", *"doctor")
-        await until(pilot, lambda: "What works on this machine" in screen_text(app) and "(f3)" in screen_text(app))
+        await until(pilot, lambda: "Check this machine" in screen_text(app) and "(f3)" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: getattr(app.screen, "name_", "") == "doctor")
 
@@ -200,7 +200,7 @@ def test_the_doctor_shows_what_the_command_finds(
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("f3")
-        await until(pilot, lambda: "1 of 3 do not work" in screen_text(app))
+        await until(pilot, lambda: "1 of 3 checks failed" in screen_text(app))
         await pilot.press("G")
         await until(pilot, lambda: "→ install mlx again" in screen_text(app))
         await pilot.pause()
@@ -213,7 +213,7 @@ def test_the_doctor_shows_what_the_command_finds(
 def test_the_doctor_examines_this_machine(quiet: Stage) -> None:
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         await pilot.press("f3")
-        await until(pilot, lambda: "keys" in screen_text(app) and "examining" not in screen_text(app))
+        await until(pilot, lambda: "keys" in screen_text(app) and "checking" not in screen_text(app))
         assert "mlx-vlm" in screen_text(app)
         assert SECRET not in screen_text(app)
 

@@ -12,7 +12,7 @@ from app.tui.settings import Settings, load_settings, save_settings
 from benchmarks.errors import SpecError
 
 
-def test_what_is_kept_is_read_back(tmp_path: Path) -> None:
+def test_saved_settings_are_read_back(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "settings.toml"
     assert load_settings(file) == (Settings(), [])
     wanted = Settings(theme="nord", images="off", keys={"runs.filter": "f", "new.start": "f9,ctrl+r"})
@@ -34,27 +34,29 @@ def test_what_is_kept_is_read_back(tmp_path: Path) -> None:
         ("theme = " + "[" * 5_000, Settings(), "cannot be read"),
     ],
 )
-def test_what_is_wrong_falls_back_alone_and_is_said(tmp_path: Path, text: str, left: Settings, says: str) -> None:
+def test_an_invalid_setting_falls_back_alone_and_is_reported(
+    tmp_path: Path, text: str, left: Settings, says: str
+) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(text)
-    settings, told = load_settings(file)
+    settings, problems = load_settings(file)
     assert settings == left
-    assert len(told) == 1
-    assert says in told[0]
+    assert len(problems) == 1
+    assert says in problems[0]
 
 
 @given(st.binary(max_size=200))
 def test_no_file_is_too_odd(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.mktemp("odd") / "settings.toml"
     file.write_bytes(content)
-    settings, told = load_settings(file)
-    assert told or settings == load_settings(file)[0]
+    settings, problems = load_settings(file)
+    assert problems or settings == load_settings(file)[0]
 
 
-def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
+def test_a_folder_in_its_place_is_reported(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").mkdir()
-    settings, told = load_settings(tmp_path / "settings.toml")
+    settings, problems = load_settings(tmp_path / "settings.toml")
     assert settings == Settings()
-    assert told
+    assert problems
     with pytest.raises(SpecError, match="cannot write"):
         save_settings(Settings(theme="nord"), tmp_path / "settings.toml")

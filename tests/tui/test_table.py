@@ -12,7 +12,8 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from app.tui.widgets.truncate import fitted
+from app.tui.app import STYLES
+from app.tui.widgets.truncate import fit
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 from tests.support.tui_stage import screen_text, strips, until
 
@@ -21,6 +22,8 @@ MILLION = 1_000_000
 
 class Shown(App[None]):
     """A table of rows ``row 0``, ``row 1`` ..., and the pages it asked for."""
+
+    CSS_PATH = STYLES
 
     def __init__(self, count: int, threaded: bool = False) -> None:
         super().__init__()
@@ -45,7 +48,7 @@ class Shown(App[None]):
 
 
 def grounds(strip: Strip) -> set[str]:
-    """The colours that stand behind a line."""
+    """Return the colours that stand behind a line."""
     return {str(segment.style.bgcolor) for segment in strip if segment.style is not None and segment.text.strip()}
 
 
@@ -132,7 +135,7 @@ def lengthy(text: str) -> list[tuple[str, Style]]:
 
 def test_names_lose_their_middle_and_keep_the_end_that_tells_them_apart() -> None:
     def cut(text: str, width: int, end: float = 0.5) -> str:
-        return "".join(segment.text for segment in fitted(lengthy(text), width, False, Style(), end))
+        return "".join(segment.text for segment in fit(lengthy(text), width, False, Style(), end))
 
     assert cut("Qwen3-VL-4B-Instruct-4bit", 16) == "Qwen3-VL…ct-4bit"
     assert cut("Qwen3-VL-4B-Instruct-8bit", 16) != cut("Qwen3-VL-4B-Instruct-4bit", 16)
@@ -140,7 +143,7 @@ def test_names_lose_their_middle_and_keep_the_end_that_tells_them_apart() -> Non
     assert cut("図表の読み取り一号", 10) == "図表 …一号", "five cells and four: a space for half of a character"
     assert cut("abcdef", 1) == "…"
     assert cut("cmc-bench-Qwen3-VL-4B-Instruct-4bit-paper-0a1b2c3d", 24, 5 / 6) == "cmc-…4bit-paper-0a1b2c3d"
-    assert "".join(s.text for s in fitted(lengthy("Qwen3-VL-4B"), 6, False, Style(), 0)) == "Qwen3…"
+    assert "".join(s.text for s in fit(lengthy("Qwen3-VL-4B"), 6, False, Style(), 0)) == "Qwen3…"
 
 
 @given(
@@ -148,11 +151,11 @@ def test_names_lose_their_middle_and_keep_the_end_that_tells_them_apart() -> Non
     st.integers(1, 40),
     st.sampled_from([0.0, 0.5, 5 / 6, 1.0]),
 )
-def test_what_is_fitted_is_exactly_as_wide(text: str, width: int, end: float) -> None:
-    told = fitted(lengthy(text), width, False, Style(), end)
-    assert sum(segment.cell_length for segment in told) == width
+def test_fit_returns_exactly_the_width(text: str, width: int, end: float) -> None:
+    segments = fit(lengthy(text), width, False, Style(), end)
+    assert sum(segment.cell_length for segment in segments) == width
     if cell_len(text) > width and text.isascii():
-        shown = "".join(segment.text for segment in told)
+        shown = "".join(segment.text for segment in segments)
         begins, _, ends = shown.partition("…")
         assert len(ends) == int((width - 1) * end)
         assert text.startswith(begins)
@@ -161,8 +164,10 @@ def test_what_is_fitted_is_exactly_as_wide(text: str, width: int, end: float) ->
 
 def test_a_name_of_any_length_is_cut_in_the_middle_and_made_harmless() -> None:
     class Named(App[None]):
+        CSS_PATH = STYLES
+
         def compose(self) -> ComposeResult:
-            yield VirtualTable([Column("run", 0, end=0.5)])
+            yield VirtualTable([Column("run", 0, tail=0.5)])
 
         def on_mount(self) -> None:
             rows = [["\x1b[31m" + "x" * 100_000 + "\x1b-4bit"]]

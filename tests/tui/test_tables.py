@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from app.report.tables import own_rows, tables_of
+from app.report.tables import tables_of, without_published
 from app.tui.app import RashomonApp
 from app.tui.screens.tables import TablesScreen
 from app.tui.widgets.result_table import ResultTable
-from benchmarks.base import Verdict
+from benchmarks.vocabulary import Verdict
 from tests.support.runs import instances
-from tests.support.tui_computed import computed, gone_to, mixed, press, settled, three_runs
+from tests.support.tui_computed import mixed, press, three_runs, until_computed, until_settled, visit
 from tests.support.tui_stage import BOTH, SIZES, Stage, drive, screen_text, until
 from tests.tui.conftest import Snapshot
 
@@ -24,18 +24,18 @@ def test_tables_of_finished_and_unfinished_runs(size: tuple[int, int], stage: St
     runs = three_runs(stage)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "tables", runs)
-        await settled(pilot)
+        await visit(pilot, app, "tables", runs)
+        await until_settled(pilot)
         snapshot(app, "tables")
         assert "running 20/72 so far" in screen_text(app)
         await press(pilot, "p", "i")
-        told = screen_text(app)
-        assert "(paper)" not in told
-        assert "~" not in told
-        await settled(pilot)
+        text = screen_text(app)
+        assert "(paper)" not in text
+        assert "~" not in text
+        await until_settled(pilot)
         snapshot(app, "tables-own")
         await press(pilot, "t", "t")
-        await settled(pilot)
+        await until_settled(pilot)
         snapshot(app, "tables-labels")
         await press(pilot, "right", "right", "right")
         assert "policy:always-image" in screen_text(app)  # the first column stays
@@ -48,8 +48,8 @@ def test_a_run_without_an_answer(size: tuple[int, int], stage: Stage, snapshot: 
     run = stage.run("nothing-yet", state="planned", done=0)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "tables", (run,))
-        await settled(pilot)
+        await visit(pilot, app, "tables", (run,))
+        await until_settled(pilot)
         snapshot(app, "tables-empty")
 
     drive(stage.app(), script, size)
@@ -60,7 +60,7 @@ def test_every_table_is_there_with_every_figure_of_the_command_line(stage: Stage
     tables = tables_of(runs)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "tables", runs)
+        await visit(pilot, app, "tables", runs)
         screen = app.screen
         assert isinstance(screen, TablesScreen)
         assert screen.tables == tables
@@ -68,7 +68,7 @@ def test_every_table_is_there_with_every_figure_of_the_command_line(stage: Stage
         for table in tables:
             assert shown.table == table
             await press(pilot, "p")
-            assert shown.table == own_rows(table, "cmc-bench")
+            assert shown.table == without_published(table, "cmc-bench")
             await press(pilot, "p", "t")
         assert screen.place == 0
         await press(pilot, "l", "down", "down", "enter")
@@ -84,12 +84,12 @@ def test_another_judges_labels_are_chosen_and_kept(stage: Stage) -> None:
     from app.store.run import RunStore
 
     with RunStore.open(run) as store:
-        found = store.answer_of("factual-0000/aligned")
-        assert found is not None
-        store.add_verdicts([(*found, Verdict("human:ann", "labelled", "NEITHER"), False)])
+        stored = store.answer_of("factual-0000/aligned")
+        assert stored is not None
+        store.add_verdicts([(*stored, Verdict("human:ann", "labelled", "NEITHER"), False)])
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "tables", (run,))
+        await visit(pilot, app, "tables", (run,))
         await press(pilot, "w")
         assert "majority(human:ann, match@2)" in screen_text(app)
         await press(pilot, "down", "enter")
@@ -101,22 +101,22 @@ def test_another_judges_labels_are_chosen_and_kept(stage: Stage) -> None:
     drive(stage.app(), script)
 
 
-def test_a_run_that_goes_on_says_so_and_is_computed_again_when_asked(stage: Stage) -> None:
+def test_results_of_an_active_run_say_so_and_are_refreshed_by_a_key(stage: Stage) -> None:
     asked = instances(6)
     run = stage.run("going", asked=asked, answering=mixed(0), state="running", done=6)
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        await gone_to(pilot, app, "tables", (run,))
-        assert "r computes again" not in screen_text(app)
+        await visit(pilot, app, "tables", (run,))
+        assert "r refreshes" not in screen_text(app)
         screen = app.screen
         assert isinstance(screen, TablesScreen)
         before = screen.tables
         stage.answer(run, asked[6:18], mixed(0))
-        await until(pilot, lambda: "r computes again" in screen_text(app))
+        await until(pilot, lambda: "r refreshes" in screen_text(app))
         assert screen.tables is before
         await press(pilot, "r")
         assert "18/36 so far" in screen_text(app)
-        assert "r computes again" not in screen_text(app)
+        assert "r refreshes" not in screen_text(app)
         assert screen.tables == tables_of((run,))
 
     drive(stage.app(), script)
@@ -127,9 +127,9 @@ def test_runs_of_two_benchmarks_are_refused_in_a_sentence(stage: Stage, tmp_path
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
         for name in ("tables", "compare"):
-            app.go(name, runs)
+            app.open_screen(name, runs)
             await until(pilot, lambda: "these runs are of several benchmarks" in screen_text(app))
-            await computed(pilot)
+            await until_computed(pilot)
             await press(pilot, "t", "p", "i", "l", "m", "escape")  # nothing of it does harm
         assert app.is_running
 

@@ -167,16 +167,16 @@ def workspace(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def labels(workspace: Path) -> list[str]:
-    """The runs, and who has labelled anything in them."""
+    """Return the runs, with the judges that have labelled anything in them."""
     from app.store.run import RunStore
     from app.store.workspace import Workspace
 
-    found = []
+    judged_instances = []
     for name in Workspace(workspace).run_names():
         with RunStore.read(workspace / "runs" / name) as store:
             judges = {judge for record in store.records() for judge in record.verdicts}
-        found.append(f"{name} {sorted(judges)}")
-    return found
+        judged_instances.append(f"{name} {sorted(judges)}")
+    return judged_instances
 
 
 def try_bursts(workspace: Path, count: int, part: int = 0) -> None:
@@ -221,7 +221,7 @@ def test_a_key_that_is_read_late_confirms_nothing(workspace: Path) -> None:
         terminal.pass_time(4.0)
         assert labels(workspace) == before
         terminal.send("y")
-        terminal.until("brings it back")
+        terminal.until("deleted:")
         assert len(labels(workspace)) == 1
     finally:
         terminal.close()
@@ -243,7 +243,7 @@ def test_a_key_confirms_nothing_that_the_terminal_has_not_got_yet(workspace: Pat
         terminal.close()
 
 
-def test_a_terminal_that_tells_nothing_can_answer_questions_after_a_while(workspace: Path) -> None:
+def test_a_terminal_without_replies_can_answer_dialogs_after_a_while(workspace: Path) -> None:
     before = labels(workspace)
     terminal = Terminal(workspace, answers=False)
     try:
@@ -254,12 +254,12 @@ def test_a_terminal_that_tells_nothing_can_answer_questions_after_a_while(worksp
         terminal.pass_time(2.0)
         assert labels(workspace) == before
         terminal.send("y")
-        terminal.until("brings it back")
+        terminal.until("deleted:")
     finally:
         terminal.close()
 
 
-def test_a_lost_answer_of_the_terminal_is_asked_for_again(workspace: Path) -> None:
+def test_a_lost_reply_of_the_terminal_is_requested_again(workspace: Path) -> None:
     terminal = Terminal(workspace)
     try:
         terminal.until("finished")
@@ -277,7 +277,7 @@ def test_a_lost_answer_of_the_terminal_is_asked_for_again(workspace: Path) -> No
         terminal.read(0.5)
         assert len(labels(workspace)) == 2
         terminal.send("y")
-        terminal.until("brings it back")
+        terminal.until("deleted:")
     finally:
         terminal.close()
 
@@ -293,7 +293,7 @@ def test_a_run_deleted_before_a_kill_is_brought_back_after_it(workspace: Path) -
         terminal.read(0.3)
         assert labels(workspace) == before
         terminal.send("y")
-        terminal.until("brings it back")
+        terminal.until("deleted:")
         assert len(labels(workspace)) == 1
     finally:
         terminal.close()
@@ -302,7 +302,7 @@ def test_a_run_deleted_before_a_kill_is_brought_back_after_it(workspace: Path) -
     try:
         again.until("Trash")
         again.send("u")
-        again.until("is back")
+        again.until("is restored")
         assert labels(workspace) == before
         again.send("\x11")
         again.process.wait(PATIENCE)

@@ -53,7 +53,7 @@ def test_a_received_run_is_adopted_by_a_key_after_what_it_would_use_was_shown(st
 
 
 @pytest.mark.parametrize(("key", "agreed"), [("n", False), ("y", True)])
-def test_going_on_with_a_run_asks_for_a_new_address(
+def test_resuming_a_run_asks_for_a_new_address(
     stage: Stage, key: str, agreed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = f"https://judge-{key}.example:443"
@@ -63,7 +63,7 @@ def test_going_on_with_a_run_asks_for_a_new_address(
     started: list[list[str]] = []
 
     async def script(pilot: Pilot[Any], app: RashomonApp) -> None:
-        monkeypatch.setattr(app.jobs, "start", lambda arguments: started.append(list(arguments)))
+        monkeypatch.setattr(app.processes, "start", lambda arguments: started.append(list(arguments)))
         await until(pilot, lambda: bool(app.snapshot.runs))
         await pilot.press("R")
         await until(pilot, lambda: isinstance(app.screen, Confirm) and "Resume?" in screen_text(app))
@@ -76,4 +76,4 @@ def test_going_on_with_a_run_asks_for_a_new_address(
 
     drive(stage.app(), script, SIZE)
     assert started == ([["resume", str(folder), "--allow-address", address]] if agreed else [])
-    assert address not in addresses._remembered(), "the command that is started keeps it"
+    assert address not in addresses._recorded(), "the command that is started keeps it"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.workers.run_control import pause, stop_run, unpause
+from app.engine.run_control import pause, stop_run, unpause
 from app.store.locks import FileLock
 from app.store.run import RunStore
 from app.store.workspace import Summaries, Workspace
@@ -17,14 +17,14 @@ from tests.support.runs import instances, make_run, says
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    made = Workspace(tmp_path / "workspace")
+    two_runs = Workspace(tmp_path / "workspace")
     for name in ("one", "two"):
-        make_run(made, name, instances(2), says("12"))
-    return made
+        make_run(two_runs, name, instances(2), says("12"))
+    return two_runs
 
 
 def settle(folder: Path) -> None:
-    """The database changed long ago."""
+    """Backdate the last change of the database."""
     for path in folder.glob("run.sqlite*"):
         os.utime(path, (1, 1))
 
@@ -44,31 +44,31 @@ def test_summaries_follow_every_change_and_read_only_what_changed(
     for name in ("one", "two"):
         settle(workspace.runs_folder / name)
     summaries = Summaries(workspace)
-    first = summaries.now()
+    first = summaries.read_all()
     assert first == workspace.summaries()
     read.clear()
-    assert summaries.now() == first
+    assert summaries.read_all() == first
     assert read == []
     folder = workspace.runs_folder / "two"
     with RunStore.open(folder) as store:
         store.repeat(["aligned"])
-        assert summaries.now()[1].done == 10, "while it is still in the log of the database"
+        assert summaries.read_all()[1].done == 10, "while it is still in the log of the database"
         store.set_meta("state", {"state": "running"})
-    assert summaries.now()[1].state == "interrupted"
+    assert summaries.read_all()[1].state == "interrupted"
     with FileLock(folder / "lock") as lock:
         assert lock.acquire("process 1")
-        assert summaries.now()[1].state == "running"
+        assert summaries.read_all()[1].state == "running"
         pause(folder)
-        assert summaries.now()[1].state == "paused"
+        assert summaries.read_all()[1].state == "paused"
         unpause(folder)
     (folder / "run.sqlite").write_bytes(b"no database")
-    assert summaries.now()[0].state == "unreadable"
+    assert summaries.read_all()[0].state == "unreadable"
     assert set(read) == {"two"}
 
 
 def test_where_nobody_works_there_is_nothing_to_pause_or_stop(workspace: Workspace) -> None:
     folder = workspace.runs_folder / "one"
     for what in (pause, stop_run):
-        with pytest.raises(StoreError, match="nobody works on one"):
+        with pytest.raises(StoreError, match="one is not running"):
             what(folder)
     assert not unpause(folder)

@@ -1,4 +1,4 @@
-"""The device lease: one model holds this machine's accelerator at a time, whatever workspace it works in."""
+"""Device lock: one model at a time uses this machine's accelerator, across all workspaces."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from benchmarks.errors import StoreError
 _POLL_SECONDS = 0.2
 
 
-def lease_path() -> Path:
-    """The lock file that stands for the device: one a user and machine."""
+def device_lock_path() -> Path:
+    """Return the path of the device's lock file: one for each user and machine."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("rashomon")) / "device.lock"
 
 
 def acquire_device(who: str, *, waiting: Callable[[str], None], stop: Callable[[], bool]) -> FileLock | None:
-    """Wait until the device is free and take it; None if ``stop`` said so first.
+    """Wait for the device and lock it; return None if ``stop()`` comes first.
 
-    ``waiting`` is told who holds it whenever that changes. Raises StoreError where the lock cannot be made.
+    ``waiting`` receives the holder whenever that changes. Raises StoreError if the lock file cannot be created.
     """
-    path = lease_path()
+    path = device_lock_path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"cannot write {path.parent}: {error.strerror}; it must be writable.") from error
+        raise StoreError(f"cannot write {path.parent}: {error.strerror}; make it writable.") from error
     lock = FileLock(path)
-    told: str | None = None
+    reported: str | None = None
     while not stop():
         if lock.acquire(who, patience=0):
             return lock
         holder = lock.holder() or "another run"
-        if holder != told:
-            told = holder
+        if holder != reported:
+            reported = holder
             waiting(holder)
         time.sleep(_POLL_SECONDS)
     return None

@@ -1,4 +1,4 @@
-"""The machine kept awake while a run goes on: a Mac that nobody touches would sleep in the middle of the night's run."""
+"""Prevention of idle sleep, which would otherwise interrupt a run on an unattended Mac."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ PROGRAM = "caffeinate"
 
 
 @contextmanager
-def awake() -> Iterator[None]:
-    """Keep a Mac from idle sleep while the block runs; elsewhere, and where there is no ``caffeinate``, nothing.
+def keep_awake() -> Iterator[None]:
+    """Keep a Mac from idle sleep within the block; do nothing elsewhere, or without ``caffeinate``.
 
-    The display may still go dark. ``caffeinate`` ends by itself with this process, also if that is killed.
+    The display may still sleep. ``caffeinate`` ends by itself when this process ends or is killed.
     """
     keeper: subprocess.Popen[bytes] | None = None
     program = shutil.which(PROGRAM) if sys.platform == "darwin" else None
     if program is not None:
-        with suppress(OSError):  # a run is worth more than a Mac that stays awake
-            # In a session of its own, so that Ctrl-C does not end it while the run still goes on.
+        with suppress(OSError):  # the run must not fail because of this
+            # In its own session, so that Ctrl-C does not end it before the run.
             keeper = subprocess.Popen(
                 [program, "-i", "-w", str(os.getpid())],
                 stdin=subprocess.DEVNULL,

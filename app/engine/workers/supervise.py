@@ -1,7 +1,7 @@
-"""Runs worker processes, one model after the other, and shows how far they are by watching the stores.
+"""Supervisor: runs worker processes, one model after the other, and displays their progress by watching the stores.
 
-What a worker does to itself ends that worker; the others still run. One that died for want of memory is started again, with
-fewer requests under way (see :mod:`app.engine.workers.recovery`).
+A worker that crashes does not affect the others. One that ran out of memory is restarted with fewer requests in flight (see
+:mod:`app.engine.workers.recovery`).
 """
 
 from __future__ import annotations
@@ -19,78 +19,79 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 
-from app.commands.progress_display import Display
-from app.engine.workers.keep_awake import awake
-from app.engine.workers.recovery import WorkerDeath, recover, want_of_memory
+from app.engine.progress import Display
+from app.engine.workers.keep_awake import keep_awake
+from app.engine.workers.recovery import out_of_memory_cause, recover
 from app.store.run import RunStore
-from app.store.workspace import summary
+from app.store.run_facts import WorkerDeath
+from app.store.workspace import read_summary
 from app.system.logs import Log
 from app.system.paths import free_space
 from benchmarks.errors import StoreError
-from mlx_backends.remote.options import RemoteOptions
+from mlx_backends.options import RemoteOptions
 
 POLL_SECONDS = 0.25
 STOP_SECONDS = 20.0
-"""How long a worker may take to stop once it was asked to. One that hangs in a library never does."""
-_ROOM = 1 << 20
-"""Bytes free on a disk on which a worker, which died without a word, may have found no room."""
+"""The seconds a worker has to stop after it was told to; one that hangs in a library never stops."""
+_FULL_DISK = 1 << 20
+"""The free bytes below which a disk counts as full, and so explains a worker that died without a message."""
 INTERRUPTED = 130
 _LOG = "worker.log"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The runs of one model, for one worker."""
+    """The work of one worker: the runs of one model."""
 
     runs: tuple[Path, ...]
     judges: tuple[str, ...]
     data: Path | None = None
-    """The build whose media the answering needs; None: nothing is answered, only judged."""
+    """The build with the media of the runs; None to judge only."""
     conditions: tuple[str, ...] = ()
     terms: RemoteOptions = field(default_factory=RemoteOptions)
     force: bool = False
     accept_engine: bool = False
     retry_failed: bool = False
-    """Whether the judges judge again what they have failed on."""
+    """Flag to repeat the judging of answers that a judge has failed on."""
     width: int | None = None
-    """How many requests may be under way; None: as many as the backend takes."""
+    """The most requests in flight; None for the backend's capacity."""
     restarts: int = 0
-    """How often, without an answer in between, a worker that died for want of memory is started again."""
+    """The number of restarts, without an answer in between, of a worker that runs out of memory."""
     until_width: float | None = None
-    """The width of every condition's interval at which the answering stops; None: it does not."""
+    """The interval width of every condition at which the answering stops early; None for no early stop."""
 
     def command(self) -> list[str]:
-        """What starts the worker; the order is its one argument."""
+        """Return the worker's command line; its only argument is the job as JSON."""
         return [sys.executable, "-P", "-m", "app.engine.workers.worker", json.dumps(asdict(self), default=str)]
 
     @classmethod
     def from_json(cls, text: str) -> Job:
-        """The inverse of what :meth:`command` passes."""
-        given = json.loads(text)
-        terms = given.pop("terms")
+        """Parse the job that :meth:`command` passes."""
+        values = json.loads(text)
+        terms = values.pop("terms")
         replies = Path(terms.pop("replies")) if terms["replies"] else terms.pop("replies")
         return cls(
-            runs=tuple(map(Path, given.pop("runs"))),
-            judges=tuple(given.pop("judges")),
-            data=Path(given.pop("data")) if given["data"] else given.pop("data"),
-            conditions=tuple(given.pop("conditions")),
+            runs=tuple(map(Path, values.pop("runs"))),
+            judges=tuple(values.pop("judges")),
+            data=Path(values.pop("data")) if values["data"] else values.pop("data"),
+            conditions=tuple(values.pop("conditions")),
             terms=RemoteOptions(replies=replies, **terms),
-            **given,
+            **values,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a worker ended: the exit code it stands for, and its death where that was for want of memory."""
+    """The end of a worker: its exit code, and its death if it ran out of memory."""
 
     code: int
     death: WorkerDeath | None = None
 
 
 class Supervisor:
-    """Works off jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; the second time they kill.
+    """Runner of jobs. SIGINT and SIGTERM are passed on once, so that answers are committed; a second signal kills.
 
-    A worker that has not stopped :data:`STOP_SECONDS` after the first time is killed too: only what is under way is lost.
+    A worker that has not stopped :data:`STOP_SECONDS` after the first signal is killed too: only requests in flight are lost.
     """
 
     def __init__(self, display: Display) -> None:
@@ -100,46 +101,46 @@ class Supervisor:
         self._stop_by = math.inf
 
     def run(self, jobs: Sequence[Job]) -> int:
-        """Work off ``jobs``; the worst of their exit codes, or 130 when interrupted."""
+        """Run ``jobs``; return the highest of their exit codes, or 130 if interrupted."""
         before = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
         worst = 0
         try:
-            with awake(), self.display:
+            with keep_awake(), self.display:
                 for job in jobs:
                     if not self.interrupted:
-                        worst = max(worst, self._work_off(job))
+                        worst = max(worst, self._run_job(job))
         finally:
             self._end_worker()
             for number, handler in before.items():
                 signal.signal(number, handler)
         return INTERRUPTED if self.interrupted else worst
 
-    def _work_off(self, job: Job) -> int:
-        """Run workers until one ends otherwise than for want of memory, or that came too often; the exit code."""
+    def _run_job(self, job: Job) -> int:
+        """Run workers until one ends without running out of memory, or restarts are used up; return the exit code."""
         restarts = 0
         while True:
-            before = _made(job)
-            end = self._run(job)
+            before = _count_results(job)
+            end = self._run_worker(job)
             if end.death is None or self.interrupted:
                 return INTERRUPTED if self.interrupted else end.code
-            restarts = 1 if _made(job) > before else restarts + 1
-            told = end.death.sentence()
+            restarts = 1 if _count_results(job) > before else restarts + 1
+            sentence = end.death.sentence()
             log = job.runs[0] / _LOG
             if restarts > job.restarts:
-                _write(job, f"{told}; it is not started again.")
-                often = f" (after {job.restarts} restarts without an answer)" if job.restarts else ""
+                _write(job, f"{sentence}; it is not restarted.")
+                repetition = f" (after {job.restarts} restarts without an answer)" if job.restarts else ""
                 self.display.problem(
-                    f"{job.runs[0].name}: {told}{often}; every answer reported done is safe, and {log} says more."
+                    f"{job.runs[0].name}: {sentence}{repetition}; every answer reported done is safe; see {log} for details."
                 )
                 return end.code
-            _write(job, f"{told}; it is started again ({restarts} of {job.restarts}).")
-            self.display.problem(f"{job.runs[0].name}: {told}; it is started again ({restarts} of {job.restarts}).")
-            job = replace(job, width=end.death.narrower or job.width)
+            _write(job, f"{sentence}; restart {restarts} of {job.restarts}.")
+            self.display.problem(f"{job.runs[0].name}: {sentence}; restart {restarts} of {job.restarts}.")
+            job = replace(job, width=end.death.reduced_width or job.width)
 
-    def _run(self, job: Job) -> _End:
+    def _run_worker(self, job: Job) -> _End:
         log = Log(job.runs[0], _LOG)
         with log.pump("worker") as pump:
-            # Its own session, so that Ctrl-C reaches this process alone; a pipe on its input, so that it ends with us.
+            # In its own session, so that Ctrl-C reaches only this process; with a pipe as input, so that it ends with us.
             self._worker = worker = subprocess.Popen(
                 job.command(),
                 stdin=subprocess.PIPE,
@@ -148,7 +149,7 @@ class Supervisor:
                 start_new_session=True,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
-        if self.interrupted:  # before there was a worker to pass it on to
+        if self.interrupted:  # before there was a worker
             worker.send_signal(signal.SIGTERM)
         while worker.poll() is None:
             self._show(job)
@@ -161,7 +162,7 @@ class Supervisor:
         log.close()
         for folder in job.runs:
             with suppress(StoreError):
-                # Our own reading may have kept the worker from leaving one file behind (see RunStore.close).
+                # Our reading may have kept the worker from merging its database into one file (see RunStore.close).
                 RunStore.open(folder).close()
         self._show(job)
         assert worker.stdout is not None
@@ -172,15 +173,16 @@ class Supervisor:
         return self._outcome(job, worker, report, log.path)
 
     def _show(self, job: Job) -> None:
-        """Show the runs of a job, and of those only the conditions that it asks."""
-        runs = [summary(folder) for folder in job.runs]
+        """Display the runs of a job, restricted to the conditions that it answers."""
+        runs = [read_summary(folder) for folder in job.runs]
         if job.conditions:
-            asked = [tuple(p for p in run.progress if p.condition in job.conditions) for run in runs]
-            runs = [replace(run, progress=progress) for run, progress in zip(runs, asked, strict=True)]
+            runs = [
+                replace(run, progress=tuple(p for p in run.progress if p.condition in job.conditions)) for run in runs
+            ]
         self.display.update(runs)
 
     def _end_worker(self) -> None:
-        # Only where showing failed, as it does when the reader of our output goes away, is a worker left here.
+        # A worker is left only if the display failed, as it does when the reader of our output goes away.
         if self._worker is not None and self._worker.poll() is None:
             self._worker.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -189,9 +191,9 @@ class Supervisor:
             self._worker.wait()
 
     def _kill(self, job: Job, worker: subprocess.Popen[bytes], log: Log) -> None:
-        told = f"the worker did not stop within {STOP_SECONDS:.0f} s and was killed"
-        log.write("rashomon", f"{told}.")
-        self.display.problem(f"{job.runs[0].name}: {told}; every answer reported done is safe.")
+        message = f"the worker did not stop within {STOP_SECONDS:.0f} s and was killed"
+        log.write("rashomon", f"{message}.")
+        self.display.problem(f"{job.runs[0].name}: {message}; every answer reported done is safe.")
         worker.kill()
 
     def _wait(self, worker: subprocess.Popen[bytes]) -> None:
@@ -201,24 +203,27 @@ class Supervisor:
             return
 
     def _outcome(self, job: Job, worker: subprocess.Popen[bytes], report: bytes, log: Path) -> _End:
-        told = json.loads(report) if report else {}
-        if told.get("message"):
-            self.display.problem(told["message"])
-        if told and not told["short"]:
-            return _End(int(told["code"]))
+        outcome = json.loads(report) if report else {}
+        if outcome.get("message"):
+            self.display.problem(outcome["message"])
+        if outcome and not outcome["short"]:
+            return _End(int(outcome["code"]))
         code = worker.returncode
-        if self.interrupted or code in (-signal.SIGINT, -signal.SIGTERM):  # as a worker ends that loads its model
+        if self.interrupted or code in (
+            -signal.SIGINT,
+            -signal.SIGTERM,
+        ):  # a worker that loads its model ends like this
             return _End(INTERRUPTED)
-        if cause := want_of_memory(code, told.get("short")):
+        if cause := out_of_memory_cause(code, outcome.get("short")):
             return _End(1, recover(job.runs, worker.pid, cause))
-        if free_space(log.parent) < _ROOM:
+        if free_space(log.parent) < _FULL_DISK:
             self.display.problem(
-                f"the disk of {log.parent.parent} is full; every answer reported done is safe: free some space, then go on."
+                f"the disk of {log.parent.parent} is full; every answer reported done is safe: free some space, then resume."
             )
             return _End(1)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         self.display.problem(
-            f"the worker of {log.parent.name} {how}; every answer reported done is safe, and {log} says more."
+            f"the worker of {log.parent.name} {how}; every answer reported done is safe; see {log} for details."
         )
         return _End(1)
 
@@ -237,8 +242,8 @@ def _write(job: Job, text: str) -> None:
         log.close()
 
 
-def _made(job: Job) -> int:
-    """How many answers and verdicts the runs of a job hold; an error is neither."""
-    progress = [p for folder in job.runs for p in summary(folder).progress]
+def _count_results(job: Job) -> int:
+    """Count the answers and verdicts in the runs of a job, without errors."""
+    progress = [p for folder in job.runs for p in read_summary(folder).progress]
     judged = [count for p in progress for count in p.judged.values()]
     return sum(p.done - p.errors for p in progress) + sum(count.labelled + count.unparsed for count in judged)

@@ -1,9 +1,8 @@
-"""A worker process: answers and judges the runs of one model, one after the other, then ends and so frees its memory.
+"""Worker process: answers and judges the runs of one model, one after the other, and frees its memory by ending.
 
-Started by :mod:`app.engine.workers.supervise`. It reports through the runs' stores; the one line of JSON it writes to
-its standard
-output as it ends says how it went. It stops at the next answer when it is interrupted or when its standard input, the
-other end of which its parent holds, is closed.
+It is started by :mod:`app.engine.workers.supervise` and reports through the runs' stores; as it ends, it writes one line of
+JSON with its outcome to standard output. It stops at the next answer when it is interrupted, or when its parent closes its
+standard input.
 """
 
 from __future__ import annotations
@@ -23,59 +22,61 @@ from itertools import chain, islice
 from pathlib import Path
 
 from app.engine import stopping_rule
-from app.engine.judging import ConcurrentJudging, enter, first_judgements, judge_answers, remark
-from app.engine.loop import answer_pending, first_requests, judge_pending
+from app.engine.in_flight import InFlight, remove_leftover
+from app.engine.judging import ConcurrentJudging, first_judge_requests, judge_answers, register_judge, save_remarks
+from app.engine.loop import AnswerLoop, first_requests, judge_pending
+from app.engine.run_control import is_paused
 from app.engine.workers.device_lock import acquire_device
-from app.engine.workers.in_flight import InFlight, forget
 from app.engine.workers.recovery import suspects
-from app.engine.workers.run_control import is_paused
 from app.engine.workers.supervise import Job
 from app.run_spec import RunSpec, parse
-from app.store.locks import FileLock, working
+from app.store.locks import FileLock, busy_message
 from app.store.run import RunStore
+from app.store.run_facts import stop_reason
 from app.system.logs import drop_output, report_exception, write_single_lines
-from benchmarks.base import Benchmark, Request, get_benchmark
+from benchmarks.base import Benchmark
 from benchmarks.build import Build
 from benchmarks.errors import RashomonError, StoreError
-from judges.base import FunctionJudge, Judge, find_judge, judge_names
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Request
+from judges.base import FunctionJudge, Judge
+from judges.registry import find_judge, judge_names
 from judges.rubric import RubricJudge
 from mlx_backends import remote
 from mlx_backends.base import Backend, MediaPath, no_media
-from mlx_backends.core.batch_invariance import BatchInvariance, chosen
-from mlx_backends.models.host import machine
+from mlx_backends.core.batch_invariance import BatchInvariance, select_requests
+from mlx_backends.models.host import host_info
+from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
-from mlx_backends.remote.options import RemoteOptions
 
 INTERRUPTED = 130
-FIRST_REQUESTS = 32
-"""So many of a run's requests a backend is shown, to try some of them."""
-ENOUGH_REQUESTS = 24
-"""For fewer, finding out whether they can be answered together costs what it gains (``docs/performance.md``)."""
+PROBE_REQUESTS = 32
+"""The number of a run's first requests from which the batch-invariance probe picks some."""
+MIN_PROBE_REQUESTS = 24
+"""The number of requests below which the probe costs more than batching gains (``docs/performance.md``)."""
 
 
 class StopFlag:
-    """The wish that a worker stops, set by a signal handler or a thread.
+    """A stop request, set by a signal handler or a thread.
 
-    Not a threading.Event: it sets its flag under a lock, so a second signal within the handler of the first one would wait
-    for that handler, which waits for it.
+    Unlike a threading.Event, it takes no lock, so that a second signal within the handler of the first cannot deadlock.
     """
 
     def __init__(self) -> None:
-        self._wished = False
+        self._is_set = False
 
     def set(self) -> None:
-        self._wished = True
+        self._is_set = True
 
     def is_set(self) -> bool:
-        return self._wished
+        return self._is_set
 
 
 class Worker:
-    """Works through a job; ``stopped`` is set by a signal or by the parent's end.
+    """Worker for one job; ``stopped`` is set by a signal or by the parent's end.
 
-    The runs are answered one after the other, labelled by the judges that are functions as they go, and by those whose
-    engine is elsewhere at the same time. Then the model's memory is freed, and each judge that is a model of this machine
-    is loaded once for all the runs.
+    The runs are answered one after the other. Judges by rule label each answer at once, and remote judges work concurrently.
+    Then the model's memory is freed, and each local judge model is loaded once for all runs.
     """
 
     def __init__(self, job: Job) -> None:
@@ -83,16 +84,16 @@ class Worker:
         self.stopped = StopFlag()
         self.loading = False
         self.backend: Backend | None = None
-        self.lease: FileLock | None = None
+        self.device_lock: FileLock | None = None
         self._in_use: dict[Path, str] = {}
 
     def work(self) -> int:
-        """Do the job; the exit code. Raises RashomonError."""
+        """Do the job and return the exit code. Raises RashomonError."""
         try:
             for folder in self.job.runs:
                 with self._locked(folder) as store:
                     if store is not None:
-                        self._noted(store, self._answer_and_judge)
+                        self._record_end(store, self._answer_and_judge)
                 if self.stopped.is_set():
                     return INTERRUPTED
             self._free()
@@ -115,18 +116,19 @@ class Worker:
                 with RunStore.open(folder) as store:
                     yield store
             else:
-                self._in_use[folder] = working(lock)
+                self._in_use[folder] = busy_message(lock)
                 yield None
 
-    def _noted(self, store: RunStore, work: Callable[[RunStore], None]) -> None:
+    def _record_end(self, store: RunStore, work: Callable[[RunStore], None]) -> None:
+        """Do ``work`` and record the run's state afterwards."""
         try:
             work(store)
         except RashomonError as error:
-            with suppress(RashomonError):  # a full disk cannot take the note either
+            with suppress(RashomonError):  # a full disk cannot take the state either
                 self._note(store, "failed", str(error))
             raise
-        enough = stopping_rule.reached(store)
-        self._note(store, "interrupted" if self.stopped.is_set() else "stopped" if enough else "done", enough or "")
+        reason = stop_reason(store)
+        self._note(store, "interrupted" if self.stopped.is_set() else "stopped" if reason else "done", reason or "")
 
     def _answer_and_judge(self, store: RunStore) -> None:
         spec = parse(RunSpec, store.meta("spec"), str(store.folder))
@@ -134,31 +136,31 @@ class Worker:
         judges = [find_judge(name, benchmark) for name in self.job.judges]
         functions = [judge for judge in judges if isinstance(judge, FunctionJudge)]
         stop = self.stopped.is_set
-        forget(store.folder)
+        remove_leftover(store.folder)
         self._note(store, "judging")
         for function in functions:
             self._forget_failures(store, function)
             judge_pending(store, function, benchmark, stop=stop)
-        elsewhere: list[tuple[RubricJudge, Callable[[], Backend]]] = []
+        remote_judges: list[tuple[RubricJudge, Callable[[], Backend]]] = []
         for judge in judges:
             if isinstance(judge, RubricJudge) and not judge.info.needs_device:
-                enter(store, judge, accept_engine=self.job.accept_engine)
+                register_judge(store, judge, accept_engine=self.job.accept_engine)
                 terms = self._terms(store, store.judge_usage(judge.id))
-                if self.job.retry_failed:  # the replies that could not be read are kept too
+                if self.job.retry_failed:  # the cache holds the unreadable replies too
                     terms = replace(terms, replies=None)
-                remote.ready(judge.model, terms)
-                elsewhere.append((judge, partial(load_backend, judge.model, no_media, terms=terms)))
-        with ConcurrentJudging(store.folder, elsewhere, benchmark, stop, retry_failed=self.job.retry_failed):
+                remote.check_ready(judge.model, terms)
+                remote_judges.append((judge, partial(load_backend, judge.model, no_media, remote=terms)))
+        with ConcurrentJudging(store.folder, remote_judges, benchmark, stop, retry_failed=self.job.retry_failed):
             self._answer(store, spec, functions, benchmark)
-            if elsewhere and not stop():
+            if remote_judges and not stop():
                 self._note(store, "judging")
-                if store.folder == self.job.runs[-1]:  # others may have the device while the rest is judged elsewhere
+                if store.folder == self.job.runs[-1]:  # release the device while remote judges finish
                     self.close()
 
     def _answer(self, store: RunStore, spec: RunSpec, functions: Sequence[FunctionJudge], benchmark: Benchmark) -> None:
         if self.job.data is None or next(store.pending(self.job.conditions), None) is None or self.stopped.is_set():
             return
-        parts = stopping_rule.parts(
+        parts = stopping_rule.next_ordinals(
             store,
             benchmark,
             self.job.judges[0],
@@ -166,25 +168,25 @@ class Worker:
             seed=spec.seed,
             conditions=self.job.conditions,
             stop=self.stopped.is_set,
-            tell=partial(self._note, store, "running"),
+            report=partial(self._note, store, "running"),
         )
-        begin = list(islice(parts, 1))
-        if not begin:  # the intervals are narrow enough as it is
+        first_part = list(islice(parts, 1))
+        if not first_part:  # the intervals are narrow enough already
             return
         terms = self._terms(store, store.answer_usage())
         backend = self._backend(store, spec.model, Build.open(self.job.data).media_path, terms)
         if backend is None:
             return
         protocol = spec.protocol()
-        engine = {**asdict(backend.info), "machine": asdict(machine())}
+        engine = {**asdict(backend.info), "machine": asdict(host_info())}
         store.use_engine(engine)
         backend.exact()
         widest = backend.capacity if spec.exact else backend.widest
         width = min(widest, self.job.width or widest)
 
         def answer(only: Sequence[int] | None, at_once: int) -> None:
-            with InFlight(store.folder, width, engine) as under_way:
-                answer_pending(
+            with InFlight(store.folder, width, engine) as in_flight:
+                AnswerLoop(
                     store,
                     backend,
                     protocol,
@@ -193,42 +195,42 @@ class Worker:
                     conditions=self.job.conditions,
                     only=only,
                     width=at_once,
-                    under_way=under_way,
+                    in_flight=in_flight,
                     stop=self.stopped.is_set,
                     paused=partial(is_paused, store.folder),
-                )
+                ).run()
 
         try:
             self._note(store, "running")
-            if alone := suspects(store):
-                answer(alone, 1)
-            proof: BatchInvariance | None = None
-            tried = spec.exact or not backend.info.needs_device
-            for part in chain(begin, parts):
-                if not tried:
-                    first = first_requests(store, protocol, self.job.conditions, FIRST_REQUESTS, only=part)
-                    with InFlight(store.folder, width, engine) as under_way:
-                        picked = {request.id for request in chosen([request for _, request in first])}
-                        under_way.note([one for one in first if one[1].id in picked])
-                        proof = self._prove(store, backend, [request for _, request in first])
-                    tried = len(first) >= ENOUGH_REQUESTS
-                    self._note(store, "running", proof.lacks if proof else "")
+            if suspect_ordinals := suspects(store):
+                answer(suspect_ordinals, 1)
+            invariance: BatchInvariance | None = None
+            probed = spec.exact or not backend.info.needs_device
+            for part in chain(first_part, parts):
+                if not probed:
+                    requests = first_requests(store, protocol, self.job.conditions, PROBE_REQUESTS, only=part)
+                    with InFlight(store.folder, width, engine) as in_flight:
+                        picked = {request.id for request in select_requests([request for _, request in requests])}
+                        in_flight.note([(pending, request) for pending, request in requests if request.id in picked])
+                        invariance = self._prove(store, backend, [request for _, request in requests])
+                    probed = len(requests) >= MIN_PROBE_REQUESTS
+                    self._note(store, "running", invariance.lacks if invariance else "")
                 answer(part, width)
         finally:
-            remark(store, backend)
+            save_remarks(store, backend)
 
-    def _prove(self, store: RunStore, backend: Backend, first: Sequence[Request]) -> BatchInvariance | None:
-        """Have ``backend`` answer together, and with reuse, as far as that changes none of the ``first`` answers.
+    def _prove(self, store: RunStore, backend: Backend, requests: Sequence[Request]) -> BatchInvariance | None:
+        """Let ``backend`` batch and reuse work as far as that changes none of the answers to ``requests``.
 
-        None where they are too few to find out.
+        Return None if there are too few requests to find out.
         """
-        if len(first) < ENOUGH_REQUESTS or not backend.info.needs_device:
+        if len(requests) < MIN_PROBE_REQUESTS or not backend.info.needs_device:
             return None
-        self._note(store, "loading", "seeing whether it answers the same together as alone")
-        if proof := backend.prove(first, self.stopped.is_set):
-            found = {"at": time.time(), "model": backend.info.model, **asdict(proof)}
-            store.change_meta("canary", lambda known: [*(known or []), found])
-        return proof
+        self._note(store, "loading", "checking that batched answers equal sequential ones")
+        if invariance := backend.prove(requests, self.stopped.is_set):
+            result = {"at": time.time(), "model": backend.info.model, **asdict(invariance)}
+            store.change_meta("canary", lambda known: [*(known or []), result])
+        return invariance
 
     def _judge_locally(self, name: str) -> None:
         for folder in self.job.runs:
@@ -236,57 +238,59 @@ class Worker:
                 continue
             with self._locked(folder) as store:
                 if store is not None:
-                    self._noted(store, lambda store: self._judge_run_locally(store, name))
+                    self._record_end(store, lambda store: self._judge_run_locally(store, name))
 
     def _judge_run_locally(self, store: RunStore, name: str) -> None:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
         judge = find_judge(name, benchmark)
         assert isinstance(judge, RubricJudge)
-        enter(store, judge, accept_engine=self.job.accept_engine)
-        some = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
-        backend = self._backend(store, judge.model, no_media, self.job.terms) if some else None
+        register_judge(store, judge, accept_engine=self.job.accept_engine)
+        has_work = self.job.retry_failed or next(store.unjudged(judge.id, judge.conditions), None) is not None
+        backend = self._backend(store, judge.model, no_media, self.job.terms) if has_work else None
         if backend is not None:
             self._forget_failures(store, judge)
             exact = store.meta("spec").get("exact", False)
             backend.exact()
-            widest = backend.capacity if exact else backend.widest
-            width = min(widest, self.job.width or widest)
-            with InFlight(store.folder, width, asdict(backend.info)):  # for the width: no verdict is an error
+            max_width = backend.capacity if exact else backend.widest
+            width = min(max_width, self.job.width or max_width)
+            with InFlight(
+                store.folder, width, asdict(backend.info)
+            ):  # records the width; the judge's own errors are verdicts
                 if not exact:
-                    self._prove(store, backend, first_judgements(store, judge, FIRST_REQUESTS))
+                    self._prove(store, backend, first_judge_requests(store, judge, PROBE_REQUESTS))
                 self._note(store, "judging", f"by {judge.id}")
                 paused = partial(is_paused, store.folder)
                 judge_answers(store, judge, backend, benchmark, width=width, stop=self.stopped.is_set, paused=paused)
 
     def _forget_failures(self, store: RunStore, judge: Judge) -> None:
-        """Set aside what ``judge`` failed on, if that is to be tried again; only now that it can be."""
+        """Set aside the failures of ``judge`` if they are to be retried, now that it is able to."""
         if self.job.retry_failed:
             store.retract(judge.id, status="judge-failed")
 
     def _backend(self, store: RunStore, model: str, media: MediaPath, terms: RemoteOptions) -> Backend | None:
-        """The backend of ``model``, loaded once; None where the wait for the device was interrupted."""
+        """Return the backend of ``model``, loaded once; None if the wait for the device was interrupted."""
         if self.backend is None:
-            if self.lease is None and describe(model).needs_device:
-                self.lease = acquire_device(
+            if self.device_lock is None and describe(model).needs_device:
+                self.device_lock = acquire_device(
                     f"run {store.folder.name} (process {os.getpid()})",
                     waiting=lambda holder: self._note(store, "queued", f"waiting for {holder}"),
                     stop=self.stopped.is_set,
                 )
-                if self.lease is None:
+                if self.device_lock is None:
                     return None
             self._note(store, "loading")
             with self._ends_at_once():
                 if not self.stopped.is_set():
                     self.backend = load_backend(
-                        model, media, force=self.job.force, terms=terms, under_way=self.job.width
+                        model, media, force=self.job.force, remote=terms, max_in_flight=self.job.width
                     )
         return self.backend
 
     @contextmanager
     def _ends_at_once(self) -> Iterator[None]:
-        """Have a signal, or the parent's end, end the process while a model is loaded.
+        """Let a signal, or the parent's end, end the process at once while a model is loading.
 
-        Every answer is committed by then, and a library may be long in coming back to where a handler would run.
+        Every answer is committed by then, and a library may take long to return to Python, where a handler could run.
         """
         before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
         self.loading = True
@@ -298,7 +302,7 @@ class Worker:
                 signal.signal(number, handler)
 
     def _terms(self, store: RunStore, usage: tuple[int, int, int]) -> RemoteOptions:
-        """The job's terms for one run, after the usage so far: (calls, prompt tokens, completion tokens)."""
+        """Return the job's remote options for a run that has used (calls, prompt tokens, completion tokens) so far."""
         _, prompt, completion = usage
         scope = f"{store.folder.name} {store.meta('created')}"
         return replace(self.job.terms, scope=scope, spent_input=prompt, spent_output=completion)
@@ -307,7 +311,7 @@ class Worker:
         store.set_meta("state", {"state": state, "note": note, "pid": os.getpid()})
 
     def _free(self) -> None:
-        """Free the memory of the model there is."""
+        """Free the memory of the loaded model, if any."""
         if self.backend is not None:
             self.backend.close()
         self.backend = None
@@ -315,15 +319,15 @@ class Worker:
     def close(self) -> None:
         """Free the model and the device."""
         self._free()
-        if self.lease is not None:
-            self.lease.release()
-        self.lease = None
+        if self.device_lock is not None:
+            self.device_lock.release()
+        self.device_lock = None
 
 
 def main() -> None:
-    """The worker process's entry; its one argument is the job."""
+    """Run the worker process, whose only argument is the job."""
     job = Job.from_json(sys.argv[1])
-    # Libraries print; the report must be the only thing on the pipe to the parent.
+    # Libraries print, but only the report may go through the pipe to the parent.
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     faulthandler.enable()
@@ -339,7 +343,7 @@ def main() -> None:
     except RashomonError as error:
         code, message = error.exit_code, str(error)
     except Exception as error:
-        from mlx_backends.mlx.load import one_line
+        from mlx_backends.core.error_text import one_line
         from mlx_backends.mlx.memory_limits import out_of_memory
 
         report_exception(error)
@@ -348,7 +352,7 @@ def main() -> None:
         short = one_line(error)
     with suppress(OSError):  # the parent may be gone
         print(json.dumps({"code": code, "message": message, "short": short}), file=report, flush=True)
-    # Skipping the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
+    # Skip the interpreter's teardown: library threads must not keep a finished worker, and its device, alive.
     with suppress(OSError):
         sys.stderr.flush()
     os._exit(code)

@@ -1,0 +1,1 @@
+"""Ladder of one model: from PyTorch in full precision to MLX in 4 bits, step by step."""

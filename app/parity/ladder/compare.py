@@ -1,4 +1,4 @@
-"""The ladder: one model from PyTorch in full precision to MLX in 4 bits, and at which step the difference enters."""
+"""Comparison of the rungs of a ladder, and the step at which the difference enters."""
 
 from __future__ import annotations
 
@@ -7,124 +7,135 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from app.compare.run_view import RunViews, load
-from app.parity.compare_runs import ParityReport, assemble, forced
-from app.parity.diagnosis import causes
+from app.compare.cost import accuracy
+from app.compare.run_view import RunViews, load_views
+from app.parity.compare_runs import ParityReport, build_report, forced_answers
+from app.parity.diagnosis import root_causes
 from app.parity.ladder.models import Rung
 from app.parity.outputs import compare_answers
-from app.parity.probing import ProbeOptions, ProbeResult, choose, known_runs, probe
-from benchmarks.base import Estimate
+from app.parity.probing import ProbeOptions, ProbeResult, choose_instances, load_with_probes, probe_run
+from app.parity.stages import STAGES
+from app.report.tables import RESAMPLES
+from benchmarks.vocabulary import Estimate
 
 
 @dataclass(frozen=True)
 class LadderStep:
-    """From one rung to another: what sets them apart, and the two runs compared."""
+    """A step from one rung to another: the kind of change, and the parity report of the two runs."""
 
     start: str
     end: str
     kind: str
     parity: ParityReport
-    aside: bool = False
+    side_branch: bool = False
 
     @property
     def changed(self) -> int:
-        """How many answers are others."""
+        """The number of answers that change."""
         return self.parity.answers.shared - self.parity.answers.same
 
     @property
     def moved(self) -> float:
-        """By how much a logit moves on average; 0 where that was not looked at."""
+        """The mean shift of a logit; 0 where the models were not probed."""
         return self.parity.numerics.moved if self.parity.numerics else 0.0
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """The rungs that could be had, with their runs' folders, the steps between neighbours, and the way as a whole."""
+    """The available rungs with their runs' folders, the steps between neighbours, and the overall step from top to bottom."""
 
     rungs: tuple[Rung, ...]
     folders: tuple[Path, ...]
     steps: tuple[LadderStep, ...]
-    whole: LadderStep
+    overall: LadderStep
     accuracies: tuple[Estimate, ...]
     missing: tuple[str, ...] = field(default=())
-    """What could not be had, a sentence each."""
+    """Sentences on the rungs that are not available."""
 
     @property
     def verdict(self) -> str:
-        """Where the difference enters, in words."""
-        way = [step for step in self.steps if not step.aside]
-        whole = self.whole
-        effect = whole.parity.effect.sentence().replace(" in A", " at the top").replace(" in B", " at the foot")
-        told = [
-            f"From {whole.start} to {whole.end}, {whole.changed} of {whole.parity.answers.shared} answers change; {effect}."
+        """The step at which the difference enters, in words."""
+        path = [step for step in self.steps if not step.side_branch]
+        overall, answers = self.overall, self.overall.parity.answers
+        effect = overall.parity.effect.sentence().replace(" in A", " at the top").replace(" in B", " at the bottom")
+        sentences = [
+            f"From {overall.start} to {overall.end}, {overall.changed} of {answers.shared} answers change; {effect}."
         ]
         for step in self.steps:
-            early = [each for each in causes(step.parity.findings) if each.stage not in ("numerics", "judge")]
-            told += [f"At {step.start} to {step.end} already the {each.stage} differ: {each.cause}." for each in early]
-        if len(way) > 1:
-            most = max(way, key=lambda step: (step.moved, step.changed))
-            others = [step for step in way if step is not most]
-            if not most.moved and not most.changed:
-                told.append("No step changes anything.")
-            else:
-                elsewhere = max(step.moved for step in others)
-                told.append(
-                    f"Most of it enters at {most.start} to {most.end} ({most.kind}): a logit moves by {most.moved:.2g} there on "
-                    f"average, by {elsewhere:.2g} at most elsewhere; {most.changed} answers change there, {_each(others)}."
-                )
-        return " ".join(told)
+            early = [cause for cause in root_causes(step.parity.findings) if cause.stage not in ("numerics", "judge")]
+            sentences += [
+                f"From {step.start} to {step.end} there is an earlier difference, at {STAGES[finding.stage]}: {finding.cause}."
+                for finding in early
+            ]
+        if len(path) > 1:
+            sentences.append(_largest_step_sentence(path))
+        return " ".join(sentences)
 
 
-def climb(
+def _largest_step_sentence(path: Sequence[LadderStep]) -> str:
+    largest = max(path, key=lambda step: (step.moved, step.changed))
+    if not largest.moved and not largest.changed:
+        return "No step changes anything."
+    others = [step for step in path if step is not largest]
+    elsewhere = max(step.moved for step in others)
+    changes = ", ".join(f"{step.changed} from {step.start} to {step.end}" for step in others)
+    return (
+        f"Most of it enters from {largest.start} to {largest.end} ({largest.kind}): a logit moves by {largest.moved:.2g} there "
+        f"on average, by {elsewhere:.2g} at most elsewhere; {largest.changed} answers change there, {changes}."
+    )
+
+
+def compare_rungs(
     rungs: Sequence[Rung],
     folders: Sequence[Path],
-    look: ProbeOptions,
+    options: ProbeOptions,
     *,
     judge: str | None = None,
     missing: Sequence[str] = (),
 ) -> Ladder:
     """Compare the runs in ``folders``, one of each of ``rungs``, step by step.
 
-    All rungs are led through the answers of the first, so that the steps add up. Raises SpecError and StoreError.
+    The answers of the first rung are forced through all rungs, so that the steps add up.
+
+    Raises:
+        SpecError: The runs cannot be compared.
+        StoreError: A folder is no run.
     """
-    from app.compare.cost import accuracy
-    from app.report.tables import RESAMPLES
+    views = load_views(folders, judge=judge)
+    known = load_with_probes(folders, options)
+    runs = [run for run, _ in known]
+    path = [i for i, rung in enumerate(rungs) if not rung.side_branch]
+    top, bottom = path[0], path[-1]
+    differing = compare_answers(runs[top], runs[bottom]).differing
+    instances = choose_instances(known[top], known[bottom], options.probes, differing)
+    forced = [forced_answers(runs[top], run, instances) for run in runs]
+    results = [
+        probe_run(run_with_probes, answers, options) if answers else ProbeResult(None)
+        for run_with_probes, answers in zip(known, forced, strict=True)
+    ]
 
-    sides = load(folders, judge=judge)
-    before = known_runs(folders, look)
-    runs = [run for run, _ in before]
-    way = [i for i, rung in enumerate(rungs) if not rung.aside]
-    top, foot = way[0], way[-1]
-    differing = compare_answers(runs[top], runs[foot]).differing
-    instances = choose(before[top], before[foot], look.probes, differing)
-    asked = [forced(runs[top], run, instances) for run in runs]
-    seen = [probe(each, led, look) if led else ProbeResult(None) for each, led in zip(before, asked, strict=True)]
-
-    def step(i: int, j: int, *, aside: bool = False) -> LadderStep:
-        two = RunViews(sides.benchmark, sides.judge, (sides.sides[i], sides.sides[j]), sides.seed)
-        found = assemble(runs[i], runs[j], seen[i], seen[j], instances, two, compare_answers(runs[i], runs[j]))
+    def step(i: int, j: int, *, side_branch: bool = False) -> LadderStep:
+        two = RunViews(views.benchmark, views.judge, (views.runs[i], views.runs[j]), views.seed)
+        answers = compare_answers(runs[i], runs[j])
+        report = build_report(runs[i], runs[j], results[i], results[j], instances, two, answers)
         same = runs[i].identity.get("engine") == runs[j].identity.get("engine")
         kind = "quantisation" if same else "framework"
-        if not same and _stored(runs[i].quantisation) != _stored(runs[j].quantisation):
+        if not same and _stored_width(runs[i].quantisation) != _stored_width(runs[j].quantisation):
             kind = "framework and quantisation"
-        return LadderStep(rungs[i].name, rungs[j].name, kind, found, aside)
+        return LadderStep(rungs[i].name, rungs[j].name, kind, report, side_branch)
 
-    steps = [step(i, j) for i, j in pairwise(way)]
-    steps += [step(i, foot, aside=True) for i, rung in enumerate(rungs) if rung.aside]
+    steps = [step(i, j) for i, j in pairwise(path)]
+    steps += [step(i, bottom, side_branch=True) for i, rung in enumerate(rungs) if rung.side_branch]
     return Ladder(
         tuple(rungs),
         tuple(folders),
         tuple(steps),
-        step(top, foot),
-        tuple(accuracy(side, sides, RESAMPLES) for side in sides.sides),
+        step(top, bottom),
+        tuple(accuracy(run, views, RESAMPLES) for run in views.runs),
         tuple(missing),
     )
 
 
-def _stored(quantisation: str | None) -> str:
-    """How weights are stored, whatever they are computed in."""
+def _stored_width(quantisation: str | None) -> str:
+    """Return the width in which weights are stored, whatever they are computed in."""
     return (quantisation or "").partition(" in ")[0]
-
-
-def _each(steps: Sequence[LadderStep]) -> str:
-    return ", ".join(f"{step.changed} at {step.start} to {step.end}" for step in steps)

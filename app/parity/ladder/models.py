@@ -1,4 +1,4 @@
-"""The rungs of a model's ladder that can be had here: PyTorch, MLX in full precision, in 8 bits, in 4."""
+"""Rungs of a model's ladder on this machine: PyTorch, then MLX in full precision, 8 bits and 4 bits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from app.compare.spec_diff import stem_of
+from app.compare.spec_diff import unquantised_name
 from benchmarks.errors import ModelError, SpecError
 from mlx_backends.models.discovery import ModelInfo, cached_models, inspect, resolve
 from mlx_backends.pytorch import spec
@@ -19,49 +19,53 @@ _NAMES = {spec.ENGINE: "torch", "mlx-vlm": "MLX", "mlx-lm": "MLX"}
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One rung: what it is called and the model as a run names it; ``why`` it cannot be had, a sentence, where it cannot."""
+    """One rung: its name and its model as a run names it; ``why`` is a sentence where it is not available."""
 
     name: str
     model: str = ""
     why: str = ""
-    aside: bool = False
-    """Whether it is no step of the way, but stands beside the last: MLX's 4-bit weights computed back, in PyTorch."""
+    side_branch: bool = False
+    """True for a rung next to the last one instead of on the path: MLX's dequantised 4-bit weights in PyTorch."""
 
 
-def rungs(models: Sequence[str]) -> list[Rung]:
-    """The ladder of one model, found among what lies beside it (its folder's neighbours, else the cache); or of several models,
-    which are its rungs as they are named. Raises SpecError and ModelError for a model that is not there."""
+def find_rungs(models: Sequence[str]) -> list[Rung]:
+    """Return the rungs of one model, searched among its folder's neighbours or in the cache; or several models as they are named.
+
+    Raises:
+        SpecError: The model does not state its quantisation.
+        ModelError: A model is not on this machine.
+    """
     if len(models) > 1:
         return [Rung(_name(model), model) for model in models]
     (model,) = models
     if model.startswith(spec.PREFIX):
-        model = spec.named(model).model
-    given = inspect(resolve(model))
-    if given.quantisation is None:
-        raise SpecError(f"{given.name} does not tell how its weights are stored; name the rungs, each with --model.")
-    widths = {_width(each): each for each in reversed([given, *_siblings(given)])}
-    where = "the cache" if given.path.parent.name == "snapshots" else str(given.path.parent)
-    stem = stem_of(Path(given.name).name)
-    torch = _no_torch()
-    on = "@fp32" if spec.device() == "cpu" else ""  # bf16 on a CPU is slow, and rounds where fp32 does not
-    found = []
-    full = widths.get("full")
+        model = spec.parse_name(model).model
+    named = inspect(resolve(model))
+    if named.quantisation is None:
+        raise SpecError(f"{named.name} does not state how its weights are stored; name the rungs, each with --model.")
+    by_width = {_width(info): info for info in reversed([named, *_siblings(named)])}
+    where = "the cache" if named.path.parent.name == "snapshots" else str(named.path.parent)
+    stem = unquantised_name(Path(named.name).name)
+    torch = _torch_missing()
+    suffix = "@fp32" if spec.default_device() == "cpu" else ""  # bf16 on a CPU is slow, and rounds where fp32 does not
+    rungs = []
+    full = by_width.get("full")
     if full is None:
         missing = f"there is no full-precision {stem} in {where}."
-        found += [Rung("torch", why=missing), Rung("MLX bf16", why=missing)]
+        rungs += [Rung("torch", why=missing), Rung("MLX bf16", why=missing)]
     else:
-        precision = "fp32" if on else str(full.quantisation)
-        found += [
-            Rung(f"torch {precision}", f"{spec.PREFIX}{_called(full)}{on}", torch),
-            Rung(f"MLX {full.quantisation}", _called(full)),
+        precision = "fp32" if suffix else str(full.quantisation)
+        rungs += [
+            Rung(f"torch {precision}", f"{spec.PREFIX}{_model_name(full)}{suffix}", torch),
+            Rung(f"MLX {full.quantisation}", _model_name(full)),
         ]
     for width in ("8-bit", "4-bit"):
-        info = widths.get(width)
+        info = by_width.get(width)
         why = "" if info else f"there is no {width} {stem} in {where}; `mlx_vlm.convert --quantize` makes one."
-        found.append(Rung(f"MLX {width}", _called(info) if info else "", why))
-    if (quantised := widths.get("4-bit")) is not None:
-        found.append(Rung("torch 4-bit", f"{spec.PREFIX}{_called(quantised)}{on}", torch, aside=True))
-    return found
+        rungs.append(Rung(f"MLX {width}", _model_name(info) if info else "", why))
+    if (quantised := by_width.get("4-bit")) is not None:
+        rungs.append(Rung("torch 4-bit", f"{spec.PREFIX}{_model_name(quantised)}{suffix}", torch, side_branch=True))
+    return rungs
 
 
 def _name(model: str) -> str:
@@ -69,33 +73,34 @@ def _name(model: str) -> str:
     return f"{_NAMES.get(info.engine, info.engine)} {info.quantisation or Path(info.model).name}"
 
 
-def _called(found: ModelInfo) -> str:
-    """A model as a run names it: its Hub id where it lies in the cache, else its folder."""
-    return found.name if found.path.parent.name == "snapshots" else str(found.path)
+def _model_name(info: ModelInfo) -> str:
+    """Return a model as a run names it: its Hub id where it is in the cache, else its folder."""
+    return info.name if info.path.parent.name == "snapshots" else str(info.path)
 
 
-def _width(found: ModelInfo) -> str:
-    told = found.quantisation or ""
-    return "full" if told in _FULL else told.split()[0] if told else ""
+def _width(info: ModelInfo) -> str:
+    quantisation = info.quantisation or ""
+    return "full" if quantisation in _FULL else quantisation.split()[0] if quantisation else ""
 
 
-def _siblings(given: ModelInfo) -> list[ModelInfo]:
-    """The other quantisations of a model, by their names."""
-    stem = stem_of(Path(given.name).name)
-    if given.path.parent.name == "snapshots":
-        known = [each for each in cached_models() if each.problem is None]
+def _siblings(model: ModelInfo) -> list[ModelInfo]:
+    """Return the other quantisations of a model, recognised by their names."""
+    stem = unquantised_name(Path(model.name).name)
+    if model.path.parent.name == "snapshots":
+        candidates = [info for info in cached_models() if info.problem is None]
     else:
-        known = []
-        for folder in sorted(given.path.parent.iterdir()):
-            if folder.is_dir() and stem_of(folder.name) == stem and folder != given.path:
+        candidates = []
+        for folder in sorted(model.path.parent.iterdir()):
+            if folder.is_dir() and unquantised_name(folder.name) == stem and folder != model.path:
                 try:
-                    known.append(inspect(folder))
-                except ModelError:  # whatever lies there is no rung
+                    candidates.append(inspect(folder))
+                except ModelError:  # the folder holds no model
                     continue
-    return [each for each in known if stem_of(Path(each.name).name) == stem]
+    return [info for info in candidates if unquantised_name(Path(info.name).name) == stem]
 
 
-def _no_torch() -> str:
+def _torch_missing() -> str:
+    """Return how to install PyTorch; empty where it is installed."""
     try:
         version("torch")
     except PackageNotFoundError:

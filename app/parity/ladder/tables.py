@@ -1,4 +1,4 @@
-"""A ladder as tables that fit a terminal of 80 columns, and as JSON."""
+"""Tables of a ladder, which fit a terminal of 80 columns, and its JSON."""
 
 from __future__ import annotations
 
@@ -6,59 +6,58 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.compare.published import paper_columns
-from app.compare.run_view import load
+from app.compare.run_view import load_views
 from app.parity.ladder.compare import Ladder, LadderStep
 from app.parity.tables import to_json as step_json
 from app.report.tables import tables_of
-from benchmarks.base import Cell, Estimate, Table
+from benchmarks.vocabulary import Cell, Estimate, Table
 
-_UNSEEN = "the models' inputs were not looked at"
-
-
-def tables(found: Ladder) -> list[Table]:
-    """The rungs, and the steps between them."""
-    return [rungs_table(found), steps_table(found)]
+_NOT_PROBED = "the models were not probed"
 
 
-def rungs_table(found: Ladder) -> Table:
-    """A row for each rung: its accuracy, and what it answers."""
+def tables(ladder: Ladder) -> list[Table]:
+    """Return the rungs, and the steps between them."""
+    return [rungs_table(ladder), steps_table(ladder)]
+
+
+def rungs_table(ladder: Ladder) -> Table:
+    """Return a table with a row for each rung: its accuracy and its run."""
     rows: list[tuple[str, tuple[Cell, ...]]] = []
-    for rung, folder, accuracy in zip(found.rungs, found.folders, found.accuracies, strict=True):
+    for rung, folder, accuracy in zip(ladder.rungs, ladder.folders, ladder.accuracies, strict=True):
         rows.append((rung.name, (accuracy, accuracy.n, folder.name)))
     notes = (
         "accuracy: the share of right labels over all conditions, with its 95% percentile bootstrap interval over examples.",
-        *found.missing,
+        *ladder.missing,
     )
     return Table("rungs", "The rungs", ("accuracy", "n", "run"), tuple(rows), notes)
 
 
-def steps_table(found: Ladder) -> Table:
-    """A row for each step and one for the whole way: what is given, what the weights make of it, what is answered."""
-    rows = [(f"{step.start} → {step.end}", _cells(step)) for step in (*found.steps, found.whole)]
+def steps_table(ladder: Ladder) -> Table:
+    """Return a table with a row for each step and one from top to bottom: inputs, logits, answers and labels."""
+    rows = [(f"{step.start} → {step.end}", _cells(step)) for step in (*ladder.steps, ladder.overall)]
     notes = [
-        "inputs: whether prompts, tokens and pixels are the same; logit: by how much one moves on average, of the ten likeliest "
-        "tokens; top token: in how many places the likeliest token is the same, led through the first rung's answers; answers, "
-        "labels: the share that is the same; accuracy: the end's less the start's, with its 95% paired bootstrap interval.",
-        f"The last row is the way as a whole. {len(found.whole.parity.probed)} requests were looked at.",
+        "inputs: whether prompts, tokens and pixels are the same; logit: the mean shift over the ten likeliest tokens; top "
+        "token: the share of positions with the same likeliest token, with the first rung's answers forced; answers, labels: "
+        "the share that is the same; accuracy: the end's less the start's, with its 95% paired bootstrap interval.",
+        f"The last row goes from top to bottom. {len(ladder.overall.parity.probed)} requests were probed.",
     ]
-    if any(step.aside for step in found.steps):
-        notes.append("torch 4-bit: MLX's own 4-bit weights computed back, so that this step is the framework's alone.")
+    if any(step.side_branch for step in ladder.steps):
+        notes.append("torch 4-bit: MLX's 4-bit weights dequantised, so that this step changes only the framework.")
     columns = ("inputs", "logit", "top token", "answers", "labels", "accuracy")
     return Table("steps", "Where the difference enters", columns, tuple(rows), tuple(notes))
 
 
 def _cells(step: LadderStep) -> tuple[Cell, ...]:
     parity = step.parity
-    inputs = [each for each in parity.findings if each.stage in ("asked", "prompt", "tokens", "images", "pixels")]
-    differ = [each.stage for each in inputs if each.found == "differs"]
-    unknown = any(each.found == "unknown" and each.stage != "images" and each.stage != "pixels" for each in inputs)
-    numerics = parity.numerics
-    places = numerics.positions if numerics else 0
-    answers = parity.answers
+    inputs = [f for f in parity.findings if f.stage in ("asked", "prompt", "tokens", "images", "pixels")]
+    differing = [finding.stage for finding in inputs if finding.status == "differs"]
+    unknown = any(finding.status == "unknown" and finding.stage not in ("images", "pixels") for finding in inputs)
+    numerics, answers = parity.numerics, parity.answers
+    positions = numerics.positions if numerics else 0
     return (
-        differ[0] if differ else "unknown" if unknown else "same",
-        Estimate(numerics.moved if numerics else None, n=places, reason=_UNSEEN),
-        Estimate(numerics.top_same / places if numerics else None, n=places, reason=_UNSEEN),
+        differing[0] if differing else "unknown" if unknown else "same",
+        Estimate(numerics.moved if numerics else None, n=positions, reason=_NOT_PROBED),
+        Estimate(numerics.top_same / positions if numerics else None, n=positions, reason=_NOT_PROBED),
         Estimate(
             answers.same / answers.shared if answers.shared else None, n=answers.shared, reason="nothing is shared"
         ),
@@ -67,53 +66,56 @@ def _cells(step: LadderStep) -> tuple[Cell, ...]:
     )
 
 
-def beside_paper(found: Ladder, rows: Sequence[str], judge: str | None) -> tuple[Table, str]:
-    """Every figure of every rung beside the paper's ``rows``, and what part of the distance no rung accounts for, in words.
+def compare_with_paper_columns(ladder: Ladder, rows: Sequence[str], judge: str | None) -> tuple[Table, str]:
+    """Compare every rung with the paper's ``rows``; also return the distance that no rung explains, in words.
 
-    Raises SpecError where the paper has no such row.
+    Raises:
+        SpecError: The paper has no such row.
     """
-    folders = list(found.folders)
-    sides = load(folders, judge=judge)
-    table = paper_columns(tables_of(folders, judge=judge, published=False), sides, rows)
-    names = tuple(rung.name for rung in found.rungs)
-    runs, papers = len(folders), range(len(folders), len(table.columns))
+    folders = list(ladder.folders)
+    views = load_views(folders, judge=judge)
+    table = paper_columns(tables_of(folders, judge=judge, published=False), views, rows)
+    names = tuple(rung.name for rung in ladder.rungs)
+    runs = len(folders)
     table = Table(table.name, table.title, (*names, *table.columns[runs:]), table.rows, table.notes, table.percent)
-    told = []
-    for paper in papers:
-        away = []
+    sentences = []
+    for paper in range(runs, len(table.columns)):
+        distances = []
         for rung in range(runs):
-            apart = [
+            differences = [
                 abs(ours - theirs)
                 for _, cells in table.rows
                 if (ours := _value(cells[rung])) is not None and (theirs := _value(cells[paper])) is not None
             ]
-            if apart:
-                away.append((names[rung], sum(apart) / len(apart), len(apart)))
-        if away:
-            each = ", ".join(f"{distance:.3f} ({name})" for name, distance, _ in away)
+            if differences:
+                distances.append((names[rung], sum(differences) / len(differences), len(differences)))
+        if distances:
+            by_rung = ", ".join(f"{distance:.3f} ({name})" for name, distance, _ in distances)
             row = table.columns[paper].removesuffix(" (paper)")
-            told.append(
-                f"Beside the paper's {row} the {away[0][2]} figures are on average away by {each}: what is there at {away[0][0]} "
-                "already is neither MLX nor quantisation, but model, rows, prompt, judge or decoding."
+            first, _, count = distances[0]
+            sentences.append(
+                f"Compared with the paper's {row}, the {count} values differ on average by {by_rung}: the distance already "
+                f"present at {first} comes neither from MLX nor from quantisation, but from model, rows, prompt, judge or "
+                "decoding."
             )
-    return table, " ".join(told) or "The paper has no figure that these runs have."
+    return table, " ".join(sentences) or "The paper has none of the values of these runs."
 
 
 def _value(cell: Cell) -> float | None:
     return cell.value if isinstance(cell, Estimate) else None
 
 
-def to_json(found: Ladder) -> dict[str, Any]:
-    """What is no table of a ladder."""
+def to_json(ladder: Ladder) -> dict[str, Any]:
+    """Return the parts of a ladder that are no tables."""
     return {
-        "verdict": found.verdict,
+        "verdict": ladder.verdict,
         "rungs": [
-            {"name": rung.name, "model": rung.model, "run": folder.name, "aside": rung.aside}
-            for rung, folder in zip(found.rungs, found.folders, strict=True)
+            {"name": rung.name, "model": rung.model, "run": folder.name, "aside": rung.side_branch}
+            for rung, folder in zip(ladder.rungs, ladder.folders, strict=True)
         ],
-        "missing": list(found.missing),
+        "missing": list(ladder.missing),
         "steps": [
-            {"from": step.start, "to": step.end, "kind": step.kind, "aside": step.aside, **step_json(step.parity)}
-            for step in (*found.steps, found.whole)
+            {"from": step.start, "to": step.end, "kind": step.kind, "aside": step.side_branch, **step_json(step.parity)}
+            for step in (*ladder.steps, ladder.overall)
         ],
     }

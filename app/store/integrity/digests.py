@@ -1,7 +1,7 @@
-"""Digests of stored rows: damage to a run's database is noticed when a row is read, and a missing row when all are.
+"""Digests of stored rows, which reveal a damaged row when it is read, and a missing row when its whole table is.
 
-Every row of :data:`COLUMNS` carries the digest of its values. The table ``tally`` keeps, for what is read as a whole, the
-number of rows and the sum of their digests. Both are written in the transaction that writes the rows.
+Every row of :data:`COLUMNS` carries the digest of its values. The table ``tally`` holds the number of rows of each table and the
+sum of their digests. Both are written in the transaction that writes the rows.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "progress": ("condition", "total", "done", "errors", "truncated", "tokens", "seconds", "peak_memory"),
     "judged": ("condition", "judge", "labelled", "correct", "unparsed", "failed"),
 }
-"""The columns that a row's digest covers, in its order."""
+"""The columns that a row's digest covers, in order."""
 
 _REAL = {"prefill_s", "decode_s", "finished_at", "judged_at", "seconds"}
-"""The columns that hold REAL: a whole number is stored in them as well, but returned as a float."""
+"""The columns of type REAL, from which SQLite returns an integer as a float."""
 
 COUNTED: Mapping[str, str] = {
     **{table: f"{table} r" for table in COLUMNS},
     "generation": "generation r WHERE r.accepted",
     "verdict": "verdict r JOIN generation g ON g.id = r.generation WHERE r.accepted AND g.accepted",
 }
-"""The rows that a tally counts: of answers and verdicts those that are not set aside."""
+"""The rows that a tally counts: of answers and verdicts, only those that are not set aside."""
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     **{table: (columns[0],) for table, columns in COLUMNS.items()},
     "judged": ("condition", "judge"),
 }
-"""The columns that name a row."""
+"""The primary key of each table."""
 
-SEAL = ";\n".join(
+WRITE_DIGESTS = ";\n".join(
     [
         *(
             f"UPDATE {table} SET digest = row_digest('{table}', {', '.join(columns)})"
@@ -61,25 +61,25 @@ SEAL = ";\n".join(
         ),
     ]
 )
-"""Gives every row its digest and counts all anew, whatever was there; on a connection that :func:`teach` has taught."""
+"""The statements that write every row's digest and all tallies anew; they need :func:`register_functions`."""
 
 Tally = tuple[int, int]
-"""How many rows, and the sum of their digests."""
+"""The number of rows, and the sum of their digests."""
 
-NONE: Tally = (0, 0)
+EMPTY: Tally = (0, 0)
 
 
 def row_digest(table: str, values: tuple[Any, ...]) -> bytes:
-    """Return the digest of a row's values, which are as SQLite returns them; see :func:`as_stored`.
+    """Return the digest of a row's values as SQLite returns them; see :func:`as_stored`.
 
-    Version 2 of marshal writes a letter for each value's type, then its bytes, after their number where that varies:
-    the same in every version of Python, which a test holds, and ten times as fast as naming the columns one by one.
+    Version 2 of marshal writes each value as a type code, a length if that varies, and the bytes. A test verifies that this is
+    the same in every version of Python; it is ten times as fast as a JSON object by column.
     """
     return sha256(marshal.dumps((table, values), 2)).digest()[:8]
 
 
 def as_stored(table: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return a row's values in the order of its columns, each as SQLite returns it once it is stored."""
+    """Return a row's values in the order of its columns, as SQLite will return them."""
     values = [row[column] for column in COLUMNS[table]]
     for place, convert in _conversions(table, *map(type, values)):
         values[place] = convert(values[place])
@@ -88,7 +88,7 @@ def as_stored(table: str, row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @lru_cache(1000)
 def _conversions(table: str, *kinds: type) -> list[tuple[int, Callable[[Any], Any]]]:
-    """Return the places of the values of these types that SQLite returns otherwise than it is given them."""
+    """Return the positions and conversions of values of these types that SQLite returns as another value."""
     conversions: list[tuple[int, Callable[[Any], Any]]] = []
     for place, (column, kind) in enumerate(zip(COLUMNS[table], kinds, strict=True)):
         if column in _REAL and issubclass(kind, int | float):
@@ -109,24 +109,24 @@ def _as_number(value: float) -> float | int | None:
 
 
 def add(tally: Tally, digest: Any, by: int = 1) -> Tally:
-    """Return a tally with a row's digest added ``by`` times. What is no digest counts as a row with none."""
+    """Return a tally with a row's digest added ``by`` times; an invalid digest counts as a row with none."""
     amount = int.from_bytes(digest, "big") if isinstance(digest, bytes) else 0
-    return joined(tally, (by, by * amount))
+    return merge(tally, (by, by * amount))
 
 
-def joined(tally: Tally, more: Tally) -> Tally:
-    """Return the tally of the rows of both. The sum is taken modulo 2**64, as SQLite's integers have it."""
+def merge(tally: Tally, more: Tally) -> Tally:
+    """Return the sum of two tallies; digests are summed modulo 2**64, to fit SQLite's signed integers."""
     return tally[0] + more[0], (tally[1] + more[1] + 2**63) % 2**64 - 2**63
 
 
 def tally_of(digests: Sequence[bytes]) -> Tally:
     """Return the tally of rows with these digests."""
-    return joined(NONE, (len(digests), sum(unpack(f">{len(digests)}Q", b"".join(digests)))))
+    return merge(EMPTY, (len(digests), sum(unpack(f">{len(digests)}Q", b"".join(digests)))))
 
 
 class _DigestSum:
     def __init__(self) -> None:
-        self._tally: Tally = NONE
+        self._tally: Tally = EMPTY
 
     def step(self, digest: Any) -> None:
         self._tally = add(self._tally, digest)
@@ -135,26 +135,26 @@ class _DigestSum:
         return self._tally[1]
 
 
-def teach(connection: sqlite3.Connection) -> None:
-    """Make the SQL functions of :data:`SEAL` known to a connection."""
+def register_functions(connection: sqlite3.Connection) -> None:
+    """Register the SQL functions of :data:`WRITE_DIGESTS` with a connection."""
     connection.create_function("row_digest", -1, lambda table, *row: row_digest(table, row), deterministic=True)
     connection.create_aggregate("digest_sum", 1, _DigestSum)
 
 
-def seal(connection: sqlite3.Connection) -> None:
-    """Carry out :data:`SEAL`."""
-    for statement in SEAL.split(";\n"):
+def write_digests(connection: sqlite3.Connection) -> None:
+    """Execute :data:`WRITE_DIGESTS`."""
+    for statement in WRITE_DIGESTS.split(";\n"):
         connection.execute(statement)
 
 
 def tallies(rows: Sequence[Sequence[Any]]) -> dict[str, Tally]:
-    """Return the rows of the table ``tally`` by name; what is no number is none."""
+    """Return the tallies by name, from the rows of the table ``tally``."""
     return {str(name): (count, total) for name, count, total in rows if type(count) is type(total) is int}
 
 
-def missing(seen: Mapping[str, Tally], kept: Mapping[str, Tally]) -> Iterator[str]:
-    """Yield what is wrong with the rows seen of each table, a phrase for each that is not as its tally says."""
+def mismatches(seen: Mapping[str, Tally], kept: Mapping[str, Tally]) -> Iterator[str]:
+    """Yield a phrase for each table whose rows do not match its tally."""
     for table, tally in seen.items():
-        count = kept.get(table, NONE)[0]
+        count = kept.get(table, EMPTY)[0]
         if tally != kept.get(table):
             yield f"table {table}: {tally[0]} of {count} rows" if tally[0] != count else f"table {table}: other rows"

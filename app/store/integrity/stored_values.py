@@ -1,7 +1,6 @@
-"""Stored values as outside data: what a run's database holds is checked before anything is made of it.
+"""Validation of stored values: a run's database may come from elsewhere, so its contents are checked like any input.
 
-Whoever sent a run decides what stands in it. Each function here raises ValueError with the reason, a phrase, for what
-Rashomon does not write.
+Each function here raises ValueError, with the reason as a phrase, for a value that Rashomon does not write.
 """
 
 from __future__ import annotations
@@ -15,9 +14,18 @@ from types import NoneType, UnionType
 from typing import Any, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from app.store.integrity.digests import COLUMNS
-from benchmarks.base import Generation, Instance, Modality, Part, Text, Verdict, part_from_json
 from benchmarks.errors import StoreError
-from benchmarks.vocabulary import FinishReason, VerdictStatus
+from benchmarks.vocabulary import (
+    FinishReason,
+    Generation,
+    Instance,
+    Modality,
+    Part,
+    Text,
+    Verdict,
+    VerdictStatus,
+    part_from_json,
+)
 
 _DEPTH = 32
 _YEAR_9999 = 253_370_764_800.0
@@ -27,11 +35,11 @@ _YEAR_9999 = 253_370_764_800.0
 
 
 class StoredObject(dict[str, Any]):
-    """A JSON object of a run's database. A key that it should have and has not is the database's fault."""
+    """A JSON object of a run's database; a missing key raises StoreError, since the database is at fault."""
 
     def __missing__(self, key: str) -> Any:
         raise StoreError(
-            f"a stored value of this run lacks {key!r}; the run is damaged, `rashomon doctor RUN` says where."
+            f"a stored value of this run lacks {key!r}; the run is damaged, run `rashomon doctor RUN` to find out where."
         )
 
 
@@ -142,7 +150,7 @@ _META: Mapping[str, Any] = {
 
 
 _CLOSED = (_Decoding, _Excluded, _Death)
-"""Objects that become the arguments of a class: a key that it does not know would be a mistake of the program."""
+"""Objects that become the arguments of a class, which must not have unknown keys."""
 
 
 def meta_value(key: str, text: Any) -> Any:
@@ -161,14 +169,14 @@ def meta_value(key: str, text: Any) -> Any:
 
 
 def engine_info(text: Any) -> dict[str, Any]:
-    """Return what a row of ``engine`` says."""
+    """Return the engine of a row of ``engine``."""
     value = _json(text)
     _validate(_Engine, value)
     return cast(dict[str, Any], value)
 
 
 def _validate(kind: Any, value: Any, place: str = "it") -> None:
-    """Raise ValueError unless a JSON value is of a type: of str, int, float, None, lists, objects and their unions."""
+    """Raise ValueError unless a JSON value has the type ``kind``: str, int, float, None, lists, objects and unions."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
         fields = get_type_hints(kind)
@@ -193,7 +201,7 @@ def _validate(kind: Any, value: Any, place: str = "it") -> None:
 
 
 def _json(text: Any, decoder: json.JSONDecoder | None = None) -> Any:
-    """Return the value of a JSON text; of objects without a ``decoder`` of one's own a missing key is told."""
+    """Return the value of a JSON text; objects are :class:`StoredObject` unless there is a ``decoder``."""
     if not isinstance(text, str):
         raise ValueError("it is no text")
     try:
@@ -238,7 +246,7 @@ def _is_shallow(value: Any) -> bool:
 
 
 def _visible(value: Any) -> Any:
-    """The value with its lone surrogates as visible escapes, as they are stored elsewhere: nothing can write them."""
+    """Return the value with lone surrogates, which cannot be written, as visible escapes."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
@@ -390,9 +398,9 @@ _FINISH_REASONS, _STATUSES, _MODALITIES = (
 
 
 def check(table: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Raise ValueError unless the values of rows are of their columns' types, and numbers neither negative nor infinite.
+    """Raise ValueError unless all values have their columns' types, and numbers are neither negative nor infinite.
 
-    A column is looked at as a whole, which takes a fifth of the time of looking at its values one by one.
+    Checking whole columns takes a fifth of the time of checking values one by one.
     """
     for column, kinds, values in zip((*COLUMNS[table], "digest"), _TYPES.get(table, ()), zip(*rows)):  # noqa: B905
         if not kinds.issuperset(map(type, values)):

@@ -1,46 +1,46 @@
-"""The screens, a module each. A new one adds a line here and its commands in ``app/tui/commands.py``."""
+"""The screens, one module each. A new screen adds a line here and its commands in ``app/tui/commands.py``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from app.tui.screens.base import RashomonScreen
+from textual.screen import Screen
 
 
-class Entry(NamedTuple):
-    """A screen that can be gone to by name.
+class ScreenEntry(NamedTuple):
+    """A screen that can be opened by name.
 
-    ``needs`` says what its class is made with: "nothing" (``Class()``), "run" (``Class(folder)``), or "runs"
-    (``Class(folders)``, one or more). ``place`` is ``module:Class``, imported when it is first opened.
+    ``needs`` names the arguments of its class: "nothing" (``Class()``), "run" (``Class(folder)``), or "runs"
+    (``Class(folders)``, one or more). ``target`` is ``module:Class``, imported when the screen is first opened.
     """
 
     name: str
     title: str
-    place: str
+    target: str
     needs: str = "nothing"
 
-    def screen_class(self) -> type[RashomonScreen]:
-        """The class, imported now."""
-        module, _, name = self.place.partition(":")
-        found: type[RashomonScreen] = getattr(import_module(module), name)
-        return found
+    def screen_class(self) -> Callable[..., Screen[Any]]:
+        """Import and return the class."""
+        module, _, name = self.target.partition(":")
+        cls: Callable[..., Screen[Any]] = getattr(import_module(module), name)
+        return cls
 
 
-SCREENS: dict[str, Entry] = {
+SCREENS: dict[str, ScreenEntry] = {
     entry.name: entry
     for entry in (
-        Entry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),
-        Entry("live", "Live run", "app.tui.screens.live:LiveScreen", "run"),
-        Entry("samples", "Samples", "app.tui.screens.samples:SamplesScreen", "run"),
-        Entry("label", "Label", "app.tui.screens.label:LabelScreen", "run"),
-        Entry("tables", "Tables", "app.tui.screens.tables:TablesScreen", "runs"),
-        Entry("compare", "Compare", "app.tui.screens.compare:CompareScreen", "runs"),
-        Entry("export", "Export", "app.tui.screens.export:ExportScreen", "runs"),
-        Entry("new", "New run", "app.tui.screens.new_run:NewRunScreen"),
-        Entry("rows", "Your rows", "app.tui.screens.own_rows:OwnRowsScreen"),
-        Entry("settings", "Settings", "app.tui.screens.settings:SettingsScreen"),
-        Entry("doctor", "Doctor", "app.tui.screens.doctor:DoctorScreen"),
+        ScreenEntry("runs", "Runs", "app.tui.screens.runs:RunsScreen"),
+        ScreenEntry("live", "Live run", "app.tui.screens.live:LiveScreen", "run"),
+        ScreenEntry("samples", "Samples", "app.tui.screens.samples:SamplesScreen", "run"),
+        ScreenEntry("label", "Label", "app.tui.screens.label:LabelScreen", "run"),
+        ScreenEntry("tables", "Tables", "app.tui.screens.tables:TablesScreen", "runs"),
+        ScreenEntry("compare", "Compare", "app.tui.screens.compare:CompareScreen", "runs"),
+        ScreenEntry("export", "Export", "app.tui.screens.export:ExportScreen", "runs"),
+        ScreenEntry("new", "New run", "app.tui.screens.new_run:NewRunScreen"),
+        ScreenEntry("rows", "Your rows", "app.tui.screens.own_rows:OwnRowsScreen"),
+        ScreenEntry("settings", "Settings", "app.tui.screens.settings:SettingsScreen"),
+        ScreenEntry("doctor", "Doctor", "app.tui.screens.doctor:DoctorScreen"),
     )
 }

@@ -1,11 +1,11 @@
-"""RashomonScreen: what every screen has: a title line, a footer, the workspace as it is now, and work in threads."""
+"""Base class of the screens: a title line, a footer, the current state of the workspace, and work in threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -14,20 +14,18 @@ from textual.widgets import Static
 from textual.worker import Worker, WorkerState
 
 from app.tui.commands import Command, commands_of
+from app.tui.services import Services
 from app.tui.widgets.keys_line import KeysLine
-from app.tui.workspace_watcher import Snapshot, WatchedRun
-
-if TYPE_CHECKING:
-    from app.tui.app import RashomonApp
+from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
 
 T = TypeVar("T")
 
 
 class RashomonScreen(Screen[Any]):
-    """A screen of the app. A subclass gives ``name_``, ``BINDINGS = bindings(name_)``, and :meth:`body`.
+    """A screen of the app. A subclass defines ``name_``, ``BINDINGS = bindings(name_)``, and :meth:`body`.
 
-    ``changed(snapshot)`` is called on the event loop when something in the workspace changed and the screen is shown, and once
-    when it is first shown. ``in_thread`` does work without blocking the loop.
+    :meth:`workspace_changed` is called on the event loop when the screen is first displayed, and then whenever the workspace
+    changes while it is on display. :meth:`in_thread` does work without blocking the loop.
     """
 
     name_: ClassVar[str] = ""
@@ -36,47 +34,40 @@ class RashomonScreen(Screen[Any]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - Textual declares them so
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
 
-    DEFAULT_CSS = """
-    RashomonScreen { background: $background; }
-    RashomonScreen #title { height: 1; background: $panel; color: $foreground; padding: 0 1; }
-    RashomonScreen #body { height: 1fr; }
-    """
-
     def __init__(self) -> None:
         super().__init__()
         self._then: dict[Worker[Any], Callable[[Any], None]] = {}
         self._written: dict[str, Content] = {}
+        """The text of each Static that :meth:`update_static` wrote, by selector."""
         self.ready = False
-        """Whether its widgets are there."""
+        """True once the screen's widgets are mounted."""
 
     @property
-    def rashomon(self) -> RashomonApp:
-        """The app, as the type checker should know it."""
-        app: Any = self.app
-        found: RashomonApp = app
-        return found
+    def rashomon(self) -> Services:
+        """The app, typed by what screens use of it."""
+        return cast(Services, self.app)
 
     def body(self) -> ComposeResult:
-        """The widgets between the title line and the footer."""
+        """Yield the widgets between the title line and the footer."""
         raise NotImplementedError
 
     def heading(self) -> Content:
-        """What stands in the title line; text that is not ours through :func:`literal`."""
+        """Return the text of the title line; foreign text in it must go through :func:`literal`."""
         return Content(self.name_.capitalize())
 
-    def changed(self, snapshot: Snapshot) -> None:
-        """The workspace has changed. Update only what differs."""
+    def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
+        """Update what differs after a change of the workspace."""
 
-    def shown_runs(self) -> tuple[Path, ...]:
-        """The runs that the screen is about; none where it is about none, or about all."""
+    def displayed_runs(self) -> tuple[Path, ...]:
+        """Return the folders of the runs on display; empty if the screen concerns no run, or all of them."""
         return ()
 
     def unsaved(self) -> str:
-        """Return what would be lost if the screen were closed, in a sentence; empty where nothing would."""
+        """Return one sentence naming the input that closing the screen would lose; empty if there is none."""
         return ""
 
-    def run_now(self, folder: Path) -> WatchedRun | None:
-        """A run as it was when it was last looked at; None when it is gone."""
+    def current_run(self, folder: Path) -> WatchedRun | None:
+        """Return a run as of the last reading of the workspace; None if it no longer exists."""
         return self.rashomon.snapshot.run(folder.name)
 
     def compose(self) -> ComposeResult:
@@ -84,36 +75,36 @@ class RashomonScreen(Screen[Any]):
         yield from self.body()
         yield KeysLine()
 
-    def retitle(self) -> None:
-        """Write the title line again."""
-        self.put("#title", self.heading())
+    def update_title(self) -> None:
+        """Redraw the title line."""
+        self.update_static("#title", self.heading())
 
     def on_mount(self) -> None:
-        # Textual calls the on_mount of a subclass before this one by itself: no super().
+        # Textual itself calls the on_mount of a subclass before this one: no super() there.
         self.ready = True
-        self.changed(self.rashomon.snapshot)
+        self.workspace_changed(self.rashomon.snapshot)
 
     def on_screen_resume(self) -> None:
-        self.look()
+        self.show_snapshot()
 
-    def look(self) -> None:
-        """Hand over the workspace as it is now, if there is something to show it in."""
-        if self.ready and self.is_running and self.query("#title"):  # as the app closes, they are gone again
-            self.changed(self.rashomon.snapshot)
+    def show_snapshot(self) -> None:
+        """Pass the latest snapshot to :meth:`workspace_changed`, provided that the widgets exist."""
+        if self.ready and self.is_running and self.query("#title"):  # they are removed as the app closes
+            self.workspace_changed(self.rashomon.snapshot)
 
-    def put(self, where: str, content: Content) -> None:
-        """Write a Static's text, if it is another than the one that stands there: writing costs a layout."""
-        if self._written.get(where) != content:
-            self._written[where] = content
-            self.query_one(where, Static).update(content)
+    def update_static(self, selector: str, content: Content) -> None:
+        """Update a Static if its content differs, since every update costs a layout."""
+        if self._written.get(selector) != content:
+            self._written[selector] = content
+            self.query_one(selector, Static).update(content)
 
     def in_thread(self, work: Callable[[], T], then: Callable[[T], None], *, group: str = "work") -> None:
-        """Do ``work`` in a thread, then call ``then`` with what it returned on the event loop.
+        """Run ``work`` in a thread, then call ``then`` with its result on the event loop.
 
-        Of a ``group`` only the newest counts: an earlier one's ``then`` is not called any more. What ``work`` raises is shown
-        as an error that can be copied, in one sentence for a RashomonError; the app goes on.
+        Only the newest call of a ``group`` counts: ``then`` of earlier ones is dropped. An exception that ``work`` raises is
+        displayed in an error dialog, and the app keeps running.
         """
-        for worker in [one for one in self._then if one.group == group]:
+        for worker in [worker for worker in self._then if worker.group == group]:
             del self._then[worker]
         worker = self.run_worker(work, thread=True, exit_on_error=False, group=group, exclusive=False)
         self._then[worker] = then
@@ -127,17 +118,17 @@ class RashomonScreen(Screen[Any]):
         if event.state == WorkerState.SUCCESS:
             then(event.worker.result)
         elif event.state == WorkerState.ERROR and event.worker.error is not None:
-            self.rashomon.failed(event.worker.error)
+            self.rashomon.show_error(event.worker.error)
 
     def describe(self, command: Command) -> str | None:
-        """Return what a command is called here; None where there is no such thing now."""
+        """Return a command's title on this screen; None while the command is unavailable."""
         return command.title
 
     def key_help(self) -> list[str]:
-        """The places whose commands work here, for the help page: the focused widget's first."""
+        """Return the scopes whose commands the help page lists, the focused widget's first."""
         focused = getattr(self.focused, "name_", "")
-        return [place for place in dict.fromkeys((focused, self.name_)) if place and commands_of(place)]
+        return [scope for scope in dict.fromkeys((focused, self.name_)) if scope and commands_of(scope)]
 
-    def later(self, what: Callable[..., None], *arguments: Any) -> None:
-        """Call ``what`` on the event loop, from any thread."""
-        self.app.call_later(partial(what, *arguments))
+    def call_on_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
+        """Call ``callback`` on the event loop; may be used from any thread."""
+        self.app.call_later(partial(callback, *arguments))

@@ -1,4 +1,4 @@
-"""Doctor: what works on this machine, as `rashomon doctor` says it."""
+"""The Doctor screen: checks of this machine, as in `rashomon doctor`."""
 
 from __future__ import annotations
 
@@ -20,28 +20,26 @@ from app.tui.widgets.virtual_table import Column, Row, VirtualTable
 
 
 class DoctorScreen(RashomonScreen):
-    """What works on this machine, and how to mend what does not. The chosen line is told in full below."""
+    """Checks of this machine, with a fix for what does not work. Details of the selected check are at the bottom."""
 
     name_ = "doctor"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    DEFAULT_CSS = """
-    DoctorScreen #detail { height: auto; max-height: 8; min-height: 3; background: $surface; padding: 0 1; }
-    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.findings: list[CheckResult] = []
-        self.examining = False
+        self.results: list[CheckResult] = []
+        self.checking = False
 
     def heading(self) -> Content:
-        if self.examining:
-            return Content("Doctor  examining ...")
-        bad = sum(not finding.ok for finding in self.findings)
-        return Content("Doctor  " + (f"✗ {bad} of {len(self.findings)} do not work" if bad else "✓ all of it works"))
+        if self.checking:
+            return Content("Doctor  checking ...")
+        failed = sum(not result.ok for result in self.results)
+        verdict = f"✗ {failed} of {len(self.results)} checks failed" if failed else "✓ all checks passed"
+        return Content(f"Doctor  {verdict}")
 
     def body(self) -> ComposeResult:
         yield VirtualTable(
-            (Column("", 6), Column("what", 12), Column("found", 0)), empty="examining ...", id="findings"
+            (Column("", 6), Column("check", 12), Column("result", 0)), empty="checking ...", id="results"
         )
         yield Static(id="detail")
 
@@ -50,45 +48,46 @@ class DoctorScreen(RashomonScreen):
         self.action_again()
 
     def action_again(self) -> None:
-        """Examine the machine anew; findings come as they are made."""
-        if self.examining:
+        """Run all checks again; each result is displayed as it arrives."""
+        if self.checking:
             return
-        self.examining, self.findings = True, []
-        self.retitle()
+        self.checking, self.results = True, []
+        self.update_title()
 
         def work() -> None:
-            for finding in examine(self.rashomon.workspace):
-                self.later(partial(self._found, finding))
+            for result in examine(self.rashomon.workspace):
+                self.call_on_loop(partial(self._add, result))
 
-        self.in_thread(work, self._ended, group="examine")
+        # The results are added by callbacks; a callback after them ends the checks.
+        self.in_thread(work, lambda _: self.call_on_loop(self._finish), group="examine")
 
-    def _found(self, finding: CheckResult) -> None:
-        if self.is_mounted and self.query("#detail"):  # as the app closes, it is gone again
-            self.findings.append(finding)
-            rows = [_row(each) for each in self.findings]
+    def _add(self, result: CheckResult) -> None:
+        if self.is_mounted and self.query("#detail"):  # the widgets are removed as the app closes
+            self.results.append(result)
+            rows = [_row(result) for result in self.results]
             self.query_one(VirtualTable).show(len(rows), lambda first, count: rows[first : first + count])
             self._detail()
 
-    def _ended(self, _: None) -> None:
-        self.call_later(self._settled)
-
-    def _settled(self) -> None:
-        self.examining = False
-        self.retitle()
+    def _finish(self) -> None:
+        self.checking = False
+        self.update_title()
 
     @on(VirtualTable.Moved)
     def _detail(self) -> None:
         place = self.query_one(VirtualTable).cursor
-        if place < len(self.findings):
-            finding = self.findings[place]
-            lines = [literal(finding.told), *([literal(f"→ {finding.mend}", PARTIAL)] if finding.mend else [])]
+        if place < len(self.results):
+            result = self.results[place]
+            lines = [literal(result.message), *([literal(f"→ {result.fix}", PARTIAL)] if result.fix else [])]
             self.query_one("#detail", Static).update(Content("\n").join(lines))
 
     def action_copy(self) -> None:
-        lines = [f"{'ok' if each.ok else 'FAIL'}  {each.what}  {each.told}  {each.mend}" for each in self.findings]
+        lines = [
+            f"{'ok' if result.ok else 'FAIL'}  {result.check}  {result.message}  {result.fix}"
+            for result in self.results
+        ]
         self.rashomon.copy("\n".join(lines))
 
 
-def _row(finding: CheckResult) -> Row:
-    state = ("✗ fail", WRONG) if not finding.ok else ("! see", PARTIAL) if finding.mend else ("✓ ok", RIGHT)
-    return [[state], finding.what, finding.told]
+def _row(result: CheckResult) -> Row:
+    state = ("✗ fail", WRONG) if not result.ok else ("! see", PARTIAL) if result.fix else ("✓ ok", RIGHT)
+    return [[state], result.check, result.message]

@@ -1,4 +1,4 @@
-"""Export: which formats, where to, and what was written."""
+"""The Export screen: formats, folder and options, and the files written."""
 
 from __future__ import annotations
 
@@ -12,8 +12,16 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
-from app.exports.formats import ABOUT, FORMATS, USUAL, WrittenExport, usual_folder, write
-from app.system.paths import exists, typed_path
+from app.exports.formats import (
+    DEFAULT_FORMATS,
+    FORMAT_DESCRIPTIONS,
+    FORMATS,
+    WrittenExport,
+    default_folder,
+    export_runs,
+)
+from app.exports.source import ExportOptions
+from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
@@ -23,30 +31,22 @@ from app.tui.widgets.painted import Painted
 from app.tui.widgets.ticks import CheckList
 from benchmarks.errors import RashomonError
 
-_HOW = (("canonical", "no times, memory, places"), ("page", "figures as wide as a page"))
+_OPTIONS = (("canonical", "no times, memory, paths"), ("page", "figures as wide as a page"))
 
 
 class ExportScreen(RashomonScreen):
-    """Formats as boxes, a folder, and how; the files with their sizes when it is done."""
+    """Select formats and options, choose a folder, and write. The files and their sizes are listed when it is done."""
 
     name_ = "export"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    DEFAULT_CSS = """
-    ExportScreen #form { height: 1fr; }
-    ExportScreen #what { width: 40; height: 1fr; background: $surface; }
-    ExportScreen #what Ticks { height: 1fr; }
-    ExportScreen #how { width: 1fr; height: 1fr; padding: 0 1; }
-    ExportScreen .over { color: #909090; padding: 0 1; }
-    ExportScreen #told { height: 1fr; min-height: 4; margin-top: 1; }
-    """
 
     def __init__(self, folders: tuple[Path, ...], *, judge: str | None = None) -> None:
         super().__init__()
         self.folders, self.judge = folders, judge
         self.written: WrittenExport | None = None
-        self.painted = Painted(Content("Folder"), classes="over")
+        self.painted = Painted(Content("Folder"), classes="label")
 
-    def shown_runs(self) -> tuple[Path, ...]:
+    def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
 
     def heading(self) -> Content:
@@ -56,16 +56,18 @@ class ExportScreen(RashomonScreen):
 
     def body(self) -> ComposeResult:
         with Horizontal(id="form"):
-            with Vertical(id="what"):
-                yield Static(Content("Formats"), classes="over")
-                yield CheckList([(form, f"{form:<8}{ABOUT[form]}") for form in FORMATS], USUAL, id="formats")
-            with Vertical(id="how"):
+            with Vertical(id="formats-side"):
+                yield Static(Content("Formats"), classes="label")
+                yield CheckList(
+                    [(form, f"{form:<8}{FORMAT_DESCRIPTIONS[form]}") for form in FORMATS], DEFAULT_FORMATS, id="formats"
+                )
+            with Vertical(id="options-side"):
                 yield self.painted
-                yield Input(str(typed_path(usual_folder(self.folders))), id="folder")
-                yield CheckList(_HOW, id="options")
+                yield Input(str(typed_path(default_folder(self.folders))), id="folder")
+                yield CheckList(_OPTIONS, id="options")
                 yield Button("Write (w)", id="write", variant="primary")
-                with VerticalScroll(id="told"):
-                    yield Static(id="said")
+                with VerticalScroll(id="report-scroll"):
+                    yield Static(id="report")
 
     def on_mount(self) -> None:
         self.set_focus(self.query_one("#formats"))
@@ -76,18 +78,18 @@ class ExportScreen(RashomonScreen):
         self.action_write()
 
     def action_write(self) -> None:
-        """Write the chosen formats."""
+        """Write the selected formats."""
         formats = self.query_one("#formats", CheckList).ticked
         if not formats:
-            self._say("! mark a format first, with space", WRONG)
+            self._report("! select a format first, with space", WRONG)
             return
         try:
             out = typed_path(self.query_one("#folder", Input).value)
         except RashomonError as error:
-            self._say(f"! {error}", WRONG)
+            self._report(f"! {error}", WRONG)
             return
-        if exists(out):
-            text = f"{out}\n\nis there already; files of the same names in it are replaced."
+        if path_exists(out):
+            text = f"{out}\n\nThe folder exists. Files of the same name in it are replaced."
             self.app.push_screen(
                 Confirm("Write into this folder?", text, yes="Write"),
                 lambda yes: self._write(out, formats) if yes else None,
@@ -101,40 +103,39 @@ class ExportScreen(RashomonScreen):
         canonical, width = "canonical" in options, "page" if "page" in options else "column"
         self.query_one("#write", Button).disabled = True
 
-        def step(what: str, done: int, total: int) -> None:
-            self.later(self._say, f"◐ {what} …  {done} of {total}", "")
+        def step(part: str, done: int, total: int) -> None:
+            self.call_on_loop(self._report, f"◐ {part} …  {done} of {total}", "")
 
-        def make() -> WrittenExport | str:
+        def work() -> WrittenExport | str:
             try:
-                return write(
+                return export_runs(
                     workspace,
                     folders,
                     formats=formats,
                     out=out,
                     judge=judge,
-                    canonical=canonical,
-                    width=width,
+                    options=ExportOptions(canonical, width),
                     step=step,
                 )
             except RashomonError as error:
                 return str(error)
 
-        self.in_thread(make, self._wrote, group="export")
+        self.in_thread(work, self._finish, group="export")
 
-    def _wrote(self, found: WrittenExport | str) -> None:
+    def _finish(self, export: WrittenExport | str) -> None:
         self.query_one("#write", Button).disabled = False
-        if isinstance(found, str):
-            self._say(f"! {found}", WRONG)
+        if isinstance(export, str):
+            self._report(f"! {export}", WRONG)
             return
-        self.written = found
-        told = [
-            literal(f"✓ {len(found.files)} files, {_size(found.size)}, in {found.folder}", RIGHT),
-            *(literal(f"{_size(size):>9}  {name}") for name, size in found.files),
+        self.written = export
+        lines = [
+            literal(f"✓ {len(export.files)} files, {_size(export.size)}, in {export.folder}", RIGHT),
+            *(literal(f"{_size(size):>9}  {name}") for name, size in export.files),
         ]
-        self.query_one("#said", Static).update(Content("\n").join(told))
+        self.query_one("#report", Static).update(Content("\n").join(lines))
 
-    def _say(self, told: str, colour: str) -> None:
-        self.query_one("#said", Static).update(literal(told, colour))
+    def _report(self, message: str, colour: str) -> None:
+        self.query_one("#report", Static).update(literal(message, colour))
 
 
 def _size(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The instances whose label is another in a second run, and both answers beside each other."""
+"""The screens of flips: instances whose labels differ between two runs, and all runs' answers to one of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.compare.pairs import RunPair
-from app.compare.samples import AnswerSummary, InstanceComparison, beside_each_other, flips
+from app.compare.samples import AnswerSummary, InstanceComparison, compare_instance, flips
 from app.compare.tables import Comparison
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import PARTIAL, outcome_look
+from app.tui.theme import PARTIAL, outcome_appearance
 from app.tui.widgets.matrix import ALL
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
@@ -28,14 +28,14 @@ _COLUMNS = (
     Column("condition", 14),
     Column("from", 9),
     Column("to", 9),
-    Column("the baseline's answer", 0, least=20),
-    Column("the run's answer", 0, least=20),
+    Column("the baseline's answer", 0, min_width=20),
+    Column("the run's answer", 0, min_width=20),
     Column("instance", 30),
 )
 
 
 class FlippedScreen(RashomonScreen):
-    """A list of instances; Enter shows the answers of all compared runs to one of them."""
+    """Instances whose labels differ between two runs. Enter shows the answers of all compared runs."""
 
     name_ = "flipped"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
@@ -43,27 +43,27 @@ class FlippedScreen(RashomonScreen):
     def __init__(
         self,
         folders: tuple[Path, ...],
-        found: Comparison,
+        comparison: Comparison,
         pair: RunPair,
         was: str | None,
         now: str | None,
         judge: str | None,
     ) -> None:
         super().__init__()
-        self.folders, self.found, self.pair, self.judge = folders, found, pair, judge
+        self.folders, self.comparison, self.pair, self.judge = folders, comparison, pair, judge
         self._cell = (was, now)
         self.flips = flips(pair, was, now)
 
-    def shown_runs(self) -> tuple[Path, ...]:
+    def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
 
     def heading(self) -> Content:
         was, now = (word or ALL for word in self._cell)
-        of = Content.assemble(literal(self.pair.first.label, "bold"), " → ", literal(self.pair.second.label, "bold"))
-        return Content.assemble("Flips  ", of, "  ", literal(f"{was} → {now}: {len(self.flips)}"))
+        runs = Content.assemble(literal(self.pair.first.label, "bold"), " → ", literal(self.pair.second.label, "bold"))
+        return Content.assemble("Flips  ", runs, "  ", literal(f"{was} → {now}: {len(self.flips)}"))
 
     def body(self) -> ComposeResult:
-        yield VirtualTable(_COLUMNS, empty="no label is another here", id="flips")
+        yield VirtualTable(_COLUMNS, empty="no labels differ", id="flips")
 
     def on_mount(self) -> None:
         table = self.query_one(VirtualTable)
@@ -82,29 +82,19 @@ class FlippedScreen(RashomonScreen):
 
 
 class SideBySideScreen(RashomonScreen):
-    """One instance: its picture, its prompt, and what each run answered."""
+    """One instance with its picture and prompt, and the answer of each run."""
 
     name_ = "answers"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    DEFAULT_CSS = """
-    BesideScreen #answers { height: 1fr; }
-    BesideScreen #shown, BesideScreen #across { height: auto; }
-    BesideScreen #picture { width: 52; height: 18; padding: 0 1; }
-    BesideScreen #asked { width: 1fr; height: auto; padding: 0 1; margin-bottom: 1; }
-    BesideScreen .answer { width: 1fr; height: auto; padding: 0 1; border-left: outer $panel; margin-bottom: 1; }
-    BesideScreen.-narrow #shown, BesideScreen.-narrow #across { layout: vertical; }
-    BesideScreen.-narrow .answer, BesideScreen.-narrow #picture, BesideScreen.-narrow #asked { width: 100%; }
-    BesideScreen #picture.-none, BesideScreen.-short #picture { display: none; }
-    """
 
     def __init__(self, listed: FlippedScreen, place: int) -> None:
         super().__init__()
         self.listed, self.place = listed, place
-        self.read: InstanceComparison | None = None
+        self.comparison: InstanceComparison | None = None
         self.picture = 0
-        """The number of the picture that is shown."""
+        """The index of the picture on display."""
 
-    def shown_runs(self) -> tuple[Path, ...]:
+    def displayed_runs(self) -> tuple[Path, ...]:
         return self.listed.folders
 
     def heading(self) -> Content:
@@ -117,12 +107,12 @@ class SideBySideScreen(RashomonScreen):
 
     def body(self) -> ComposeResult:
         with VerticalScroll(id="answers"):
-            with Horizontal(id="shown"):
+            with Horizontal(id="input"):
                 with Vertical(id="picture"):
                     yield Picture()
-                yield Static(id="asked")
-            with Horizontal(id="across"):
-                for number in range(len(self.listed.found.sides.sides)):
+                yield Static(id="prompt")
+            with Horizontal(id="answer-columns"):
+                for number in range(len(self.listed.comparison.views.runs)):
                     yield Static(classes="answer", id=f"answer-{number}")
 
     def on_mount(self) -> None:
@@ -131,31 +121,31 @@ class SideBySideScreen(RashomonScreen):
 
     def _read(self) -> None:
         listed, workspace = self.listed, self.rashomon.workspace
-        instance, judge = listed.flips[self.place].instance, listed.found.sides.judge
-        self.retitle()
-        self.in_thread(lambda: beside_each_other(workspace, listed.folders, instance, listed.judge, judge), self._show)
+        instance, judge = listed.flips[self.place].instance, listed.comparison.views.judge
+        self.update_title()
+        self.in_thread(lambda: compare_instance(workspace, listed.folders, instance, listed.judge, judge), self._show)
 
-    def _show(self, read: InstanceComparison) -> None:
-        self.read = read
+    def _show(self, comparison: InstanceComparison) -> None:
+        self.comparison = comparison
         self._show_picture(0)
-        sides = self.listed.found.sides
-        for number, (side, told) in enumerate(zip(sides.sides, read.told, strict=True)):
-            answer = _answer(side.label, told, sides.benchmark, read.instance.condition)
+        views = self.listed.comparison.views
+        for number, (view, summary) in enumerate(zip(views.runs, comparison.answers, strict=True)):
+            answer = _answer(view.label, summary, views.benchmark, comparison.instance.condition)
             self.query_one(f"#answer-{number}", Static).update(answer)
         self.query_one("#answers").scroll_home(animate=False)
 
     def _show_picture(self, number: int) -> None:
-        assert self.read is not None
-        media = self.read.media
+        assert self.comparison is not None
+        media = self.comparison.media
         self.picture = number % len(media) if media else 0
         self.query_one(Picture).show(*(media[self.picture] if media else (None,)))
-        # A style set here would win over the one that hides pictures on a short screen.
+        # An inline style would override the rule that hides pictures on a short screen.
         self.query_one("#picture").set_class(not media, "-none")
-        self.query_one("#asked", Static).update(_asked(self.read, self.picture))
+        self.query_one("#prompt", Static).update(_prompt(self.comparison, self.picture))
 
     def action_picture(self) -> None:
         """Show the next of several pictures."""
-        if self.read is not None:
+        if self.comparison is not None:
             self._show_picture(self.picture + 1)
 
     def _go_to(self, place: int) -> None:
@@ -170,27 +160,27 @@ class SideBySideScreen(RashomonScreen):
         self._go_to(self.place - 1)
 
 
-def _asked(read: InstanceComparison, picture: int) -> Content:
-    instance, pictures = read.instance, len(read.media)
-    which = f"   picture {picture + 1} of {pictures}, m shows the next" if pictures > 1 else ""
-    lines = [literal(f"{instance.condition}   {_pairs(instance.strata)}{which}", "#909090")]
-    lines.append(literal(read.prompt, newlines=True, limit=4000))
+def _prompt(comparison: InstanceComparison, picture: int) -> Content:
+    instance, pictures = comparison.instance, len(comparison.media)
+    position = f"   picture {picture + 1} of {pictures}, m shows the next" if pictures > 1 else ""
+    lines = [literal(f"{instance.condition}   {_strata(instance.strata)}{position}", "#909090")]
+    lines.append(literal(comparison.prompt, newlines=True, limit=4000))
     lines += [literal(f"{source} says {' | '.join(values)}", PARTIAL) for source, values in instance.references.items()]
     return Content("\n").join(lines)
 
 
-def _pairs(strata: object) -> str:
+def _strata(strata: object) -> str:
     return ", ".join(f"{key} {value}" for key, value in strata.items()) if isinstance(strata, dict) else ""
 
 
-def _answer(label: str, told: AnswerSummary | None, benchmark: Benchmark, condition: str) -> Content:
-    if told is None:
-        return literal(label, "bold") + Content("\nwas not asked this.")
-    look = outcome_look(benchmark, condition, told.outcome, told.label)
-    lines = [literal(label, "bold"), literal(str(look), look.colour)]
-    if told.cut:
-        lines.append(Content.styled("cut at the token limit", PARTIAL))
-    lines.append(literal(told.answer, newlines=True))
-    if told.reason:
-        lines.append(literal(told.reason, "#909090"))
+def _answer(label: str, summary: AnswerSummary | None, benchmark: Benchmark, condition: str) -> Content:
+    if summary is None:
+        return literal(label, "bold") + Content("\ndoes not include this instance.")
+    appearance = outcome_appearance(benchmark, condition, summary.outcome, summary.label)
+    lines = [literal(label, "bold"), literal(str(appearance), appearance.colour)]
+    if summary.truncated:
+        lines.append(Content.styled("truncated at the token limit", PARTIAL))
+    lines.append(literal(summary.answer, newlines=True))
+    if summary.reason:
+        lines.append(literal(summary.reason, "#909090"))
     return Content("\n").join(lines)

@@ -1,4 +1,4 @@
-"""Live run: one run as it goes on, or as it stands."""
+"""The Live run screen: the progress of one run."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.report.render import cell_text
-from app.report.running_accuracy import accuracy, overall
+from app.report.running_accuracy import accuracy, overall_accuracy
 from app.store.rows import ConditionProgress
 from app.store.tail import RunUpdate, Tail
 from app.store.throughput import duration
 from app.store.workspace import RunSummary
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
-from app.tui.screens import SCREENS
 from app.tui.screens.base import RashomonScreen
-from app.tui.theme import DIM, state_look
+from app.tui.theme import DIM, state_appearance
 from app.tui.widgets.answer import NewestAnswer
 from app.tui.widgets.bars import Parts, gauge, label_bar, legend, progress_bar
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
-from app.tui.workspace_watcher import Snapshot, WatchedRun
-from benchmarks.base import Benchmark, get_benchmark
+from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
+from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
+from benchmarks.registry import get_benchmark
 from benchmarks.untrusted.safe_files import UnsafeFileError, open_read
 from judges.base import HUMAN, OVERRIDE
 
 _LOG_BYTES = 64 * 1024
+_ACCURACY = "running acc. [95%]"
 
 _NARROW = (
     Column("condition", 15),
     Column("done", 11, right=True),
-    Column("right so far [95%]", 20, right=True),
+    Column(_ACCURACY, 20, right=True),
     Column("n", 5, right=True),
     Column("err", 3, right=True),
     Column("labels", 0),
@@ -48,43 +49,35 @@ _WIDE = (
     Column("condition", 18),
     Column("", 10),
     Column("done", 13, right=True),
-    Column("right so far [95%]", 20, right=True),
+    Column(_ACCURACY, 20, right=True),
     Column("n", 6, right=True),
     Column("errors", 6, right=True),
-    Column("cut", 5, right=True),
+    Column("trunc", 5, right=True),
     Column("labels", 0),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _LiveData:
     newest: RunUpdate
     memory_limit: int
     log: str
 
 
 class LiveScreen(RashomonScreen):
-    """One run: how far each condition is, its labels, speed, memory, judges, the newest answer; the worker's log on a key."""
+    """One run: progress and labels by condition, speed, memory, judges, and the newest answer or the worker's log."""
 
     name_ = "live"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    DEFAULT_CSS = """
-    LiveScreen #state { height: auto; padding: 0 1; background: $surface; }
-    LiveScreen #conditions { height: auto; max-height: 50%; }
-    LiveScreen #legend { height: auto; max-height: 2; padding: 0 1; }
-    LiveScreen #log { height: 1fr; border-top: solid $panel; padding: 0 1; display: none; }
-    LiveScreen.-log #log { display: block; }
-    LiveScreen.-log NewestAnswer { display: none; }
-    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
         self._tail = Tail(folder)
         self._run: WatchedRun | None = None
-        self._seen: _Seen | None = None
-        self._looking = False
-        self._again = False
+        self._data: _LiveData | None = None
+        self._reading = False
+        self._stale = False
         self._height = 0
 
     @cached_property
@@ -92,14 +85,14 @@ class LiveScreen(RashomonScreen):
         assert self._run is not None
         return get_benchmark(self._run.summary.spec["benchmark"])
 
-    def shown_runs(self) -> tuple[Path, ...]:
+    def displayed_runs(self) -> tuple[Path, ...]:
         return (self.folder,)
 
     def heading(self) -> Content:
         if self._run is None:
             return literal(f"Live run  {self.folder.name}")
-        look = state_look(self._run.summary.state)
-        return Content("Live run  ") + literal(f"{look}  ", look.colour) + literal(self.folder.name, "bold")
+        state = state_appearance(self._run.summary.state)
+        return Content("Live run  ") + literal(f"{state}  ", state.colour) + literal(self.folder.name, "bold")
 
     def body(self) -> ComposeResult:
         yield Static(id="state")
@@ -112,13 +105,13 @@ class LiveScreen(RashomonScreen):
     def on_mount(self) -> None:
         self.set_focus(self.query_one(VirtualTable))
 
-    # --- what is shown ---------------------------------------------------------------------------
+    # --- drawing ---------------------------------------------------------------------------------
 
-    def changed(self, snapshot: Snapshot) -> None:
+    def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
         run = snapshot.run(self.folder.name)
-        if run is None and snapshot.looked:
+        if run is None and snapshot.complete:
             self._run = None
-            self.put("#state", Content("this run is gone; Esc goes back"))
+            self.update_static("#state", Content("this run no longer exists; Esc goes back"))
             return
         if run == self._run or run is None:
             return
@@ -127,43 +120,43 @@ class LiveScreen(RashomonScreen):
         self._run = run
         self._show()
         if run.summary.problem is None:
-            self._look()
+            self._refresh()
 
     def on_resize(self) -> None:
         if self.ready:
             self._show()
 
-    def _look(self) -> None:
-        """Read what is newest; while that is being read, remember that there is more."""
-        if self._looking:
-            self._again = True
+    def _refresh(self) -> None:
+        """Read the newest data; if that is in progress, read once more afterwards."""
+        if self._reading:
+            self._stale = True
             return
-        self._looking = True
-        self.in_thread(self._read, self._read_it, group="tail")
+        self._reading = True
+        self.in_thread(self._read, self._show_data, group="tail")
 
-    def _read(self) -> _Seen | None:
-        from mlx_backends.models.memory_estimate import fits
+    def _read(self) -> _LiveData | None:
+        from mlx_backends.models.memory_estimate import memory_fit
 
         try:
-            return _Seen(self._tail.look(), fits(0).have, _log_tail(self.folder / "worker.log"))
-        except RashomonError:  # it is being deleted, or its disk is full; the list of runs says which
-            return self._seen
+            return _LiveData(self._tail.read(), memory_fit(0).available, _log_tail(self.folder / "worker.log"))
+        except RashomonError:  # the run is being deleted or the disk is full; the list of runs shows which
+            return self._data
         finally:
-            self._looking = False
+            self._reading = False
 
-    def _read_it(self, seen: _Seen | None) -> None:
-        self._seen = seen
+    def _show_data(self, data: _LiveData | None) -> None:
+        self._data = data
         self._show()
-        if self._again:
-            self._again = False
-            self._look()
+        if self._stale:
+            self._stale = False
+            self._refresh()
 
     def _show(self) -> None:
         run = self._run
         if run is None:
             return
-        self.retitle()
-        self.put("#state", Content("\n").join(self._state(run)))
+        self.update_title()
+        self.update_static("#state", Content("\n").join(self._state(run)))
         if run.summary.problem is not None:
             return
         columns = _NARROW if self.size.width < 100 else _WIDE
@@ -173,21 +166,21 @@ class LiveScreen(RashomonScreen):
         height = min(len(rows) + 1, max(4, self.size.height // 2 - 5))
         if self._height != height:
             self._height = table.styles.height = height
-        seen = self._seen
-        if seen is None:
+        data = self._data
+        if data is None:
             return
         counts: dict[str, int] = {}
-        for labels in seen.newest.labels.values():
+        for labels in data.newest.labels.values():
             for label, count in labels.items():
                 counts[label] = counts.get(label, 0) + count
-        self.put("#legend", _content(legend(counts, self._benchmark.labels)))
-        self.query_one(NewestAnswer).show(seen.newest, self._benchmark)
+        self.update_static("#legend", _content(legend(counts, self._benchmark.labels)))
+        self.query_one(NewestAnswer).show(data.newest, self._benchmark)
         if self.has_class("-log"):
-            self.put("#log-text", literal(seen.log or "the log is empty", limit=10**6, newlines=True))
+            self.update_static("#log-text", literal(data.log or "the log is empty", limit=10**6, newlines=True))
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """The labels of each condition, and how often each was given."""
-        return {} if self._seen is None else self._seen.newest.labels
+        """Return the label counts of each condition."""
+        return {} if self._data is None else self._data.newest.labels
 
     def _row(self, p: ConditionProgress, summary: RunSummary, columns: Sequence[Column]) -> Row:
         share = accuracy(p, summary)
@@ -197,49 +190,49 @@ class LiveScreen(RashomonScreen):
             "condition": p.condition,
             "": progress_bar(p.done, p.total, 10),
             "done": f"{p.done}/{p.total}",
-            "right so far [95%]": cell_text(share),
+            _ACCURACY: cell_text(share),
             "n": str(share.n),
             "err": str(p.errors),
             "errors": str(p.errors),
-            "cut": str(p.truncated),
+            "trunc": str(p.truncated),
             "labels": label_bar(counts, self._benchmark.labels, width),
         }
         return [cells[column.title] for column in columns]
 
     def _state(self, run: WatchedRun) -> list[Content]:
-        """The lines over the conditions: what happens now, how far and how fast, memory, judges, remarks."""
+        """Return the lines above the conditions: state, progress and speed, memory, judges, remarks."""
         summary = run.summary
         if summary.problem is not None:
             return [literal(summary.problem)]
-        lines = [literal(_situation(run), limit=400), _content(_far(run, 10 if self.size.width < 100 else 24))]
+        lines = [literal(_situation(run), limit=400), _content(_progress(run, 10 if self.size.width < 100 else 24))]
         memory = self._memory(summary)
         if memory:
             lines.append(_content(memory))
         lines += [literal(line) for line in _judges(summary)]
-        if self._seen is not None:
-            lines += [literal(line, DIM, limit=200) for line in self._remarks(self._seen.newest)]
+        if self._data is not None:
+            lines += [literal(line, DIM, limit=200) for line in self._remarks(self._data.newest)]
         return lines
 
     def _memory(self, summary: RunSummary) -> Parts:
         peak = max((p.peak_memory for p in summary.progress), default=0)
-        if not peak or self._seen is None:
+        if not peak or self._data is None:
             return []
-        limit, now = self._seen.memory_limit, self._seen.newest.memory
-        told = f" peak {peak / 1e9:.2f} of {limit / 1e9:.1f} GB"
+        limit, now = self._data.memory_limit, self._data.newest.memory
+        facts = f" peak {peak / 1e9:.2f} of {limit / 1e9:.1f} GB"
         if now.active is not None:
-            told += f", now {now.active / 1e9:.2f}"
+            facts += f", now {now.active / 1e9:.2f}"
         if now.cache is not None:
-            told += f" and {now.cache / 1e9:.2f} kept"
-        return [("memory ", ""), *gauge(peak, limit, 16), (told, "")]
+            facts += f", cache {now.cache / 1e9:.2f}"
+        return [("memory ", ""), *gauge(peak, limit, 16), (facts, "")]
 
     def _remarks(self, newest: RunUpdate) -> list[str]:
-        told = list(newest.remarks)
+        remarks = list(newest.remarks)
         if newest.canary and newest.canary.get("way") != "one at a time":
             compared = f"{newest.canary.get('cases')} requests and {newest.canary.get('tokens')} tokens"
-            told.append(f"asked {newest.canary.get('way')}: the same as one at a time on {compared}")
-        return told[-2:]
+            remarks.append(f"answered {newest.canary.get('way')}: same answers as one at a time on {compared}")
+        return remarks[-2:]
 
-    # --- what can be done ------------------------------------------------------------------------
+    # --- actions ---------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         run = self._run
@@ -255,7 +248,7 @@ class LiveScreen(RashomonScreen):
 
     def action_pause(self) -> None:
         if self._run is not None:
-            self.rashomon.pause_or_go_on(self._run)
+            self.rashomon.pause_or_resume(self._run)
 
     def action_stop(self) -> None:
         if self._run is not None:
@@ -275,8 +268,7 @@ class LiveScreen(RashomonScreen):
             self.set_focus(self.query_one(VirtualTable))
 
     def action_samples(self) -> None:
-        if "samples" in SCREENS:
-            self.rashomon.go("samples", [self.folder])
+        self.rashomon.open_screen("samples", [self.folder])
 
 
 def _content(parts: Parts) -> Content:
@@ -284,29 +276,29 @@ def _content(parts: Parts) -> Content:
 
 
 def _situation(run: WatchedRun) -> str:
-    """What happens now and what can be done about it, in a sentence."""
+    """Return the run's state and what to do about it, in one line."""
     state, note = run.summary.state, run.summary.note
-    because = f": {note}" if note else ""
-    told = {
-        "planned": "planned, and not begun; R begins",
-        "queued": f"queued{because}",
-        "loading": f"loading the model{because}",
+    reason = f": {note}" if note else ""
+    texts = {
+        "planned": "planned, not started; R starts it",
+        "queued": f"queued{reason}",
+        "loading": f"loading the model{reason}",
         "running": "answering",
-        "judging": f"judging{because}",
-        "paused": "paused, with the model in memory; R goes on, x stops",
-        "interrupted": f"interrupted{because}; R goes on with it",
-        "partial": "some conditions are done; R does the rest",
-        "failed": f"failed{because} R goes on with it",
+        "judging": f"judging{reason}",
+        "paused": "paused, model still in memory; R resumes, x stops",
+        "interrupted": f"interrupted{reason}; R resumes it",
+        "partial": "some conditions are done; R runs the rest",
+        "failed": f"failed{reason} R resumes it",
         "done": "done",
     }
-    return told.get(state, state)
+    return texts.get(state, state)
 
 
-def _far(run: WatchedRun, width: int) -> Parts:
-    """How far and how fast the run is."""
+def _progress(run: WatchedRun, width: int) -> Parts:
+    """Return the run's progress, running accuracy and speed."""
     summary = run.summary
-    share = overall(summary)
-    facts = [f" {summary.done}/{summary.total}", f"right so far {cell_text(share)} n={share.n}"]
+    share = overall_accuracy(summary)
+    facts = [f" {summary.done}/{summary.total}", f"running accuracy {cell_text(share)} n={share.n}"]
     if run.answers_per_second is not None:
         facts.append(f"{60 * run.answers_per_second:.4g} answers/min")
     if run.tokens_per_second is not None:
@@ -317,28 +309,28 @@ def _far(run: WatchedRun, width: int) -> Parts:
 
 
 def _judges(summary: RunSummary) -> list[str]:
-    """A line for each judge that is behind the answers, or failed, or found answers unparsed."""
-    found: dict[str, list[int]] = {}
+    """Return one line for each judge, with its counts of labelled, waiting, unparsed and failed answers."""
+    totals: dict[str, list[int]] = {}
     for p in summary.progress:
         for judge, judged in p.judged.items():
-            sums = found.setdefault(judge, [0, 0, 0, 0])
+            sums = totals.setdefault(judge, [0, 0, 0, 0])
             for place, count in enumerate((judged.labelled, judged.unparsed, judged.failed, p.done - p.errors)):
                 sums[place] += count
     lines = []
-    for judge, (labelled, unparsed, failed, answered) in found.items():
+    for judge, (labelled, unparsed, failed, answered) in totals.items():
         waiting = answered - labelled - unparsed - failed
-        if judge.startswith((HUMAN, OVERRIDE)):  # people label what they choose to
+        if judge.startswith((HUMAN, OVERRIDE)):  # people label only a sample
             continue
-        told = [f"{labelled} labelled"]
-        told += [f"{waiting} waiting"] * bool(waiting)
-        told += [f"{unparsed} unparsed"] * bool(unparsed)
-        told += [f"{failed} failed"] * bool(failed)
-        lines.append(f"{judge}: {', '.join(told)}")
+        counts = [f"{labelled} labelled"]
+        counts += [f"{waiting} waiting"] * bool(waiting)
+        counts += [f"{unparsed} unparsed"] * bool(unparsed)
+        counts += [f"{failed} failed"] * bool(failed)
+        lines.append(f"{judge}: {', '.join(counts)}")
     return lines
 
 
 def _log_tail(path: Path) -> str:
-    """The end of a log."""
+    """Return the end of a log; empty if there is none."""
     try:
         with open_read(path.parent, path.name) as file:
             file.seek(0, 2)

@@ -1,4 +1,4 @@
-"""New run: a spec put together by keys, with what it will be said while it is typed."""
+"""The New run screen: a form for a spec, with an estimate of its runs while it is filled in."""
 
 from __future__ import annotations
 
@@ -22,177 +22,170 @@ from app.new_run.choices import (
     cached_choices,
     judge_choices,
     model_choice,
-    near_choices,
+    nearby_choices,
     policy_choices,
 )
-from app.new_run.form import begin, command_line, read, save
+from app.new_run.form import command_line, prepare_job, read_form, save_spec
 from app.new_run.preflight import Preflight, PreflightChecker
 from app.new_run.run_estimate import BuildContents
 from app.run_spec import BatchSpec
-from app.system.paths import exists, typed_path
+from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
-from app.tui.confirmations import with_agreement
+from app.tui.confirmations import confirm_addresses
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
-from app.tui.processes import allowing
+from app.tui.processes import allow_address_options
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.new_options import (
-    asked_again,
-    asked_options,
-    asked_typed,
     benchmark_options,
-    default_asked,
+    carry_over_selection,
+    default_selection,
     judge_options,
+    missing_selection,
     model_options,
-    nothing_chosen,
+    selection_options,
+    selection_values,
 )
 from app.tui.widgets.choice_table import ChoiceTable
 from app.tui.widgets.dialogs import Confirm, TextDialog
-from app.tui.widgets.estimate_line import told
+from app.tui.widgets.estimate_line import form_summary
 from app.tui.widgets.field import Field
 from app.tui.widgets.prompt_view import PromptView
 from app.tui.widgets.virtual_table import Column
-from benchmarks.base import Benchmark, get_benchmark
+from benchmarks.base import Benchmark
 from benchmarks.errors import RashomonError
+from benchmarks.registry import get_benchmark
 
 SECTIONS = {
     "benchmark": ("Benchmark", ("benchmark", "data")),
     "models": ("Models", ("model",)),
-    "asked": ("What", ("prompt_set", "conditions", "strata", "score")),
-    "amount": ("Amount", ("limit", "seed", "name", "max_tokens", "temperature", "top_p", "max_pixels", "restarts")),
+    "conditions": ("Conditions", ("prompt_set", "conditions", "strata", "score")),
+    "options": ("Options", ("limit", "seed", "name", "max_tokens", "temperature", "top_p", "max_pixels", "restarts")),
     "judges": ("Judges", ("judge", "cost_ceiling", "token_ceiling", "input_price", "output_price", "concurrency")),
     "preview": ("Prompt", ()),
 }
-"""The sections, their titles, and the keys of a spec that are chosen in each."""
+"""The sections by id, with their titles and the keys of a spec that each of them sets."""
 
-_WAIT_SECONDS = 0.15
-_NAMED = 6
-"""The number of runs that a question names."""
-_AMOUNT = (
+_DELAY_SECONDS = 0.15
+_MAX_NAMED = 6
+"""The number of runs that a confirmation names."""
+_OPTIONS = (
     ("limit", "examples", "stratified, each with all its conditions"),
-    ("seed", "seed", "decides which, and every sampled token"),
-    ("max_tokens", "longest answer", "in tokens"),
+    ("seed", "seed", "for examples and sampling"),
+    ("max_tokens", "max tokens", "of an answer"),
     ("temperature", "temperature", "0 is greedy"),
     ("top_p", "top p", "nucleus sampling"),
-    ("max_pixels", "pixels at most", "larger images are scaled down"),
+    ("max_pixels", "max pixels", "larger images are scaled down"),
     ("name", "name", "of the run"),
-    ("restarts", "restarts", "of a worker that died for want of memory"),
+    ("restarts", "restarts", "of a worker that ran out of memory"),
 )
 _API = (
-    ("cost_ceiling", "cost at most", "of each run and judge; needs the prices"),
-    ("input_price", "price in", "of a million tokens"),
-    ("output_price", "price out", "of a million tokens"),
-    ("token_ceiling", "tokens at most", "of each run and judge"),
-    ("concurrency", "calls at once", "remote engines"),
+    ("cost_ceiling", "max cost", "of each run and judge; needs the prices"),
+    ("input_price", "input price", "of a million tokens"),
+    ("output_price", "output price", "of a million tokens"),
+    ("token_ceiling", "max tokens", "of each run and judge"),
+    ("concurrency", "concurrency", "simultaneous calls of remote engines"),
 )
-_UNSAID = {"limit": "all", "seed": "0", "name": "made from the spec", "restarts": "2", "max_pixels": "none"}
-_UNSAID |= {"cost_ceiling": "none", "token_ceiling": "none", "concurrency": "8"}
+_DEFAULTS = {"limit": "all", "seed": "0", "name": "derived from spec", "restarts": "2", "max_pixels": "none"}
+_DEFAULTS |= {"cost_ceiling": "none", "token_ceiling": "none", "concurrency": "8"}
 
 
 class NewRunScreen(RashomonScreen):
-    """Put a spec together, see what it will be, start it."""
+    """Configure a run, see its size, time and cost, and start it."""
 
     name_ = "new"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    DEFAULT_CSS = """
-    NewRunScreen ContentSwitcher { height: 1fr; }
-    NewRunScreen ContentSwitcher > * { padding: 0 1; }
-    NewRunScreen #needs { height: auto; max-height: 5; color: #b0b0b0; }
-    NewRunScreen #judge-table, NewRunScreen #model-table { height: 1fr; min-height: 4; }
-    NewRunScreen .detail { height: auto; max-height: 2; color: #b0b0b0; }
-    NewRunScreen.-tall .detail { max-height: 5; }
-    NewRunScreen #api { height: auto; }
-    NewRunScreen #said { height: auto; min-height: 4; max-height: 9; background: $surface; padding: 0 1; }
-    NewRunScreen.-tall #said { max-height: 14; min-height: 6; }
-    NewRunScreen.-tall #needs { max-height: 12; }
-    """
 
     def __init__(self) -> None:
         super().__init__()
         self.spec: BatchSpec | None = None
-        """What is typed, where all of it fits."""
-        self.prospects: Preflight | None = None
-        """What ``spec`` will be; None while that is not known."""
-        self._wrong: dict[str, str] = {}
+        """The spec of the form; None while the form is invalid."""
+        self.preflight: Preflight | None = None
+        """The checks and the estimate of ``spec``; None until they are known."""
+        self._problems: dict[str, str] = {}
+        """The problems of the form by spec key."""
         self._benchmarks: dict[str, BenchmarkChoice] = {}
         self._models: dict[str, ModelChoice] = {}
         self._judges: list[str] = []
+        """The judges added by the user."""
         self._contents: BuildContents | None = None
-        self._wait: Timer | None = None
+        self._timer: Timer | None = None
         self._changed = False
-        """Whether anything was chosen since it was last saved or started."""
-        self._kept: dict[str, str] = {}
-        """What was typed then."""
-        self._look_latest = LatestOnly(self, "look")
+        """True if the selection has changed since the form was last saved or started."""
+        self._saved: dict[str, str] = {}
+        """The typed values at that time."""
+        self._check_latest = LatestOnly(self, "check")
         self._contents_latest = LatestOnly(self, "contents")
         self._describe_latest = LatestOnly(self, "describe")
 
-    # --- what is on the screen --------------------------------------------------------------------
+    # --- widgets ----------------------------------------------------------------------------------
 
     def heading(self) -> Content:
         return Content("New run")
 
     def unsaved(self) -> str:
-        typed = self._changed or self._typed_values() != self._kept
-        return "What is chosen and typed for the new run; ctrl+s saves it as a file." if typed else ""
+        changed = self._changed or self._typed_values() != self._saved
+        return "The form of the new run is not saved; ctrl+s saves it as a spec file." if changed else ""
 
     def body(self) -> ComposeResult:
         yield Tabs(*(Tab(Content(title), id=f"tab-{name}") for name, (title, _) in SECTIONS.items()))
         with ContentSwitcher(initial="benchmark"):
             with Vertical(id="benchmark"):
                 yield ChoiceTable(
-                    (Column("benchmark", 17), Column("its data", 0)), single=True, empty="looking ...", id="benchmarks"
+                    (Column("benchmark", 17), Column("build", 0)), single=True, empty="reading ...", id="benchmarks"
                 )
                 yield Static(id="needs")
-                yield Field("data", "another build", example="the workspace's; or a folder", long=True)
+                yield Field("data", "build folder", example="default: the workspace's build", long=True)
             with Vertical(id="models"):
                 yield ChoiceTable(
                     (
-                        Column("model", 0, least=22, end=0.5),
-                        Column("is", 20),
+                        Column("model", 0, min_width=22, tail=0.5),
+                        Column("kind", 20),
                         Column("size", 8, right=True),
                         Column("memory", 8),
                     ),
-                    empty="looking ...",
+                    empty="reading ...",
                     id="model-table",
                 )
                 yield Static(id="model-table-detail", classes="detail")
                 yield Field(
                     "model", "another model", example="a folder, ORG/NAME, openai:NAME; Enter adds it", long=True
                 )
-            with Vertical(id="asked"):
+            with Vertical(id="conditions"):
                 yield ChoiceTable(
-                    (Column("of", 12), Column("", 24), Column("instances", 9, right=True), Column("is", 0)),
-                    empty="choose a benchmark first",
-                    id="asked-table",
+                    (Column("of", 12), Column("", 24), Column("instances", 9, right=True), Column("about", 0)),
+                    empty="select a benchmark first",
+                    id="condition-table",
                 )
-                yield Static(id="asked-table-detail", classes="detail")
-            with VerticalScroll(id="amount", can_focus=False):
-                for key, label, hint in _AMOUNT:
-                    yield Field(key, label, hint, _UNSAID.get(key, ""))
+                yield Static(id="condition-table-detail", classes="detail")
+            with VerticalScroll(id="options", can_focus=False):
+                for key, label, hint in _OPTIONS:
+                    yield Field(key, label, hint, _DEFAULTS.get(key, ""))
             with Vertical(id="judges"):
                 yield ChoiceTable(
-                    (Column("judge", 30, end=0.5), Column("is", 0)),
-                    empty="choose a benchmark first",
+                    (Column("judge", 30, tail=0.5), Column("about", 0)),
+                    empty="select a benchmark first",
                     id="judge-table",
                 )
                 yield Static(id="judge-table-detail", classes="detail")
                 with Vertical(id="api"):
                     yield Field("judge", "another judge", example="a model, openai:NAME; Enter adds it", long=True)
                     for key, label, hint in _API:
-                        yield Field(key, label, hint, _UNSAID.get(key, ""))
+                        yield Field(key, label, hint, _DEFAULTS.get(key, ""))
             yield PromptView(id="preview")
-        yield Static(id="said")
+        yield Static(id="summary")
 
     def on_mount(self) -> None:
         workspace = self.rashomon.workspace
-        self.looker = PreflightChecker(workspace)
-        self.in_thread(partial(benchmark_choices, workspace), self._benchmarks_found, group="benchmarks")
+        self.checker = PreflightChecker(workspace)
+        self.in_thread(partial(benchmark_choices, workspace), self._offer_benchmarks, group="benchmarks")
         self.in_thread(
-            lambda: [*policy_choices(), *cached_choices(), *near_choices(workspace)], self._models_found, group="models"
+            lambda: [*policy_choices(), *cached_choices(), *nearby_choices(workspace)],
+            self._offer_models,
+            group="models",
         )
         self.set_focus(self.query_one("#benchmarks"))
-        self.say()
+        self.update_summary()
 
     def _table(self, name: str) -> ChoiceTable:
         return self.query_one(f"#{name}", ChoiceTable)
@@ -203,24 +196,24 @@ class NewRunScreen(RashomonScreen):
     def _typed_values(self) -> dict[str, str]:
         return {field.key: field.value for field in self.query(Field) if field.value}
 
-    # --- what can be chosen -----------------------------------------------------------------------
+    # --- choices ----------------------------------------------------------------------------------
 
-    def _benchmarks_found(self, found: list[BenchmarkChoice]) -> None:
-        self._benchmarks = {choice.name: choice for choice in found}
-        built = next((choice.name for choice in found if choice.build is not None), found[0].name)
-        self._table("benchmarks").offer(benchmark_options(found), choose=[built])
+    def _offer_benchmarks(self, choices: list[BenchmarkChoice]) -> None:
+        self._benchmarks = {choice.name: choice for choice in choices}
+        built = next((choice.name for choice in choices if choice.build is not None), choices[0].name)
+        self._table("benchmarks").offer(benchmark_options(choices), choose=[built])
         self._table("benchmarks").cursor = list(self._benchmarks).index(built)
         self._benchmark_chosen()
 
-    def _models_found(self, found: list[ModelChoice]) -> None:
-        self._models = {choice.word: choice for choice in found} | self._models
+    def _offer_models(self, choices: list[ModelChoice]) -> None:
+        self._models = {choice.word: choice for choice in choices} | self._models
         self._table("model-table").offer(model_options(self._models.values()))
         if self.benchmark is not None:
             self._offer_judges(self.benchmark)
 
     @property
     def benchmark(self) -> Benchmark | None:
-        """The benchmark that is chosen."""
+        """The selected benchmark; None until the benchmarks are read."""
         return next((get_benchmark(str(name)) for name in self._table("benchmarks").chosen), None)
 
     @on(ChoiceTable.Changed, "#benchmarks")
@@ -231,66 +224,67 @@ class NewRunScreen(RashomonScreen):
         choice = self._benchmarks[benchmark.name]
         lines = [benchmark.paper, *(f"data from {line}" for line in choice.needs())]
         if benchmark.rows_source:
-            lines.insert(1, "f4: check a table of your own rows, and build from it")
+            lines.insert(1, "f4: check a table of your own rows and build from it")
         if choice.build is None:
-            lines = [choice.state, f"build it: {choice.command(self.rashomon.workspace)}", *lines]
+            lines = [choice.state, f"to build: {choice.command(self.rashomon.workspace)}", *lines]
         self.query_one("#needs", Static).update(literal("\n".join(lines), newlines=True))
         for key, field in self._fields().items():
-            if hasattr(benchmark.decoding, key) and key not in _UNSAID:
+            if hasattr(benchmark.decoding, key) and key not in _DEFAULTS:
                 field.example(f"{getattr(benchmark.decoding, key)}")
         self._contents = None
-        self._table("asked-table").offer(asked_options(benchmark, None), choose=default_asked(benchmark, None))
+        options = selection_options(benchmark, None)
+        self._table("condition-table").offer(options, choose=default_selection(benchmark, None))
         self._judges = []
         self._offer_judges(benchmark, choose=benchmark.judges[:1])
         self._read_contents()
-        self.typed()
+        self.form_changed()
 
     def _offer_judges(self, benchmark: Benchmark, choose: tuple[str, ...] | None = None) -> None:
-        offered = judge_options(judge_choices(benchmark, self._models.values()), self._judges)
-        self._table("judge-table").offer(offered, choose=choose)
+        options = judge_options(judge_choices(benchmark, self._models.values()), self._judges)
+        self._table("judge-table").offer(options, choose=choose)
 
     def _read_contents(self) -> None:
-        """What the build holds, for the numbers beside conditions and strata."""
+        """Read the build for the numbers of instances by condition and stratum."""
         benchmark = self.benchmark
         if benchmark is None:
             return
-        typed = {**self.form(), "model": ["policy:random"], "conditions": [], "strata": {}, "judge": [], "name": ""}
-        stub, _ = read({key: typed[key] for key in ("benchmark", "model", "data", "prompt_set")})
-        if stub is not None:
-            self._contents_latest.ask(partial(_contents_of, self.looker, stub), self._contents_found)
+        values = {**self.form(), "model": ["policy:random"]}
+        spec, _ = read_form({key: values[key] for key in ("benchmark", "model", "data", "prompt_set")})
+        if spec is not None:
+            self._contents_latest.submit(partial(_contents_of, self.checker, spec), self._show_contents)
 
-    def _contents_found(self, found: BuildContents | None) -> None:
+    def _show_contents(self, contents: BuildContents | None) -> None:
         benchmark = self.benchmark
-        if benchmark is None or (found is not None and found.benchmark.name != benchmark.name):
+        if benchmark is None or (contents is not None and contents.benchmark.name != benchmark.name):
             return
-        before, self._contents = self._contents, found
-        table = self._table("asked-table")
-        same = before is not None and found is not None and before.strata == found.strata
-        chosen = table.chosen if same else asked_again(benchmark, found, table.chosen)
-        table.offer(asked_options(benchmark, found), choose=chosen)
-        self.typed()
+        previous, self._contents = self._contents, contents
+        table = self._table("condition-table")
+        same = previous is not None and contents is not None and previous.strata == contents.strata
+        selection = table.chosen if same else carry_over_selection(benchmark, contents, table.chosen)
+        table.offer(selection_options(benchmark, contents), choose=selection)
+        self.form_changed()
 
-    # --- what is typed ----------------------------------------------------------------------------
+    # --- input ------------------------------------------------------------------------------------
 
     def form(self) -> dict[str, Any]:
-        """What is typed and chosen, as :func:`app.new_run.form.read` takes it."""
-        said: dict[str, Any] = {key: field.value for key, field in self._fields().items()}
+        """Return the form's values as :func:`app.new_run.form.read_form` takes them."""
+        values: dict[str, Any] = {key: field.value for key, field in self._fields().items()}
         benchmark = self.benchmark
-        said["benchmark"] = benchmark.name if benchmark else ""
-        said["model"] = [str(word) for word in self._table("model-table").chosen]
-        said["judge"] = [str(word) for word in self._table("judge-table").chosen]
+        values["benchmark"] = benchmark.name if benchmark else ""
+        values["model"] = [str(word) for word in self._table("model-table").chosen]
+        values["judge"] = [str(word) for word in self._table("judge-table").chosen]
         if benchmark is not None:
-            said |= asked_typed(benchmark, self._contents, self._table("asked-table").chosen)
-            if said["judge"] == list(benchmark.judges[:1]):
-                said["judge"] = []
-        return said
+            values |= selection_values(benchmark, self._contents, self._table("condition-table").chosen)
+            if values["judge"] == list(benchmark.judges[:1]):
+                values["judge"] = []
+        return values
 
     @on(ChoiceTable.Changed)
     def _chosen(self, event: ChoiceTable.Changed) -> None:
         self._changed = True
-        if event.table.id == "asked-table":
+        if event.table.id == "condition-table":
             self._read_contents()
-        self.typed()
+        self.form_changed()
 
     @on(ChoiceTable.Moved)
     def _moved(self, event: ChoiceTable.Moved) -> None:
@@ -306,21 +300,21 @@ class NewRunScreen(RashomonScreen):
             return
         if event.input.id == "input-data":
             self._read_contents()
-        self.typed()
+        self.form_changed()
 
-    def _describe(self, typed: Input) -> None:
-        """Say what the model is that is being typed."""
-        field = next(field for field in self.query(Field) if field.key == str(typed.id).removeprefix("input-"))
-        word = typed.value.strip()
+    def _describe(self, widget: Input) -> None:
+        """Show the facts of the model whose name is being typed."""
+        field = next(field for field in self.query(Field) if field.key == str(widget.id).removeprefix("input-"))
+        word = widget.value.strip()
         if not word:
-            field.wrong()
+            field.show_problem()
             return
 
-        def tell(choice: ModelChoice) -> None:
-            if typed.value.strip() == word:
-                field.wrong(choice.problem) if choice.problem else field.tell(choice.facts())
+        def show(choice: ModelChoice) -> None:
+            if widget.value.strip() == word:
+                field.show_problem(choice.problem) if choice.problem else field.show_note(choice.facts())
 
-        self._describe_latest.ask(partial(model_choice, word), tell)
+        self._describe_latest.submit(partial(model_choice, word), show)
 
     @on(Input.Submitted, "#input-model, #input-judge")
     def _add_word(self, event: Input.Submitted) -> None:
@@ -331,9 +325,9 @@ class NewRunScreen(RashomonScreen):
         if event.input.id == "input-judge":
             self._judges = list(dict.fromkeys((*self._judges, word)))
             if self.benchmark is not None:
-                chosen = [str(key) for key in self._table("judge-table").chosen]
-                self._offer_judges(self.benchmark, choose=(*chosen, word))
-            self.typed()
+                selected = [str(key) for key in self._table("judge-table").chosen]
+                self._offer_judges(self.benchmark, choose=(*selected, word))
+            self.form_changed()
         else:
             self.in_thread(partial(model_choice, word), self._add_model, group="add")
 
@@ -342,42 +336,42 @@ class NewRunScreen(RashomonScreen):
         table = self._table("model-table")
         table.offer(model_options(self._models.values()), choose=[*table.chosen, choice.word])
         table.cursor = 0
-        self.typed()
+        self.form_changed()
 
-    def typed(self) -> None:
-        """Something was typed or chosen: say what is wrong at once, and what it will be when it is known."""
-        self.spec, self._wrong = read(self.form())
+    def form_changed(self) -> None:
+        """Validate the form at once, and check and estimate its runs after a short delay."""
+        self.spec, self._problems = read_form(self.form())
         if self.benchmark is not None:
-            missing = nothing_chosen(self._contents, self._table("asked-table").chosen)
-            self._wrong |= missing
+            missing = missing_selection(self._contents, self._table("condition-table").chosen)
+            self._problems |= missing
             self.spec = None if missing else self.spec
-        self.prospects = None
-        if self._wait is not None:
-            self._wait.stop()
+        self.preflight = None
+        if self._timer is not None:
+            self._timer.stop()
         if self.spec is not None:
-            self._wait = self.set_timer(_WAIT_SECONDS, partial(self._look, self.spec))
-        self.say()
+            self._timer = self.set_timer(_DELAY_SECONDS, partial(self._check, self.spec))
+        self.update_summary()
 
-    def _look(self, spec: BatchSpec) -> None:
-        self._look_latest.ask(partial(self.looker.look, spec), partial(self._looked, spec))
+    def _check(self, spec: BatchSpec) -> None:
+        self._check_latest.submit(partial(self.checker.check, spec), partial(self._show_preflight, spec))
 
-    def _looked(self, spec: BatchSpec, found: Preflight) -> None:
+    def _show_preflight(self, spec: BatchSpec, preflight: Preflight) -> None:
         if spec is not self.spec:
             return
-        self.prospects = found
-        self._wrong = dict(found.wrong or {})
-        self.say()
+        self.preflight = preflight
+        self._problems = dict(preflight.wrong or {})
+        self.update_summary()
         self._show_prompt()
 
-    def say(self) -> None:
-        """Write what is wrong, or what the runs will be, and the command line."""
+    def update_summary(self) -> None:
+        """Show the problems of the form, or the estimate of its runs, and the command line."""
         for key, field in self._fields().items():
             if key not in ("model", "judge"):
-                field.wrong(self._wrong.get(key, ""))
+                field.show_problem(self._problems.get(key, ""))
         for name, (title, keys) in SECTIONS.items():
-            wrong = any(key in self._wrong for key in keys)
+            invalid = any(key in self._problems for key in keys)
             tab = self.query_one(f"#tab-{name}", Tab)
-            label = f"✗ {title}" if wrong else title
+            label = f"✗ {title}" if invalid else title
             if tab.label_text != label:
                 tab.label = Content(label)
         line = None
@@ -386,14 +380,14 @@ class NewRunScreen(RashomonScreen):
                 line = command_line(self.rashomon.workspace, self.spec)
             except RashomonError as error:
                 line = str(error)
-        self.query_one("#said", Static).update(told(self._wrong, self.prospects, line))
+        self.query_one("#summary", Static).update(form_summary(self._problems, self.preflight, line))
 
     def _show_prompt(self) -> None:
-        if self.query_one(ContentSwitcher).current == "preview" and self.prospects and self.prospects.runs:
-            first = self.prospects.runs[0]
-            self.query_one(PromptView).show(first.run, first.outlook.instances, first.contents.build)
+        if self.query_one(ContentSwitcher).current == "preview" and self.preflight and self.preflight.runs:
+            first = self.preflight.runs[0]
+            self.query_one(PromptView).show(first.run, first.estimate.instances, first.contents.build)
 
-    # --- moving -----------------------------------------------------------------------------------
+    # --- sections ---------------------------------------------------------------------------------
 
     @on(Tabs.TabActivated)
     def _section(self, event: Tabs.TabActivated) -> None:
@@ -401,41 +395,41 @@ class NewRunScreen(RashomonScreen):
         self.query_one(ContentSwitcher).current = name
         self._show_prompt()
 
-    def action_section(self, by: str) -> None:
-        """To the section after (1) or before (-1), and into it."""
+    def action_section(self, step: str) -> None:
+        """Go to the next (1) or previous (-1) section and focus its first widget."""
         tabs, names = self.query_one(Tabs), list(SECTIONS)
-        now = names.index(str(tabs.active).removeprefix("tab-"))
-        name = names[(now + int(by)) % len(names)]
+        current = names.index(str(tabs.active).removeprefix("tab-"))
+        name = names[(current + int(step)) % len(names)]
         tabs.active = f"tab-{name}"
         self.query_one(ContentSwitcher).current = name
         section = self.query_one(f"#{name}")
-        inside = [section, *section.query("*")]
-        first = next((widget for widget in inside if widget.can_focus), None)
+        first = next((widget for widget in (section, *section.query("*")) if widget.can_focus), None)
         if first is not None:
             self.set_focus(first)
 
-    # --- what is done with it -------------------------------------------------------------------------
+    # --- actions ----------------------------------------------------------------------------------
 
-    def _if_right(self, do: Callable[[BatchSpec], None]) -> None:
-        if self.spec is None or self._wrong:
-            key, sentence = next(iter(self._wrong.items()), ("", "this is being looked at; try again"))
-            self.rashomon.tell(f"{key.replace('_', ' ')}: {sentence}", severity="warning")
+    def _if_valid(self, then: Callable[[BatchSpec], None]) -> None:
+        """Call ``then`` with the spec, or report the form's first problem."""
+        if self.spec is None or self._problems:
+            key, problem = next(iter(self._problems.items()), ("form", "still being checked; try again"))
+            self.rashomon.toast(f"{key.replace('_', ' ')}: {problem}", severity="warning")
             return
-        do(self.spec)
+        then(self.spec)
 
     def action_copy(self) -> None:
-        self._if_right(lambda spec: self.rashomon.copy(command_line(self.rashomon.workspace, spec)))
+        self._if_valid(lambda spec: self.rashomon.copy(command_line(self.rashomon.workspace, spec)))
 
     def action_save(self) -> None:
         def ask(spec: BatchSpec) -> None:
-            name = self.prospects.runs[0].name if self.prospects and self.prospects.runs else spec.benchmark
-            where = str(Path.cwd() / f"{name}.toml")
+            name = self.preflight.runs[0].name if self.preflight and self.preflight.runs else spec.benchmark
+            path = str(Path.cwd() / f"{name}.toml")
             self.app.push_screen(
-                TextDialog("Save as a spec file", "`rashomon --batch FILE` runs it.", value=where),
+                TextDialog("Save as a spec file", "`rashomon --batch FILE` runs it.", value=path),
                 partial(self._save, spec),
             )
 
-        self._if_right(ask)
+        self._if_valid(ask)
 
     def _save(self, spec: BatchSpec, typed: str | None, *, replace: bool = False) -> None:
         if typed is None or not typed.strip():
@@ -443,68 +437,68 @@ class NewRunScreen(RashomonScreen):
         try:
             path = typed_path(typed.strip())
         except RashomonError as error:
-            self.rashomon.failed(error)
+            self.rashomon.show_error(error)
             return
-        if exists(path) and not replace:
+        if path_exists(path) and not replace:
 
-            def answered(yes: bool | None) -> None:
+            def on_answer(yes: bool | None) -> None:
                 if yes:
                     self._save(spec, typed, replace=True)
 
-            self.app.push_screen(Confirm("Replace it?", f"{path} is there already."), answered)
+            self.app.push_screen(Confirm("Replace the file?", f"{path} exists."), on_answer)
             return
         try:
-            save(spec, path, replace=replace)
+            save_spec(spec, path, replace=replace)
         except RashomonError as error:
-            self.rashomon.failed(error)
+            self.rashomon.show_error(error)
             return
-        self._forget()
-        self.rashomon.tell(f"saved {path}")
+        self._mark_saved()
+        self.rashomon.toast(f"saved {path}")
 
     def action_start(self) -> None:
         def ask(spec: BatchSpec) -> None:
             self.app.push_screen(
-                Confirm("Start?", _starting(spec, self.prospects), yes="Start"), partial(self._start, spec)
+                Confirm("Start?", _start_question(spec, self.preflight), yes="Start"), partial(self._start, spec)
             )
 
-        self._if_right(ask)
+        self._if_valid(ask)
 
     def _start(self, spec: BatchSpec, yes: bool | None) -> None:
-        def agreed(addresses: list[str]) -> None:
-            start = partial(begin, self.rashomon.workspace, spec)
-            self.in_thread(start, partial(self._begun, addresses), group="start")
+        def create_runs(addresses: list[str]) -> None:
+            work = partial(prepare_job, self.rashomon.workspace, spec)
+            self.in_thread(work, partial(self._start_process, addresses), group="start")
 
         if yes:
-            with_agreement(self.rashomon, (*spec.model, *spec.judge), agreed)
+            confirm_addresses(self.rashomon, (*spec.model, *spec.judge), create_runs)
 
-    def _begun(self, agreed: list[str], begun: tuple[Path, list[Path]]) -> None:
-        file, folders = begun
+    def _start_process(self, addresses: list[str], created: tuple[Path, list[Path]]) -> None:
+        file, folders = created
         try:
-            self.rashomon.jobs.start(["batch", str(file), *allowing(agreed)])
+            self.rashomon.processes.start(["batch", str(file), *allow_address_options(addresses)])
         except RashomonError as error:
-            self.rashomon.failed(error)
+            self.rashomon.show_error(error)
             return
-        self._forget()
-        self.rashomon.go("live", folders[:1])
+        self._mark_saved()
+        self.rashomon.open_screen("live", folders[:1])
 
-    def _forget(self) -> None:
-        """Count what is chosen and typed as kept."""
+    def _mark_saved(self) -> None:
         self._changed = False
-        self._kept = self._typed_values()
+        self._saved = self._typed_values()
 
 
-def _starting(spec: BatchSpec, known: Preflight | None) -> str:
-    """Return what is about to be started, and what is to be known before."""
-    if known is None or not known.runs:
+def _start_question(spec: BatchSpec, preflight: Preflight | None) -> str:
+    """Return the runs about to be started, with their warnings and costs."""
+    if preflight is None or not preflight.runs:
         return f"{spec.benchmark}: {', '.join(spec.model)}"
-    lines = [f"{run.name}: {len(run.outlook.instances):,} instances" for run in known.runs[:_NAMED]]
-    lines += [f"and {len(known.runs) - _NAMED} more runs"] * (len(known.runs) > _NAMED)
-    return "\n".join([*lines, *known.warnings, *known.costs])
+    runs = preflight.runs
+    lines = [f"{run.name}: {len(run.estimate.instances):,} instances" for run in runs[:_MAX_NAMED]]
+    lines += [f"and {len(runs) - _MAX_NAMED} more runs"] * (len(runs) > _MAX_NAMED)
+    return "\n".join([*lines, *preflight.warnings, *preflight.costs])
 
 
-def _contents_of(looker: PreflightChecker, stub: BatchSpec) -> BuildContents | None:
-    """What a build holds; None where it cannot be read, which is said by the field."""
+def _contents_of(checker: PreflightChecker, spec: BatchSpec) -> BuildContents | None:
+    """Return the contents of a build; None if it cannot be read, which its field reports."""
     try:
-        return looker.contents(stub.runs()[0])
+        return checker.contents(spec.runs()[0])
     except RashomonError:
         return None

@@ -1,4 +1,4 @@
-"""Your rows: a table of one's own rows checked, the conflicts that come of them, and the build."""
+"""The Your rows screen: checks a table of the user's own rows, shows the resulting conflicts, and builds from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from app.new_run.custom_rows import rows_benchmark, table_path
-from app.system.paths import exists, typed_path
+from app.system.paths import path_exists, typed_path
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.latest_only import LatestOnly
@@ -25,51 +25,42 @@ from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.field import Field
 from app.tui.widgets.picture import Picture
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
-from benchmarks.base import Instance, Media, Text
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError
 from benchmarks.rows.own_rows import RowCheck, TableCheck
+from benchmarks.vocabulary import Instance, Media, Text
 
 
 class OwnRowsScreen(RashomonScreen):
-    """A table's path, its rows, and for the chosen one what it is asked as, condition by condition."""
+    """Check a table of your own rows and build from it. The selected row is shown as its prompt under each condition."""
 
     name_ = "rows"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    DEFAULT_CSS = """
-    OwnRowsScreen Field { padding: 0 1; }
-    OwnRowsScreen #rows { height: 1fr; }
-    OwnRowsScreen #made { height: 12; background: $surface; }
-    OwnRowsScreen.-tall #made { height: 20; }
-    OwnRowsScreen #texts { width: 3fr; padding: 0 1; }
-    OwnRowsScreen #texts Static { width: 1fr; }
-    OwnRowsScreen Picture { width: 2fr; }
-    """
 
     def __init__(self) -> None:
         super().__init__()
         self.benchmark = rows_benchmark()
         self.file: Path | None = None
-        self.found: TableCheck | None = None
-        self.busy = ""
+        self.table_check: TableCheck | None = None
+        self.activity = ""
         self._condition = 0
         self._check_latest, self._show_latest = LatestOnly(self, "check"), LatestOnly(self, "picture")
 
     def heading(self) -> Content:
-        told = self.busy
-        if self.found is not None and not told:
-            told = "; ".join([f"{self.found.usable} of {len(self.found.rows)} rows can be used", *self.found.remarks])
-        return Content(f"Your rows  {self.benchmark.name}  ") + literal(told, limit=300)
+        status, check = self.activity, self.table_check
+        if check is not None and not status:
+            status = "; ".join([f"{check.usable} of {len(check.rows)} rows are valid", *check.remarks])
+        return Content(f"Your rows  {self.benchmark.name}  ") + literal(status, limit=300)
 
     def body(self) -> ComposeResult:
         out = self.rashomon.workspace.build_folder(self.benchmark.name)
         yield Field("table", "table", "", "rows.csv, then Enter: columns image, question, answer", long=True)
         yield Field("out", "build into", "", str(out), long=True)
-        columns = (Column("", 2), Column("row", 16), Column("what it becomes, or what is wrong", 0))
-        yield VirtualTable(columns, empty="type the path of a CSV, TSV or JSON-lines file of your own", id="rows")
-        with Horizontal(id="made"):
+        columns = (Column("", 2), Column("row", 16), Column("instances, or the problem", 0))
+        yield VirtualTable(columns, empty="enter the path of a CSV, TSV or JSON Lines file above", id="rows")
+        with Horizontal(id="row-detail"):
             with VerticalScroll(id="texts"):
-                yield Static(id="told")
+                yield Static(id="row-text")
             yield Picture()
 
     def on_mount(self) -> None:
@@ -86,63 +77,63 @@ class OwnRowsScreen(RashomonScreen):
         self.action_again()
 
     def action_again(self) -> None:
-        """Read the table that is typed."""
-        typed = self.query_one("#field-table", Field)
-        if not typed.value.strip():
-            typed.wrong("name a file")
+        """Read and check the table."""
+        field = self.query_one("#field-table", Field)
+        if not field.value.strip():
+            field.show_problem("enter a file")
             return
-        self._say("◐ reading …")
+        self._set_activity("◐ reading …")
 
         def check() -> tuple[Path, TableCheck] | str:
             try:
-                file = table_path(typed.value)
+                file = table_path(field.value)
                 return file, self.benchmark.check_rows(file, BuildOptions())
             except RashomonError as error:
                 return str(error)
 
-        self._check_latest.ask(check, self._checked)
+        self._check_latest.submit(check, self._show_check)
 
-    def _checked(self, found: tuple[Path, TableCheck] | str) -> None:
-        self._say("")
-        if isinstance(found, str):
-            self.rashomon.failed(found)
+    def _show_check(self, checked: tuple[Path, TableCheck] | str) -> None:
+        self._set_activity("")
+        if isinstance(checked, str):
+            self.rashomon.show_error(checked)
             return
-        self.file, self.found = found
-        self.retitle()
-        rows = self.found.rows
+        self.file, self.table_check = checked
+        self.update_title()
+        rows = self.table_check.rows
         table = self.query_one(VirtualTable)
         table.show(
             len(rows),
             lambda first, count: [_row(row) for row in rows[first : first + count]],
             keys=[row.where for row in rows],
         )
-        if self.focused is None or self.focused.id == "input-table":  # else somebody types elsewhere by now
+        if self.focused is None or self.focused.id == "input-table":  # otherwise the user has moved on
             self.set_focus(table)
         self._chosen()
 
-    def _say(self, told: str) -> None:
-        self.busy = told
-        self.retitle()
+    def _set_activity(self, activity: str) -> None:
+        self.activity = activity
+        self.update_title()
 
     def action_wrong(self) -> None:
-        """To the next row that cannot be used, round the end."""
-        if self.found is None:
+        """Go to the next invalid row, wrapping around at the end."""
+        if self.table_check is None:
             return
-        table, rows = self.query_one(VirtualTable), self.found.rows
+        table, rows = self.query_one(VirtualTable), self.table_check.rows
         for step in range(1, len(rows) + 1):
             place = (table.cursor + step) % len(rows)
             if not rows[place].usable:
                 table.cursor = place
                 return
-        self.rashomon.tell("every row can be used")
+        self.rashomon.toast("every row is valid")
 
     # --- the row under the cursor -----------------------------------------------------------------------
 
     @property
     def row(self) -> RowCheck | None:
-        """The row under the cursor."""
-        place = self.query_one(VirtualTable).cursor
-        return self.found.rows[place] if self.found is not None and place < len(self.found.rows) else None
+        """The row under the cursor; None if there is none."""
+        place, check = self.query_one(VirtualTable).cursor, self.table_check
+        return check.rows[place] if check is not None and place < len(check.rows) else None
 
     @on(VirtualTable.Moved)
     def _chosen(self) -> None:
@@ -150,98 +141,100 @@ class OwnRowsScreen(RashomonScreen):
         self._draw()
 
     def action_next(self) -> None:
-        self._turn(1)
+        self._move(1)
 
     def action_previous(self) -> None:
-        self._turn(-1)
+        self._move(-1)
 
-    def _turn(self, by: int) -> None:
+    def _move(self, step: int) -> None:
         if self.row is not None and self.row.instances:
-            self._condition = (self._condition + by) % len(self.row.instances)
+            self._condition = (self._condition + step) % len(self.row.instances)
             self._draw()
 
     def _draw(self) -> None:
-        row = self.row if self.query("#told") else None  # as the app closes, it is gone again
+        row = self.row if self.query("#row-text") else None  # the widgets are removed as the app closes
         if row is None:
             return
         if not row.instances:
-            mend = [literal(f"→ {row.mend}", PARTIAL)] if row.mend else []
-            self.put("#told", Content("\n").join([literal(row.told, "" if row.usable else WRONG), *mend]))
-            self._show_latest.ask(lambda: None, lambda _: self.query_one(Picture).show(None))
+            fix = [literal(f"→ {row.fix}", PARTIAL)] if row.fix else []
+            self.update_static(
+                "#row-text", Content("\n").join([literal(row.message, "" if row.usable else WRONG), *fix])
+            )
+            self._show_latest.submit(lambda: None, lambda _: self.query_one(Picture).show(None))
             return
-        shown = row.instances[self._condition]
-        lines = [_line(instance, instance is shown) for instance in row.instances]
-        self.put("#told", Content("\n").join([*lines, Content(""), _asked(shown)]))
-        media = next((part for part in shown.parts if isinstance(part, Media)), None)
-        self._show_latest.ask(partial(self._picture_file, media), partial(self.query_one(Picture).show, media))
+        current = row.instances[self._condition]
+        lines = [_line(instance, instance is current) for instance in row.instances]
+        self.update_static("#row-text", Content("\n").join([*lines, Content(""), _prompt(current)]))
+        media = next((part for part in current.parts if isinstance(part, Media)), None)
+        self._show_latest.submit(partial(self._picture_file, media), partial(self.query_one(Picture).show, media))
 
     def _picture_file(self, media: Media | None) -> Path | None:
-        """The medium as a file; a table's images may come out of anything."""
-        if media is None or self.found is None:
+        """Write a medium to a temporary file and return its path; the table may embed its images."""
+        if media is None or self.table_check is None:
             return None
         path = Path(self._pictures.name) / media.name
         if not path.exists():
-            path.write_bytes(self.found.media[media]())
+            path.write_bytes(self.table_check.media[media]())
         return path
 
     # --- the build ----------------------------------------------------------------------------------
 
     def action_build(self) -> None:
-        """Build from the rows that can be used; a build that is there already is asked about."""
-        if self.found is None or self.file is None or not self.found.usable:
-            self.rashomon.tell("no row can be built from; check a table first", severity="warning")
+        """Build from the valid rows; ask before an existing build is replaced."""
+        if self.table_check is None or self.file is None or not self.table_check.usable:
+            self.rashomon.toast("no valid rows to build from; check a table first", severity="warning")
             return
         typed = self.query_one("#field-out", Field).value.strip()
         try:
             out = typed_path(typed) if typed else self.rashomon.workspace.build_folder(self.benchmark.name)
         except RashomonError as error:
-            self.rashomon.failed(error)
+            self.rashomon.show_error(error)
             return
-        if exists(out):
-            text = f"{out} is there already. The pictures of runs that were made of it go with it."
+        if path_exists(out):
+            text = f"{out} exists. Replacing it also deletes the pictures that runs of that build display."
             self.app.push_screen(Confirm("Replace the build?", text, yes="Replace"), partial(self._build, out, True))
         else:
-            text = f"{self.found.usable} rows of {self.file}, into {out}"
+            text = f"{self.table_check.usable} rows of {self.file}, into {out}"
             self.app.push_screen(Confirm("Build?", text, yes="Build"), partial(self._build, out, False))
 
     def _build(self, out: Path, replace: bool, yes: bool | None) -> None:
         if not yes:
             return
-        self._say("◐ building …")
+        self._set_activity("◐ building …")
         source = (self.benchmark.rows_source, str(self.file))
 
-        def make() -> Build | str:
+        def work() -> Build | str:
             try:
                 return self.benchmark.build([source], out, BuildOptions(replace=replace))
             except RashomonError as error:
                 return str(error)
             except OSError as error:
-                return f"cannot build {out}: {error.strerror}; name another folder."
+                return f"cannot build {out}: {error.strerror}; choose another folder."
 
-        self.in_thread(make, self._built, group="build")
+        self.in_thread(work, self._finish_build, group="build")
 
-    def _built(self, found: Build | str) -> None:
-        self._say("")
-        if isinstance(found, str):
-            self.rashomon.failed(found)
+    def _finish_build(self, build: Build | str) -> None:
+        self._set_activity("")
+        if isinstance(build, str):
+            self.rashomon.show_error(build)
             return
-        told = f"built {found.manifest['instances']} instances in {found.path}; New run (ctrl+n) asks a model"
-        self.rashomon.tell(told, title="Built")
+        message = f"built {build.manifest['instances']} instances in {build.path}; ctrl+n starts a run on them"
+        self.rashomon.toast(message, title="Built")
 
 
 def _row(row: RowCheck) -> Row:
-    return [[("✓", RIGHT) if row.usable else ("✗", WRONG)], row.where, row.told]
+    return [[("✓", RIGHT) if row.usable else ("✗", WRONG)], row.where, row.message]
 
 
 def _line(instance: Instance, marked: bool) -> Content:
-    """A condition, and what each of its sources says."""
-    said = ", ".join(f"{source} {answers[0]}" for source, answers in instance.references.items() if answers)
+    """Return a line with the condition and the reference of each source."""
+    references = ", ".join(f"{source} {answers[0]}" for source, answers in instance.references.items() if answers)
     name = literal(f"{'▸' if marked else ' '} {instance.condition:<14}", "bold" if marked else "", limit=40)
-    return name + literal(said, "" if marked else "#909090", limit=200)
+    return name + literal(references, "" if marked else "#909090", limit=200)
 
 
-def _asked(instance: Instance) -> Content:
-    """The prompt's texts, an image by a mark in its place."""
+def _prompt(instance: Instance) -> Content:
+    """Return the prompt's texts, with a placeholder for each image."""
     return literal(
         "".join(part.text if isinstance(part, Text) else "⟦image⟧" for part in instance.parts), newlines=True
     )

@@ -1,4 +1,4 @@
-"""What the screens of tables and of comparisons share: results computed in a thread, one judge, and how far the runs are."""
+"""Base class of the screens of results: computation in a thread, choice of the judge, and the state of the runs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,19 @@ from textual.widgets import Static
 from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.screens.export import ExportScreen
-from app.tui.theme import state_look
+from app.tui.theme import state_appearance
 from app.tui.widgets.choose import ChoiceDialog
-from app.tui.workspace_watcher import Snapshot
+from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
 
 T = TypeVar("T")
-FIRST_JUDGE = "the runs' first judge"
+DEFAULT_JUDGE = "each run's first judge"
 
 
 class ResultsScreen(RashomonScreen):
-    """A screen of what is computed of ``folders``. A subclass gives :meth:`compute` and :meth:`redraw`; its body has a
-    ``Static`` with the id ``state``."""
+    """A screen of results computed from ``folders``.
 
-    DEFAULT_CSS = """
-    ResultsScreen #state { height: auto; max-height: 3; padding: 0 1; color: #909090; }
-    ResultsScreen.-short .notes { max-height: 3; }
+    A subclass defines :meth:`compute` and :meth:`redraw`; its body has a ``Static`` with the id ``state``.
     """
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
@@ -36,116 +33,118 @@ class ResultsScreen(RashomonScreen):
         self.folders = folders
         self.judge: str | None = None
         self.intervals = True
-        self._computed: dict[str, tuple[int, int]] = {}
-        self._since: float | None = None
+        self._progress_computed: dict[str, tuple[int, int]] = {}
+        """The progress of the runs when the results were computed."""
+        self._started: float | None = None
+        """The start of the computation in progress."""
 
     def on_mount(self) -> None:
-        self.set_interval(1.0, self._tell_state)
+        self.set_interval(1.0, self._show_state)
         self.compute()
 
     def compute(self) -> None:
-        """Compute and show everything, by :meth:`work`."""
+        """Compute and display everything, through :meth:`work`."""
         raise NotImplementedError
 
-    def work(self, make: Callable[[], T], then: Callable[[T | str], None], *, group: str = "results") -> None:
-        """Compute ``make`` in a thread, then show it by ``then``; a RashomonError becomes its sentence.
+    def work(self, compute: Callable[[], T], then: Callable[[T | str], None], *, group: str = "results") -> None:
+        """Call ``compute`` in a thread, then ``then`` with its result, or with the message of a RashomonError.
 
-        Any other error is shown over the screen.
+        Any other error is displayed in a dialog.
         """
-        self._since = time.monotonic()
-        self._computed = self._progress(self.rashomon.snapshot)
-        self._tell_state()
+        self._started = time.monotonic()
+        self._progress_computed = self._progress(self.rashomon.snapshot)
+        self._show_state()
 
-        def made() -> T | str | Exception:
+        def attempt() -> T | str | Exception:
             try:
-                return make()
+                return compute()
             except RashomonError as error:
                 return str(error)
             except Exception as error:
                 return error
 
-        def shown(found: T | str | Exception) -> None:
-            self._since = None
-            self._tell_state()
-            if isinstance(found, Exception):
-                self.rashomon.failed(found)
+        def finish(result: T | str | Exception) -> None:
+            self._started = None
+            self._show_state()
+            if isinstance(result, Exception):
+                self.rashomon.show_error(result)
             else:
-                then(found)
+                then(result)
 
-        self.in_thread(made, shown, group=group)
+        self.in_thread(attempt, finish, group=group)
 
-    def shown_runs(self) -> tuple[Path, ...]:
+    def displayed_runs(self) -> tuple[Path, ...]:
         return self.folders
 
     def heading(self) -> Content:
-        told = [Content(self.name_.capitalize())]
+        parts = [Content(self.name_.capitalize())]
         for folder in self.folders:
-            now = self.run_now(folder)
-            told.append(literal(folder.name, "bold", limit=60))
-            if now is not None and now.summary.state != "done":
-                look, run = state_look(now.summary.state), now.summary
-                told.append(Content.styled(f"{look} {run.done}/{run.total} so far", look.colour))
-        return Content("  ").join(told)
+            run = self.current_run(folder)
+            parts.append(literal(folder.name, "bold", limit=60))
+            if run is not None and run.summary.state != "done":
+                state, summary = state_appearance(run.summary.state), run.summary
+                parts.append(Content.styled(f"{state} {summary.done}/{summary.total} so far", state.colour))
+        return Content("  ").join(parts)
 
-    def changed(self, snapshot: Snapshot) -> None:
-        self.retitle()
-        self._tell_state()
+    def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
+        self.update_title()
+        self._show_state()
 
-    def _progress(self, snapshot: Snapshot) -> dict[str, tuple[int, int]]:
-        """Of each run how many answers and verdicts it has."""
-        found = {}
+    def _progress(self, snapshot: WorkspaceSnapshot) -> dict[str, tuple[int, int]]:
+        """Return the numbers of answers and verdicts of each run."""
+        progress = {}
         for folder in self.folders:
-            if (now := snapshot.run(folder.name)) is not None:
+            if (run := snapshot.run(folder.name)) is not None:
                 verdicts = sum(
-                    j.labelled + j.unparsed + j.failed for p in now.summary.progress for j in p.judged.values()
+                    j.labelled + j.unparsed + j.failed for p in run.summary.progress for j in p.judged.values()
                 )
-                found[folder.name] = (now.summary.done, verdicts)
-        return found
+                progress[folder.name] = (run.summary.done, verdicts)
+        return progress
 
-    def _tell_state(self) -> None:
+    def _show_state(self) -> None:
         self.query_one("#state", Static).update(self._state())
 
     def _state(self) -> Content:
-        by = literal(f"Labels by {self.judge or FIRST_JUDGE}", limit=200)
-        if self._since is not None:
-            return Content(f"◐ computing … {time.monotonic() - self._since:.0f} s   ") + by
-        if self._computed != self._progress(self.rashomon.snapshot):
-            return Content("! the runs have gone on since: r computes again   ") + by
+        by = literal(f"Labels by {self.judge or DEFAULT_JUDGE}", limit=200)
+        if self._started is not None:
+            return Content(f"◐ computing … {time.monotonic() - self._started:.0f} s   ") + by
+        if self._progress_computed != self._progress(self.rashomon.snapshot):
+            return Content("! out of date, as the runs have new answers: r refreshes   ") + by
         return by
 
     # --- keys ------------------------------------------------------------------------------------
 
     def action_again(self) -> None:
-        """Compute again what has changed."""
+        """Compute the results again."""
         self.compute()
 
     def action_intervals(self) -> None:
-        """Show intervals, or values alone."""
+        """Show or hide confidence intervals."""
         self.intervals = not self.intervals
         self.redraw()
 
     def redraw(self) -> None:
-        """Show again what is computed."""
+        """Display the computed results again."""
         raise NotImplementedError
 
     def action_judge(self) -> None:
-        """Choose whose labels count."""
+        """Choose the judge whose labels count."""
 
-        def listed(judges: list[str] | str) -> None:
+        def show_choices(judges: list[str] | str) -> None:
             if isinstance(judges, str):
-                self.rashomon.failed(judges)
+                self.rashomon.show_error(judges)
                 return
             panels = [f"{rule}({', '.join(judges)})" for rule in ("majority", "all")] if len(judges) > 1 else []
-            words = [FIRST_JUDGE, *judges, *panels]
-            self.app.push_screen(ChoiceDialog("Whose labels?", words, chosen=self.judge or FIRST_JUDGE), chosen)
+            names = [DEFAULT_JUDGE, *judges, *panels]
+            self.app.push_screen(ChoiceDialog("Labels by", names, chosen=self.judge or DEFAULT_JUDGE), on_choice)
 
-        def chosen(judge: str | None) -> None:
+        def on_choice(judge: str | None) -> None:
             if judge is not None:
-                self.judge = None if judge == FIRST_JUDGE else judge
+                self.judge = None if judge == DEFAULT_JUDGE else judge
                 self.compute()
 
-        self.work(lambda: self.rashomon.results.judges(self.folders), listed, group="judges")
+        self.work(lambda: self.rashomon.results.judges(self.folders), show_choices, group="judges")
 
     def action_export(self) -> None:
-        """Export these runs, by the same judge."""
+        """Export these runs with the labels of the same judge."""
         self.app.push_screen(ExportScreen(self.folders, judge=self.judge))

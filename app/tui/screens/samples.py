@@ -1,4 +1,4 @@
-"""Samples: a run's samples, chosen by what is typed, each with everything there is to see of it; labels can be overridden."""
+"""The Samples screen: a run's records, filtered by a query, each with all its details; labels can be overridden."""
 
 from __future__ import annotations
 
@@ -17,84 +17,76 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from app.annotation.override import override, take_back
-from app.report.judge_selection import effective, present
-from app.report.sample_detail import SampleDetail, detail
-from app.report.samples import sample
+from app.annotation.override import override, retract_override
+from app.report.judge_selection import effective_judges, present_judges
+from app.report.sample_detail import SampleDetail, read_sample_detail
+from app.report.samples import sample_to_json
 from app.store.run import RunStore
 from app.store.samples import SampleFilter
 from app.tui.commands import bindings
-from app.tui.hostile_text import harmless, literal
-from app.tui.open_external import open_outside, person
-from app.tui.sample_query import QueryVocabulary, hint, parse_query
+from app.tui.hostile_text import literal, sanitize
+from app.tui.open_external import default_annotator, open_in_viewer
+from app.tui.sample_query import QueryVocabulary, parse_query, query_hint
 from app.tui.screens.base import RashomonScreen
 from app.tui.widgets.dialogs import Confirm
 from app.tui.widgets.override import NewLabel, OverrideDialog
-from app.tui.widgets.sample_view import SampleView, look_of
+from app.tui.widgets.sample_view import SampleView, sample_appearance
 from app.tui.widgets.virtual_table import Column, Row, VirtualTable
-from app.tui.workspace_watcher import Snapshot
-from benchmarks.base import Verdict, get_benchmark
+from app.tui.workspace_watcher import WorkspaceSnapshot
 from benchmarks.errors import RashomonError
+from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import Verdict
 from judges.human_labels import override_id
 
-_COLUMNS = (Column("label", 13), Column("condition", 14), Column("answer", 0, least=12))
-_AGAIN_SECONDS = 1.0
-"""While a run goes on its list is made again no more often than this."""
+_COLUMNS = (Column("label", 13), Column("condition", 14), Column("answer", 0, min_width=12))
+_RELOAD_SECONDS = 1.0
+"""The shortest interval at which the list of an active run is read again."""
 
 
 @dataclass(frozen=True)
-class _Listed:
-    """The list as it was read: the ordinals that fit, and what there is to choose by."""
+class _Listing:
+    """The result of a query: the ordinals that match, the total, the vocabulary for queries, and the filter."""
 
     ordinals: list[int]
     total: int
-    known: QueryVocabulary
-    wanted: SampleFilter
+    vocabulary: QueryVocabulary
+    filter: SampleFilter
 
 
 class SamplesScreen(RashomonScreen):
-    """The samples of a run: the list, and beside it or in its place the sample under the cursor."""
+    """The answers of a run: the list, and the details of the one under the cursor."""
 
     name_ = "samples"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
     AUTO_FOCUS = "#samples"
-    DEFAULT_CSS = """
-    SamplesScreen #filter, SamplesScreen #hint { display: none; }
-    SamplesScreen.-filtering #filter, SamplesScreen.-filtering #hint { display: block; }
-    SamplesScreen #hint { color: #909090; padding: 0 1; height: auto; max-height: 7; }
-    SamplesScreen #hint.-wrong { color: $error; }
-    SamplesScreen VirtualTable { width: 2fr; }
-    SamplesScreen SampleView { width: 3fr; border-left: solid #3a3a3a; }
-    SamplesScreen.-narrow SampleView { display: none; border-left: none; }
-    SamplesScreen.-narrow.-detail SampleView { display: block; }
-    SamplesScreen.-narrow.-detail VirtualTable { display: none; }
-    """
 
     def __init__(self, folder: Path, query: str = "") -> None:
         super().__init__()
         self.folder = folder
         self.query_text = query
-        self.table = VirtualTable(_COLUMNS, empty="no sample fits; / changes what is shown", id="samples")
+        self.table = VirtualTable(_COLUMNS, empty="no answer matches; / changes the filter", id="samples")
         self.view = SampleView(id="sample")
-        self.listed = _Listed([], 0, QueryVocabulary(), SampleFilter())
-        self._seen: object = None
+        self.listing = _Listing([], 0, QueryVocabulary(), SampleFilter())
+        self._progress: object = None
         self._loading = self._stale = False
-        self._shown: int | None = None
+        self._current: int | None = None
+        """The ordinal of the record on display."""
         self._medium = 0
-        self._overridden: list[tuple[int, str, str, Verdict | None]] = []
-        """What was overridden in this sitting: ordinal, instance, person, what they had said before."""
+        """The number of media that were opened of this record."""
+        self._overrides: list[tuple[int, str, str, Verdict | None]] = []
+        """The overrides of this session: ordinal, instance, annotator, and the annotator's previous verdict."""
 
     # --- drawing ---------------------------------------------------------------------------------
 
-    def shown_runs(self) -> tuple[Path, ...]:
+    def displayed_runs(self) -> tuple[Path, ...]:
         return (self.folder,)
 
     def heading(self) -> Content:
-        found, total = len(self.listed.ordinals), self.listed.total
-        count = f"{found:,} of {total:,}" if self.query_text else f"{total:,}"
-        shown = Content("Samples  ") + literal(self.folder.name, "bold", limit=60) + Content(f"  {count}")
-        return shown + (literal(f"  {self.query_text}", "#f0e442", limit=120) if self.query_text else Content(""))
+        matches, total = len(self.listing.ordinals), self.listing.total
+        count = f"{matches:,} of {total:,}" if self.query_text else f"{total:,}"
+        title = Content("Samples  ") + literal(self.folder.name, "bold", limit=60) + Content(f"  {count}")
+        return title + (literal(f"  {self.query_text}", "#f0e442", limit=120) if self.query_text else Content(""))
 
     def body(self) -> ComposeResult:
         yield Input(
@@ -107,94 +99,97 @@ class SamplesScreen(RashomonScreen):
 
     # --- the list --------------------------------------------------------------------------------
 
-    def changed(self, snapshot: Snapshot) -> None:
-        now = self.run_now(self.folder)
-        seen = None if now is None else now.summary.progress
-        if self._seen is None or seen != self._seen:
-            self._seen = seen or ()
+    def workspace_changed(self, snapshot: WorkspaceSnapshot) -> None:
+        run = self.current_run(self.folder)
+        progress = None if run is None else run.summary.progress
+        if self._progress is None or progress != self._progress:
+            self._progress = progress or ()
             self.reload()
 
     def reload(self, *, at_once: bool = False) -> None:
-        """Read the list again; while it is being read, once more afterwards, or ``at_once`` in its place."""
+        """Read the list again.
+
+        If it is being read, read it once more afterwards, or, with ``at_once``, discard the reading in progress.
+        """
         if self._loading and not at_once:
             self._stale = True
             return
         self._loading, self._stale = True, False
         query = self.query_text
-        self.in_thread(lambda: self._try_to_list(query), self._take, group="list")
+        self.in_thread(lambda: self._read(query), self._show, group="list")
 
-    def _try_to_list(self, query: str) -> _Listed | Exception:
+    def _read(self, query: str) -> _Listing | Exception:
         try:
-            return _listed(self.folder, query)
+            return _listing(self.folder, query)
         except (RashomonError, sqlite3.Error) as error:
             return error
 
-    def _take(self, listed: _Listed | Exception) -> None:
+    def _show(self, listing: _Listing | Exception) -> None:
         self._loading = False
-        if isinstance(listed, Exception):
-            self.rashomon.failed(listed)
+        if isinstance(listing, Exception):
+            self.rashomon.show_error(listing)
             return
-        self.listed = listed
-        ordinals, judges = listed.ordinals, listed.wanted.judges
+        self.listing = listing
+        ordinals, judges = listing.ordinals, listing.filter.judges
 
         def page(first: int, count: int) -> Sequence[Row]:
             return _rows(self.folder, ordinals[first : first + count], judges)
 
         self.table.show(len(ordinals), page, keys=ordinals)
-        self.retitle()
-        self._tell_hint()
+        self.update_title()
+        self._update_hint()
         key = self.table.cursor_key
-        self.look_at(key if isinstance(key, int) else None, again=True)
+        self.show_sample(key if isinstance(key, int) else None, again=True)
         if self._stale:
-            self.set_timer(_AGAIN_SECONDS, self.reload)
+            self.set_timer(_RELOAD_SECONDS, self.reload)
 
     @on(VirtualTable.Moved)
     def _moved(self, event: VirtualTable.Moved) -> None:
-        self.look_at(event.key if isinstance(event.key, int) else None)
+        self.show_sample(event.key if isinstance(event.key, int) else None)
 
-    def look_at(self, ordinal: int | None, *, again: bool = False) -> None:
-        """Show a sample, also one that is not in the list."""
-        if ordinal == self._shown and not again:
+    def show_sample(self, ordinal: int | None, *, again: bool = False) -> None:
+        """Show a record, which need not be in the list; ``again`` reads it even if it is on display."""
+        if ordinal == self._current and not again:
             return
-        if ordinal != self._shown:
+        if ordinal != self._current:
             self._medium = 0
-        self._shown = ordinal
+        self._current = ordinal
         if ordinal is None:
             self.view.show(None)
             return
-        workspace, folder, judges = self.rashomon.workspace, self.folder, self.listed.wanted.judges
-        self.in_thread(lambda: detail(workspace, folder, ordinal, judges), self.view.show, group="detail")
+        workspace, folder, judges = self.rashomon.workspace, self.folder, self.listing.filter.judges
+        self.in_thread(lambda: read_sample_detail(workspace, folder, ordinal, judges), self.view.show, group="detail")
 
-    # --- choosing --------------------------------------------------------------------------------
+    # --- the filter ------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
         self.add_class("-filtering")
-        self._tell_hint()
+        self._update_hint()
         self.set_focus(self.query_one("#filter", Input))
 
     @on(Input.Changed, "#filter")
     def _typed(self, event: Input.Changed) -> None:
-        typed = harmless(event.value)
-        if typed != event.value:  # what is pasted can hold anything, and an Input shows it as it is
-            event.input.value = typed
-        self._tell_hint()
+        query = sanitize(event.value)
+        if query != event.value:  # pasted text may be hostile, and an Input displays it as it is
+            event.input.value = query
+        self._update_hint()
 
-    def _tell_hint(self) -> bool:
-        """Say what is wrong with what is typed, or what can be; whether nothing is wrong."""
+    def _update_hint(self) -> bool:
+        """Show the query's problem, or the keys and values of queries; return True if the query is valid."""
         line = self.query_one("#hint", Static)
         try:
-            parse_query(self.query_one("#filter", Input).value, self.listed.known)
+            parse_query(self.query_one("#filter", Input).value, self.listing.vocabulary)
         except RashomonError as error:
             line.update(literal(f"! {error}", limit=300))
             line.add_class("-wrong")
             return False
-        line.update(literal(hint(self.listed.known), limit=600))
+        line.update(literal(query_hint(self.listing.vocabulary), limit=600))
         line.remove_class("-wrong")
         return True
 
     @on(Input.Submitted, "#filter")
-    def _choose(self, event: Input.Submitted) -> None:
-        if self._tell_hint():
+    def _apply_filter(self, event: Input.Submitted) -> None:
+        if self._update_hint():
             self.query_text = event.value.strip()
             self.remove_class("-filtering")
             self.set_focus(self.table)
@@ -222,110 +217,109 @@ class SamplesScreen(RashomonScreen):
     def action_previous(self) -> None:
         self._to_mismatch(-1)
 
-    def _to_mismatch(self, way: int) -> None:
-        wanted, folder = replace(self.listed.wanted, mismatch=True, order="run"), self.folder
+    def _to_mismatch(self, step: int) -> None:
+        mismatches, folder = replace(self.listing.filter, mismatch=True, order="run"), self.folder
 
         def find() -> list[int]:
             with RunStore.read(folder) as store:
-                return store.sample_ordinals(wanted)
+                return store.sample_ordinals(mismatches)
 
-        def go(found: list[int]) -> None:
-            places = self._places(found)
-            at = bisect_left(places, self.table.cursor + (way > 0))
-            at = at if way > 0 else at - 1
-            if 0 <= at < len(places):
-                self.table.cursor = places[at]
+        def move(ordinals: list[int]) -> None:
+            places = self._places(ordinals)
+            index = bisect_left(places, self.table.cursor + (step > 0))
+            index = index if step > 0 else index - 1
+            if 0 <= index < len(places):
+                self.table.cursor = places[index]
             else:
-                self.rashomon.tell(
-                    "no wrong or disputed answer " + ("after this one" if way > 0 else "before this one")
-                )
+                self.rashomon.toast(f"no wrong or disputed answer {'after' if step > 0 else 'before'} this one")
 
-        self.in_thread(find, go, group="mismatch")
+        self.in_thread(find, move, group="mismatch")
 
-    def _places(self, found: Sequence[int]) -> list[int]:
-        wanted = set(found)
-        return [place for place, ordinal in enumerate(self.listed.ordinals) if ordinal in wanted]
+    def _places(self, ordinals: Sequence[int]) -> list[int]:
+        """Return the positions in the list of those ``ordinals`` that are in it."""
+        members = set(ordinals)
+        return [place for place, ordinal in enumerate(self.listing.ordinals) if ordinal in members]
 
-    def action_sibling(self, way: str) -> None:
-        shown = self.view.detail
-        if shown is None or len(shown.siblings) < 2:
+    def action_sibling(self, direction: str) -> None:
+        current = self.view.detail
+        if current is None or len(current.siblings) < 2:
             return
-        ordinals = [row.ordinal for row in shown.siblings]
-        step = 1 if way == "next" else -1
-        ordinal = ordinals[(ordinals.index(shown.row.ordinal) + step) % len(ordinals)]
-        if ordinal in self.listed.ordinals:
-            self.table.cursor = self.listed.ordinals.index(ordinal)
-        self.look_at(ordinal)
+        ordinals = [row.ordinal for row in current.siblings]
+        step = 1 if direction == "next" else -1
+        ordinal = ordinals[(ordinals.index(current.row.ordinal) + step) % len(ordinals)]
+        if ordinal in self.listing.ordinals:
+            self.table.cursor = self.listing.ordinals.index(ordinal)
+        self.show_sample(ordinal)
 
-    # --- what can be done with one ---------------------------------------------------------------
+    # --- actions on one record -------------------------------------------------------------------
 
     def action_more(self) -> None:
-        self.view.toggle_whole()
+        self.view.toggle_expanded()
 
     def action_override(self) -> None:
-        shown = self.view.detail
-        if shown is None:
+        current = self.view.detail
+        if current is None:
             return
-        if shown.record.answer is None or shown.record.answer.finish_reason == "error":
-            self.rashomon.tell("there is no answer here that could be labelled")
+        if current.record.answer is None or current.record.answer.finish_reason == "error":
+            self.rashomon.toast("there is no answer to label")
             return
         self.app.push_screen(
-            OverrideDialog(shown.benchmark.labels, str(look_of(shown.row)), self._person()),
-            lambda said: self._override(shown, said) if said else None,
+            OverrideDialog(current.benchmark.labels, str(sample_appearance(current.row)), self._annotator()),
+            lambda new: self._override(current, new) if new else None,
         )
 
-    def _person(self) -> str:
-        return self._overridden[-1][2] if self._overridden else person()
+    def _annotator(self) -> str:
+        return self._overrides[-1][2] if self._overrides else default_annotator()
 
-    def _override(self, shown: SampleDetail, said: NewLabel) -> None:
-        instance, folder = shown.record.instance.id, self.folder
+    def _override(self, current: SampleDetail, new: NewLabel) -> None:
+        instance, folder = current.record.instance.id, self.folder
 
-        def done(before: Verdict | None) -> None:
-            self._overridden.append((shown.row.ordinal, instance, said.person, before))
-            self.rashomon.tell(f"{said.label} by {said.person}; u takes it back")
+        def finish(previous: Verdict | None) -> None:
+            self._overrides.append((current.row.ordinal, instance, new.person, previous))
+            self.rashomon.toast(f"{new.label} by {new.person}; u undoes it")
             self.reload(at_once=True)
 
-        self.in_thread(lambda: override(folder, said.person, instance, said.label, said.reason), done, group="override")
+        self.in_thread(lambda: override(folder, new.person, instance, new.label, new.reason), finish, group="override")
 
     def action_undo(self) -> None:
-        """Take back the last override of this screen; after a question one of an earlier time, of the sample shown."""
-        shown, who = self.view.detail, self._person()
-        if self._overridden:
-            self._take_back(*self._overridden.pop())
-        elif shown is not None and override_id(who) in shown.record.verdicts:
-            given = shown.record.verdicts[override_id(who)]
-            text = f"{shown.record.instance.id}: {given.label} by {who}, given before this screen was opened: {given.reason}"
+        """Undo the last override of this session; without one, ask whether to undo an earlier one of this record."""
+        current, annotator = self.view.detail, self._annotator()
+        if self._overrides:
+            self._undo(*self._overrides.pop())
+        elif current is not None and override_id(annotator) in current.record.verdicts:
+            verdict = current.record.verdicts[override_id(annotator)]
+            text = f"{current.record.instance.id}: {verdict.label} by {annotator}, from an earlier session: {verdict.reason}"
 
-            def answered(yes: bool | None) -> None:
+            def on_answer(yes: bool | None) -> None:
                 if yes:
-                    self._take_back(shown.row.ordinal, shown.record.instance.id, who, None)
+                    self._undo(current.row.ordinal, current.record.instance.id, annotator, None)
 
-            self.app.push_screen(Confirm("Take the override back?", text, yes="Take back"), answered)
+            self.app.push_screen(Confirm("Undo the override?", text, yes="Undo"), on_answer)
         else:
-            self.rashomon.tell(f"{who} has overridden nothing here")
+            self.rashomon.toast(f"no override by {annotator} to undo")
 
-    def _take_back(self, ordinal: int, instance: str, who: str, before: Verdict | None) -> None:
+    def _undo(self, ordinal: int, instance: str, annotator: str, previous: Verdict | None) -> None:
         folder = self.folder
 
-        def done(found: bool) -> None:
-            self.rashomon.tell("taken back" if found else f"{who} has overridden nothing here")
-            if found:
-                if ordinal in self.listed.ordinals:
-                    self.table.cursor = self.listed.ordinals.index(ordinal)
+        def finish(undone: bool) -> None:
+            self.rashomon.toast("override undone" if undone else f"no override by {annotator} to undo")
+            if undone:
+                if ordinal in self.listing.ordinals:
+                    self.table.cursor = self.listing.ordinals.index(ordinal)
                 self.reload(at_once=True)
 
-        self.in_thread(lambda: take_back(folder, who, instance, before), done, group="override")
+        self.in_thread(lambda: retract_override(folder, annotator, instance, previous), finish, group="override")
 
     def action_outside(self) -> None:
-        """Open the sample's media outside, with several of them one after the other."""
+        """Open the record's media in the system's viewer, one after the other."""
         media = self.view.detail.media if self.view.detail else ()
-        there = [path for _, path in media if path is not None]
-        if not there:
-            self.rashomon.tell("its media are not there" if media else "it has no media")
+        paths = [path for _, path in media if path is not None]
+        if not paths:
+            self.rashomon.toast("the media files are missing" if media else "no media")
             return
-        path = there[self._medium % len(there)]
+        path = paths[self._medium % len(paths)]
         self._medium += 1
-        self.in_thread(lambda: open_outside(path), lambda _: None, group="outside")
+        self.in_thread(lambda: open_in_viewer(path), lambda _: None, group="viewer")
 
     def action_copy(self) -> None:
         record = self.view.detail.record if self.view.detail else None
@@ -333,31 +327,36 @@ class SamplesScreen(RashomonScreen):
             self.rashomon.copy(visible_answer(record.answer.text))
 
     def action_copy_record(self) -> None:
-        shown = self.view.detail
-        if shown is not None:
-            whole: dict[str, Any] = sample(shown.record, remarks=shown.remarks)
-            self.rashomon.copy(json.dumps(whole, indent=2, ensure_ascii=True))
+        current = self.view.detail
+        if current is not None:
+            record: dict[str, Any] = sample_to_json(current.record, remarks=current.remarks)
+            self.rashomon.copy(json.dumps(record, indent=2, ensure_ascii=True))
 
 
-def _listed(folder: Path, query: str) -> _Listed:
+def _listing(folder: Path, query: str) -> _Listing:
     with RunStore.read(folder) as store:
         benchmark = get_benchmark(store.meta("spec")["benchmark"])
-        there = [p for p in store.progress() if p.total]
-        known = QueryVocabulary(
-            [p.condition for p in there], benchmark.labels, store.strata(), present([store]), effective(store)
+        progress = [p for p in store.progress() if p.total]
+        vocabulary = QueryVocabulary(
+            [p.condition for p in progress],
+            benchmark.labels,
+            store.strata(),
+            present_judges([store]),
+            effective_judges(store),
         )
-        wanted = parse_query(query, known)
-        return _Listed(store.sample_ordinals(wanted), sum(p.total for p in there), known, wanted)
+        sample_filter = parse_query(query, vocabulary)
+        total = sum(p.total for p in progress)
+        return _Listing(store.sample_ordinals(sample_filter), total, vocabulary, sample_filter)
 
 
 def _rows(folder: Path, ordinals: Sequence[int], judges: Sequence[str]) -> list[Row]:
     try:
         with RunStore.read(folder) as store:
-            rows = store.sample_rows(ordinals, judges)
+            samples = store.sample_rows(ordinals, judges)
     except (RashomonError, sqlite3.Error):  # the run was deleted meanwhile
         return []
-    made: list[Row] = []
-    for row in rows:
-        look = look_of(row)
-        made.append([[(str(look), look.colour)], row.condition, row.answer or row.id])
-    return made
+    rows: list[Row] = []
+    for row in samples:
+        appearance = sample_appearance(row)
+        rows.append([[(str(appearance), appearance.colour)], row.condition, row.answer or row.id])
+    return rows

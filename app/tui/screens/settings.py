@@ -1,4 +1,4 @@
-"""Settings: how the interface looks, which keys and folders there are. Nothing here shows a key's value."""
+"""The Settings screen: theme, pictures, API keys (never their values), folders and keymap."""
 
 from __future__ import annotations
 
@@ -19,40 +19,34 @@ from app.tui.hostile_text import literal
 from app.tui.screens.base import RashomonScreen
 from app.tui.settings import Settings, save_settings, settings_file
 from app.tui.theme import DIM, PARTIAL, RIGHT
-from app.tui.widgets.choice_table import ChoiceTable, Option
+from app.tui.widgets.choice_table import ChoiceOption, ChoiceTable
 from app.tui.widgets.picture import MODES
 from app.tui.widgets.virtual_table import Column
 from benchmarks.errors import RashomonError
 from mlx_backends.models.discovery import hub_cache
-from mlx_backends.remote.api_keys import VARIABLES, place
+from mlx_backends.remote.api_keys import VARIABLES, key_source
 
 _MODES = {
-    "auto": "as the terminal can",
-    "sixel": "from the next start",
-    "kitty": "from the next start",
+    "auto": "best available",
+    "sixel": "after a restart",
+    "kitty": "after a restart",
     "half": "blocks, everywhere",
     "off": "none",
 }
 
 
 class SettingsScreen(RashomonScreen):
-    """Colours, pictures, keys and folders. Space chooses; what is chosen holds at once and is kept."""
+    """Theme, pictures, keys and folders. Space selects; a selection applies at once and is saved."""
 
     name_ = "settings"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    DEFAULT_CSS = """
-    SettingsScreen #title { text-wrap: nowrap; text-overflow: ellipsis; }
-    SettingsScreen Horizontal { height: 8; }
-    SettingsScreen VerticalScroll { height: 1fr; padding: 0 1; }
-    SettingsScreen.-tall Horizontal { height: 12; }
-    """
 
     def heading(self) -> Content:
         return Content("Settings  ") + literal(settings_file(), DIM)
 
     def body(self) -> ComposeResult:
         with Horizontal():
-            yield ChoiceTable((Column("colours", 0),), single=True, id="themes")
+            yield ChoiceTable((Column("theme", 0),), single=True, id="themes")
             yield ChoiceTable((Column("pictures", 8), Column("", 0)), single=True, id="images")
         with VerticalScroll(can_focus=True):
             yield Static(id="facts")
@@ -62,52 +56,53 @@ class SettingsScreen(RashomonScreen):
         dark = sorted(name for name, theme in app.available_themes.items() if theme.dark)
         names = ["rashomon", *(name for name in dark if name != "rashomon")]
         themes = self.query_one("#themes", ChoiceTable)
-        themes.offer([Option(name, [name]) for name in names], choose=[app.theme])
+        themes.offer([ChoiceOption(name, [name]) for name in names], choose=[self.app.theme])
         images = self.query_one("#images", ChoiceTable)
-        images.offer([Option(mode, [mode, _MODES[mode]]) for mode in MODES], choose=[app.settings.images])
+        images.offer([ChoiceOption(mode, [mode, _MODES[mode]]) for mode in MODES], choose=[app.settings.images])
         self.set_focus(themes)
         self.query_one("#facts", Static).update(self._facts({}))
-        self.in_thread(lambda: {name: place(name) for name in VARIABLES}, self._keys_found, group="keys")
+        self.in_thread(lambda: {name: key_source(name) for name in VARIABLES}, self._show_keys, group="keys")
 
     @on(ChoiceTable.Changed, "#themes")
     def _theme(self, event: ChoiceTable.Changed) -> None:
         self.app.theme = str(event.table.chosen[0])
-        self._keep(theme=self.app.theme)
+        self._save(theme=self.app.theme)
 
     @on(ChoiceTable.Changed, "#images")
     def _images(self, event: ChoiceTable.Changed) -> None:
         mode = str(event.table.chosen[0])
         if mode in ("half", "off"):
             self.rashomon.images, self.rashomon.image_widget = mode, None
-        self._keep(images=mode)
+        self._save(images=mode)
 
-    def _keep(self, **changed: str) -> None:
-        """Keep a setting. One that the file has wrong is not written over: it is said instead."""
+    def _save(self, **changed: str) -> None:
+        """Save a setting, unless the file has errors: it is not overwritten then."""
         app = self.rashomon
         app.settings = Settings.model_validate({**app.settings.model_dump(), **changed})
         if app.settings_problems:
-            app.tell(f"it holds until you leave; mend {settings_file()} to have it kept", severity="warning")
+            app.toast(f"applies until you quit; fix {settings_file()} to save it", severity="warning")
             return
         try:
             save_settings(app.settings)
         except RashomonError as error:
-            app.failed(error)
+            app.show_error(error)
 
-    def _keys_found(self, found: dict[str, str | None]) -> None:
-        self.query_one("#facts", Static).update(self._facts(found))
+    def _show_keys(self, locations: dict[str, str | None]) -> None:
+        self.query_one("#facts", Static).update(self._facts(locations))
 
-    def _facts(self, found: dict[str, str | None]) -> Content:
+    def _facts(self, key_locations: dict[str, str | None]) -> Content:
+        """Return the facts below the choices; ``key_locations`` is empty until the API keys are looked up."""
         app = self.rashomon
-        lines = [_head("Keys of remote engines (never shown, never written)")]
+        lines = [_head("API keys (never displayed or saved)")]
         for name in VARIABLES:
-            where = found.get(name) if found else "..."
-            mark = Content.styled("✓ ", RIGHT) if where and found else Content.styled("○ ", DIM)
-            lines.append(mark + Content(f"{name:<24}{where or 'not set'}"))
+            location = key_locations.get(name) if key_locations else "..."
+            mark = Content.styled("✓ ", RIGHT) if location and key_locations else Content.styled("○ ", DIM)
+            lines.append(mark + Content(f"{name:<24}{location or 'not set'}"))
         lines.append(_head("Folders"))
-        lines += [_folder(name, path) for name, path in folders(app.workspace).items()]
+        lines += [_folder(name, path) for name, path in program_folders(app.workspace).items()]
         lines.append(_head("Keyboard"))
         file = literal(settings_file())
-        lines.append(Content("a table [keys] in ") + file + Content(': "runs.filter" = "f"; ids stand in Help'))
+        lines.append(Content("[keys] in ") + file + Content(': "runs.filter" = "f"'))
         lines += [literal(f"{name} = {keys}", newlines=False) for name, keys in app.keys.items()]
         lines += [Content.styled("! ", PARTIAL) + literal(problem) for problem in app.settings_problems]
         return Content("\n").join(lines)
@@ -116,8 +111,8 @@ class SettingsScreen(RashomonScreen):
         self.rashomon.copy(str(settings_file()))
 
 
-def folders(workspace: Workspace) -> dict[str, Path]:
-    """The folders that Rashomon reads and writes."""
+def program_folders(workspace: Workspace) -> dict[str, Path]:
+    """Return the folders that Rashomon reads and writes, by name."""
     from platformdirs import user_cache_path
 
     return {
@@ -130,12 +125,12 @@ def folders(workspace: Workspace) -> dict[str, Path]:
 
 
 def _folder(name: str, path: Path) -> Content:
-    told = literal(path)
     try:
         free = f"{free_space(path) / 1e9:.1f} GB free"
     except OSError:
         free = "cannot be read"
-    return Content(f"{name:<12}") + told + Content.styled(f"  {'' if path.exists() else 'not made yet, '}{free}", DIM)
+    note = f"{'' if path.exists() else 'does not exist yet, '}{free}"
+    return Content(f"{name:<12}") + literal(path) + Content.styled(f"  {note}", DIM)
 
 
 def _head(text: str) -> Content:

@@ -1,4 +1,4 @@
-"""Tables: each of the benchmark's tables as in the paper, of one run or several."""
+"""The Tables screen: the benchmark's tables, as in the paper, of one or more runs."""
 
 from __future__ import annotations
 
@@ -13,32 +13,27 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from app.report.tables import own_rows
+from app.report.tables import without_published
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.screens.results import ResultsScreen
 from app.tui.widgets.choose import ChoiceDialog
 from app.tui.widgets.result_table import ResultTable
-from benchmarks.base import Table
+from benchmarks.vocabulary import Table
 
 
 class TablesScreen(ResultsScreen):
-    """A list of the tables (where there is room), and the one that is chosen."""
+    """The benchmark's tables, of one or more runs, with the paper's rows."""
 
     name_ = "tables"
     BINDINGS: ClassVar[list[BindingType]] = bindings(name_)
-    DEFAULT_CSS = """
-    TablesScreen #names { width: 26; background: $surface; }
-    TablesScreen #names, TablesScreen #names:focus { border: none; }
-    TablesScreen.-narrow #names { display: none; }
-    """
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
         super().__init__(folders)
         self.published = True
         self.tables: list[Table] = []
         self.place = 0
-        """The number of the table that is shown."""
+        """The index of the table on display."""
 
     def body(self) -> ComposeResult:
         with Horizontal(id="body"):
@@ -50,19 +45,19 @@ class TablesScreen(ResultsScreen):
     def compute(self) -> None:
         self.work(lambda: self.rashomon.results.tables(self.folders, self.judge), self._show_tables)
 
-    def _show_tables(self, found: list[Table] | str) -> None:
-        if isinstance(found, str):
+    def _show_tables(self, tables: list[Table] | str) -> None:
+        if isinstance(tables, str):
             self.tables = []
             self.query_one("#names", OptionList).clear_options()
-            self.query_one(ResultTable).say(found)
+            self.query_one(ResultTable).show_message(tables)
             return
-        before = self.tables[self.place].name if self.tables else ""
-        self.tables = found
-        names = [table.name for table in found]
-        self.place = names.index(before) if before in names else 0
-        listed = self.query_one("#names", OptionList)
-        listed.clear_options()
-        listed.add_options([Option(literal(name)) for name in names])
+        previous = self.tables[self.place].name if self.tables else ""
+        self.tables = tables
+        names = [table.name for table in tables]
+        self.place = names.index(previous) if previous in names else 0
+        options = self.query_one("#names", OptionList)
+        options.clear_options()
+        options.add_options([Option(literal(name)) for name in names])
         first = not self.query_one(ResultTable).table
         self.redraw()
         if first:
@@ -73,20 +68,20 @@ class TablesScreen(ResultsScreen):
             return
         table = self.tables[self.place]
         benchmark = self._benchmark()
-        shown = table if self.published or benchmark is None else own_rows(table, benchmark)
-        self.query_one(ResultTable).show(shown, intervals=self.intervals)
+        displayed = table if self.published or benchmark is None else without_published(table, benchmark)
+        self.query_one(ResultTable).show(displayed, intervals=self.intervals)
         self.query_one("#names", OptionList).highlighted = self.place
-        self._tell_state()
+        self._show_state()
 
     def _benchmark(self) -> str | None:
-        now = self.run_now(self.folders[0])
-        return None if now is None else str(now.summary.spec.get("benchmark"))
+        run = self.current_run(self.folders[0])
+        return None if run is None else str(run.summary.spec.get("benchmark"))
 
     def _state(self) -> Content:
         if not self.tables:
             return super()._state()
-        of = f"{self.place + 1} of {len(self.tables)}"
-        return literal(f"{self.tables[self.place].name}, table {of}   ", "bold $foreground") + super()._state()
+        position = f"{self.place + 1} of {len(self.tables)}"
+        return literal(f"{self.tables[self.place].name}, table {position}   ", "bold $foreground") + super()._state()
 
     @on(OptionList.OptionHighlighted, "#names")
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -98,33 +93,33 @@ class TablesScreen(ResultsScreen):
     def _selected(self) -> None:
         self.set_focus(self.query_one(ResultTable).rows)
 
-    def _go_to(self, place: int) -> None:
+    def _show_table(self, place: int) -> None:
         if self.tables:
             self.place = place % len(self.tables)
             self.redraw()
 
     def action_next(self) -> None:
-        self._go_to(self.place + 1)
+        self._show_table(self.place + 1)
 
     def action_previous(self) -> None:
-        self._go_to(self.place - 1)
+        self._show_table(self.place - 1)
 
     def action_list(self) -> None:
-        """Choose a table by its name."""
+        """Choose a table by name."""
         names = [table.name for table in self.tables]
 
-        def chosen(name: str | None) -> None:
+        def on_choice(name: str | None) -> None:
             if name is not None:
-                self._go_to(names.index(name))
+                self._show_table(names.index(name))
 
         if names:
-            self.app.push_screen(ChoiceDialog("Which table?", names, chosen=names[self.place]), chosen)
+            self.app.push_screen(ChoiceDialog("Open a table", names, chosen=names[self.place]), on_choice)
 
     def action_samples(self) -> None:
-        """The samples of one of the runs; Esc comes back."""
-        self.rashomon.go("samples", over=True)
+        """Open the answers of one of the runs; Esc returns here."""
+        self.rashomon.open_screen("samples", on_top=True)
 
     def action_published(self) -> None:
-        """Show the paper's rows, or leave them out."""
+        """Show or hide the paper's rows."""
         self.published = not self.published
         self.redraw()

@@ -1,16 +1,17 @@
-"""Bars of cells, as parts of text for a table's cell or a line."""
+"""Bars made of terminal cells, as styled parts of a line or a table's cell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from app.tui.theme import DIM, RIGHT, label_look
+from app.tui.theme import DIM, RIGHT, label_appearance
 
 Parts = list[tuple[str, str]]
+"""Pieces of text, each with its style."""
 
 
 def progress_bar(done: int, total: int, width: int) -> Parts:
-    """How much of ``total`` is done, ``width`` cells long; not empty once something is, not full before everything is."""
+    """Return a progress bar of ``width`` cells; not empty once anything is done, not full before everything is."""
     filled = round(width * done / total) if total else 0
     filled = max(filled, 1) if done else 0
     filled = min(filled, width - 1) if done < total else filled
@@ -18,34 +19,34 @@ def progress_bar(done: int, total: int, width: int) -> Parts:
 
 
 def label_bar(counts: Mapping[str, int], labels: Sequence[str], width: int) -> Parts:
-    """How often each label was given, as parts of a bar in the benchmark's order of ``labels``; others come last."""
+    """Return a stacked bar of label counts in the benchmark's order of ``labels``; other labels come last."""
     order = [*labels, *sorted(set(counts) - set(labels))]
-    told = [(label, counts[label]) for label in order if counts.get(label)]
-    total = sum(count for _, count in told)
+    present = [(label, counts[label]) for label in order if counts.get(label)]
+    total = sum(count for _, count in present)
     parts: Parts = []
-    used = sofar = 0
-    for label, count in told:
-        sofar += count
-        cells = round(width * sofar / total) - used
-        look = label_look(labels, label)
-        parts.append((look.glyph * cells, look.colour))
+    used = cumulative = 0
+    for label, count in present:
+        cumulative += count
+        cells = round(width * cumulative / total) - used
+        appearance = label_appearance(labels, label)
+        parts.append((appearance.glyph * cells, appearance.colour))
         used += cells
     return parts or [("┄" * width, DIM)]
 
 
 def legend(counts: Mapping[str, int], labels: Sequence[str]) -> Parts:
-    """The fills and words of a bar's labels, with how often each was given."""
+    """Return the legend of a :func:`label_bar`: each label's fill, name and count."""
     order = [*labels, *sorted(set(counts) - set(labels))]
     parts: Parts = []
     for label in order:
         if counts.get(label) or label in labels:
-            look = label_look(labels, label)
-            parts += [(f"{look.glyph} ", look.colour), (f"{label} {counts.get(label, 0)}  ", "")]
+            appearance = label_appearance(labels, label)
+            parts += [(f"{appearance.glyph} ", appearance.colour), (f"{label} {counts.get(label, 0)}  ", "")]
     return parts
 
 
 def gauge(used: int, limit: int, width: int) -> Parts:
-    """How much of ``limit`` is used; orange with a mark from nine tenths on."""
+    """Return a bar of the share of ``limit`` in use; orange, with a mark, from nine tenths on."""
     share = min(1.0, used / limit) if limit else 0.0
     filled = round(share * width)
     full = share >= 0.9

@@ -1,4 +1,4 @@
-"""ChoiceTable: rows that are chosen with space or Enter, one alone or any number."""
+"""A table whose rows are selected with space or Enter, singly or in any number."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from app.tui.theme import DIM
 from app.tui.widgets.virtual_table import Cell, Column, Row, VirtualTable
 
 
-class Option(NamedTuple):
-    """A row: what it is known by, and its cells behind the mark.
+class ChoiceOption(NamedTuple):
+    """A row that can be selected: its key and its cells.
 
-    Those of a ``group`` can be chosen together; one that is not ``allowed`` is dim and cannot be chosen. ``detail`` is all
-    there is to say of it, for a line of its own.
+    The rows of a ``group`` can be selected together. A row that is not ``allowed`` is dim and cannot be selected. ``detail``
+    is its full description, for a line of its own.
     """
 
     key: Hashable
@@ -27,13 +27,13 @@ class Option(NamedTuple):
 
 
 class ChoiceTable(VirtualTable):
-    """Options, of which with ``single`` at most one is chosen."""
+    """A table of options; with ``single`` at most one is selected."""
 
     name_ = "choice"
     BINDINGS: ClassVar = bindings("choice")
 
     class Changed(Message):
-        """Something else was chosen by the user."""
+        """The user changed the selection."""
 
         def __init__(self, table: ChoiceTable) -> None:
             self.table = table
@@ -48,21 +48,21 @@ class ChoiceTable(VirtualTable):
     ) -> None:
         super().__init__((Column("", 3), *columns), empty=empty, id=id)
         self.single = single
-        self.options: tuple[Option, ...] = ()
+        self.options: tuple[ChoiceOption, ...] = ()
         self._chosen: set[Hashable] = set()
 
     @property
     def chosen(self) -> list[Hashable]:
-        """The keys that are chosen, in the order of the rows."""
+        """The selected keys, in the order of the rows."""
         return [option.key for option in self.options if option.key in self._chosen]
 
     def choose(self, keys: Iterable[Hashable]) -> None:
-        """Have these chosen and no others."""
+        """Select these keys and no others."""
         self._chosen = set(keys)
         self.offer(self.options)
 
-    def offer(self, options: Sequence[Option], *, choose: Iterable[Hashable] | None = None) -> None:
-        """Show these rows, with ``choose`` chosen; without it what was chosen stays so."""
+    def offer(self, options: Sequence[ChoiceOption], *, choose: Iterable[Hashable] | None = None) -> None:
+        """Show these rows with ``choose`` selected; None keeps the selection."""
         self.options = tuple(options)
         if choose is not None:
             self._chosen = set(choose)
@@ -71,14 +71,14 @@ class ChoiceTable(VirtualTable):
     def _rows(self, first: int, count: int) -> list[Row]:
         return [self._row_of(option) for option in self.options[first : first + count]]
 
-    def _row_of(self, option: Option) -> Row:
+    def _row_of(self, option: ChoiceOption) -> Row:
         chosen = option.key in self._chosen
         mark = ("(•)" if chosen else "( )") if self.single else ("[x]" if chosen else "[ ]")
-        return [[(mark, "bold" if chosen else DIM)], *(_shown(cell, option.allowed) for cell in option.cells)]
+        return [[(mark, "bold" if chosen else DIM)], *(_dimmed(cell, option.allowed) for cell in option.cells)]
 
     @property
-    def option(self) -> Option | None:
-        """The one under the cursor."""
+    def option(self) -> ChoiceOption | None:
+        """The option under the cursor; None if the table is empty."""
         return self.options[self.cursor] if self.cursor < len(self.options) else None
 
     def action_tick(self) -> None:
@@ -93,11 +93,11 @@ class ChoiceTable(VirtualTable):
         self.action_tick()
 
     def action_tick_group(self) -> None:
-        """All of the row's group, or none of it where any is chosen."""
+        """Select all of the row's group; if any of it is selected, deselect all."""
         option = self.option
         if option is None or self.single:
             return
-        group = {one.key for one in self.options if one.group == option.group and one.allowed}
+        group = {other.key for other in self.options if other.group == option.group and other.allowed}
         self._chosen = self._chosen - group if self._chosen & group else self._chosen | group
         self._changed()
 
@@ -106,5 +106,5 @@ class ChoiceTable(VirtualTable):
         self.post_message(self.Changed(self))
 
 
-def _shown(cell: Cell, allowed: bool) -> Cell:
+def _dimmed(cell: Cell, allowed: bool) -> Cell:
     return cell if allowed or not isinstance(cell, str) else [(cell, DIM)]

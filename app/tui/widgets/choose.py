@@ -1,4 +1,4 @@
-"""Choosing from a list over a screen: one, or some. All by keys."""
+"""Dialogs for a choice from a list: one item, or several."""
 
 from __future__ import annotations
 
@@ -18,14 +18,10 @@ from app.tui.widgets.ticks import CheckList
 
 
 class ChoiceDialog(Dialog[str | None]):
-    """One of ``words``, which may hold anything; None when it is left. ``heading`` is ours."""
+    """A choice of one word; None if the dialog is cancelled. ``words`` may be hostile, ``heading`` must be ours."""
 
-    DEFAULT_CSS = """
-    Choose OptionList { height: auto; max-height: 14; background: $surface; }
-    Choose OptionList, Choose OptionList:focus { border: none; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave"),
+        Binding("escape", "leave", "Cancel"),
         Binding("j", "move('down')", "Down", show=False),
         Binding("k", "move('up')", "Up", show=False),
     ]
@@ -38,15 +34,15 @@ class ChoiceDialog(Dialog[str | None]):
         with Vertical():
             yield self.painted
             yield OptionList(*(Option(literal(word, limit=200)) for word in self._words))
-            yield Static(Content("Enter takes it, Esc leaves"), classes="hint")
+            yield Static(Content("Enter confirms, Esc cancels"), classes="hint")
 
     def on_mount(self) -> None:
         options = self.query_one(OptionList)
         options.highlighted = self._words.index(self._chosen) if self._chosen in self._words else 0
 
-    def action_move(self, where: str) -> None:
+    def action_move(self, direction: str) -> None:
         options = self.query_one(OptionList)
-        options.action_cursor_down() if where == "down" else options.action_cursor_up()
+        options.action_cursor_down() if direction == "down" else options.action_cursor_up()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
@@ -57,15 +53,14 @@ class ChoiceDialog(Dialog[str | None]):
 
 
 class MultipleChoiceDialog(Dialog[list[str] | None]):
-    """Any of ``words``, which differ from each other, in their order; None when it is left."""
+    """A choice of any number of words, returned in their order; None if the dialog is cancelled.
 
-    DEFAULT_CSS = """
-    ChooseSome OptionList { height: auto; max-height: 14; background: $surface; }
-    ChooseSome OptionList, ChooseSome OptionList:focus { border: none; }
+    ``words`` must be unique and may be hostile; ``heading`` must be ours.
     """
+
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Leave"),
-        Binding("enter", "take", "Take", priority=True),
+        Binding("escape", "leave", "Cancel"),
+        Binding("enter", "confirm", "Confirm", priority=True),
     ]
 
     def __init__(self, heading: str, words: Sequence[str], *, chosen: Collection[str] = ()) -> None:
@@ -76,9 +71,9 @@ class MultipleChoiceDialog(Dialog[list[str] | None]):
         with Vertical():
             yield self.painted
             yield CheckList([(word, word) for word in self._words], self._chosen)
-            yield Static(Content("Space marks, Enter takes them, Esc leaves"), classes="hint")
+            yield Static(Content("Space selects, Enter confirms, Esc cancels"), classes="hint")
 
-    def action_take(self) -> None:
+    def action_confirm(self) -> None:
         self.dismiss(self.query_one(CheckList).ticked)
 
     def action_leave(self) -> None:

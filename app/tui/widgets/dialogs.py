@@ -1,6 +1,6 @@
-"""Dialogs over a screen: a question, an error that can be copied, a text to type. All by keys.
+"""Dialogs over a screen: a question, an error that can be copied, a line of text.
 
-Every dialog is a :class:`Dialog`: it takes no key, click or paste from before its text was on the terminal.
+Every dialog is a :class:`Dialog`: it ignores keys, clicks and pastes from before its text was on the terminal.
 """
 
 from __future__ import annotations
@@ -20,22 +20,11 @@ from app.tui.hostile_text import literal
 from app.tui.widgets.painted import Painted
 
 T = TypeVar("T")
+_HINT = "Enter confirms, Esc cancels"
 
 
 class Dialog(ModalScreen[T]):
-    """A box over a screen. A subclass yields :attr:`painted` among its widgets, as the text that must have been read."""
-
-    DEFAULT_CSS = """
-    Dialog { align: center middle; background: black 60%; }
-    Dialog > Vertical {
-        width: 72; max-width: 95%; height: auto; max-height: 90%; padding: 1 2; background: $panel; border: solid $primary;
-    }
-    Dialog .heading { text-style: bold; margin-bottom: 1; }
-    Dialog VerticalScroll { height: auto; max-height: 12; }
-    Dialog Horizontal { height: auto; margin-top: 1; }
-    Dialog Button { margin-right: 2; min-width: 12; }
-    Dialog .hint { color: #909090; margin-top: 1; }
-    """
+    """A box over a screen. A subclass yields :attr:`painted`, the text that must be on display before a key counts."""
 
     def __init__(self, heading: Content) -> None:
         super().__init__()
@@ -44,7 +33,7 @@ class Dialog(ModalScreen[T]):
 
     @property
     def displayed(self) -> bool:
-        """Return whether the dialog was on the terminal before the key that is being handled."""
+        """True if the dialog was on the terminal before the key that is being handled."""
         return self.painted.displayed
 
     def on_screen_suspend(self) -> None:
@@ -57,7 +46,7 @@ class Dialog(ModalScreen[T]):
 
 
 class DialogAnswer(NamedTuple, Generic[T]):
-    """An answer to a question: its value, the key that gives it, and its word; ours."""
+    """An answer to a question: its value, its key, and the text of its button, which must be ours."""
 
     value: T
     key: str
@@ -66,12 +55,12 @@ class DialogAnswer(NamedTuple, Generic[T]):
 
 
 class Question(Dialog[T]):
-    """A question; the value of the answer that is given. The first answer does no harm: the focus is on it, and Esc gives it.
+    """A question; returns the value of the chosen answer.
 
-    ``heading`` and the answers are ours, ``text`` may hold anything.
+    The first answer must be harmless: it has the focus, and Esc chooses it. ``heading`` and the answers must be ours;
+    ``text`` may be hostile.
     """
 
-    DEFAULT_CSS = "Question > Vertical { border: solid $accent; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,up", "app.focus_previous", "Other", show=False),
         Binding("right,down", "app.focus_next", "Other", show=False),
@@ -105,26 +94,26 @@ class Question(Dialog[T]):
 
 
 class Confirm(Question[bool]):
-    """A question; True for yes."""
+    """A yes-or-no question; returns True for yes."""
 
     def __init__(self, heading: str, text: str, *, yes: str = "Yes", no: str = "No") -> None:
         super().__init__(heading, text, [DialogAnswer(False, "n", no), DialogAnswer(True, "y", yes, "warning")])
 
 
 class LeaveDialog(Question[str]):
-    """Leaving while runs go on: "leave" (they go on), "stop" (they stop at the next answer), "" to stay."""
+    """The question when quitting with active runs: "leave" (they keep running), "stop" (they stop), "" (stay)."""
 
     def __init__(self, text: str) -> None:
         answers = [
             DialogAnswer("", "n", "Stay"),
-            DialogAnswer("leave", "y", "Leave", "primary"),
+            DialogAnswer("leave", "y", "Quit", "primary"),
             DialogAnswer("stop", "x", "Stop them", "warning"),
         ]
-        super().__init__("Leave?", text, answers)
+        super().__init__("Quit?", text, answers)
 
 
 class StopDialog(Question[str]):
-    """Stopping a run of a batch: "run" (the batch begins its next one), "batch" (nothing after it begins), "" for neither."""
+    """The question when stopping a run of a batch: "run" (the batch starts its next run), "batch", or "" for neither."""
 
     def __init__(self, text: str) -> None:
         answers = [
@@ -136,15 +125,14 @@ class StopDialog(Question[str]):
 
 
 class ErrorDialog(Dialog[None]):
-    """What went wrong, as it is; y copies it."""
+    """An error message in full, which y copies."""
 
-    DEFAULT_CSS = "ErrorDialog > Vertical { border: solid $error; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "dismiss", "Close"),
         Binding("y", "copy", "Copy"),
     ]
 
-    def __init__(self, message: str, *, heading: str = "This did not work") -> None:
+    def __init__(self, message: str, *, heading: str = "Error") -> None:
         super().__init__(Content(f"! {heading}"))
         self.message = message
 
@@ -162,9 +150,9 @@ class ErrorDialog(Dialog[None]):
 
 
 class TextDialog(Dialog[str | None]):
-    """A line of text; None when it is left. ``check`` says in a sentence what is wrong with it, or nothing."""
+    """A line of text; None if the dialog is cancelled. ``check`` returns one sentence if a text is invalid, else ""."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Cancel")]
 
     def __init__(
         self, heading: str, text: str = "", *, value: str = "", check: Callable[[str], str] = lambda text: ""
@@ -178,11 +166,11 @@ class TextDialog(Dialog[str | None]):
             if self._text:
                 yield Static(literal(self._text, newlines=True))
             yield Input(self._value, id="typed")
-            yield Static(Content("Enter takes it, Esc leaves"), classes="hint", id="hint")
+            yield Static(Content(_HINT), classes="hint", id="hint")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        wrong = self._check(event.value)
-        self.query_one("#hint", Static).update(literal(wrong) if wrong else Content("Enter takes it, Esc leaves"))
+        problem = self._check(event.value)
+        self.query_one("#hint", Static).update(literal(problem) if problem else Content(_HINT))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if not self._check(event.value):

@@ -1,4 +1,4 @@
-"""What a spec will be, in the few lines under a form."""
+"""Summary under the New run form: problems, or size, time and cost of the runs."""
 
 from __future__ import annotations
 
@@ -12,58 +12,60 @@ from app.store.throughput import duration
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM, PARTIAL, RIGHT, WRONG
 
-_SHOWN = 3
+_MAX_LISTED = 3
 
 
-def told(wrong: Mapping[str, str], prospects: Preflight | None, command: str | None) -> Content:
-    """What is wrong, else what the runs will be; under it the command line that means the same."""
+def form_summary(problems: Mapping[str, str], preflight: Preflight | None, command: str | None) -> Content:
+    """Return the form's problems or else a summary of its runs, and the equivalent command line."""
     lines: list[Content] = []
-    for key, sentence in list(wrong.items())[:_SHOWN]:
-        lines.append(Content.styled("✗ ", WRONG) + literal(f"{key.replace('_', ' ')}: {sentence}", limit=300))
-    if not wrong and prospects is None and command is not None:
-        lines.append(Content.styled("◐ looking ...", DIM))
-    if not wrong and prospects is not None:
-        lines += _runs(prospects)
-        lines += [literal(f"cost: {line}", limit=300) for line in prospects.costs]
-        lines += [Content.styled("! ", PARTIAL) + literal(line, limit=300) for line in prospects.warnings]
+    for key, problem in list(problems.items())[:_MAX_LISTED]:
+        lines.append(Content.styled("✗ ", WRONG) + literal(f"{key.replace('_', ' ')}: {problem}", limit=300))
+    if not problems and preflight is None and command is not None:
+        lines.append(Content.styled("◐ checking ...", DIM))
+    if not problems and preflight is not None:
+        lines += _runs(preflight)
+        lines += [literal(f"cost: {line}", limit=300) for line in preflight.costs]
+        lines += [Content.styled("! ", PARTIAL) + literal(line, limit=300) for line in preflight.warnings]
     if command is not None:
         lines.append(Content.styled("$ ", DIM) + literal(command, DIM, limit=2_000))
     return Content("\n").join(lines)
 
 
-def _runs(prospects: Preflight) -> list[Content]:
-    runs = prospects.runs
+def _runs(preflight: Preflight) -> list[Content]:
+    runs = preflight.runs
     first = runs[0]
-    examples, instances = first.outlook.examples, sum(len(run.outlook.instances) for run in runs)
+    examples, instances = first.estimate.examples, sum(len(run.estimate.instances) for run in runs)
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     lines = [Content.styled("✓ ", RIGHT) + Content(f"{count}, {examples:,} examples, {instances:,} instances")]
-    lines.append(Content(_sure(first)))
+    lines.append(Content(_precision(first)))
     lines.append(literal(f"time: {_time(runs)}", limit=300))
-    there = [run.name for run in runs if run.found]
-    if there:
-        lines.append(Content.styled("○ ", DIM) + literal(f"begun before, and goes on: {', '.join(there)}", limit=200))
+    existing = [run.name for run in runs if run.exists]
+    if existing:
+        lines.append(
+            Content.styled("○ ", DIM) + literal(f"started before, will resume: {', '.join(existing)}", limit=200)
+        )
     return lines
 
 
-def _sure(run: RunPreflight) -> str:
-    """The 95% interval of a share under each condition, as wide as it can be."""
-    counts = run.outlook.conditions
-    alike: dict[int, list[str]] = {}
+def _precision(run: RunPreflight) -> str:
+    """Return the largest possible half-width of the 95% interval of a share under each condition."""
+    counts = run.estimate.conditions
+    by_count: dict[int, list[str]] = {}
     for name in run.contents.benchmark.conditions:
         if name in counts:
-            alike.setdefault(counts[name], []).append(name)
-    each = (
-        f"{', '.join(names) if len(names) < _SHOWN else f'each of {len(names)} conditions'} {count:,} ±{half_width(count):.3f}"
-        for count, names in alike.items()
-    )
-    return f"answers and their interval at most: {'; '.join(each)}"
+            by_count.setdefault(counts[name], []).append(name)
+    groups = []
+    for count, names in by_count.items():
+        group = ", ".join(names) if len(names) < _MAX_LISTED else f"each of {len(names)} conditions"
+        groups.append(f"{group} {count:,} ±{half_width(count):.3f}")
+    return f"answers and widest 95% interval: {'; '.join(groups)}"
 
 
 def _time(runs: tuple[RunPreflight, ...]) -> str:
     if len(runs) == 1:
-        return runs[0].outlook.told()
-    known = [run.outlook.seconds for run in runs if run.outlook.seconds is not None]
+        return runs[0].estimate.describe_duration()
+    known = [run.estimate.seconds for run in runs if run.estimate.seconds is not None]
     unknown = len(runs) - len(known)
     if not known:
-        return "not known yet: no earlier run of these models and this benchmark was timed"
-    return f"about {duration(sum(known))}" + (f", and {unknown} of the runs not known yet" if unknown else "")
+        return "unknown: no earlier run of these models on this benchmark"
+    return f"about {duration(sum(known))}" + (f", plus {unknown} runs of unknown duration" if unknown else "")

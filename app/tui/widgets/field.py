@@ -1,4 +1,4 @@
-"""Field: a line of a form: what it is, what is typed, and what is wrong with it or what it means."""
+"""One line of a form: a label, an input, and a hint or an error."""
 
 from __future__ import annotations
 
@@ -11,18 +11,7 @@ from app.tui.hostile_text import literal
 
 
 class Field(Horizontal):
-    """A labelled input. ``key`` is the spec's key; ``label``, ``hint`` and ``example`` are ours."""
-
-    DEFAULT_CSS = """
-    Field { height: 1; }
-    Field > .label { width: 17; color: #b0b0b0; }
-    Field > Input { width: 20; background: $panel; }
-    Field.-long > Input { width: 1fr; }
-    Field > .hint { width: 1fr; padding-left: 1; color: #909090; height: 1; }
-    Field.-long > .hint { width: auto; max-width: 60%; padding-left: 0; }
-    Field.-wrong > .hint { color: $error; }
-    Field.-wrong > Input { text-style: underline; }
-    """
+    """A labelled input. ``key`` is the spec's key; ``label``, ``hint`` and ``example`` must be ours."""
 
     def __init__(self, key: str, label: str, hint: str = "", example: str = "", *, long: bool = False) -> None:
         super().__init__(id=f"field-{key}", classes="-long" if long else "")
@@ -44,19 +33,19 @@ class Field(Horizontal):
         self.query_one(Input).value = value
 
     def example(self, text: str) -> None:
-        """Show in the empty input what stands where nothing is typed."""
+        """Set the placeholder of the empty input."""
         self.query_one(Input).placeholder = text
 
-    def wrong(self, sentence: str = "") -> None:
-        """Show what is wrong, or nothing."""
-        self.set_class(bool(sentence), "-wrong")
-        self._write(literal(f"✗ {sentence}") if sentence else Content(self._hint))
+    def show_problem(self, problem: str = "") -> None:
+        """Show a problem; the hint if ``problem`` is empty."""
+        self.set_class(bool(problem), "-wrong")
+        self._write(literal(f"✗ {problem}") if problem else Content(self._hint))
 
-    def tell(self, sentence: str) -> None:
-        """Show something in the place of the hint until the next :meth:`wrong`."""
-        self._write(literal(sentence))
+    def show_note(self, note: str) -> None:
+        """Show a note in place of the hint until the next :meth:`show_problem`."""
+        self._write(literal(note))
 
     def _write(self, content: Content) -> None:
-        if content != self._written:  # writing costs a layout
+        if content != self._written:  # an update costs a layout
             self._written = content
             self.query_one(".hint", Static).update(content)

@@ -1,4 +1,7 @@
-"""KeysLine: the keys that work now, in the last line. Textual's Footer is a widget a key: each change lays all out anew."""
+"""Footer: one line with the keys that work now.
+
+Textual's own Footer has a widget for each key, so that every change costs a layout.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from app.tui.commands import with_room
+from app.tui.commands import optional_footer_ids
 
 _Key = tuple[str, str, str, bool]
-"""Key, its name, what it does, whether it works now."""
+"""Key, its name, its command, and True if it is enabled."""
 
 
 def _width(key: _Key) -> int:
@@ -23,57 +26,52 @@ def _width(key: _Key) -> int:
 
 
 class KeysLine(Widget):
-    """One line of keys and what they do, of the bindings that are to be shown; a click presses the key.
+    """A line of keys and their commands; a click presses the key.
 
-    Those of :func:`with_room` follow as far as there is room.
+    The commands of :func:`optional_footer_ids` follow as far as there is room.
     """
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--does"}
-    DEFAULT_CSS = """
-    KeysLine { dock: bottom; height: 1; background: $panel; color: $footer-foreground; }
-    KeysLine > .keys--key { color: $footer-key-foreground; background: $footer-key-background; text-style: bold; }
-    KeysLine > .keys--does { color: $footer-description-foreground; background: $footer-description-background; }
-    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--key", "keys--description"}
 
     def __init__(self) -> None:
         super().__init__()
         self.keys: tuple[_Key, ...] = ()
-        """What is shown."""
-        self._always: tuple[_Key, ...] = ()
-        self._more: tuple[_Key, ...] = ()
-        """What is shown besides where there is room."""
+        """The keys on display."""
+        self._required: tuple[_Key, ...] = ()
+        self._optional: tuple[_Key, ...] = ()
+        """The keys displayed if there is room."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
 
     def _bindings_changed(self, screen: Screen[Any]) -> None:
-        """Take the bindings; the first of those that do the same is shown."""
+        """Read the active bindings; of several for one action, the first is displayed."""
         if not (screen.app.app_focus and self.is_attached and screen is self.screen):
             return
-        found: dict[str, _Key] = {}
-        more: dict[str, _Key] = {}
-        spare = with_room(getattr(screen, "name_", ""))
+        required: dict[str, _Key] = {}
+        optional: dict[str, _Key] = {}
+        optional_ids = optional_footer_ids(getattr(screen, "name_", ""))
         for _, binding, enabled, _ in screen.active_bindings.values():
-            kept = found if binding.show else more if binding.id in spare else None
-            if kept is not None and binding.action not in kept:
-                kept[binding.action] = (
+            keys = required if binding.show else optional if binding.id in optional_ids else None
+            if keys is not None and binding.action not in keys:
+                keys[binding.action] = (
                     binding.key,
                     self.app.get_key_display(binding),
                     binding.description,
                     enabled,
                 )
-        self._always, self._more = tuple(found.values()), tuple(more.values())
+        self._required, self._optional = tuple(required.values()), tuple(optional.values())
         self._fill()
 
     def on_resize(self) -> None:
         self._fill()
 
     def _fill(self) -> None:
-        """Show what there is room for."""
-        keys = list(self._always)
+        """Display the required keys, and optional ones as far as they fit."""
+        keys = list(self._required)
         room = self.size.width - sum(map(_width, keys))
-        for key in self._more:
+        for key in self._optional:
             room -= _width(key)
             if room >= 0:
                 keys.append(key)
@@ -83,14 +81,14 @@ class KeysLine(Widget):
 
     def render_line(self, y: int) -> Strip:
         base = self.rich_style
-        key_style, does_style = (
-            base + self.get_component_rich_style(name, partial=True) for name in ("keys--key", "keys--does")
+        key_style, description_style = (
+            base + self.get_component_rich_style(name, partial=True) for name in ("keys--key", "keys--description")
         )
         dim = Style(dim=True)
         segments = []
-        for _, name, does, enabled in self.keys:
+        for _, name, description, enabled in self.keys:
             segments.append(Segment(f" {name} ", key_style if enabled else key_style + dim))
-            segments.append(Segment(f"{does} ", does_style if enabled else does_style + dim))
+            segments.append(Segment(f"{description} ", description_style if enabled else description_style + dim))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:

@@ -1,4 +1,4 @@
-"""Matrix: a small table of counts with a cursor on its cells."""
+"""A small matrix of counts with a cursor on its cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from app.tui.commands import bindings
-from app.tui.hostile_text import harmless
+from app.tui.hostile_text import sanitize
 from app.tui.theme import DIM, PARTIAL, WRONG
 
 ALL = "all"
@@ -23,16 +23,13 @@ _CURSOR = Style(reverse=True, bold=True)
 
 
 class Matrix(Widget, can_focus=True):
-    """Counts by two words, with sums; what stands on the diagonal is what is the same. Give it counts by :meth:`show`."""
+    """Counts of label changes with sums, set by :meth:`show`; the diagonal counts the unchanged labels."""
 
     name_ = "matrix"
     BINDINGS: ClassVar[list[BindingType]] = bindings("matrix")
-    DEFAULT_CSS = """
-    Matrix { width: auto; height: auto; padding: 0 1; }
-    """
 
     class Selected(Message):
-        """A cell was opened: what it counts was ``was`` and is ``now``; None stands for all."""
+        """A cell was opened, which counts changes from ``was`` to ``now``; None stands for all labels."""
 
         def __init__(self, was: str | None, now: str | None, count: int) -> None:
             self.was, self.now, self.count = was, now, count
@@ -45,7 +42,7 @@ class Matrix(Widget, can_focus=True):
         self._place = (0, 0)
 
     def show(self, words: Sequence[str], counts: Mapping[tuple[str, str], int]) -> None:
-        """Show how often each of ``words`` (rows) became each of them (columns); the cursor goes to the largest change."""
+        """Show how often each of ``words`` (rows) became each other (columns); the cursor moves to the largest change."""
         self._words, self._counts = tuple(words), counts
         changes = {cell: n for cell, n in counts.items() if cell[0] != cell[1] and n}
         if changes:
@@ -57,11 +54,11 @@ class Matrix(Widget, can_focus=True):
         self.call_after_refresh(self._into_view)
 
     def count(self, was: str | None, now: str | None) -> int:
-        """How many there are; None stands for all."""
-        return sum(n for (one, other), n in self._counts.items() if was in (None, one) and now in (None, other))
+        """Return the count of a cell; None stands for all labels."""
+        return sum(n for (row, column), n in self._counts.items() if was in (None, row) and now in (None, column))
 
     def _widths(self) -> tuple[int, int]:
-        names = [harmless(word, limit=_WIDEST) for word in (*self._words, ALL)]
+        names = [sanitize(word, limit=_WIDEST) for word in (*self._words, ALL)]
         label = max(max(map(cell_len, names)), 10)
         return min(label, _WIDEST), min(_WIDEST, max(6, *(cell_len(name) for name in names)))
 
@@ -74,17 +71,17 @@ class Matrix(Widget, can_focus=True):
 
     def render(self) -> Text:
         label, wide = self._widths()
-        told = Text(no_wrap=True)
-        told.append(set_cell_size("from \\ to", label), DIM)
+        text = Text(no_wrap=True)
+        text.append(set_cell_size("from \\ to", label), DIM)
         for word in (*self._words, ALL):
-            told.append(" " + _right(harmless(word, limit=wide), wide), DIM)
+            text.append(" " + _right(sanitize(word, limit=wide), wide), DIM)
         for i, was in enumerate((*self._words, None)):
-            told.append("\n" + set_cell_size(harmless(was or ALL, limit=label), label), DIM)
+            text.append("\n" + set_cell_size(sanitize(was or ALL, limit=label), label), DIM)
             for j, now in enumerate((*self._words, None)):
                 count = self.count(was, now)
-                told.append(" ")
-                told.append(_right(str(count) if count else "·", wide), self._style(i, j, count))
-        return told
+                text.append(" ")
+                text.append(_right(str(count) if count else "·", wide), self._style(i, j, count))
+        return text
 
     def _style(self, i: int, j: int, count: int) -> Style:
         last = len(self._words)
@@ -98,9 +95,9 @@ class Matrix(Widget, can_focus=True):
     def on_blur(self) -> None:
         self.refresh()
 
-    def action_move(self, where: str) -> None:
+    def action_move(self, direction: str) -> None:
         i, j = self._place
-        di, dj = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}[where]
+        di, dj = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}[direction]
         last = len(self._words)
         self._place = (max(0, min(i + di, last)), max(0, min(j + dj, last)))
         self.refresh()
@@ -110,7 +107,7 @@ class Matrix(Widget, can_focus=True):
         label, wide = self._widths()
         i, j = self._place
         if isinstance(self.parent, Widget):
-            # With the row below and the cell to the right, so that what is next is seen.
+            # The region includes the row below and the cell to the right, so that the next move stays in view.
             cell = Region(label + j * (wide + 1), i, 2 * (wide + 1), 3)
             self.parent.scroll_to_region(cell, animate=False, force=True)
 

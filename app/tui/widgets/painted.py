@@ -1,23 +1,22 @@
-"""Painted: a text that knows whether it has been on the terminal."""
+"""A text that knows whether it has been displayed on the terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.visual import VisualType
 from textual.widgets import Static
 
-if TYPE_CHECKING:
-    from app.tui.app import RashomonApp
+from app.tui.services import Services
 
 
 class Painted(Static):
-    """A text; :attr:`displayed` says whether what it says now was on the terminal before the key that is being handled.
+    """A text; :attr:`displayed` is True if its current content was on the terminal before the key that is being handled.
 
-    The compositor asks for its lines and writes them to the terminal before anything else happens, so what is called after
-    that comes after the writing.
+    The compositor requests the lines and writes them to the terminal before anything else happens, so a callback scheduled
+    from there runs after the writing.
     """
 
     def __init__(self, content: VisualType = "", *, id: str | None = None, classes: str | None = None) -> None:
@@ -27,7 +26,7 @@ class Painted(Static):
         self.displayed = False
 
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
-        """Show another text, which has to be displayed before it counts."""
+        """Set another text, which counts as displayed only once it is painted."""
         self.unpaint()
         super().update(content, layout=layout)
 
@@ -40,14 +39,14 @@ class Painted(Static):
     def render_lines(self, crop: Region) -> list[Strip]:
         lines = super().render_lines(crop)
         if not self._written and crop.area:
-            self.call_later(self._ask, self._version)
+            self.call_later(self._query_terminal, self._version)
         return lines
 
-    def _ask(self, version: int) -> None:
+    def _query_terminal(self, version: int) -> None:
         if version == self._version and not self._written:
             self._written = True
-            cast("RashomonApp", self.app).key_queue.when_displayed(lambda: self._now_displayed(version))
+            cast(Services, self.app).key_queue.when_displayed(lambda: self._set_displayed(version))
 
-    def _now_displayed(self, version: int) -> None:
+    def _set_displayed(self, version: int) -> None:
         if version == self._version:
             self.displayed = True

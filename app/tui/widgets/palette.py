@@ -1,4 +1,4 @@
-"""Palette of commands."""
+"""Command palette."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from textual.command import CommandPalette
 
 
 class Palette(CommandPalette):
-    """Textual's palette, which passes over a key for its list that comes before the list is laid out.
+    """Textual's palette, minus a crash: keys that arrive before its list is laid out are ignored.
 
     Textual 8.2 ends the app with a KeyError there (``OptionList._move_page``).
     """

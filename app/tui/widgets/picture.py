@@ -1,11 +1,13 @@
-"""Picture: a medium in the terminal, as Sixels, by Kitty's protocol or in half cells; and a line of facts, or why not.
+"""Picture of a medium in the terminal, by Sixel, Kitty's protocol or half blocks, and a line of facts.
 
-The file is hostile, too: it is read in a thread, within limits, and scaled down there (``app.report.media``).
+The file may be hostile, so it is read in a thread, within limits, and scaled down there (``app.report.media``).
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,61 +21,56 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from app.report.media import MediaPreview, seen
+from app.report.media import MediaPreview, preview_media
 from app.tui.hostile_text import literal
 from app.tui.theme import DIM
-from benchmarks.base import Media
+from benchmarks.vocabulary import Media
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 MODES = ("auto", "sixel", "kitty", "half", "off")
 THUMBNAIL = 800
-"""Pixels of the longer side."""
+"""The longer side of a displayed image, in pixels."""
 _READERS = ThreadPoolExecutor(2, "media")
-"""What reads media: not the threads that read runs, since a long video keeps one busy."""
+"""The threads that read media, apart from those that read runs, since a long video keeps one busy."""
 
 
-def best_mode(asked: str) -> tuple[str, type[Widget] | None]:
-    """The mode to use, and the widget that draws it where that is not our own.
+def best_mode(requested: str) -> tuple[str, type[Widget] | None]:
+    """Return the mode to draw pictures in, and the widget that does it; None for our own.
 
-    Asks the terminal, so it must be called before the app runs and on the main thread.
+    Call it on the main thread before the app runs, as it queries the terminal.
     """
-    import os
-
-    if asked in ("half", "off"):
-        return asked, None
-    if asked == "auto" and (os.environ.get("TMUX") or not _has_terminal()):
+    if requested in ("half", "off"):
+        return requested, None
+    if requested == "auto" and (os.environ.get("TMUX") or not _has_terminal()):
         return "half", None
-    from textual_image import widget
+    from textual_image import widget  # importing it queries the terminal
 
-    known: dict[str, type[Widget]] = {"sixel": widget.SixelImage, "kitty": widget.TGPImage}
-    if asked == "auto":
+    widgets: dict[str, type[Widget]] = {"sixel": widget.SixelImage, "kitty": widget.TGPImage}
+    mode = requested
+    if mode == "auto":
         module = widget.AutoRenderable.__module__
-        asked = "sixel" if module.endswith("sixel") else "kitty" if module.endswith("tgp") else "half"
-    return asked, known.get(asked)
+        mode = "sixel" if module.endswith("sixel") else "kitty" if module.endswith("tgp") else "half"
+    return mode, widgets.get(mode)
 
 
 def _has_terminal() -> bool:
-    import sys
-
     return sys.__stdout__ is not None and sys.__stdout__.isatty()
 
 
 class HalfCells(Widget):
-    """An image of two pixels a cell, the upper one as the colour of a half block."""
-
-    DEFAULT_CSS = "HalfCells { width: 1fr; height: 1fr; }"
+    """An image with two pixels in each cell: a half block in the colour of the upper one on that of the lower one."""
 
     def __init__(self, image: Image) -> None:
         super().__init__()
         self._image = image
         self._lines: list[Strip] = []
-        self._for = Size(0, 0)
+        self._drawn_size = Size(0, 0)
 
     def render_line(self, y: int) -> Strip:
-        if self._for != self.size:
-            self._lines, self._for = self._scaled(), self.size
+        if self._drawn_size != self.size:
+            self._lines, self._drawn_size = self._scaled(), self.size
         blank = Strip.blank(self.size.width, self.rich_style)
         return self._lines[y].adjust_cell_length(self.size.width, self.rich_style) if y < len(self._lines) else blank
 
@@ -93,22 +90,15 @@ class HalfCells(Widget):
 
 
 class Picture(Widget):
-    """A medium: its picture, and with ``facts`` a line above it that tells what it is. :meth:`show` shows another.
+    """The picture of a medium, set by :meth:`show`; with ``facts``, below a line that describes it.
 
-    Where there is no picture, the line stands alone and says why. Without a medium it takes no room (class ``-empty``).
-    """
-
-    DEFAULT_CSS = """
-    Picture { width: 1fr; height: 1fr; }
-    Picture.-empty { display: none; }
-    Picture Static { height: auto; }
-    Picture > SixelImage, Picture > TGPImage { width: auto; height: 100%; }
+    If there is no picture, the line gives the reason. Without a medium the widget takes no space (class ``-empty``).
     """
 
     def __init__(self, *, facts: bool = False, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._with_facts = facts
-        self._shown: tuple[Media | None, Path | None, str] = None, None, ""
+        self._current: tuple[Media | None, Path | None, str] = None, None, ""
         self.add_class("-empty")
 
     def compose(self) -> ComposeResult:
@@ -116,28 +106,28 @@ class Picture(Widget):
 
     @property
     def media(self) -> Media | None:
-        """What is shown."""
-        return self._shown[0]
+        """The medium on display."""
+        return self._current[0]
 
     def show(self, media: Media | None, path: Path | None = None, name: str = "") -> None:
-        """Show a medium, whose file is ``path`` if it is there; ``name`` stands before its facts."""
-        if (media, path, name) == self._shown:
+        """Display a medium; ``path`` is its file, if available, and ``name`` precedes its facts."""
+        if (media, path, name) == self._current:
             return
-        self._shown = media, path, name
-        self.workers.cancel_node(self)  # what it was waiting for: reading that has not begun never does
+        self._current = media, path, name
+        self.workers.cancel_node(self)  # a queued reading of the previous medium never starts
         self.set_class(media is None, "-empty")
         self.remove_children()
         if media is not None:
             self.run_worker(self._read(media, path, name), exit_on_error=False)
 
     async def _read(self, media: Media, path: Path | None, name: str) -> None:
-        found = await asyncio.get_running_loop().run_in_executor(_READERS, seen, media, path, THUMBNAIL)
-        shown = None if getattr(self.app, "images", "half") == "off" else found.picture
-        await self.mount_all(self._parts(found, shown, name))
+        preview = await asyncio.get_running_loop().run_in_executor(_READERS, preview_media, media, path, THUMBNAIL)
+        image = None if getattr(self.app, "images", "half") == "off" else preview.picture
+        await self.mount_all(self._parts(preview, image, name))
 
-    def _parts(self, found: MediaPreview, shown: Image | None, name: str) -> Iterator[Widget]:
-        if self._with_facts or shown is None:
-            yield Static(literal(f"{name}{found.facts}", DIM, limit=300))
-        if shown is not None:
+    def _parts(self, preview: MediaPreview, image: Image | None, name: str) -> Iterator[Widget]:
+        if self._with_facts or image is None:
+            yield Static(literal(f"{name}{preview.facts}", DIM, limit=300))
+        if image is not None:
             widget: type[Any] = getattr(self.app, "image_widget", None) or HalfCells
-            yield widget(shown)
+            yield widget(image)

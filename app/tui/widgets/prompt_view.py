@@ -1,4 +1,4 @@
-"""PromptView: the exact prompt of one instance after the other, with its picture, before anything is run."""
+"""Preview of the exact prompts of a run, one instance at a time, with their pictures."""
 
 from __future__ import annotations
 
@@ -11,30 +11,21 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from app.new_run.prompt_preview import PromptRenderer, RenderedPrompt, media_of, requests
+from app.new_run.prompt_preview import PromptRenderer, RenderedPrompt, media_of, preview_requests
 from app.report.media import media_path
 from app.run_spec import RunSpec
 from app.tui.commands import bindings
 from app.tui.hostile_text import literal
 from app.tui.widgets.picture import Picture
-from benchmarks.base import Instance, Message, Part, Request, Text
 from benchmarks.build import Build
+from benchmarks.vocabulary import Instance, Message, Part, Request, Text
 
 
 class PromptView(VerticalScroll, can_focus=True):
-    """Give it a run's instances by :meth:`show`; ``screen.in_thread`` does its work."""
+    """The prompts of a run's instances, set by :meth:`show`; works in threads of its screen (``in_thread``)."""
 
     name_ = "preview"
     BINDINGS: ClassVar = bindings("preview")
-    DEFAULT_CSS = """
-    PromptView { height: 1fr; }
-    PromptView:focus #where { color: $accent; }
-    PromptView #where { height: 1; color: #b0b0b0; }
-    PromptView Horizontal { height: auto; }
-    PromptView #texts { width: 3fr; height: auto; padding-right: 1; }
-    PromptView Picture { width: 2fr; height: 12; }
-    .-tall PromptView Picture { height: 20; }
-    """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -45,30 +36,30 @@ class PromptView(VerticalScroll, can_focus=True):
         self._renderer: PromptRenderer | None = None
 
     def compose(self) -> ComposeResult:
-        yield Static(Content("choose a benchmark and a model, and what is asked stands here"), id="where")
+        yield Static(Content("select a benchmark and a model to see the prompts"), id="position")
         with Horizontal():
             yield Static("", id="texts")
             yield Picture(facts=True)
 
     def show(self, run: RunSpec, instances: Sequence[Instance], build: Build) -> None:
-        """Show what ``run`` asks; the place stays where it was, if there is still such a place."""
+        """Show the prompts of ``run``, from the current position if it still exists."""
         if (run, build) == (self._run, self._build) and instances is self._instances:
             return
         if self._renderer is None or self._renderer.model != run.model:
-            self.end()
+            self.close_renderer()
             self._renderer = PromptRenderer(run.model)
         self._run, self._build, self._instances = run, build, instances
         self._place = min(self._place, max(0, len(instances) - 1))
         self._draw()
 
-    def end(self) -> None:
-        """Let go of what was started for it."""
+    def close_renderer(self) -> None:
+        """Close the process that renders prompts."""
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
 
     def on_unmount(self) -> None:
-        self.end()
+        self.close_renderer()
 
     def action_next(self) -> None:
         self._go(1)
@@ -86,29 +77,29 @@ class PromptView(VerticalScroll, can_focus=True):
         if self._run is None or self._build is None or not self._instances:
             return
         instance = self._instances[self._place]
-        where = f"{self._place + 1} of {len(self._instances)}   {instance.condition}   {instance.id}"
-        self.query_one("#where", Static).update(literal(where, limit=200))
-        asked = requests(self._run, instance)
-        self._write(asked, Content.styled("asking the model's tokenizer ...", "#909090"))
-        media = next(iter(media_of(asked[0])), None)
+        position = f"{self._place + 1} of {len(self._instances)}   {instance.condition}   {instance.id}"
+        self.query_one("#position", Static).update(literal(position, limit=200))
+        steps = preview_requests(self._run, instance)
+        self._write(steps, Content.styled("rendering with the model's chat template ...", "#909090"))
+        media = next(iter(media_of(steps[0])), None)
         self.query_one(Picture).show(media, media_path(self._build.path, media) if media else None)
         renderer: Any = self._renderer
         screen: Any = self.screen
-        screen.in_thread(partial(renderer.rendered, asked[0]), partial(self._rendered, asked), group="render")
+        screen.in_thread(partial(renderer.render, steps[0]), partial(self._rendered, steps), group="render")
 
-    def _rendered(self, asked: Sequence[Request], rendered: RenderedPrompt) -> None:
+    def _rendered(self, steps: Sequence[Request], rendered: RenderedPrompt) -> None:
         known = rendered.text is not None
-        text = rendered.text if known else rendered.why
-        self._write(asked, literal(text, "" if known else "#909090", newlines=True))
+        text = rendered.text if known else rendered.reason
+        self._write(steps, literal(text, "" if known else "#909090", newlines=True))
 
-    def _write(self, asked: Sequence[Request], rendered: Content) -> None:
-        lines = [_head("as it is asked"), _messages(asked[0].messages)]
-        if len(asked) > 1:
+    def _write(self, steps: Sequence[Request], rendered: Content) -> None:
+        lines = [_head("messages"), _messages(steps[0].messages)]
+        if len(steps) > 1:
             lines += [
-                _head(f"after {len(asked) - 1} answers, here as dots, it goes on"),
-                _messages(asked[-1].messages[-1:]),
+                _head(f"last message, after {len(steps) - 1} answers (shown as dots)"),
+                _messages(steps[-1].messages[-1:]),
             ]
-        lines += [_head("as the model is given it, images by their marks"), rendered]
+        lines += [_head("model input, with placeholders for images"), rendered]
         self.query_one("#texts", Static).update(Content("\n").join(lines))
 
 
@@ -117,7 +108,7 @@ def _head(text: str) -> Content:
 
 
 def _messages(messages: Sequence[Message]) -> Content:
-    """The messages, with each medium in its place."""
+    """Return the messages, with a placeholder for each medium."""
     lines = []
     for message in messages:
         parts = [Content.styled(f"{message.role}: ", "#56b4e9")]

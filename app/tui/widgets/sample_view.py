@@ -1,4 +1,4 @@
-"""SampleView: one sample: its media, answer, labels with reasons, references, siblings, the prompt as it was sent."""
+"""View of one record: media, answer, labels with reasons, references, siblings, and the prompt as sent."""
 
 from __future__ import annotations
 
@@ -15,57 +15,45 @@ from app.store.samples import SampleRow
 from app.tui.hostile_text import literal
 from app.tui.theme import OUTCOMES, Appearance
 from app.tui.widgets.picture import Picture
-from benchmarks.base import SHOWN_TEXT, Media, Verdict
 from benchmarks.text.answer_text import visible_answer
+from benchmarks.vocabulary import SHOWN_TEXT, Generation, Media, Verdict
 from judges.base import OVERRIDE
 
-_SHORT = 2000
-"""Characters of one text that are shown until all is asked for."""
+_SHORT_LIMIT = 2000
+"""Characters of one text on display while the view is not expanded."""
+_FULL_LIMIT = 200_000
 _FEW = 4
-"""More media than that are shown smaller."""
-MOST_PICTURES = 8
-"""So many of a sample's media are shown; a row of four videos as frames has 32."""
+"""The number of media up to which they are displayed at full size."""
+MAX_PICTURES = 8
+"""The number of media on display; an instance of four videos as frames has 32."""
 
 
 class SampleView(VerticalScroll):
-    """One sample; :meth:`show` shows another. ``whole`` shows reasoning, raw replies and long texts in full."""
-
-    DEFAULT_CSS = """
-    SampleView { padding: 0 1; width: 1fr; height: 1fr; scrollbar-size: 1 1; }
-    SampleView Static { height: auto; }
-    SampleView ItemGrid { height: auto; grid-gutter: 0 2; }
-    SampleView Picture { height: auto; }
-    SampleView Picture > HalfCells, SampleView Picture > SixelImage, SampleView Picture > TGPImage { height: 14; }
-    SampleView .-several Picture > HalfCells, SampleView .-several Picture > SixelImage,
-    SampleView .-several Picture > TGPImage { height: 8; }
-    SampleView .-many Picture > HalfCells, SampleView .-many Picture > SixelImage,
-    SampleView .-many Picture > TGPImage, .-short SampleView Picture > HalfCells,
-    .-short SampleView Picture > SixelImage, .-short SampleView Picture > TGPImage { height: 5; }
-    """
+    """One record, set by :meth:`show`; ``expanded`` shows reasoning, raw replies and long texts in full."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.detail: SampleDetail | None = None
-        self.whole = False
-        self._facts, self._told = Static(id="facts"), Static(id="told")
+        self.expanded = False
+        self._facts, self._text = Static(id="facts"), Static(id="text")
         self._media = ItemGrid(id="media", min_column_width=30)
-        self._pictures = [Picture(facts=True) for _ in range(MOST_PICTURES)]
+        self._pictures = [Picture(facts=True) for _ in range(MAX_PICTURES)]
 
     def compose(self) -> ComposeResult:
         yield self._facts
         with self._media:
             yield from self._pictures
-        yield self._told
+        yield self._text
 
     def show(self, detail: SampleDetail | None) -> None:
-        """Show a sample, or nothing."""
-        again = self.detail is not None and detail is not None and detail.row.ordinal == self.detail.row.ordinal
+        """Show a record, or nothing."""
+        same = self.detail is not None and detail is not None and detail.row.ordinal == self.detail.row.ordinal
         self.detail = detail
-        told = [] if detail is None else list(_told(detail, self.whole))
-        self._facts.update(_facts(detail) if detail else Content("no sample is chosen"))
+        lines = [] if detail is None else list(_lines(detail, self.expanded))
+        self._facts.update(_facts(detail) if detail else Content("no answer selected"))
         self._show_media(detail.media if detail else ())
-        self._told.update(Content("\n").join(told))
-        if not again:
+        self._text.update(Content("\n").join(lines))
+        if not same:
             self.scroll_home(animate=False)
 
     def _show_media(self, media: Sequence[tuple[Media, Path | None]]) -> None:
@@ -79,64 +67,54 @@ class SampleView(VerticalScroll):
             else:
                 picture.show(None)
 
-    def toggle_whole(self) -> None:
-        """Show everything in full, or not any more."""
-        self.whole = not self.whole
+    def toggle_expanded(self) -> None:
+        """Expand or collapse the view."""
+        self.expanded = not self.expanded
         self.show(self.detail)
 
 
-def look_of(row: SampleRow) -> Appearance:
-    """How a sample's state is shown: its label where it has one, with the glyph of right or wrong.
+def sample_appearance(row: SampleRow) -> Appearance:
+    """Return the appearance of a record's outcome: its label if it has one, with the glyph of right or wrong.
 
-    A star is an override, an unequal sign a label that judges disagree on.
+    A star marks an override, an unequal sign a label on which judges disagree.
     """
-    look = OUTCOMES[row.fate]
+    outcome = OUTCOMES[row.outcome]
     marks = (" *" if row.overridden else "") + (" ≠" if row.disputed else "")
-    return Appearance(look.glyph, (row.label or look.word) + marks, look.colour)
+    return Appearance(outcome.glyph, (row.label or outcome.word) + marks, outcome.colour)
 
 
 def _facts(detail: SampleDetail) -> Content:
     row, strata = detail.row, detail.record.instance.strata
-    look = look_of(row)
+    appearance = sample_appearance(row)
     lines = [
-        literal(look, f"bold {look.colour}") + Content("  ") + literal(row.condition, "bold"),
+        literal(appearance, f"bold {appearance.colour}") + Content("  ") + literal(row.condition, "bold"),
         literal(row.id, "#909090", limit=300),
         literal("  ".join(f"{key}: {value}" for key, value in strata.items()), "#909090", limit=600),
     ]
     return Content("\n").join(line for line in lines if line.plain)
 
 
-def _told(detail: SampleDetail, whole: bool) -> Iterator[Content]:
+def _lines(detail: SampleDetail, expanded: bool) -> Iterator[Content]:
     record = detail.record
-    limit = 200_000 if whole else _SHORT
-    if len(detail.media) > MOST_PICTURES:
-        yield Content.styled(f"and {len(detail.media) - MOST_PICTURES} more media, which v opens outside", "#909090")
+    limit = _FULL_LIMIT if expanded else _SHORT_LIMIT
+    if len(detail.media) > MAX_PICTURES:
+        yield Content.styled(f"and {len(detail.media) - MAX_PICTURES} more media (v opens them)", "#909090")
     yield _heading("Answer")
-    yield from _answer(detail, whole, limit)
+    yield from _answer(detail, expanded, limit)
     if record.basis is not None:
-        yield _heading("Its own answer, by which this one is judged")
+        yield _heading("The model's own answer, on which this verdict is based")
         yield literal(visible_answer(record.basis.text), limit=limit, newlines=True)
     yield _heading("Labels")
     if not record.verdicts:
         yield Content.styled("none yet", "#909090")
     for judge in sorted(record.verdicts, key=lambda judge: (not judge.startswith(OVERRIDE), judge)):
-        yield from _verdict(record.verdicts[judge], whole, limit)
+        yield from _verdict(record.verdicts[judge], expanded, limit)
     yield _heading("References")
     for source, values in record.instance.references.items():
         if not source.startswith(SHOWN_TEXT):
             yield literal(f"{source}: ", "bold", limit=100) + literal(" | ".join(values), limit=limit)
     if len(detail.siblings) > 1:
-        yield _heading("The same example ([ and ] go there)")
-        names = _names(detail.siblings)
-        width = max(len(name) for name in names)
-        for row, name in zip(detail.siblings, names, strict=True):
-            look, here = look_of(row), row.ordinal == detail.row.ordinal
-            yield (
-                Content("> " if here else "  ")
-                + literal(f"{name:{min(width, 40)}}  ", "bold" if here else "", limit=60)
-                + literal(look, look.colour, limit=60)
-                + literal(f"  {row.answer[:40]}", "#909090")
-            )
+        yield from _siblings(detail)
     places = {media: place for place, (media, _) in enumerate(detail.media, start=1)}
     for number, messages in enumerate(detail.steps, start=1):
         yield _heading("The prompt as sent" + (f", step {number}" if len(detail.steps) > 1 else ""))
@@ -148,8 +126,22 @@ def _told(detail: SampleDetail, whole: bool) -> Iterator[Content]:
         yield literal(remark, "#909090", newlines=True)
 
 
+def _siblings(detail: SampleDetail) -> Iterator[Content]:
+    yield _heading("Same example ([ and ] switch)")
+    names = _names(detail.siblings)
+    width = max(len(name) for name in names)
+    for row, name in zip(detail.siblings, names, strict=True):
+        appearance, current = sample_appearance(row), row.ordinal == detail.row.ordinal
+        yield (
+            Content("> " if current else "  ")
+            + literal(f"{name:{min(width, 40)}}  ", "bold" if current else "", limit=60)
+            + literal(appearance, appearance.colour, limit=60)
+            + literal(f"  {row.answer[:40]}", "#909090")
+        )
+
+
 def _names(rows: Sequence[SampleRow]) -> list[str]:
-    """The conditions; of one that an example has twice also how the instance's name ends, as in "image-only wrong"."""
+    """Return the conditions; one that occurs twice gets the end of the instance's id, as in "image-only wrong"."""
     conditions = [row.condition for row in rows]
     return [
         f"{row.condition} {row.id.rpartition('/')[2]}" if conditions.count(row.condition) > 1 else row.condition
@@ -157,44 +149,49 @@ def _names(rows: Sequence[SampleRow]) -> list[str]:
     ]
 
 
-def _answer(detail: SampleDetail, whole: bool, limit: int) -> Iterator[Content]:
-    for number, made in enumerate(detail.record.generations, start=1):
-        if len(detail.record.generations) > 1:
+def _answer(detail: SampleDetail, expanded: bool, limit: int) -> Iterator[Content]:
+    generations = detail.record.generations
+    for number, generation in enumerate(generations, start=1):
+        if len(generations) > 1:
             yield Content.styled(f"step {number}", "bold")
-        if made.finish_reason == "error":
-            yield literal(f"! error: {made.error or 'not told'}", OUTCOMES["error"].colour, newlines=True)
-            continue
-        visible = visible_answer(made.text)
-        yield literal(visible, limit=limit, newlines=True) if visible else Content.styled("(empty)", "#909090")
-        hidden = len(made.text.strip()) - len(visible)
-        if hidden > 0 and whole:
-            yield Content.styled("with its reasoning:", "#909090")
-            yield literal(made.text, "#909090", limit=limit, newlines=True)
-        elif hidden > 0:
-            yield Content.styled(f"({hidden:,} characters of reasoning are left out; t shows all)", "#909090")
-        facts = [] if made.completion_tokens is None else [f"{made.completion_tokens} tokens"]
-        if made.prefill_s is not None or made.decode_s is not None:
-            facts.append(f"{(made.prefill_s or 0) + (made.decode_s or 0):.1f} s")
-        if made.finish_reason == "length":
-            yield Content.styled(" ".join(["! cut at the token limit", *facts]), OUTCOMES["error"].colour)
-        elif facts:
-            yield Content.styled(", ".join(facts), "#909090")
-    if not detail.record.generations:
+        yield from _generation(generation, expanded, limit)
+    if not generations:
         yield Content.styled("not answered yet", "#909090")
 
 
-def _verdict(verdict: Verdict, whole: bool, limit: int) -> Iterator[Content]:
-    said = verdict.label or verdict.status
+def _generation(generation: Generation, expanded: bool, limit: int) -> Iterator[Content]:
+    if generation.finish_reason == "error":
+        yield literal(f"! error: {generation.error or 'unknown'}", OUTCOMES["error"].colour, newlines=True)
+        return
+    visible = visible_answer(generation.text)
+    yield literal(visible, limit=limit, newlines=True) if visible else Content.styled("(empty)", "#909090")
+    hidden = len(generation.text.strip()) - len(visible)
+    if hidden > 0 and expanded:
+        yield Content.styled("with its reasoning:", "#909090")
+        yield literal(generation.text, "#909090", limit=limit, newlines=True)
+    elif hidden > 0:
+        yield Content.styled(f"({hidden:,} characters of reasoning hidden; t shows them)", "#909090")
+    facts = [] if generation.completion_tokens is None else [f"{generation.completion_tokens} tokens"]
+    if generation.prefill_s is not None or generation.decode_s is not None:
+        facts.append(f"{(generation.prefill_s or 0) + (generation.decode_s or 0):.1f} s")
+    if generation.finish_reason == "length":
+        yield Content.styled(" ".join(["! truncated at the token limit", *facts]), OUTCOMES["error"].colour)
+    elif facts:
+        yield Content.styled(", ".join(facts), "#909090")
+
+
+def _verdict(verdict: Verdict, expanded: bool, limit: int) -> Iterator[Content]:
+    label = verdict.label or verdict.status
     flags = f" ({', '.join(verdict.flags)})" if verdict.flags else ""
     yield (
         literal(f"{verdict.judge}: ", "bold", limit=120)
-        + literal(f"{said}{flags}", limit=200)
+        + literal(f"{label}{flags}", limit=200)
         + literal(f"  {verdict.reason}", "#909090", limit=limit, newlines=True)
     )
-    if verdict.raw is not None and whole:
-        yield literal(f"  replied: {verdict.raw}", "#909090", limit=limit, newlines=True)
+    if verdict.raw is not None and expanded:
+        yield literal(f"  raw reply: {verdict.raw}", "#909090", limit=limit, newlines=True)
     elif verdict.raw is not None:
-        yield Content.styled("  (t shows its raw reply)", "#909090")
+        yield Content.styled("  (t shows the raw reply)", "#909090")
 
 
 def _part(part: object, places: Mapping[Media, int]) -> str:

@@ -1,4 +1,4 @@
-"""Ticks: a list of which any number is ticked, seen by a sign and not by colour alone."""
+"""A list of check boxes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,16 @@ from app.tui.hostile_text import literal
 
 
 class CheckList(OptionList):
-    """``words`` are (key, text); the text may hold anything. Space and Enter tick the one under the cursor, or take it away."""
+    """Check boxes, toggled with space or Enter. ``words`` are pairs of key and text; the text may be hostile."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "select", "Tick", show=False),
         Binding("j", "cursor_down", "Down", show=False),
         Binding("k", "cursor_up", "Up", show=False),
     ]
-    DEFAULT_CSS = """
-    Ticks { background: $surface; height: auto; }
-    Ticks, Ticks:focus { border: none; }
-    """
 
     class Changed(Message):
-        """Something was ticked, or is not any more."""
+        """A box was toggled."""
 
         def __init__(self, ticks: CheckList) -> None:
             self.ticks = ticks
@@ -43,7 +39,7 @@ class CheckList(OptionList):
 
     @property
     def ticked(self) -> list[str]:
-        """The keys that are ticked, in the order of the list."""
+        """The keys of the checked boxes, in the order of the list."""
         return [key for key, _ in self._words if key in self._ticked]
 
     def _prompt(self, place: int) -> Content:

@@ -1,4 +1,4 @@
-"""Text in so many cells of a terminal: cut at its end, or in the middle where the end is what tells names apart."""
+"""Truncation of text to a number of terminal cells, at the end or in the middle."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from rich.segment import Segment
 from rich.style import Style
 
 
-def fitted(parts: Sequence[tuple[str, Style]], width: int, right: bool, style: Style, end: float) -> list[Segment]:
-    """``parts`` in exactly ``width`` cells; what is too long has an ellipsis, behind which its ``end`` has that share of them."""
+def fit(parts: Sequence[tuple[str, Style]], width: int, right: bool, style: Style, tail: float) -> list[Segment]:
+    """Return ``parts`` padded or truncated to exactly ``width`` cells.
+
+    A text that is too long gets an ellipsis; the part after it takes the share ``tail`` of the cells (0 omits the end).
+    """
     used = sum(cell_len(text) for text, _ in parts)
     if used <= width:
         gap = [Segment(" " * (width - used), style)] if width > used else []
-        told = [Segment(text, own) for text, own in parts]
-        return [*gap, *told] if right else [*told, *gap]
-    tail = int((width - 1) * end)
-    return [*_beginning(parts, width - 1 - tail), Segment("…", style), *_end(parts, tail)]
+        segments = [Segment(text, own) for text, own in parts]
+        return [*gap, *segments] if right else [*segments, *gap]
+    tail_cells = int((width - 1) * tail)
+    return [*_beginning(parts, width - 1 - tail_cells), Segment("…", style), *_end(parts, tail_cells)]
 
 
 def _beginning(parts: Sequence[tuple[str, Style]], cells: int) -> Iterator[Segment]:
@@ -30,25 +33,25 @@ def _beginning(parts: Sequence[tuple[str, Style]], cells: int) -> Iterator[Segme
 
 
 def _end(parts: Sequence[tuple[str, Style]], cells: int) -> list[Segment]:
-    told: list[Segment] = []
+    segments: list[Segment] = []
     for text, own in reversed(parts):
         if cells <= 0:
             break
         size = min(cells, cell_len(text))
-        told.insert(0, Segment(_last_cells(text, size), own))
+        segments.insert(0, Segment(_last_cells(text, size), own))
         cells -= size
-    return told
+    return segments
 
 
 def _last_cells(text: str, cells: int) -> str:
-    """The end of ``text`` in exactly ``cells``: a space stands for half of a wide character."""
-    kept = text
-    while kept and (cell_len(kept) > cells or not cell_len(kept[0])):
-        kept = kept[1:]
-    return " " * (cells - cell_len(kept)) + kept
+    """Return the end of ``text`` in exactly ``cells`` cells; a space replaces half of a wide character."""
+    rest = text
+    while rest and (cell_len(rest) > cells or not cell_len(rest[0])):
+        rest = rest[1:]
+    return " " * (cells - cell_len(rest)) + rest
 
 
-def ends(text: str, most: int) -> str:
-    """``text``, of which the middle is left out where it has more than ``most`` characters."""
-    half = most // 2
-    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+def elide_middle(text: str, limit: int) -> str:
+    """Return ``text``, without its middle if it has more than ``limit`` characters."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]}…{text[-half:]}"

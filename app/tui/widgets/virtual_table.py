@@ -1,6 +1,6 @@
-"""VirtualTable: a table of any number of rows, of which only those on the screen are ever made.
+"""A table of any number of rows that creates only those on display.
 
-Every string in a cell is made harmless here, so rows may hold hostile text as it is.
+It sanitizes every string in a cell, so rows may hold hostile text.
 """
 
 from __future__ import annotations
@@ -20,58 +20,52 @@ from textual.strip import Strip
 from textual.worker import Worker, WorkerState
 
 from app.tui.commands import bindings
-from app.tui.hostile_text import harmless
-from app.tui.widgets.truncate import ends, fitted
+from app.tui.hostile_text import sanitize
+from app.tui.widgets.truncate import elide_middle, fit
 
 PAGE = 64
-"""Rows that are asked for at once."""
+"""The number of rows requested at a time."""
 
 Cell = str | Sequence[tuple[str, str]]
-"""A text, or parts of (text, style), the style as Rich writes it: ``bold #56b4e9``."""
+"""A text, or pairs of text and style in Rich's notation: ``bold #56b4e9``."""
 Row = Sequence[Cell]
 Page = Callable[[int, int], Sequence[Row]]
-"""``page(first, count)``: the rows from number ``first``, ``count`` of them or fewer at the end."""
+"""A function of (first, count) that returns ``count`` rows from number ``first``, fewer at the end."""
 
 
 class Column(NamedTuple):
-    """A column: its title and width in cells; width 0 takes what is left, at least ``least``.
+    """A column of a table.
 
-    ``end`` is how much of the room is its end's where a text is too long: 0 leaves the end out, more the middle, as of names
-    that differ at the end.
+    Attributes:
+        title: The title in the header.
+        width: The width in cells; 0 takes a share of the remaining cells, at least ``min_width``.
+        style: The style of the column, in Rich's notation.
+        right: Aligned to the right.
+        tail: The share of the width for the end of a text that is too long; 0 omits the end. For names that differ there.
     """
 
     title: str
     width: int
     style: str = ""
     right: bool = False
-    least: int = 8
-    end: float = 0.0
+    min_width: int = 8
+    tail: float = 0.0
 
 
 class VirtualTable(ScrollView, can_focus=True):
-    """Rows by page, with a cursor, keys (arrows, j k g G, PgUp PgDn, Enter), the mouse, and marks.
+    """A table with a cursor, marks, keys (arrows, j k g G, PgUp PgDn, Enter) and the mouse; its rows are set by :meth:`show`.
 
-    ``frozen`` columns stay where they are when the others scroll sideways. Give it rows by :meth:`show`.
+    The first ``frozen`` columns stay in place when the others scroll sideways.
     """
 
     name_ = "table"
     BINDINGS: ClassVar = bindings("table")
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--header", "table--cursor", "table--mark"}
-    DEFAULT_CSS = """
-    VirtualTable {
-        height: 1fr; width: 1fr; background: $background; overflow-x: auto; overflow-y: scroll; scrollbar-size: 1 1;
-    }
-    VirtualTable > .table--header { color: #909090; text-style: bold; }
-    VirtualTable > .table--cursor { background: #3a3a3a; text-style: bold; }
-    VirtualTable:focus > .table--cursor { background: #28506b; text-style: bold; }
-    VirtualTable > .table--mark { color: $accent; text-style: bold; }
-    """
-
     cursor: reactive[int] = reactive(0, repaint=False, always_update=False)
     """The row under the cursor."""
 
     class Selected(Message):
-        """A row was opened: by Enter, or by a click on the row under the cursor."""
+        """A row was opened, by Enter or by a click on the row under the cursor."""
 
         def __init__(self, table: VirtualTable, row: int, key: Hashable) -> None:
             self.table, self.row, self.key = table, row, key
@@ -82,7 +76,7 @@ class VirtualTable(ScrollView, can_focus=True):
             return self.table
 
     class Moved(Message):
-        """The cursor is at another row, or the row under it is another one."""
+        """The cursor moved to another row, or the row under it was replaced."""
 
         def __init__(self, table: VirtualTable, row: int, key: Hashable) -> None:
             self.table, self.row, self.key = table, row, key
@@ -106,9 +100,9 @@ class VirtualTable(ScrollView, can_focus=True):
         self.columns = tuple(columns)
         self.frozen = frozen
         self.empty = empty
-        """What stands in the place of the rows where there are none; ours."""
+        """The text displayed if there are no rows; must be ours."""
         self.marks: set[Hashable] = set()
-        """The keys of the marked rows; call :meth:`refresh` after changing it."""
+        """The keys of the marked rows; call :meth:`refresh` after a change."""
         self._header = 1 if header else 0
         self._count = 0
         self._page: Page = lambda first, count: ()
@@ -116,7 +110,8 @@ class VirtualTable(ScrollView, can_focus=True):
         self._threaded = False
         self._generation = 0
         self._pages: LRUCache[int, Sequence[Row]] = LRUCache(64)
-        self._asked: dict[Worker[Any], tuple[int, int]] = {}
+        self._requests: dict[Worker[Any], tuple[int, int]] = {}
+        """The generation and first row of each page being read in a thread."""
         self._strips: LRUCache[tuple[int, int], Strip] = LRUCache(512)
         self._styles: dict[str, Style] = {}
 
@@ -131,11 +126,14 @@ class VirtualTable(ScrollView, can_focus=True):
         threaded: bool = False,
         columns: Sequence[Column] | None = None,
     ) -> None:
-        """Show ``count`` rows that ``page`` gives.
+        """Show ``count`` rows returned by ``page``.
 
-        ``keys`` are what the rows are known by (default: their numbers): the cursor stays with its key when rows are shown
-        anew, or at its place where that key is gone. With ``threaded``, ``page`` is called in a thread, and a row that has not
-        come yet is dots; else it must be quick.
+        Args:
+            count: The number of rows.
+            page: Returns the rows; must be quick unless ``threaded``.
+            keys: The rows' keys (default: their numbers). The cursor stays at its key, or its position if the key is gone.
+            threaded: Call ``page`` in a thread; rows are displayed as dots until it returns.
+            columns: New columns; None keeps them.
         """
         before = self.cursor_key
         drawn = self._drawn() if count and (count, columns or self.columns) == (self._count, self.columns) else None
@@ -161,26 +159,26 @@ class VirtualTable(ScrollView, can_focus=True):
         if place != self.cursor:
             self.cursor = place
         elif self.cursor_key != before:
-            self._tell_moved()
+            self._post_moved()
 
     def _drawn(self) -> dict[int, tuple[Hashable, Row | None]]:
-        """The rows that are on the screen, by number."""
+        """Return the rows on display, with their keys, by number."""
         top = round(self.scroll_offset.y)
         numbers = range(top, min(top + self._visible + 1, self._count))
-        found: dict[int, tuple[Hashable, Row | None]] = {}
+        rows: dict[int, tuple[Hashable, Row | None]] = {}
         for number in numbers:
             page = self._pages.get(number // PAGE * PAGE)
             place = number % PAGE
-            found[number] = (self.key(number), page[place] if page and place < len(page) else None)
-        return found
+            rows[number] = (self.key(number), page[place] if page and place < len(page) else None)
+        return rows
 
     def _redraw(self, drawn: Mapping[int, tuple[Hashable, Row | None]]) -> None:
-        """Draw those rows again that are no longer as they were drawn."""
+        """Redraw the rows that have changed since they were ``drawn``."""
         width = self._width
-        kept = {n: self._strips.get((n, width)) for n, was in drawn.items() if was == (self.key(n), self._row(n))}
+        unchanged = {n: self._strips.get((n, width)) for n, row in drawn.items() if row == (self.key(n), self._row(n))}
         self._strips.clear()
         for number in drawn:
-            strip = kept.get(number)
+            strip = unchanged.get(number)
             if strip is None:
                 self.refresh_line(number + self._header)
             else:
@@ -188,21 +186,22 @@ class VirtualTable(ScrollView, can_focus=True):
 
     @property
     def row_count(self) -> int:
+        """The number of rows."""
         return self._count
 
     def key(self, row: int) -> Hashable:
-        """What a row is known by; None where there is no such row."""
+        """Return a row's key; None if there is no such row."""
         if not 0 <= row < self._count:
             return None
         return row if self._keys is None else self._keys[row]
 
     @property
     def cursor_key(self) -> Hashable:
-        """The key of the row under the cursor; None where there are no rows."""
+        """The key of the row under the cursor; None if there are no rows."""
         return self.key(self.cursor)
 
     def toggle_mark(self) -> None:
-        """Mark the row under the cursor, or take its mark away, and go on to the next."""
+        """Mark or unmark the row under the cursor and move to the next."""
         if self.cursor_key is not None:
             self.marks ^= {self.cursor_key}
             self._strips.clear()
@@ -214,35 +213,35 @@ class VirtualTable(ScrollView, can_focus=True):
         page = self._pages.get(first)
         if page is None:
             if self._threaded:
-                self._ask(first)
+                self._request(first)
                 return None
             page = self._page(first, min(PAGE, self._count - first))
             self._pages[first] = page
         return page[number - first] if number - first < len(page) else None
 
-    def _ask(self, first: int) -> None:
-        if (self._generation, first) in self._asked.values():
+    def _request(self, first: int) -> None:
+        if (self._generation, first) in self._requests.values():
             return
         page, count = self._page, min(PAGE, self._count - first)
         worker = self.run_worker(
             lambda: page(first, count), thread=True, group="pages", exit_on_error=False, exclusive=False
         )
-        self._asked[worker] = (self._generation, first)
+        self._requests[worker] = (self._generation, first)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        if event.worker not in self._asked or event.state not in (WorkerState.SUCCESS, WorkerState.ERROR):
+        if event.worker not in self._requests or event.state not in (WorkerState.SUCCESS, WorkerState.ERROR):
             return
         event.stop()
-        generation, first = self._asked.pop(event.worker)
+        generation, first = self._requests.pop(event.worker)
         if generation != self._generation:
             return
         if event.state == WorkerState.SUCCESS:
             self._pages[first] = event.worker.result or ()
         else:
             self._pages[first] = ()
-            failed = getattr(self.app, "failed", None)
-            if failed is not None:
-                failed(event.worker.error)
+            show_error = getattr(self.app, "show_error", None)
+            if show_error is not None:
+                show_error(event.worker.error)
         self._strips.clear()
         self.refresh()
 
@@ -250,10 +249,9 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def _widths(self) -> list[int]:
         fixed = sum(column.width for column in self.columns) + max(0, len(self.columns) - 1) + 1
-        free = [column for column in self.columns if column.width == 0]
-        left = self._width - fixed
-        share = left // len(free) if free else 0
-        return [column.width or max(column.least, share) for column in self.columns]
+        flexible = [column for column in self.columns if column.width == 0]
+        share = (self._width - fixed) // len(flexible) if flexible else 0
+        return [column.width or max(column.min_width, share) for column in self.columns]
 
     def _full_width(self) -> int:
         return sum(self._widths()) + max(0, len(self.columns) - 1) + 1
@@ -280,52 +278,52 @@ class VirtualTable(ScrollView, can_focus=True):
             return Strip([Segment(text, base + self._component("table--header"))]).adjust_cell_length(width, base)
         if number >= self._count:
             return Strip.blank(width, base)
-        known = self._strips.get((number, width))
-        if known is None:
+        strip = self._strips.get((number, width))
+        if strip is None:
             row = self._row(number)
-            marked = "▌" if self.key(number) in self.marks else " "
-            known = self._line(marked, ["…"] * len(self.columns) if row is None else row, base)
+            mark = "▌" if self.key(number) in self.marks else " "
+            strip = self._line(mark, ["…"] * len(self.columns) if row is None else row, base)
             if row is not None:
-                self._strips[number, width] = known
+                self._strips[number, width] = strip
         if number == self.cursor:
-            known = Strip(Segment.apply_style(known, None, self._component("table--cursor")))
-        return self._across(known, width, known_style(known, base))
+            strip = Strip(Segment.apply_style(strip, None, self._component("table--cursor")))
+        return self._across(strip, width, trailing_style(strip, base))
 
     def _component(self, name: str) -> Style:
         return self.get_component_rich_style(name, partial=True)
 
     def _line(self, mark: str, cells: Row, base: Style) -> Strip:
-        """A whole line: a cell for the mark, then the columns with a space between."""
+        """Return a full line: a cell for the mark, then the columns, separated by a space."""
         segments = [Segment(mark, base + self._component("table--mark") if mark.strip() else base)]
         widths = self._widths()
         for number, (column, width) in enumerate(zip(self.columns, widths, strict=True)):
             style = base + self._parsed(column.style)
             cell: Cell = cells[number] if number < len(cells) else ""
             parts = [(cell, "")] if isinstance(cell, str) else list(cell)
-            segments += fitted(
-                [(_shown(text, column, width), style + self._parsed(own)) for text, own in parts],
+            segments += fit(
+                [(_visible_text(text, column, width), style + self._parsed(own)) for text, own in parts],
                 width,
                 column.right,
                 style,
-                column.end,
+                column.tail,
             )
             segments.append(Segment(" ", base))
         return Strip(segments)
 
     def _parsed(self, style: str) -> Style:
-        found = self._styles.get(style)
-        if found is None:
-            found = self._styles[style] = Style.parse(style)
-        return found
+        parsed = self._styles.get(style)
+        if parsed is None:
+            parsed = self._styles[style] = Style.parse(style)
+        return parsed
 
     def _across(self, line: Strip, width: int, base: Style) -> Strip:
-        """What of a line is seen: the frozen columns, and the others from where they are scrolled to."""
-        across = self.scroll_offset.x
-        if not across:
+        """Return the visible part of a line: the frozen columns, and the others from the scroll offset on."""
+        offset = self.scroll_offset.x
+        if not offset:
             return line.crop_extend(0, width, base)
-        frozen = 1 + sum(one + 1 for one in self._widths()[: self.frozen]) if self.frozen else 0
-        kept = line.crop(0, frozen)
-        return Strip.join([kept, line.crop(frozen + across, across + width)]).adjust_cell_length(width, base)
+        frozen = 1 + sum(column_width + 1 for column_width in self._widths()[: self.frozen]) if self.frozen else 0
+        scrolled = line.crop(frozen + offset, offset + width)
+        return Strip.join([line.crop(0, frozen), scrolled]).adjust_cell_length(width, base)
 
     # --- moving ----------------------------------------------------------------------------------
 
@@ -336,9 +334,9 @@ class VirtualTable(ScrollView, can_focus=True):
         for row in (before, now):
             self.refresh_line(row + self._header)
         self._into_view()
-        self._tell_moved()
+        self._post_moved()
 
-    def _tell_moved(self) -> None:
+    def _post_moved(self) -> None:
         if self._count:
             self.post_message(self.Moved(self, self.cursor, self.cursor_key))
 
@@ -396,13 +394,13 @@ class VirtualTable(ScrollView, can_focus=True):
             self.cursor = row
 
 
-def known_style(line: Strip, base: Style) -> Style:
-    """The style a line goes on in behind its end."""
+def trailing_style(line: Strip, base: Style) -> Style:
+    """Return the style in which a line continues past its end."""
     segments = list(line)
     return (segments[-1].style or base) if segments else base
 
 
-def _shown(text: str, column: Column, width: int) -> str:
-    """As much of a cell's text as can be seen in ``width`` cells, made harmless."""
-    most = 4 * width
-    return harmless(ends(text, most)) if column.end else harmless(text, limit=most)
+def _visible_text(text: str, column: Column, width: int) -> str:
+    """Return a cell's text, sanitized, shortened to what can be visible in ``width`` cells."""
+    limit = 4 * width
+    return sanitize(elide_middle(text, limit)) if column.tail else sanitize(text, limit=limit)

@@ -1,4 +1,4 @@
-"""The quality controls of section 3.3: automatic checks on words, and checks put to a language model (Appendix B.2)."""
+"""The quality controls of section 3.3: automatic word checks, and checks by a language model (Appendix B.2)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
-from benchmarks.base import JSONObject
 from benchmarks.clash.construction.prompts import (
     ANSWERS_CHECK,
     ATTRIBUTE_CHECK,
     OBJECT_CHECK,
     QUESTIONS_CHECK,
-    with_inputs,
+    add_inputs,
 )
 from benchmarks.clash.construction.word_checks import (
     COUNTS,
     contains,
+    content_words,
     matches,
     mentions,
-    naming,
-    same_rest,
-    without,
+    remove_phrase,
+    same_remainder,
     word_set,
     words,
 )
 from benchmarks.text.answer_equality import same_value
-from benchmarks.text.json_replies import UnreadableReply, field, read_object
+from benchmarks.text.json_replies import UnreadableReply, line_field, read_object
+from benchmarks.vocabulary import JSONObject
 
 YesNo = Literal["Yes", "No"]
 
@@ -46,7 +46,7 @@ SUBJECTIVE = word_set(
 
 @dataclass(frozen=True, slots=True)
 class CaptionDraft:
-    """A sample in the making; the answers are empty until they are written.
+    """A sample under construction; the answers are empty until they are written.
 
     ``original`` and ``conflicting`` are the changed words.
     """
@@ -63,26 +63,26 @@ class CaptionDraft:
 
 
 Check = Callable[[CaptionDraft], str | None]
-"""Why a draft is refused, or None."""
+"""A check of a draft; returns the reason for a refusal, or None."""
 
 
 def change_type(draft: CaptionDraft) -> str | None:
-    """Section 3.2, stage 1: an object or an attribute is changed. Spatial changes are made by rule and not asked this."""
+    """Require an object or attribute change (section 3.2, stage 1); rule-made spatial changes skip this check."""
     return None if draft.change_type in ("object", "attribute") else f"it is {draft.change_type!r}"
 
 
 def original_word(draft: CaptionDraft) -> str | None:
-    """Section 3.3 (i) of the caption: the original word appears in the source caption."""
+    """Require the original word in the source caption (section 3.3 (i), captions)."""
     return None if contains(draft.original_caption, draft.original) else "it is not in the original caption"
 
 
 def conflicting_word(draft: CaptionDraft) -> str | None:
-    """Section 3.3 (ii) of the caption: the conflicting word appears in the modified caption."""
+    """Require the conflicting word in the modified caption (section 3.3 (ii), captions)."""
     return None if contains(draft.conflicting_caption, draft.conflicting) else "it is not in the conflicting caption"
 
 
-def one_change(draft: CaptionDraft) -> str | None:
-    """Exactly one element is changed (section 3.2): without it the captions are the same.
+def single_change(draft: CaptionDraft) -> str | None:
+    """Require exactly one changed element (section 3.2): without it the captions are the same.
 
     Letter case, punctuation, a and an and verbs that agree do not count, nor singular and plural where the change is one of
     number.
@@ -92,50 +92,50 @@ def one_change(draft: CaptionDraft) -> str | None:
         return "nothing is changed"
     number = any(word in COUNTS or word.isdecimal() for word in (*before, *after))
     rests = [
-        (one, other)
-        for one in without(draft.original_caption, draft.original)
-        for other in without(draft.conflicting_caption, draft.conflicting)
+        (original_rest, conflicting_rest)
+        for original_rest in remove_phrase(draft.original_caption, draft.original)
+        for conflicting_rest in remove_phrase(draft.conflicting_caption, draft.conflicting)
     ]
-    return None if any(same_rest(*pair, number=number) for pair in rests) else "the captions differ elsewhere too"
+    return None if any(same_remainder(*pair, number=number) for pair in rests) else "the captions differ elsewhere too"
 
 
 def binary_state(draft: CaptionDraft) -> str | None:
-    """Words with two states are not changed (Appendix B.1)."""
+    """Refuse a change between the two states of a word (Appendix B.1)."""
     before, after = _exchanged(draft)
     for pair in BINARY:
-        for one, other in (pair, pair[::-1]):
-            if one in before and other in after:
-                return f"{one} is changed to {other}"
+        for old, new in (pair, pair[::-1]):
+            if old in before and new in after:
+                return f"{old} is changed to {new}"
     return None
 
 
 def subjective(draft: CaptionDraft) -> str | None:
-    """Subjective words are not changed (Appendix B.1)."""
+    """Refuse a change of subjective words (Appendix B.1)."""
     before, after = _exchanged(draft)
-    found = sorted((before | after) & SUBJECTIVE)
-    return f"{found[0]} is subjective" if found else None
+    words_changed = sorted((before | after) & SUBJECTIVE)
+    return f"{words_changed[0]} is subjective" if words_changed else None
 
 
 def image_answer(draft: CaptionDraft) -> str | None:
-    """Section 3.3 (i) of the answers: the image-only answer matches the original word."""
+    """Require the image-only answer to match the original word (section 3.3 (i), answers)."""
     return None if matches(draft.image_only, draft.original) else "it does not match the original word"
 
 
 def text_answer(draft: CaptionDraft) -> str | None:
-    """Section 3.3 (ii) of the answers: the text-only answer corresponds to the conflicting word."""
+    """Require the text-only answer to match the conflicting word (section 3.3 (ii), answers)."""
     return None if matches(draft.text_only, draft.conflicting) else "it does not match the conflicting word"
 
 
 def distractor(draft: CaptionDraft) -> str | None:
-    """Section 3.3 (iii) of the answers: the distractor appears in neither caption, in singular or plural."""
+    """Require the distractor in neither caption, in singular or plural (section 3.3 (iii), answers)."""
     for which, caption in (("original", draft.original_caption), ("conflicting", draft.conflicting_caption)):
         if mentions(caption, draft.distractor):
             return f"it is in the {which} caption"
-    return None if naming(draft.distractor) else "it names nothing"
+    return None if content_words(draft.distractor) else "it names nothing"
 
 
 def distinct(draft: CaptionDraft) -> str | None:
-    """The three answers are mutually exclusive (Appendix B.1)."""
+    """Require three mutually exclusive answers (Appendix B.1)."""
     answers = (draft.image_only, draft.text_only, draft.distractor)
     return "two answers are the same" if any(same_value(a, b) for a, b in combinations(answers, 2)) else None
 
@@ -144,11 +144,11 @@ CAPTION_CHECKS: Mapping[str, Check] = {
     "change-type": change_type,
     "original-word": original_word,
     "conflicting-word": conflicting_word,
-    "one-change": one_change,
+    "one-change": single_change,
     "binary-state": binary_state,
     "subjective": subjective,
 }
-"""In their order, before a model is paid to check the caption."""
+"""The checks of a caption, in order; they run before a model is paid to check it."""
 
 ANSWER_CHECKS: Mapping[str, Check] = {
     "image-answer": image_answer,
@@ -156,11 +156,11 @@ ANSWER_CHECKS: Mapping[str, Check] = {
     "distractor": distractor,
     "distinct-answers": distinct,
 }
-"""In their order, before a model is paid to check question and answers."""
+"""The checks of the answers, in order; they run before a model is paid to check question and answers."""
 
 
-def refused(checks: Mapping[str, Check], draft: CaptionDraft) -> tuple[str, str] | None:
-    """The first check that refuses a draft and its reason, or None."""
+def first_refusal(checks: Mapping[str, Check], draft: CaptionDraft) -> tuple[str, str] | None:
+    """Return the name and reason of the first check that refuses a draft, or None."""
     for name, check in checks.items():
         reason = check(draft)
         if reason is not None:
@@ -169,14 +169,14 @@ def refused(checks: Mapping[str, Check], draft: CaptionDraft) -> tuple[str, str]
 
 
 def _exchanged(draft: CaptionDraft) -> tuple[set[str], set[str]]:
-    """The changed words that are on one side alone: in `small dog` to `small cat`, dog and cat."""
+    """Return the changed words of only one caption: in `small dog` to `small cat`, dog and cat."""
     before, after = set(words(draft.original)), set(words(draft.conflicting))
     return before - after, after - before
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """A check of Appendix B.2: its prompt, what it is given, and the reply to each field that lets a draft pass."""
+    """A check of Appendix B.2: its prompt, its inputs, and the reply to each field that lets a draft pass."""
 
     name: str
     prompt: str
@@ -185,22 +185,22 @@ class ModelCheck:
 
     @property
     def form(self) -> JSONObject:
-        """What the reply must look like."""
+        """The required form of the reply."""
         return JSONObject(dict.fromkeys(self.wanted, ("Yes", "No")))
 
     def text(self, draft: CaptionDraft) -> str:
-        """What the model is asked about ``draft``."""
-        return with_inputs(self.prompt, **self.inputs(draft))
+        """Return the prompt about ``draft``."""
+        return add_inputs(self.prompt, **self.inputs(draft))
 
     def refused(self, reply: str) -> str | None:
-        """Why the reply refuses the draft, or None. Raises Unreadable where a field that decides is not Yes or No."""
-        found: dict[str, Any] = read_object(reply)
-        for name, wanted in self.wanted.items():
-            said = field(found, name).capitalize()
-            if said not in ("Yes", "No"):
+        """Return why the reply refuses the draft, or None. Raises UnreadableReply for a field that is not Yes or No."""
+        fields: dict[str, Any] = read_object(reply)
+        for name, expected in self.wanted.items():
+            answer = line_field(fields, name).capitalize()
+            if answer not in ("Yes", "No"):
                 raise UnreadableReply(f"the field {name} is neither Yes nor No")
-            if said != wanted:
-                return f"{name} is {said}"
+            if answer != expected:
+                return f"{name} is {answer}"
         return None
 
 
@@ -246,4 +246,4 @@ CHANGE_CHECKS: Mapping[str, ModelCheck] = {"attribute": ATTRIBUTE, "object": OBJ
 """The check of the changed words, by kind of change; a spatial change, made by rule, has none."""
 
 FINAL_CHECKS = (ANSWERS, QUESTIONS)
-"""In their order, on the finished sample."""
+"""The model checks of a finished sample, in order."""

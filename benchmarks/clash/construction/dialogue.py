@@ -1,4 +1,4 @@
-"""What is asked about one caption, and of which of the two models; why it is given up."""
+"""The requests about one caption to the two models of a construction, and its rejection."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Literal, TypeVar
 
-from benchmarks.base import Decoding, Form, Generation, Message, Request, Text, canonical_json
 from benchmarks.build import BuildOptions
-from benchmarks.clash.construction.checks import CaptionDraft, Check, ModelCheck, refused
+from benchmarks.clash.construction.checks import CaptionDraft, Check, ModelCheck, first_refusal
 from benchmarks.errors import SpecError
 from benchmarks.text.json_replies import UnreadableReply
-from benchmarks.text_model import TextModel, ask_all
+from benchmarks.text_model import TextModel, generate_all
+from benchmarks.vocabulary import Decoding, Form, Generation, Message, Request, Text, canonical_json
 
-Who = Literal["writer", "checker"]
+ModelRole = Literal["writer", "checker"]
 
 ATTEMPTS = 3
-"""How often a model is asked before a caption is given up for a reply that cannot be read."""
+"""The number of requests before a caption is given up because no reply can be read."""
 
 _MAX_TOKENS = 512
 _WARMER = 0.7
@@ -27,7 +27,7 @@ _Read = TypeVar("_Read")
 
 
 class RejectedCaption(Exception):
-    """Why a caption gives no sample: the check's name, the reason, what was written and replied so far."""
+    """A caption that gives no sample: the check's name, the reason, and what was written and replied so far."""
 
     def __init__(self, check: str, reason: str, draft: CaptionDraft | None = None, reply: str = "") -> None:
         written = f"; written: {canonical_json(asdict(draft))}" if draft else ""
@@ -37,14 +37,14 @@ class RejectedCaption(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request and which of the two models it is for."""
+    """A request and the role of the model that it is for."""
 
-    who: Who
+    role: ModelRole
     request: Request
 
 
-Way = Generator[ModelRequest, Generation, CaptionDraft]
-"""What is asked about one caption; returns the accepted draft or raises Rejected."""
+CaptionSteps = Generator[ModelRequest, Generation, CaptionDraft]
+"""The requests about one caption; returns the accepted draft or raises RejectedCaption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,38 +56,38 @@ class ConstructionModels:
 
     @classmethod
     def of(cls, options: BuildOptions) -> ConstructionModels:
-        """Those of the options; the checker is the writer where none is named. Raises SpecError without a writer."""
+        """Return the models of ``options``; without a checker the writer checks. Raises SpecError without a writer."""
         if options.writer is None:
             raise SpecError(
-                "a construction needs a model that writes: give --writer MODEL, and --checker MODEL for another one that "
-                "checks what was written (else the writer does)."
+                "a construction needs a writing model: add --writer MODEL, and --checker MODEL to have another model check "
+                "the result (default: the writer)."
             )
         if options.per_stratum < 1:
-            raise SpecError(f"the target of samples a kind of change is {options.per_stratum}; it must be at least 1.")
+            raise SpecError(f"the target of samples per kind of change is {options.per_stratum}; set it to at least 1.")
         return cls(options.writer, options.checker or options.writer)
 
     def ask(self, asks: Sequence[ModelRequest]) -> list[Generation]:
-        """The replies to ``asks``, in their order; requests of the same content are asked once.
+        """Return the replies to ``asks``, in order; requests with the same content are sent once.
 
-        Raises ModelError where a model answers none of many requests.
+        Raises ModelError if a model answers none of many requests.
         """
-        replies: dict[tuple[Who, str], Generation] = {}
+        replies: dict[tuple[ModelRole, str], Generation] = {}
         for who, model in self._both().items():
             requests: dict[str, Request] = {}
             for ask in asks:
-                if ask.who == who:
+                if ask.role == who:
                     requests.setdefault(ask.request.digest, ask.request)
             digests = {request.id: digest for digest, request in requests.items()}
-            replies |= {(who, digests[of]): reply for of, reply in ask_all(model, requests.values()).items()}
+            replies |= {(who, digests[of]): reply for of, reply in generate_all(model, requests.values()).items()}
         nothing = Generation("", "", "error", error="no reply came")
-        return [replies.get((ask.who, ask.request.digest), nothing) for ask in asks]
+        return [replies.get((ask.role, ask.request.digest), nothing) for ask in asks]
 
-    def _both(self) -> Mapping[Who, TextModel]:
+    def _both(self) -> Mapping[ModelRole, TextModel]:
         return {"writer": self.writer, "checker": self.checker}
 
 
 class CaptionDialogue:
-    """Asks about one caption: numbers the requests, asks again where a reply cannot be read."""
+    """The requests about one caption: numbers them, and repeats one whose reply cannot be read."""
 
     def __init__(self, name: str, seed: int) -> None:
         self._name = name
@@ -95,12 +95,17 @@ class CaptionDialogue:
         self._steps = count()
 
     def ask(
-        self, who: Who, text: str, form: Form | None, read: Callable[[str], _Read], draft: CaptionDraft | None = None
+        self,
+        who: ModelRole,
+        text: str,
+        form: Form | None,
+        read: Callable[[str], _Read],
+        draft: CaptionDraft | None = None,
     ) -> Generator[ModelRequest, Generation, _Read]:
-        """What ``read`` makes of the reply. Raises Rejected after ``ATTEMPTS`` replies that it cannot read."""
+        """Return the reply as parsed by ``read``. Raises RejectedCaption after ``ATTEMPTS`` unreadable replies."""
         problem, reply = "", Generation("", "", "error")
         for attempt in range(ATTEMPTS):
-            # A greedy reply is the same under any seed, so asking again is not greedy.
+            # A greedy reply is the same under any seed, so a repeated request samples.
             again = replace(self._decoding, seed=self._decoding.seed + attempt, temperature=_WARMER if attempt else 0.0)
             message = Message("user", (Text(text),))
             reply = yield ModelRequest(who, Request(self._name, next(self._steps), (message,), again, form))
@@ -114,16 +119,16 @@ class CaptionDialogue:
         raise RejectedCaption("unparsed", f"the {who}'s reply cannot be read: {problem}", draft, reply.text)
 
     def check(self, check: ModelCheck, draft: CaptionDraft) -> Generator[ModelRequest, Generation, None]:
-        """Puts a check of Appendix B.2 to the checker. Raises Rejected where it refuses the draft."""
-        reason, said = yield from self.ask(
+        """Send a check of Appendix B.2 to the checker. Raises RejectedCaption if it refuses the draft."""
+        reason, reply_text = yield from self.ask(
             "checker", check.text(draft), check.form, lambda reply: (check.refused(reply), reply), draft
         )
         if reason is not None:
-            raise RejectedCaption(check.name, reason, draft, said)
+            raise RejectedCaption(check.name, reason, draft, reply_text)
 
 
-def check(checks: Mapping[str, Check], draft: CaptionDraft) -> None:
-    """Raises Rejected where one of the automatic ``checks`` refuses the draft."""
-    found = refused(checks, draft)
-    if found is not None:
-        raise RejectedCaption(*found, draft)
+def run_checks(checks: Mapping[str, Check], draft: CaptionDraft) -> None:
+    """Raise RejectedCaption if one of the automatic ``checks`` refuses the draft."""
+    refusal = first_refusal(checks, draft)
+    if refusal is not None:
+        raise RejectedCaption(*refusal, draft)

@@ -1,4 +1,4 @@
-"""The prompts of the construction: Appendix B.1 and B.2 as printed, the spatial one and the way inputs are given ours.
+"""The construction prompts: Appendix B.1 and B.2 as printed; the spatial prompt and the input format are ours.
 
 The paper's words are kept to the character; where its lines end cannot be seen in print, so lines end here where its lists
 do. It does not say how a prompt is given its input either: each input is a line of its own after the prompt, a name and a
@@ -151,14 +151,14 @@ Only output a JSON with the following fields:
 """The question and the distractor of a spatial sample (Appendix C.1 has them generated, and prints no prompt): our words."""
 
 
-def with_inputs(prompt: str, **inputs: str) -> str:
-    """A prompt with its inputs below it, a line ``Original caption: "..."`` for each."""
+def add_inputs(prompt: str, **inputs: str) -> str:
+    """Return a prompt with its inputs below it, one line ``Original caption: "..."`` each."""
     lines = [f"{name.replace('_', ' ').capitalize()}: {_quoted(value)}" for name, value in inputs.items()]
     return "\n".join([prompt, "", *lines])
 
 
-def with_caption(prompt: str, caption: str) -> str:
-    """A prompt with the caption as the next turn of the printed example, ``User: "..."`` and an open ``Model:``."""
+def add_caption(prompt: str, caption: str) -> str:
+    """Return a prompt with the caption as the next turn of the example, ``User: "..."`` and an open ``Model:``."""
     return f"{prompt}\n\nUser: {_quoted(caption)}\nModel:"
 
 

@@ -1,9 +1,9 @@
-"""The spatial subset (Appendix C.1): a caption's one spatial relation is reversed by rule, a model writes the question.
+"""The spatial subset (Appendix C.1): a rule reverses the one spatial relation, a model writes the question.
 
 The paper has 151 left-right, 59 above-below and 61 in-front-of/behind samples, question and distractor generated, all
-verified by people; how captions were found and reversed it does not say. The rules here are ours. They look for captions
-whose reverse contradicts the image: `left over`, `right now`, `from above`, `under construction`, `behind the wheel` and
-`in front of a laptop` (one is also behind it) are let go.
+verified by people, and does not say how captions were found and reversed. The rules here are ours. They look for captions
+whose reversal contradicts the image: `left over`, `right now`, `from above`, `under construction`, `behind the wheel` and
+`in front of a laptop` (one is also behind it) are left out.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.base import JSONObject, digest
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.constants import RELATIONS
 from benchmarks.clash.construction.checks import ANSWER_CHECKS, CAPTION_CHECKS, FINAL_CHECKS, CaptionDraft, Check
-from benchmarks.clash.construction.dialogue import CaptionDialogue, ConstructionModels, Way, check
-from benchmarks.clash.construction.pipeline import gather
-from benchmarks.clash.construction.prompts import SPATIAL, with_inputs
+from benchmarks.clash.construction.dialogue import CaptionDialogue, CaptionSteps, ConstructionModels, run_checks
+from benchmarks.clash.construction.pipeline import collect_samples
+from benchmarks.clash.construction.prompts import SPATIAL, add_inputs
 from benchmarks.clash.construction.word_checks import contains, word_set, words
 from benchmarks.clash.sample import ClashSample
 from benchmarks.clash.sources.coco import Caption, CocoFolder, UnusableCaption
-from benchmarks.text.json_replies import field, read_object
+from benchmarks.text.json_replies import line_field, read_object
+from benchmarks.vocabulary import JSONObject, digest
 
 _FORM = JSONObject({"question": (), "irrelevant_but_plausible": ()})
 
@@ -38,24 +38,29 @@ class SpatialReversal:
     caption: str
 
 
-def reversal(caption: str) -> SpatialReversal | None:
-    """The reverse of a caption that has exactly one spatial relation which a rule can reverse, else None."""
-    found = list(_RELATION.finditer(caption))
-    if len(found) != 1:
+def reverse_relation(caption: str) -> SpatialReversal | None:
+    """Return the reversal of a caption with exactly one spatial relation that a rule can reverse, else None."""
+    relations = list(_RELATION.finditer(caption))
+    if len(relations) != 1:
         return None
-    at = found[0]
-    phrase = at[0].casefold()
+    match = relations[0]
+    phrase = match[0].casefold()
     rule = _RULES.get(phrase)
-    before, after = words(_LAST_CLAUSE.split(caption[: at.start()])[-1]), words(_CLAUSE.split(caption[at.end() :])[0])
+    before, after = (
+        words(_LAST_CLAUSE.split(caption[: match.start()])[-1]),
+        words(_CLAUSE.split(caption[match.end() :])[0]),
+    )
     if rule is None or not rule.fits(before, after):
         return None
-    cased = str.upper if at[0].isupper() else str.capitalize if at[0][0].isupper() else str
+    cased = str.upper if match[0].isupper() else str.capitalize if match[0][0].isupper() else str
     opposite = cased(rule.opposite)
-    return SpatialReversal(rule.relation, phrase, rule.opposite, caption[: at.start()] + opposite + caption[at.end() :])
+    return SpatialReversal(
+        rule.relation, phrase, rule.opposite, caption[: match.start()] + opposite + caption[match.end() :]
+    )
 
 
 def construct_spatial(folder: Path, writer: BuildWriter, options: BuildOptions) -> Iterator[ClashSample]:
-    """The accepted spatial samples of COCO captions in ``folder``: ``options.per_stratum`` a relation, if so many come.
+    """Yield the accepted spatial samples of COCO captions in ``folder``: up to ``options.per_stratum`` a relation.
 
     One sample an image, the rarer relation first; otherwise as
     :func:`benchmarks.clash.construction.pipeline.construct`. Images without a
@@ -64,63 +69,65 @@ def construct_spatial(folder: Path, writer: BuildWriter, options: BuildOptions) 
     models = ConstructionModels.of(options)
     wanted = dict.fromkeys(RELATIONS, options.per_stratum)
     captions = _reversible(CocoFolder(folder), options.seed, wanted)
-    return gather("spatial", captions, _way(options.seed), wanted, models, writer, _relation)
+    return collect_samples("spatial", captions, _steps(options.seed), wanted, models, writer, _relation)
 
 
-def question_words(draft: CaptionDraft) -> str | None:
-    """The question names neither relation, or it would give an answer away."""
-    told = [phrase for phrase in (draft.original, draft.conflicting) if contains(draft.question, phrase)]
-    return f"it names the relation {told[0]!r}" if told else None
+def neutral_question(draft: CaptionDraft) -> str | None:
+    """Require a question that names neither relation, which would give an answer away."""
+    relations = [phrase for phrase in (draft.original, draft.conflicting) if contains(draft.question, phrase)]
+    return f"it names the relation {relations[0]!r}" if relations else None
 
 
 SPATIAL_CAPTION_CHECKS: Mapping[str, Check] = {
     name: check for name, check in CAPTION_CHECKS.items() if name != "change-type"
 }
-SPATIAL_ANSWER_CHECKS: Mapping[str, Check] = {"spatial-question": question_words, **ANSWER_CHECKS}
-"""The automatic checks of the spatial subset, which asks no model for the kind of change and has the question checked too."""
+SPATIAL_ANSWER_CHECKS: Mapping[str, Check] = {"spatial-question": neutral_question, **ANSWER_CHECKS}
+"""The automatic checks of answers in the spatial subset, where the question is checked too."""
 
 
 def _reversible(coco: CocoFolder, seed: int, wanted: Mapping[str, int]) -> Iterator[Caption | UnusableCaption]:
     for image_id in coco.images(seed):
-        found = [
-            (RELATIONS.index(made.relation), digest([seed, "caption", image_id, number, text]), number, text)
+        choices = [
+            (RELATIONS.index(reversal.relation), digest([seed, "caption", image_id, number, text]), number, text)
             for number, text in coco.usable(image_id)
-            if (made := reversal(text)) is not None and wanted[made.relation]
+            if (reversal := reverse_relation(text)) is not None and wanted[reversal.relation]
         ]
-        if found:
-            yield coco.caption(image_id, *min(found)[2:])
+        if choices:
+            yield coco.caption(image_id, *min(choices)[2:])
 
 
 def _relation(draft: CaptionDraft) -> str:
     return _RULES[draft.original].relation
 
 
-def _way(seed: int) -> Callable[[Caption, Collection[str]], Way]:
-    def way(caption: Caption, full: Collection[str]) -> Way:
-        made = reversal(caption.text)
-        if made is None:
+def _steps(seed: int) -> Callable[[Caption, Collection[str]], CaptionSteps]:
+    def steps(caption: Caption, full: Collection[str]) -> CaptionSteps:
+        reversal = reverse_relation(caption.text)
+        if reversal is None:
             raise AssertionError("a caption that cannot be reversed was chosen")
-        draft = CaptionDraft(caption.text, made.caption, "", "spatial", made.original, made.conflicting)
-        check(SPATIAL_CAPTION_CHECKS, draft)
-        draft = replace(draft, image_only=made.original, text_only=made.conflicting)
-        text = with_inputs(
+        draft = CaptionDraft(caption.text, reversal.caption, "", "spatial", reversal.original, reversal.conflicting)
+        run_checks(SPATIAL_CAPTION_CHECKS, draft)
+        draft = replace(draft, image_only=reversal.original, text_only=reversal.conflicting)
+        text = add_inputs(
             SPATIAL, original_caption=draft.original_caption, conflicting_caption=draft.conflicting_caption
         )
 
         def read(reply: str) -> CaptionDraft:
-            found = read_object(reply)
+            fields = read_object(reply)
             return replace(
-                draft, question=field(found, "question"), distractor=field(found, "irrelevant_but_plausible")
+                draft,
+                question=line_field(fields, "question"),
+                distractor=line_field(fields, "irrelevant_but_plausible"),
             )
 
-        desk = CaptionDialogue(f"clash-spatial-{caption.image_id}-{caption.number}", seed)
-        draft = yield from desk.ask("writer", text, _FORM, read, draft)
-        check(SPATIAL_ANSWER_CHECKS, draft)
+        dialogue = CaptionDialogue(f"clash-spatial-{caption.image_id}-{caption.number}", seed)
+        draft = yield from dialogue.ask("writer", text, _FORM, read, draft)
+        run_checks(SPATIAL_ANSWER_CHECKS, draft)
         for final in FINAL_CHECKS:
-            yield from desk.check(final, draft)
+            yield from dialogue.check(final, draft)
         return draft
 
-    return way
+    return steps
 
 
 # --- the rules -----------------------------------------------------------------------------------
@@ -133,7 +140,7 @@ _CLAUSE = re.compile(r"[,.;:()]")
 _LAST_CLAUSE = re.compile(r"[,.;:(]")
 
 _Fits = Callable[[Sequence[str], Sequence[str]], bool]
-"""Whether a rule fits, by the words before and after the relation in its clause."""
+"""A test of a rule on the words before and after the relation in its clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +182,13 @@ _NOT_BEHIND = _FACED | word_set("scene scenes bars camera schedule closed times 
 
 
 def _object(after: Sequence[str]) -> list[str]:
-    """The words of what follows a relation, as far as they name a thing: at most five."""
-    found: list[str] = []
+    """Return the words after a relation that name a thing: at most five."""
+    thing: list[str] = []
     for word in after[:5]:
         if word in _ENDS:
             break
-        found.append(word)
-    return found
+        thing.append(word)
+    return thing
 
 
 def _is_side(before: Sequence[str], after: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Words of captions and answers, as the construction's automatic checks compare them. Pure functions of hostile text."""
+"""Word comparison for the automatic checks of a construction. Pure functions of untrusted text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from benchmarks.text.answer_equality import same_value
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text that is written here."""
+    """Return the words of a literal as a set."""
     return frozenset(text.split())
 
 
 ARTICLES = word_set("a an")
 COUNTS = word_set("a an another one two three four five six seven eight nine ten eleven twelve single several many few")
 GAP = ""
-"""Stands where a phrase was taken out; no word is empty."""
+"""The placeholder for a removed phrase; no word is empty."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _OWNERS = word_set("a an the his her its their")
@@ -43,47 +43,47 @@ _ENDINGS = ("ly", "ing", "ed", "en", "y")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in lower case, without punctuation; a hyphen parts two words."""
-    return [found.casefold() for found in _WORD.findall(text)]
+    """Return the words of a text in lower case, without punctuation; a hyphen separates words."""
+    return [word.casefold() for word in _WORD.findall(text)]
 
 
 def contains(text: str, phrase: str) -> bool:
-    """Whether the words of ``phrase`` stand in ``text`` one after the other; False for a phrase without words."""
-    return next(without(text, phrase), None) is not None
+    """Return whether the words of ``phrase`` occur in ``text`` in sequence; False for a phrase without words."""
+    return next(remove_phrase(text, phrase), None) is not None
 
 
 def mentions(text: str, phrase: str) -> bool:
-    """:func:`contains` without regard to singular, plural, articles and possessives: ``two cats`` mentions ``the cat``."""
-    return contains(" ".join(map(singular, words(text))), " ".join(map(singular, naming(phrase))))
+    """Return :func:`contains`, ignoring number, articles and possessives: ``two cats`` mentions ``the cat``."""
+    return contains(" ".join(map(singular, words(text))), " ".join(map(singular, content_words(phrase))))
 
 
-def naming(phrase: str) -> list[str]:
-    """The words of a phrase but for articles and possessives."""
+def content_words(phrase: str) -> list[str]:
+    """Return the words of a phrase without articles and possessives."""
     return [word for word in words(phrase) if word not in _OWNERS]
 
 
-def without(text: str, phrase: str) -> Iterator[list[str]]:
-    """The words of ``text`` with ``phrase`` taken out and ``GAP`` in its place, once for each place where it stands."""
-    whole, part = words(text), words(phrase)
-    for start in range(len(whole) - len(part) + 1) if part else ():
-        if whole[start : start + len(part)] == part:
-            yield [*whole[:start], GAP, *whole[start + len(part) :]]
+def remove_phrase(text: str, phrase: str) -> Iterator[list[str]]:
+    """Yield the words of ``text`` with ``phrase`` replaced by ``GAP``, once per occurrence."""
+    tokens, target = words(text), words(phrase)
+    for start in range(len(tokens) - len(target) + 1) if target else ():
+        if tokens[start : start + len(target)] == target:
+            yield [*tokens[:start], GAP, *tokens[start + len(target) :]]
 
 
-def same_rest(one: Sequence[str], other: Sequence[str], *, number: bool) -> bool:
-    """Whether two rests of captions are the same, but for articles (`an owl`) and verbs that agree (`the bread is`).
+def same_remainder(first: Sequence[str], second: Sequence[str], *, number: bool) -> bool:
+    """Return whether two remainders are equal up to articles (`an owl`) and verb agreement (`the bread is`).
 
     With ``number``, nouns may also differ in singular and plural: what a changed number brings with it.
     """
-    left, right = ([word for word in rest if word not in ARTICLES] for rest in (one, other))
-    if len(left) != len(right):
+    first_words, second_words = ([word for word in rest if word not in ARTICLES] for rest in (first, second))
+    if len(first_words) != len(second_words):
         return False
     alike = singular if number else _agreeing
-    return all(a == b or alike(a) == alike(b) for a, b in zip(left, right, strict=True))
+    return all(a == b or alike(a) == alike(b) for a, b in zip(first_words, second_words, strict=True))
 
 
 def singular(word: str) -> str:
-    """A word's singular by rule of thumb; verbs in the plural likewise (``are`` is ``is``)."""
+    """Return a word's singular by rule of thumb, and a verb's likewise (``are`` becomes ``is``)."""
     if word in _SINGULARS or word in _AGREEING:
         return _SINGULARS.get(word) or _AGREEING[word]
     if len(word) > 4 and word.endswith("ies"):
@@ -94,7 +94,7 @@ def singular(word: str) -> str:
 
 
 def matches(answer: str, phrase: str) -> bool:
-    """Whether an answer is the phrase it should be: `A ball` and `ball`, `Wood` and `wooden`, `Red and white` and `red`.
+    """Return whether an answer fits a phrase: `A ball` and `ball`, `Wood` and `wooden`, `Red and white` and `red`.
 
     They match if they are the same value (:func:`benchmarks.text.answer_equality.same_value`), or if all stems of the
     one are among the
@@ -102,17 +102,19 @@ def matches(answer: str, phrase: str) -> bool:
     """
     if same_value(answer, phrase):
         return True
-    one, other = _stems(answer), _stems(phrase)
-    if not one or not other:
+    answer_stems, phrase_stems = _stems(answer), _stems(phrase)
+    if not answer_stems or not phrase_stems:
         return False
-    return one <= other or other <= one or "".join(words(answer)) == "".join(words(phrase))
+    return (
+        answer_stems <= phrase_stems or phrase_stems <= answer_stems or "".join(words(answer)) == "".join(words(phrase))
+    )
 
 
 def _stems(text: str) -> frozenset[str]:
-    found = naming(text)
-    if found in ([], ["another"]) and ARTICLES.union(found).intersection(words(text)):
-        found = ["one"]
-    return frozenset(map(_stem, found))
+    content = content_words(text)
+    if content in ([], ["another"]) and ARTICLES.union(content).intersection(words(text)):
+        content = ["one"]
+    return frozenset(map(_stem, content))
 
 
 def _agreeing(word: str) -> str:

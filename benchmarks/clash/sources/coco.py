@@ -1,4 +1,4 @@
-"""COCO captions (Lin et al., 2014) in their original layout, one caption an image, in an order that the seed decides."""
+"""COCO captions (Lin et al., 2014) in their original layout, one per image, in a seeded order."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import digest
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import MISSING, image_suffix, load_image, read_image
-from benchmarks.text.json_replies import LONGEST, short_line
+from benchmarks.text.json_replies import LONGEST_LINE, short_line
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
+from benchmarks.vocabulary import digest
 
 LAYOUT = "a folder with annotations/captions_*.json and the images in train2017/ or val2017/ beside annotations/"
-NO_CAPTION = f"no caption: none is one line of at least 3 words and at most {LONGEST} characters"
+NO_CAPTION = f"no caption: none is one line of at least 3 words and at most {LONGEST_LINE} characters"
 NO_NAME = "no image: its entry has no plain file name"
 
 _FOLDERS = ("train2017", "val2017", "train2014", "val2014", ".")
@@ -32,13 +32,13 @@ class Caption:
 
     @property
     def row(self) -> str:
-        """Which one it is, as a person would find it."""
+        """The caption's place in the source, for a report."""
         return f"image {self.image_id}, caption {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class UnusableCaption:
-    """An image of the annotations that has nothing to construct from, and why."""
+    """An image without a usable caption or file, and the reason."""
 
     image_id: int
     reason: str
@@ -49,44 +49,46 @@ class UnusableCaption:
 
 
 class CocoFolder:
-    """The captions in a folder. Raises SourceError where it is not of the layout."""
+    """The captions in a folder. Raises SourceError if it has another layout."""
 
     def __init__(self, folder: Path) -> None:
-        found = [file for place in (folder / "annotations", folder) for file in sorted(place.glob("captions_*.json"))]
-        if not found:
+        files = [file for place in (folder / "annotations", folder) for file in sorted(place.glob("captions_*.json"))]
+        if not files:
             raise SourceError(f"{folder} has no COCO captions; expected {LAYOUT}.")
         self._folder = folder
         self._names: dict[int, str] = {}
         self._captions: defaultdict[int, list[str]] = defaultdict(list)
-        for file in found:
+        for file in files:
             self._read(file)
         if not self._captions:
             raise SourceError(f"the files captions_*.json in {folder} hold no caption; get them again from COCO.")
 
     def images(self, seed: int) -> list[int]:
-        """The ids of the images that have captions, in an order that ``seed`` decides."""
-        return sorted(self._captions, key=lambda each: digest([seed, "image", each]))
+        """Return the ids of the images that have captions, in an order that ``seed`` decides."""
+        return sorted(self._captions, key=lambda image_id: digest([seed, "image", image_id]))
 
     def captions(self, seed: int) -> Iterator[Caption | UnusableCaption]:
-        """One caption of every image, which one and in which order ``seed`` decides.
+        """Yield one caption per image; ``seed`` decides the caption and the order.
 
-        Whether an image is there is looked up when its turn comes.
+        Images are checked for existence only when their turn comes.
         """
         for image_id in self.images(seed):
             usable = self.usable(image_id)
             if usable:
-                yield self.caption(image_id, *min(usable, key=lambda each: digest([seed, "caption", image_id, *each])))
+                yield self.caption(
+                    image_id, *min(usable, key=lambda numbered: digest([seed, "caption", image_id, *numbered]))
+                )
             else:
                 yield UnusableCaption(image_id, NO_CAPTION)
 
     def usable(self, image_id: int) -> list[tuple[int, str]]:
-        """The image's captions that can be worked with, by their number."""
+        """Return the image's usable captions with their numbers."""
         numbered = enumerate(self._captions[image_id], 1)
         lines = ((number, short_line(text)) for number, text in numbered)
         return [(number, text) for number, text in lines if text is not None and len(text.split()) >= 3]
 
     def caption(self, image_id: int, number: int, text: str) -> Caption | UnusableCaption:
-        """The caption with its image, which can be loaded, or why the image cannot be used."""
+        """Return the caption with its loadable image, or the reason why the image cannot be used."""
         name = self._names.get(image_id, "")
         if not name or name != Path(name).name or "\\" in name or not name.isprintable():
             return UnusableCaption(image_id, NO_NAME)
@@ -105,25 +107,27 @@ class CocoFolder:
 
     def _read(self, file: Path) -> None:
         try:
-            whole = read_json_file(file, MAX_SOURCE_BYTES)
+            content = read_json_file(file, MAX_SOURCE_BYTES)
         except (OSError, OutsideJSONError) as error:
             raise SourceError(
                 f"{file} cannot be read ({error.__class__.__name__}); get COCO's captions again."
             ) from error
-        if not isinstance(whole, dict):
+        if not isinstance(content, dict):
             raise SourceError(f"{file} is not a file of COCO captions; expected {LAYOUT}.")
-        for entry in _objects(whole.get("images")):
+        for entry in _objects(content.get("images")):
             if _is_id(entry.get("id")) and isinstance(entry.get("file_name"), str):
                 self._names.setdefault(entry["id"], entry["file_name"])
-        numbered = [a for a in _objects(whole.get("annotations")) if _is_id(a.get("image_id")) and _is_id(a.get("id"))]
+        numbered = [
+            a for a in _objects(content.get("annotations")) if _is_id(a.get("image_id")) and _is_id(a.get("id"))
+        ]
         for entry in sorted(numbered, key=lambda a: int(a["id"])):
             text = entry.get("caption")
             if isinstance(text, str) and text not in self._captions[entry["image_id"]]:
                 self._captions[entry["image_id"]].append(text)
 
 
-def read_picture(caption: Caption) -> tuple[bytes, str] | None:
-    """The bytes and the suffix of a caption's image, or None where it was changed or went away meanwhile."""
+def read_caption_image(caption: Caption) -> tuple[bytes, str] | None:
+    """Return the bytes and suffix of a caption's image, or None if it was changed or removed meanwhile."""
     try:
         data = read_image(caption.image)
     except MediaError:
@@ -133,7 +137,7 @@ def read_picture(caption: Caption) -> tuple[bytes, str] | None:
 
 
 def _objects(value: Any) -> Iterable[dict[str, Any]]:
-    return (each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
 def _is_id(value: Any) -> bool:

@@ -1,27 +1,28 @@
-"""Samples of the user's own: a file with Sample's fields, one JSON object a line, and the images beside it."""
+"""The user's own samples: a file of ClashSample's fields, one JSON object per line, with images beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.clash.sources import ClashSourceRow, sample
-from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, files, image_loader, rows
-from benchmarks.rows.sources import folder_of, wrong_layout
+from benchmarks.clash.sources.base import ClashSourceRow, parse_sample
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows
+from benchmarks.rows.sources import existing_path, layout_error
 
 LAYOUT = "a folder with rows.jsonl, one sample a line with its image's file name, and the images"
 _NAME = "rows"
 
 
 def read(place: str, seed: int = 0) -> Iterator[ClashSourceRow | SkippedRow]:
-    """The samples in every .jsonl file of a folder, or in one such file. Raises SourceError."""
-    root = folder_of(_NAME, place, LAYOUT)
+    """Yield the samples in every .jsonl file of a folder, or in one such file. Raises SourceError."""
+    root = existing_path(_NAME, place, LAYOUT)
     folder = root.parent if root.is_file() else root
-    found = [root] if root.is_file() and root.name.endswith(".jsonl") else files(root, ".jsonl")
-    if not found:
-        raise wrong_layout(_NAME, root, LAYOUT)
-    for file in found:
-        for raw in rows(file, folder, _NAME):
+    paths = [root] if root.is_file() and root.name.endswith(".jsonl") else list_files(root, ".jsonl")
+    if not paths:
+        raise layout_error(_NAME, root, LAYOUT)
+    for file in paths:
+        for raw in read_rows(file, folder, _NAME):
             yield raw if isinstance(raw, SkippedRow) else _found(raw)
 
 
@@ -31,6 +32,6 @@ def _found(raw: RawRow) -> ClashSourceRow | SkippedRow:
         fields["image_id"] = str(fields["image_id"])
     fields.setdefault("image_id", fields.get("image"))
     try:
-        return ClashSourceRow(raw.where, sample(fields, _NAME), image_loader(raw, "image"))
+        return ClashSourceRow(raw.where, parse_sample(fields, _NAME), image_loader(raw, "image"))
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem))

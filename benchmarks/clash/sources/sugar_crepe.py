@@ -1,4 +1,4 @@
-"""SugarCrepe's hard negatives (Hsieh et al., 2023) as samples: real captions and negatives, questions by rule, no model."""
+"""SugarCrepe's hard negatives (Hsieh et al., 2023) as samples; questions are made by rule, without a model."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import digest
-from benchmarks.clash.categories import categories, joined
-from benchmarks.clash.sources import LONGEST_SENTENCE, ClashSourceRow, image_folders, sample
-from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, image_loader
-from benchmarks.rows.sources import folder_of, wrong_layout
+from benchmarks.clash.categories import join_categories, shared_categories
+from benchmarks.clash.sources.base import LONGEST_SENTENCE, ClashSourceRow, image_folders, parse_sample
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import RawRow, SkippedRow, image_loader
+from benchmarks.rows.sources import existing_path, layout_error
 from benchmarks.text.answer_equality import normalise
 from benchmarks.untrusted.safe_json import MAX_SOURCE_BYTES, OutsideJSONError, read_json_file
+from benchmarks.vocabulary import digest
 
 FILES = {"replace_obj.json": "object", "replace_att.json": "attribute"}
-"""The files that are read and what changes in them; a swap changes two elements, an addition none of the caption's."""
+"""The files that are read and the kind of their change; swaps change two elements, additions none."""
 
 LAYOUT = f"a folder with {' or '.join(FILES)} and COCO's val2017 images (in it, in val2017/ or in a folder beside it)"
 
@@ -33,7 +34,7 @@ _LONGEST_CHANGE = 3
 
 @dataclass(frozen=True, slots=True)
 class CaptionChange:
-    """The words that one caption has where the other has others, that caption with theirs put in, and with a gap there."""
+    """A change between two captions: both wordings, the caption with the other words, and the caption with a gap."""
 
     original: str
     conflicting: str
@@ -52,14 +53,14 @@ class _Draft:
 
 
 def read(place: str, seed: int) -> Iterator[ClashSourceRow | SkippedRow]:
-    """The samples; ``seed`` decides the distractors. Raises SourceError."""
-    root = folder_of(_NAME, place, LAYOUT)
-    given = [root] if root.is_file() else [root / name for name in FILES if (root / name).is_file()]
-    if not given or given[0].name not in FILES:
-        raise wrong_layout(_NAME, root, LAYOUT)
-    folder = given[0].parent
+    """Yield the samples; ``seed`` decides the distractors. Raises SourceError."""
+    root = existing_path(_NAME, place, LAYOUT)
+    paths = [root] if root.is_file() else [root / name for name in FILES if (root / name).is_file()]
+    if not paths or paths[0].name not in FILES:
+        raise layout_error(_NAME, root, LAYOUT)
+    folder = paths[0].parent
     places = tuple(dict.fromkeys((*image_folders(folder), *image_folders(folder.parent))))
-    drafts = [each for file in given for each in _drafts(file)]
+    drafts = [draft for file in paths for draft in _drafts(file)]
     pools: defaultdict[str, set[str]] = defaultdict(set)
     for draft in drafts:
         if isinstance(draft, _Draft):
@@ -68,23 +69,23 @@ def read(place: str, seed: int) -> Iterator[ClashSourceRow | SkippedRow]:
         yield draft if isinstance(draft, SkippedRow) else _found(draft, sorted(pools[draft.group]), places, seed)
 
 
-def change(caption: str, negative: str) -> CaptionChange:
-    """The one contiguous change between two captions, of 1 to 3 words on both sides. Raises RowProblem for anything else.
+def find_change(caption: str, negative: str) -> CaptionChange:
+    """Return the one contiguous change of 1 to 3 words between two captions. Raises RowProblem for any other change.
 
     Articles before the changed words are not among them; where they differ the gap says ``a/an``. Letter case and a full
     stop at the end do not count as changes, and the conflicting caption has them as ``caption`` has.
     """
     ours, theirs = (list(_TOKEN.finditer(text)) for text in (caption.rstrip(" ."), negative.rstrip(" .")))
-    one, other = ([token[0].casefold() for token in tokens] for tokens in (ours, theirs))
-    start = _common(one, other)
-    end = min(_common(one[::-1], other[::-1]), len(one) - start, len(other) - start)
+    our_words, their_words = ([token[0].casefold() for token in tokens] for tokens in (ours, theirs))
+    start = _common(our_words, their_words)
+    end = min(_common(our_words[::-1], their_words[::-1]), len(our_words) - start, len(their_words) - start)
     spans = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
     first, second = (span[1:] if span and span[0][0].casefold() in _ARTICLES else span for span in spans)
     if not (first and second):
         raise RowProblem("no word is replaced, words are added or removed")
     if max(len(first), len(second)) > _LONGEST_CHANGE:
         raise RowProblem(f"more than {_LONGEST_CHANGE} words change, or they are not beside each other")
-    if set(one[start : len(one) - end]) & set(other[start : len(other) - end]):
+    if set(our_words[start : len(our_words) - end]) & set(their_words[start : len(their_words) - end]):
         raise RowProblem("the changed words are not beside each other")
     if not all(token[0][0].isalnum() for token in (*first, *second)):
         raise RowProblem("punctuation changes too")
@@ -101,12 +102,12 @@ def change(caption: str, negative: str) -> CaptionChange:
 
 def _drafts(file: Path) -> Iterator[_Draft | SkippedRow]:
     try:
-        whole = read_json_file(file, MAX_SOURCE_BYTES)
+        content = read_json_file(file, MAX_SOURCE_BYTES)
     except (OSError, OutsideJSONError):
-        whole = None
-    if not isinstance(whole, dict):
-        raise wrong_layout(_NAME, file, LAYOUT)
-    for key, fields in whole.items():
+        content = None
+    if not isinstance(content, dict):
+        raise layout_error(_NAME, file, LAYOUT)
+    for key, fields in content.items():
         where = f"{file.name}:{str(key)[:40]}"
         try:
             yield _draft(where, fields, FILES[file.name])
@@ -125,9 +126,11 @@ def _draft(where: str, fields: Any, kind: str) -> _Draft:
     if max(len(caption), len(negative)) > LONGEST_SENTENCE - len(QUESTION):
         raise RowProblem(f"a caption is longer than {LONGEST_SENTENCE - len(QUESTION)} characters")
     caption = caption.strip()
-    found = change(caption, negative.strip())
-    group = f"{kind}/{joined(categories(kind, found.original, found.conflicting), kind)}"
-    return _Draft(where, image, caption, kind, found, group)
+    caption_change = find_change(caption, negative.strip())
+    group = (
+        f"{kind}/{join_categories(shared_categories(kind, caption_change.original, caption_change.conflicting), kind)}"
+    )
+    return _Draft(where, image, caption, kind, caption_change, group)
 
 
 def _found(draft: _Draft, pool: Sequence[str], places: tuple[Path, ...], seed: int) -> ClashSourceRow | SkippedRow:
@@ -145,42 +148,42 @@ def _found(draft: _Draft, pool: Sequence[str], places: tuple[Path, ...], seed: i
     try:
         fields["distractor"] = _distractor(draft, pool, seed)
         loader = image_loader(RawRow(draft.where, {"image": draft.image}, places), "image")
-        return ClashSourceRow(draft.where, sample(fields, _NAME), loader)
+        return ClashSourceRow(draft.where, parse_sample(fields, _NAME), loader)
     except RowProblem as problem:
         return SkippedRow(_NAME, draft.where, str(problem))
 
 
 def _distractor(draft: _Draft, pool: Sequence[str], seed: int) -> str:
-    """Another row's changed word of the same kind and category that is in neither caption, in singular or plural.
+    """Return another row's changed word of the same kind and category that is in neither caption.
 
-    Words in the number of the image's answer, and as many of them, come first.
+    Words with the number and word count of the image's answer come first.
     """
     image, text = draft.change.original, draft.change.conflicting
-    shown = _padded(draft.caption) + _padded(draft.change.caption)
-    taken = {normalise(image), normalise(text)}
+    captions = _padded(draft.caption) + _padded(draft.change.caption)
+    answers = {normalise(image), normalise(text)}
 
     def rank(word: str) -> tuple[bool, bool, str]:
         unlike = len(word.split()) != len(image.split()), word.endswith("s") != image.endswith("s")
         return (*unlike, digest([seed, "distractor", draft.caption, text, word]))
 
     for word in sorted(pool, key=rank):
-        if _padded(word) not in shown and normalise(word) not in taken:
+        if _padded(word) not in captions and normalise(word) not in answers:
             return word
     raise RowProblem("no other row has a word that could be the distractor")
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
     count = 0
-    while count < min(len(one), len(other)) and one[count] == other[count]:
+    while count < min(len(first), len(second)) and first[count] == second[count]:
         count += 1
     return count
 
 
 def _words(text: str, tokens: Sequence[re.Match[str]]) -> str:
-    """The words of these tokens; the capital letter of a sentence's beginning is not theirs."""
+    """Return the words of these tokens, without the capital of a sentence's first word."""
     words = " ".join(text[tokens[0].start() : tokens[-1].end()].split())
-    begins_it = tokens[0].start() == 0 or text[: tokens[0].start()].strip().casefold() in _ARTICLES
-    return words[0].lower() + words[1:] if begins_it and tokens[0][0].istitle() else words
+    starts_sentence = tokens[0].start() == 0 or text[: tokens[0].start()].strip().casefold() in _ARTICLES
+    return words[0].lower() + words[1:] if starts_sentence and tokens[0][0].istitle() else words
 
 
 def _padded(text: str) -> str:

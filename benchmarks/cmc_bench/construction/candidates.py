@@ -1,4 +1,4 @@
-"""Which rows can be used, and for which conflict type."""
+"""Candidates: the usable rows of the sources, with their conflict type."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from benchmarks.base import digest
 from benchmarks.cmc_bench.constants import ConflictType
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.cmc_bench.sources import Family, SourceRow
-from benchmarks.cmc_bench.sources.mmmu import UNKNOWN
+from benchmarks.cmc_bench.sources.base import Family, SourceRow
+from benchmarks.cmc_bench.sources.mmmu import UNKNOWN_ANSWER
 from benchmarks.errors import MediaError
 from benchmarks.media import image_suffix, load_image, pixel_digest
 from benchmarks.rows.files import SkippedRow
 from benchmarks.text.answer_equality import CoarseType, coarse_type, normalise, same_value
+from benchmarks.vocabulary import digest
 
 LONGEST_QUESTION = 20_000
 LONGEST_ANSWER = 2_000
 LONGEST_PASSAGE = 20_000
 _SHORT_TEXT = 80
 
-NO_UNICODE = "the text is not valid Unicode"
-UNSTATED = "the passage does not state the answer"
-SAME_CONFLICT = "the conflicting value is the answer"
-AMID = "the passage states the conflicting value as well"
+INVALID_UNICODE = "the text is not valid Unicode"
+ANSWER_NOT_STATED = "the passage does not state the answer"
+CONFLICT_IS_ANSWER = "the conflicting value is the answer"
+CONFLICT_STATED = "the passage states the conflicting value as well"
 REPEATED = "repeated: another row has this picture, question and answer"
 
 _IMAGE_MARK = re.compile(r"<image ?[0-9]{1,3}>", re.IGNORECASE)
@@ -55,7 +55,7 @@ class Candidate:
 
     @cached_property
     def id(self) -> str:
-        """The example's id, made from its content."""
+        """The example's id, derived from its content."""
         return f"{self.type}-{digest([self.row.family, self.sha256, *self.row.content])[:12]}"
 
     @cached_property
@@ -68,7 +68,7 @@ class Candidate:
 
 
 def conflict_type(family: Family, answer: str) -> ConflictType:
-    """The conflict type of a row (section 3.2).
+    """Return the conflict type of a row (section 3.2).
 
     ChartQA: temporal if the gold is a four-digit year in [1900, 2100], else factual. MMMU: entity if the gold is
     non-numeric and under 80 characters, else granularity.
@@ -80,7 +80,7 @@ def conflict_type(family: Family, answer: str) -> ConflictType:
 
 
 def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | SkippedRow]:
-    """The usable rows, and the others with the reason. Of rows with one picture, question and gold the first is kept."""
+    """Yield the usable rows, and the others with the reason; of rows with equal content the first is used."""
     pictures: dict[str, CandidateImage] = {}
     known: set[tuple[str, ...]] = set()
     for row in rows:
@@ -88,7 +88,7 @@ def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | S
             yield row
             continue
         problem = (
-            text_problem(row.question, row.subject + row.subfield) or answer_problem(row.answer) or own_problem(row)
+            text_problem(row.question, row.subject + row.subfield) or answer_problem(row.answer) or passage_problem(row)
         )
         if problem:
             yield SkippedRow(row.source, row.row, problem)
@@ -97,61 +97,61 @@ def candidates(rows: Iterable[SourceRow | SkippedRow]) -> Iterator[Candidate | S
             data = row.image()
             sha256 = hashlib.sha256(data).hexdigest()
             if sha256 not in pictures:
-                pictures[sha256] = picture(data)
+                pictures[sha256] = inspect_image(data)
         except MediaError as error:
             yield SkippedRow(row.source, row.row, f"the image {error.reason}")
             continue
-        seen = pictures[sha256]
-        if (seen.pixels, *row.content) in known:
+        image = pictures[sha256]
+        if (image.pixels, *row.content) in known:
             yield SkippedRow(row.source, row.row, REPEATED)
             continue
-        known.add((seen.pixels, *row.content))
-        yield Candidate(row, conflict_type(row.family, row.answer), sha256, seen.suffix, seen.pixels)
+        known.add((image.pixels, *row.content))
+        yield Candidate(row, conflict_type(row.family, row.answer), sha256, image.suffix, image.pixels)
 
 
-def picture(data: bytes) -> CandidateImage:
-    """What an image's bytes show. Raises MediaError where they cannot be shown to a model."""
+def inspect_image(data: bytes) -> CandidateImage:
+    """Return an image's suffix and pixel digest. Raises MediaError for an image that no model can be given."""
     pixels = pixel_digest(load_image(data))
     return CandidateImage(image_suffix(data) or "", pixels)
 
 
 def answer_problem(answer: str) -> str | None:
-    """Why an answer cannot stand in a passage or be a reference; None where it can."""
+    """Return why an answer cannot stand in a passage or be a reference; None if it can."""
     if not normalise(answer):
         return "the row has no answer"
     if answer.strip() == "?":
-        return UNKNOWN
+        return UNKNOWN_ANSWER
     if _IMAGE_MARK.search(answer):
         return "the answer is itself an image"
     if len(answer) > LONGEST_ANSWER:
         return f"the answer is longer than {LONGEST_ANSWER} characters"
-    return None if _is_unicode(answer) else NO_UNICODE
+    return None if _is_unicode(answer) else INVALID_UNICODE
 
 
-def own_problem(row: SourceRow) -> str | None:
-    """Why a row's own passage or conflicting value cannot be used; None where they can, or there are none."""
+def passage_problem(row: SourceRow) -> str | None:
+    """Return why a row's own passage or conflicting value is unusable; None if it is usable or absent."""
     if len(row.passage) > LONGEST_PASSAGE:
         return f"the passage is longer than {LONGEST_PASSAGE} characters"
     if not _is_unicode(row.passage):
-        return NO_UNICODE
+        return INVALID_UNICODE
     if row.passage and not states(row.passage, row.answer):
-        return UNSTATED
+        return ANSWER_NOT_STATED
     if not row.conflict:
         return None
     if problem := answer_problem(row.conflict):
         return f"of the conflicting value: {problem}"
     if same_value(row.conflict, row.answer):
-        return SAME_CONFLICT
-    return AMID if row.passage and states(row.passage, row.conflict) else None
+        return CONFLICT_IS_ANSWER
+    return CONFLICT_STATED if row.passage and states(row.passage, row.conflict) else None
 
 
 def text_problem(question: str, beside: str) -> str | None:
-    """Why a question, or the text beside it, cannot be used; None where it can."""
+    """Return why a question, or its accompanying text, is unusable; None if it is usable."""
     if not question.strip():
         return "the row has no question"
     if len(question) > LONGEST_QUESTION:
         return f"the question is longer than {LONGEST_QUESTION} characters"
-    return None if _is_unicode(question + beside) else NO_UNICODE
+    return None if _is_unicode(question + beside) else INVALID_UNICODE
 
 
 def _is_unicode(text: str) -> bool:

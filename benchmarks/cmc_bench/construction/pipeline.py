@@ -15,7 +15,7 @@ from functools import cached_property
 from benchmarks.cmc_bench.constants import TYPES, ConflictType
 from benchmarks.cmc_bench.construction.candidates import Candidate, answer_problem
 from benchmarks.cmc_bench.construction.passages import states
-from benchmarks.cmc_bench.sources import SourceRow
+from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.rows.files import SkippedRow
 from benchmarks.text.answer_equality import number, same_value
 
@@ -28,7 +28,7 @@ _TOLERANCE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ConstructedExample:
-    """A candidate with its contradicting value and the candidate that lends the wrong image.
+    """A candidate with its contradicting value and the candidate that provides the wrong image.
 
     The gold, ``value`` and ``donor``'s answer are three different answers; the two images differ in their pixels.
     ``origin`` says where the value comes from.
@@ -46,7 +46,7 @@ class ConstructedExample:
 
 @dataclass(frozen=True)
 class ConstructedExamples:
-    """The examples by type in the order of their choice, what was left out, and how many were not needed."""
+    """The examples by type in order of choice, the rows left out, and the number that was not needed."""
 
     examples: Mapping[ConflictType, Sequence[ConstructedExample]]
     left_out: Sequence[SkippedRow]
@@ -58,31 +58,31 @@ class ConstructedExamples:
             yield from examples
 
 
-def rank(seed: int, purpose: str, text: str) -> str:
-    """The place of ``text`` in an order that depends on ``seed`` and ``purpose`` alone: a sha256 in hex."""
+def rank_key(seed: int, purpose: str, text: str) -> str:
+    """Return a sort key of ``text`` that depends only on ``seed`` and ``purpose``: a sha256 in hex."""
     return hashlib.sha256(f"{seed}|{purpose}|{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> ConstructedExamples:
-    """Up to ``per_type`` examples of each conflict type; those of MMMU's rules evenly over their subjects.
+    """Return up to ``per_type`` examples of each conflict type; MMMU's are spread evenly over subjects.
 
     A candidate that cannot be paired is left out with the reason, and another takes its place while there is one.
     """
-    every = list(candidates)
-    pairing = _Pairing(every, seed)
+    all_candidates = list(candidates)
+    pairing = _Pairing(all_candidates, seed)
     examples: dict[ConflictType, Sequence[ConstructedExample]] = {}
     left_out: list[SkippedRow] = []
     unused: dict[ConflictType, int] = {}
     for kind in TYPES:
-        waiting = _by_subject([c for c in every if c.type == kind], seed)
+        waiting = _by_subject([c for c in all_candidates if c.type == kind], seed)
         chosen: list[ConstructedExample] = []
         while waiting and len(chosen) < per_type:
             for subject in list(waiting)[: per_type - len(chosen)]:
-                found = _first(waiting[subject], pairing, left_out)
-                if found is None:
+                example = _first(waiting[subject], pairing, left_out)
+                if example is None:
                     del waiting[subject]
                 else:
-                    chosen.append(found)
+                    chosen.append(example)
         examples[kind] = chosen
         unused[kind] = sum(len(queue) for queue in waiting.values())
     return ConstructedExamples(examples, left_out, unused)
@@ -90,9 +90,9 @@ def construct(candidates: Iterable[Candidate], *, seed: int, per_type: int) -> C
 
 def _by_subject(candidates: Iterable[Candidate], seed: int) -> dict[str, deque[Candidate]]:
     queues: defaultdict[str, deque[Candidate]] = defaultdict(deque)
-    for candidate in sorted(candidates, key=lambda c: rank(seed, "choose", c.id)):
+    for candidate in sorted(candidates, key=lambda c: rank_key(seed, "choose", c.id)):
         queues[candidate.row.subject if candidate.row.family == "mmmu" else ""].append(candidate)
-    return {subject: queues[subject] for subject in sorted(queues, key=lambda name: rank(seed, "subject", name))}
+    return {subject: queues[subject] for subject in sorted(queues, key=lambda name: rank_key(seed, "subject", name))}
 
 
 def _first(queue: deque[Candidate], pairing: _Pairing, left_out: list[SkippedRow]) -> ConstructedExample | None:
@@ -118,25 +118,25 @@ class _Pool:
         return len({c.pixels for c in self.members})
 
     def walk(self, seed: int, purpose: str, start: str) -> Iterator[Candidate]:
-        """The members once round, from a place that ``start`` decides."""
-        first = int(rank(seed, purpose, start), 16) % len(self.members)
+        """Yield the members once, cyclically, from a position that ``start`` decides."""
+        first = int(rank_key(seed, purpose, start), 16) % len(self.members)
         for step in range(len(self.members)):
             yield self.members[(first + step) % len(self.members)]
 
 
 class _Pairing:
-    """Finds an example's contradicting value and wrong image, so that all rules hold jointly."""
+    """The choice of an example's contradicting value and wrong image, so that all rules hold jointly."""
 
     def __init__(self, candidates: Sequence[Candidate], seed: int) -> None:
         self._seed = seed
         members: defaultdict[tuple[str, ...], list[Candidate]] = defaultdict(list)
-        for candidate in sorted(candidates, key=lambda c: rank(seed, "pool", c.id)):
+        for candidate in sorted(candidates, key=lambda c: rank_key(seed, "pool", c.id)):
             for key in {*_value_pools(candidate), *_image_pools(candidate)}:
                 members[key].append(candidate)
-        self._pools = {key: _Pool(found) for key, found in members.items()}
+        self._pools = {key: _Pool(pool) for key, pool in members.items()}
 
     def example(self, candidate: Candidate) -> ConstructedExample | str:
-        """The example, or why there is none."""
+        """Return the example, or the reason why there is none."""
         reason = NO_VALUE
         for value, origin in self._values(candidate):
             if candidate.row.passage and states(candidate.row.passage, value):
@@ -152,7 +152,9 @@ class _Pairing:
         if candidate.row.conflict:
             yield candidate.row.conflict, "the row's own"
             return
-        for option in sorted(set(candidate.row.options), key=lambda o: rank(self._seed, f"option|{candidate.id}", o)):
+        for option in sorted(
+            set(candidate.row.options), key=lambda o: rank_key(self._seed, f"option|{candidate.id}", o)
+        ):
             if answer_problem(option) is None and not same_value(option, gold):
                 yield option, "own option"
         pools = [self._pools[key] for key in _value_pools(candidate)]
@@ -163,7 +165,7 @@ class _Pairing:
             yield from ((value, "same coarse type") for value in self._others(pool, candidate))
 
     def _others(self, pool: _Pool, candidate: Candidate) -> Iterator[str]:
-        """The pool's answers that are not the candidate's, each once; the candidate is one of the pool."""
+        """Yield each answer of the pool that differs from the candidate's, once."""
         seen = {candidate.normal}
         for other in pool.walk(self._seed, "value", candidate.id):
             if len(seen) == pool.normals:
@@ -194,17 +196,17 @@ class _Pairing:
 
 
 def _value_pools(candidate: Candidate) -> list[tuple[str, ...]]:
-    """Where other values come from, the preferred first: answers of the same coarse type."""
+    """Return the pools of other values, the preferred first: answers of the same coarse type."""
     return _pools(("value", candidate.coarse), candidate.row)
 
 
 def _image_pools(candidate: Candidate) -> list[tuple[str, ...]]:
-    """Where wrong images come from, the preferred first: for ChartQA, pictures of the same conflict type."""
+    """Return the pools of wrong images, the preferred first: for ChartQA, those of the same conflict type."""
     return _pools(("image", candidate.type if candidate.row.family == "chartqa" else ""), candidate.row)
 
 
 def _pools(kind: tuple[str, ...], row: SourceRow) -> list[tuple[str, ...]]:
-    """The same subfield, else the same subject, and for ChartQA else the whole source; never another source."""
+    """Return pool keys: the same subfield, then the same subject, then (ChartQA) the same source."""
     corpus = (*kind, row.source, row.family)
     keys = []
     if row.subfield:

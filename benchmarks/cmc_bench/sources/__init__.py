@@ -1,131 +1,19 @@
-"""The rows a build draws on: which source, which layout, row by row."""
+"""The sources of rows, dispatched by source name."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from collections.abc import Iterator, Mapping
 
-from benchmarks.base import did_you_mean
-from benchmarks.cmc_bench.constants import HUB_IDS
-from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import Loader, SkippedRow, folders
+from benchmarks.cmc_bench.sources import chartqa, mmmu, own_rows
+from benchmarks.cmc_bench.sources.base import Reader, SourceRow
+from benchmarks.rows.files import SkippedRow
 
-Family = Literal["chartqa", "mmmu"]
-
-_NAMES = ("chartqa", "mmmu", "rows", "released")
-_ON_THE_HUB = "hub:"
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_READERS: Mapping[str, Reader] = {"chartqa": chartqa.read, "mmmu": mmmu.read, "rows": own_rows.read}
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRow:
-    """One (image, question, gold answer) of a source.
+def read_source(name: str, place: str) -> Iterator[SourceRow | SkippedRow]:
+    """Return the rows of source ``name`` (not ``released``) in the folder, file or Hub data set ``place``.
 
-    ``family`` decides whose rules of section 3.2 apply. ``row`` is where a person finds it. ``answer`` is the gold
-    text, option letters resolved; ``options`` the texts of a multiple choice, else empty. ``image`` gives the
-    image's bytes and may raise MediaError. ``passage`` is a text of the row's own that states the gold, ``conflict`` the
-    contradicting value that its owner wants; both mostly empty.
+    Raises SourceError if ``place`` does not exist or has an unknown layout.
     """
-
-    source: str
-    row: str
-    family: Family
-    question: str
-    answer: str
-    image: Loader
-    options: tuple[str, ...] = ()
-    subject: str = ""
-    subfield: str = ""
-    passage: str = ""
-    conflict: str = ""
-
-    @property
-    def content(self) -> tuple[str, ...]:
-        """What makes it another row than one with the same picture. What most rows lack stands in it only where it is."""
-        own = (self.passage, self.conflict)
-        return (self.question, self.answer, *(own if any(own) else ()))
-
-
-Reader = Callable[[str], Iterator[SourceRow | SkippedRow]]
-
-
-def resolved(sources: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str] | SkippedRow]:
-    """The sources by name; a nameless folder is replaced by its sub-folders that bear a source's name.
-
-    A nameless folder's other sub-folders come as Skipped. Raises SpecError for an unknown name, SourceError for a
-    nameless folder without a source in it.
-    """
-    for name, place in sources:
-        if name in _NAMES:
-            yield name, place
-        elif name:
-            raise SpecError(f"cmc-bench has no source {name!r}; {did_you_mean(name, _NAMES)}")
-        else:
-            yield from _inside(Path(place))
-
-
-def hub_id(name: str, place: str) -> str | None:
-    """The id of the Hub data set that ``place`` asks for, or None where it is a path.
-
-    Only two places go to the network: the id of source ``name`` itself, unless such a path exists, and an id after
-    ``hub:``. Raises SourceError where what follows ``hub:`` is no id, or is also a folder here.
-    """
-    if not place.startswith(_ON_THE_HUB):
-        return place if place == HUB_IDS.get(name) and not Path(place).exists() else None
-    asked = place.removeprefix(_ON_THE_HUB)
-    if not _HUB_ID.fullmatch(asked):
-        raise SourceError(f"{place} names no data set of the Hub; write hub:org/name.")
-    if Path(asked).exists():  # the library would read that folder instead
-        raise SourceError(f"{asked} is also a folder here; give it without hub:, or build from another folder.")
-    return asked
-
-
-def folder_of(name: str, place: str, expected: str) -> Path:
-    """``place`` as a path that exists. Raises SourceError saying what was ``expected`` where it does not."""
-    path = Path(place).expanduser()
-    if not path.exists():
-        or_hub = ", or hub:org/name for a data set of the Hub" if name in HUB_IDS else ""
-        raise SourceError(f"there is no folder {place}; {name} is read from {expected}{or_hub}.")
-    return path
-
-
-def wrong_folder(name: str, path: Path, expected: str) -> SourceError:
-    """The error for a folder of no known layout: what was expected and what was found."""
-    try:
-        inside = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir()) if path.is_dir() else [path.name]
-    except OSError:
-        inside = []
-    found = ", ".join(repr(entry) for entry in inside[:6]) + (" ..." if len(inside) > 6 else "")
-    return SourceError(f"{path} is not a folder of {name}: expected {expected}; found {found or 'nothing'}.")
-
-
-def read(name: str, place: str) -> Iterator[SourceRow | SkippedRow]:
-    """The rows of source ``name`` (not ``released``) in folder, file or Hub data set ``place``.
-
-    Raises SourceError where it is not there or of no known layout.
-    """
-    from benchmarks.cmc_bench.sources import chartqa, mmmu, own_rows
-
-    readers: dict[str, Reader] = {
-        "chartqa": chartqa.read,
-        "mmmu": mmmu.read,
-        "rows": own_rows.read,
-    }
-    return readers[name](place)
-
-
-def _inside(path: Path) -> Iterator[tuple[str, str] | SkippedRow]:
-    expected = f"sub-folders named after sources ({', '.join(_NAMES)})"
-    if not path.is_dir():
-        raise SourceError(f"{path} is not a folder; give a folder with {expected}, or NAME=FOLDER.")
-    inside = folders(path)
-    if not any(folder.name in _NAMES for folder in inside):
-        raise wrong_folder("cmc-bench sources", path, expected)
-    for folder in sorted(inside, key=lambda f: _NAMES.index(f.name) if f.name in _NAMES else len(_NAMES)):
-        if folder.name in _NAMES:
-            yield folder.name, str(folder)
-        else:
-            yield SkippedRow(folder.name, f"{folder.name}/", "the folder is not named after a source")
+    return _READERS[name](place)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.cmc_bench.sources import SourceRow, folder_of, hub_id, wrong_folder
-from benchmarks.cmc_bench.sources.hub import hub_rows
+from benchmarks.cmc_bench.sources.base import SourceRow, existing_path, layout_error, requested_hub_id
+from benchmarks.cmc_bench.sources.hub import read_hub_rows
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, files, image_loader, rows, text
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
 
 LAYOUT = (
     "a folder with png/ and *_human.json or *_augmented.json, one holding val/ and test/ of those, one with "
@@ -20,23 +21,23 @@ _EVALUATION = ("val", "validation", "test")
 
 
 def read(place: str) -> Iterator[SourceRow | SkippedRow]:
-    """The rows of ChartQA in a folder, a file or a Hub data set. Raises SourceError."""
+    """Yield the rows of ChartQA in a folder, a file or a Hub data set. Raises SourceError."""
     for raw in _raw_rows(place):
         yield raw if isinstance(raw, SkippedRow) else _row(raw)
 
 
 def _raw_rows(place: str) -> Iterator[RawRow | SkippedRow]:
-    if (data_set := hub_id(_NAME, place)) is not None:
+    if (data_set := requested_hub_id(_NAME, place)) is not None:
         for split in ("val", "test"):
-            yield from hub_rows(data_set, None, split, f"data/{split}-*", LAYOUT)
+            yield from read_hub_rows(data_set, None, split, f"data/{split}-*", LAYOUT)
         return
-    root = folder_of(_NAME, place, LAYOUT)
-    found = _files(root)
-    if not found:
-        raise wrong_folder(_NAME, root, LAYOUT)
+    root = existing_path(_NAME, place, LAYOUT)
+    paths = _files(root)
+    if not paths:
+        raise layout_error(_NAME, root, LAYOUT)
     folder = root.parent if root.is_file() else root
-    for file in found:
-        yield from rows(file, folder, _NAME, [file.parent / "png", folder / "png", file.parent, folder])
+    for file in paths:
+        yield from read_rows(file, folder, _NAME, [file.parent / "png", folder / "png", file.parent, folder])
 
 
 def _files(root: Path) -> list[Path]:
@@ -45,12 +46,12 @@ def _files(root: Path) -> list[Path]:
             raise SourceError(f"{root} is training data, which is never read; give a file of validation or test.")
         return [root]
     splits = [root, *(root / name for name in _EVALUATION)]
-    original = [file for folder in splits for file in files(folder, *_ORIGINAL)]
-    hub = [file for folder in (root, root / "data") for file in files(folder, ".parquet")]
-    for layout in (original, hub, files(root, ".jsonl")):
-        kept = [file for file in layout if not _is_training(file)]
-        if kept:
-            return kept
+    original = [file for folder in splits for file in list_files(folder, *_ORIGINAL)]
+    hub = [file for folder in (root, root / "data") for file in list_files(folder, ".parquet")]
+    for layout in (original, hub, list_files(root, ".jsonl")):
+        evaluation = [file for file in layout if not _is_training(file)]
+        if evaluation:
+            return evaluation
     return []
 
 
@@ -59,10 +60,10 @@ def _is_training(file: Path) -> bool:
 
 
 def _row(raw: RawRow) -> SourceRow | SkippedRow:
-    if text(raw.fields, "split") == "train":
+    if text_field(raw.fields, "split") == "train":
         return SkippedRow(_NAME, raw.where, "the row is training data")
     labels = raw.fields.get("label")
-    answer = text({"label": labels[0]}, "label") if isinstance(labels, list) and labels else ""
+    answer = text_field({"label": labels[0]}, "label") if isinstance(labels, list) and labels else ""
     try:
         image = image_loader(raw, "image", "imgname")
     except RowProblem as problem:
@@ -71,7 +72,7 @@ def _row(raw: RawRow) -> SourceRow | SkippedRow:
         source=_NAME,
         row=raw.where,
         family="chartqa",
-        question=text(raw.fields, "query", "question"),
-        answer=answer or text(raw.fields, "label", "answer"),
+        question=text_field(raw.fields, "query", "question"),
+        answer=answer or text_field(raw.fields, "label", "answer"),
         image=image,
     )

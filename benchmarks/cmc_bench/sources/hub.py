@@ -10,8 +10,8 @@ from benchmarks.errors import SourceError
 from benchmarks.rows.files import RawRow
 
 
-def hub_rows(data_set: str, config: str | None, split: str, files: str, instead: str) -> Iterator[RawRow]:
-    """The rows of one split of ``data_set``; images keep the bytes of their original files.
+def read_hub_rows(data_set: str, config: str | None, split: str, files: str, instead: str) -> Iterator[RawRow]:
+    """Yield the rows of one split of ``data_set``; images keep the bytes of their original files.
 
     ``files`` is the pattern of the split's files in the data set; no others are downloaded. Raises SourceError, which
     says that the layout ``instead`` would do, where the data set cannot be had.
@@ -38,7 +38,7 @@ def hub_rows(data_set: str, config: str | None, split: str, files: str, instead:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the libraries' lines about retries: where they end in an error, that one says it."""
+    """Silence the libraries' messages about retries; the final error is reported anyway."""
     loggers = [logging.getLogger(name) for name in ("datasets", "huggingface_hub")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""MMMU (Yue et al., 2024): validation of six subjects; of a local folder, also test, and every subject it holds."""
+"""MMMU (Yue et al., 2024): validation of six subjects; from a local folder also test, and every subject."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cmc_bench.constants import SUBJECTS
-from benchmarks.cmc_bench.sources import SourceRow, folder_of, hub_id, wrong_folder
-from benchmarks.cmc_bench.sources.hub import hub_rows
+from benchmarks.cmc_bench.sources.base import SourceRow, existing_path, layout_error, requested_hub_id
+from benchmarks.cmc_bench.sources.hub import read_hub_rows
 from benchmarks.errors import SourceError
-from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, files, folders, image_loader, rows, text
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import (
+    RawRow,
+    SkippedRow,
+    image_loader,
+    list_files,
+    list_folders,
+    read_rows,
+    text_field,
+)
 from benchmarks.text.answer_equality import same_value
 
 LAYOUT = (
@@ -24,37 +33,37 @@ _NAME = "mmmu"
 _ID = re.compile(r"(?:dev|validation|test)_(\w+?)_\d+")
 _LONGEST_OPTIONS = 100_000
 
-UNKNOWN = "the answer is unknown"
+UNKNOWN_ANSWER = "the answer is unknown"
 NO_OPTION = "the answer's letter has no option"
 
 
 def read(place: str) -> Iterator[SourceRow | SkippedRow]:
-    """The rows of MMMU in a folder, a file or a Hub data set. Raises SourceError."""
+    """Yield the rows of MMMU in a folder, a file or a Hub data set. Raises SourceError."""
     for raw, subject in _raw_rows(place):
         yield raw if isinstance(raw, SkippedRow) else _row(raw, subject)
 
 
-def options_of(value: Any) -> tuple[str, ...]:
-    """A row's options, which come as a list, as the text of a Python list, or as letters mapped to texts."""
+def parse_options(value: Any) -> tuple[str, ...]:
+    """Return a row's options, given as a list, the text of a Python list, or a mapping from letters."""
     if isinstance(value, str):
         value = _literal(value)
     if isinstance(value, dict):
         value = [value[key] for key in sorted(value, key=str)]
     if not isinstance(value, list | tuple):
         return ()
-    return tuple(text({"option": option}, "option") for option in value)
+    return tuple(text_field({"option": option}, "option") for option in value)
 
 
-def gold_of(answer: str, options: tuple[str, ...]) -> str:
-    """The gold text: a letter's option, or the answer as it stands where there are none, the first of several.
+def resolve_gold(answer: str, options: tuple[str, ...]) -> str:
+    """Return the gold text: a letter's option, or without options the answer itself, the first of several.
 
     Raises RowProblem where the answer is unknown or has no option.
     """
     if answer == "?":
-        raise RowProblem(UNKNOWN)
+        raise RowProblem(UNKNOWN_ANSWER)
     if not options:
         several = _literal(answer) if answer.startswith("[") else None
-        return text({"answer": several[0]}, "answer") if isinstance(several, list) and several else answer
+        return text_field({"answer": several[0]}, "answer") if isinstance(several, list) and several else answer
     if len(answer) == 1 and "A" <= answer.upper() <= "Z":
         place = ord(answer.upper()) - ord("A")
         if place < len(options):
@@ -78,20 +87,20 @@ def _literal(value: str) -> Any:
 
 
 def _raw_rows(place: str) -> Iterator[tuple[RawRow | SkippedRow, str]]:
-    if (data_set := hub_id(_NAME, place)) is not None:
+    if (data_set := requested_hub_id(_NAME, place)) is not None:
         for subject in SUBJECTS:
             # Of the test split no answer is public, so it is not downloaded.
-            found = hub_rows(data_set, subject, "validation", f"{subject}/validation-*", LAYOUT)
-            yield from ((raw, subject) for raw in found)
+            hub_rows = read_hub_rows(data_set, subject, "validation", f"{subject}/validation-*", LAYOUT)
+            yield from ((raw, subject) for raw in hub_rows)
         return
-    root = folder_of(_NAME, place, LAYOUT)
+    root = existing_path(_NAME, place, LAYOUT)
     local = _files(root)
     if not local:
-        raise wrong_folder(_NAME, root, LAYOUT)
+        raise layout_error(_NAME, root, LAYOUT)
     folder = root.parent if root.is_file() else root
     for file in local:
         subject = "" if file.parent == folder else file.parent.name
-        yield from ((raw, subject) for raw in rows(file, folder, _NAME))
+        yield from ((raw, subject) for raw in read_rows(file, folder, _NAME))
 
 
 def _files(root: Path) -> list[Path]:
@@ -101,11 +110,11 @@ def _files(root: Path) -> list[Path]:
                 f"{root} is training data or MMMU's dev, which are never read; give a file of validation or test."
             )
         return [root]
-    by_subject = [file for folder in folders(root) for file in files(folder, ".parquet")]
-    for layout in (by_subject, files(root, ".parquet"), files(root, ".jsonl"), files(root, ".json")):
-        kept = [file for file in layout if not _is_training(file)]
-        if kept:
-            return kept
+    by_subject = [file for folder in list_folders(root) for file in list_files(folder, ".parquet")]
+    for layout in (by_subject, list_files(root, ".parquet"), list_files(root, ".jsonl"), list_files(root, ".json")):
+        evaluation = [file for file in layout if not _is_training(file)]
+        if evaluation:
+            return evaluation
     return []
 
 
@@ -114,10 +123,10 @@ def _is_training(file: Path) -> bool:
 
 
 def _row(raw: RawRow, subject: str) -> SourceRow | SkippedRow:
-    options = options_of(raw.fields.get("options"))
-    named = _ID.fullmatch(text(raw.fields, "id"))
+    options = parse_options(raw.fields.get("options"))
+    named = _ID.fullmatch(text_field(raw.fields, "id"))
     try:
-        answer = gold_of(text(raw.fields, "answer"), options)
+        answer = resolve_gold(text_field(raw.fields, "answer"), options)
         image = image_loader(raw, "image_1", "image")
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem))
@@ -125,10 +134,10 @@ def _row(raw: RawRow, subject: str) -> SourceRow | SkippedRow:
         source=_NAME,
         row=raw.where,
         family="mmmu",
-        question=text(raw.fields, "question"),
+        question=text_field(raw.fields, "question"),
         answer=answer,
         image=image,
         options=options,
-        subject=text(raw.fields, "subject") or (named[1] if named else "") or subject,
-        subfield=text(raw.fields, "subfield"),
+        subject=text_field(raw.fields, "subject") or (named[1] if named else "") or subject,
+        subfield=text_field(raw.fields, "subfield"),
     )

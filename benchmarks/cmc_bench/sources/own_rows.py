@@ -1,4 +1,4 @@
-"""Rows of the user's own: images, and a file of questions and answers beside them."""
+"""The user's own rows: images, and a file of questions and answers beside them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from benchmarks.cmc_bench.sources import Family, SourceRow, folder_of, wrong_folder
-from benchmarks.cmc_bench.sources.mmmu import gold_of, options_of
+from benchmarks.cmc_bench.sources.base import Family, SourceRow, existing_path, layout_error
+from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
 from benchmarks.errors import SourceError
-from benchmarks.rows.csv_rows import SUFFIXES, columns
-from benchmarks.rows.files import Fields, RawRow, RowProblem, SkippedRow, files, image_loader, rows, text
+from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.csv_rows import SUFFIXES, read_columns
+from benchmarks.rows.files import RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
 
 LAYOUT = 'a folder with rows.jsonl, one {"image": "file.png", "question": ..., "answer": ...} a line, and the images'
-NAMES = {
+COLUMN_NAMES = {
     "image": ("image", "image_1"),
     "question": ("question", "query"),
     "answer": ("answer", "label"),
@@ -25,8 +26,8 @@ NAMES = {
     "subfield": ("subfield",),
     "family": ("family",),
 }
-"""The columns of a file of rows, and how else each may be called. The first three are needed."""
-NEEDED = ("image", "question", "answer")
+"""The columns of a file of rows, with their alternative names. The first three are required."""
+REQUIRED_COLUMNS = ("image", "question", "answer")
 
 _NAME = "rows"
 _KINDS = (*SUFFIXES, ".jsonl", ".json", ".parquet")
@@ -34,48 +35,48 @@ _YES_NO = {True: "Yes", False: "No"}
 
 
 def read(place: str) -> Iterator[SourceRow | SkippedRow]:
-    """The rows in every .jsonl file of a folder, or in one file. Raises SourceError.
+    """Yield the rows in every .jsonl file of a folder, or in one file. Raises SourceError.
 
     The images of a folder's rows must lie in it; a file's may lie anywhere.
     """
-    root = folder_of(_NAME, place, LAYOUT)
-    one = root.is_file()
-    folder = root.parent if one else root
-    found = [_table(root)] if one else files(root, ".jsonl")
-    if not found:
-        raise wrong_folder(_NAME, root, LAYOUT)
-    for file in found:
+    root = existing_path(_NAME, place, LAYOUT)
+    is_file = root.is_file()
+    folder = root.parent if is_file else root
+    paths = [_table(root)] if is_file else list_files(root, ".jsonl")
+    if not paths:
+        raise layout_error(_NAME, root, LAYOUT)
+    for file in paths:
         raw = None
-        for raw in rows(file, folder, _NAME):
-            yield raw if isinstance(raw, SkippedRow) else _row(replace(raw, anywhere=one))
-        if one and raw is None:
+        for raw in read_rows(file, folder, _NAME):
+            yield raw if isinstance(raw, SkippedRow) else _row(replace(raw, anywhere=is_file))
+        if is_file and raw is None:
             raise SourceError(f"there are no rows in {file.name}; write one below its header for each picture.")
 
 
 def unused_columns(file: Path) -> list[str]:
-    """The columns of a CSV or TSV file that nothing is read from. Raises SourceError."""
-    known = {name for names in NAMES.values() for name in names}
-    return [name for name in columns(file) if name and name not in known] if _is_delimited(file) else []
+    """Return the columns of a CSV or TSV file that are not read. Raises SourceError."""
+    known = {name for names in COLUMN_NAMES.values() for name in names}
+    return [name for name in read_columns(file) if name and name not in known] if _is_delimited(file) else []
 
 
 def _table(file: Path) -> Path:
-    """``file``, if it is of a kind that can be read and its header has what is needed. Raises SourceError."""
+    """Return ``file`` if its kind and header are supported. Raises SourceError."""
     if not file.name.lower().endswith(_KINDS):
         raise SourceError(f"{file.name} is no table; give one that ends in {', '.join(_KINDS[:3])}.")
     if _is_delimited(file):
-        there = columns(file)
-        for needed in NEEDED:
-            if not set(NAMES[needed]) & set(there):
+        header = read_columns(file)
+        for needed in REQUIRED_COLUMNS:
+            if not set(COLUMN_NAMES[needed]) & set(header):
                 raise SourceError(
-                    f"{file.name} has no column {needed!r}; its first row names {', '.join(map(repr, there[:12]))}, and "
-                    f"needs image, question and answer. {_nearest(needed, there)}".rstrip()
+                    f"{file.name} has no column {needed!r}; its first row names {', '.join(map(repr, header[:12]))}, and "
+                    f"needs image, question and answer. {_nearest(needed, header)}".rstrip()
                 )
     return file
 
 
-def _nearest(needed: str, there: list[str]) -> str:
-    near = get_close_matches(needed, there, n=1, cutoff=0.7)
-    return f"Is it {near[0]!r}?" if near else ""
+def _nearest(needed: str, header: list[str]) -> str:
+    matches = get_close_matches(needed, header, n=1, cutoff=0.7)
+    return f"Is it {matches[0]!r}?" if matches else ""
 
 
 def _is_delimited(file: Path) -> bool:
@@ -85,37 +86,39 @@ def _is_delimited(file: Path) -> bool:
 def _row(raw: RawRow) -> SourceRow | SkippedRow:
     fields = {str(name).strip().lower(): value for name, value in raw.fields.items()}
     raw = replace(raw, fields=fields)
-    options = options_of(_options(fields))
-    family: Family = "mmmu" if options or text(fields, "family") == "mmmu" else "chartqa"
+    options = parse_options(_options(fields))
+    family: Family = "mmmu" if options or text_field(fields, "family") == "mmmu" else "chartqa"
     try:
-        answer = gold_of(_answer(fields), options)
-        image = image_loader(raw, *NAMES["image"])
+        answer = resolve_gold(_answer(fields), options)
+        image = image_loader(raw, *COLUMN_NAMES["image"])
     except RowProblem as problem:
         return SkippedRow(_NAME, raw.where, str(problem), problem.place)
     return SourceRow(
         source=_NAME,
         row=raw.where,
         family=family,
-        question=text(fields, *NAMES["question"]),
+        question=text_field(fields, *COLUMN_NAMES["question"]),
         answer=answer,
         image=image,
         options=options,
-        subject=text(fields, *NAMES["group"]),
-        subfield=text(fields, "subfield"),
-        passage=text(fields, "passage"),
-        conflict=text(fields, "conflict"),
+        subject=text_field(fields, *COLUMN_NAMES["group"]),
+        subfield=text_field(fields, "subfield"),
+        passage=text_field(fields, "passage"),
+        conflict=text_field(fields, "conflict"),
     )
 
 
 def _options(fields: Fields) -> object:
-    """The options; in a table's cell they may stand with bars between them."""
-    given = fields.get("options")
-    if isinstance(given, str) and "|" in given and not given.lstrip().startswith(("[", "{")):
-        return [option.strip() for option in given.split("|")]
-    return given
+    """Return the options; a table cell may separate them by bars."""
+    options = fields.get("options")
+    if isinstance(options, str) and "|" in options and not options.lstrip().startswith(("[", "{")):
+        return [option.strip() for option in options.split("|")]
+    return options
 
 
 def _answer(fields: Fields) -> str:
-    """The answer's text; true and false answer a question with Yes and No."""
-    given = {name: fields.get(name) for name in NAMES["answer"]}
-    return text({name: _YES_NO[value] if isinstance(value, bool) else value for name, value in given.items()}, *given)
+    """Return the answer's text; true and false become Yes and No."""
+    answers = {name: fields.get(name) for name in COLUMN_NAMES["answer"]}
+    return text_field(
+        {name: _YES_NO[value] if isinstance(value, bool) else value for name, value in answers.items()}, *answers
+    )

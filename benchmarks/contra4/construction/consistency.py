@@ -1,4 +1,4 @@
-"""Mixture-of-models round-trip consistency: what models answered under permutations, and which filters that passes."""
+"""Mixture-of-models round-trip consistency: filters on the models' choices under all permutations."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 
 Votes = Sequence[int | None]
-"""What each model chose under one permutation, as the number of the scene before it; None: nothing that can be read."""
+"""The choices of the models under one permutation, as original scene numbers; None for an unreadable reply."""
 
 
-def orders(scenes: int) -> list[tuple[int, ...]]:
-    """All permutations of the scenes, the identity first; each holds the scenes' numbers in the order they are shown in."""
+def scene_orders(scenes: int) -> list[tuple[int, ...]]:
+    """Return all permutations of the scene numbers, the identity first."""
     return list(permutations(range(scenes)))
 
 
 def majority(votes: Votes, answer: int) -> bool:
-    """Whether more than half of the models agree with the answer; a tie is no majority (the paper leaves ties open)."""
+    """Return whether more than half of the models agree with the answer; a tie does not count (our choice)."""
     return 2 * sum(vote == answer for vote in votes) > len(votes)
 
 
 def unanimous(votes: Votes, answer: int) -> bool:
-    """Whether all models agree with the answer."""
+    """Return whether all models agree with the answer."""
     return bool(votes) and all(vote == answer for vote in votes)
 
 
-def passed(by_order: Sequence[Votes], answer: int) -> tuple[str, ...]:
-    """Which of MF, UF, PMF and PUF a sample passes (Algorithm 1); ``by_order`` in the order of :func:`orders`.
+def passed_filters(by_order: Sequence[Votes], answer: int) -> tuple[str, ...]:
+    """Return the filters (MF, UF, PMF, PUF) that a sample passes (Algorithm 1), given its votes by order.
 
     MF and UF look at the scenes as they stand, PMF and PUF ask the same of every permutation.
     """

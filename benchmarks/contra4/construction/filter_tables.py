@@ -1,4 +1,4 @@
-"""Filters compared: how many questions each lets through, and how right people find them (Tables 1, 5 and 7)."""
+"""A comparison of the filters: their yield and the human accuracy of their questions (Tables 1, 5 and 7)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Estimate
 from benchmarks.contra4.constants import FILTERS, LETTERS, MODALITIES, SIZES
 from benchmarks.errors import SourceError
-from benchmarks.rows.spreadsheet import guarded
+from benchmarks.rows.spreadsheet import guard_formulas
 from benchmarks.stats.intervals import wilson
+from benchmarks.vocabulary import Estimate
 
-NONE = "None"
-"""The rule filter alone, as the paper's first row."""
+NO_FILTER = "None"
+"""The row of the rule filter only, the paper's first."""
 
-ROWS = (NONE, *FILTERS)
+ROWS = (NO_FILTER, *FILTERS)
 PER_CELL = 20
-"""So many questions of each size and kind of negatives are drawn for each filter: 120, as in section 6."""
+"""The questions drawn for each filter, size and kind of negatives: 120 a filter, as in section 6."""
 
-NOT_ANY = "none"
-"""What a person writes where no scene answers the question; several letters where several do."""
+NO_SCENE = "none"
+"""The entry for a question that no scene answers; several letters mean several scenes."""
 
 _NEGATIVES = {"Rand.": ("random",), "Sim.": ("similar",), "All": ("random", "similar")}
 _COLUMNS = {
@@ -41,7 +41,7 @@ _Cells = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """What one person says of a candidate that was drawn for some filters."""
+    """The human check of a candidate that was drawn for one or more filters."""
 
     candidate: Candidate
     drawn_for: frozenset[str]
@@ -61,12 +61,12 @@ class _Check:
 
 
 def passes(candidate: Candidate, name: str) -> bool:
-    """Whether a candidate is in the row ``name`` of the paper's tables."""
-    return name == NONE or name in candidate["filters"]
+    """Return whether a candidate belongs in row ``name`` of the paper's tables."""
+    return name == NO_FILTER or name in candidate["filters"]
 
 
-def sheet(candidates: Sequence[Candidate], seed: int) -> str:
-    """A CSV to be filled in: 20 questions of each size and kind of negatives for each filter, the answer not shown."""
+def checks_sheet(candidates: Sequence[Candidate], seed: int) -> str:
+    """Return a CSV to fill in: 20 questions per filter, size and kind of negatives, without the answer."""
     drawn: dict[str, list[str]] = {}
     for name in ROWS:
         cells: dict[tuple[int, str], list[str]] = {}
@@ -74,22 +74,25 @@ def sheet(candidates: Sequence[Candidate], seed: int) -> str:
             if passes(candidate, name):
                 cells.setdefault((candidate["size"], candidate["negatives"]), []).append(candidate["id"])
         for ids in cells.values():
-            for each in sorted(ids, key=lambda one: sha256(f"{seed}|{name}|{one}".encode()).hexdigest())[:PER_CELL]:
-                drawn.setdefault(each, []).append(name)
+            for candidate_id in sorted(ids, key=lambda key: sha256(f"{seed}|{name}|{key}".encode()).hexdigest())[
+                :PER_CELL
+            ]:
+                drawn.setdefault(candidate_id, []).append(name)
     out = io.StringIO()
     rows = csv.DictWriter(out, _FIELDS)
     rows.writeheader()
     for candidate in candidates:
         if candidate["id"] in drawn:
             scenes = {
-                letter: guarded(_shown(scene)) for letter, scene in zip(LETTERS, candidate["scenes"], strict=False)
+                letter: guard_formulas(_shown(scene))
+                for letter, scene in zip(LETTERS, candidate["scenes"], strict=False)
             }
-            asked = candidate["question"]
+            question = candidate["question"]
             rows.writerow(
                 {
                     "id": candidate["id"],
                     "drawn for": " ".join(drawn[candidate["id"]]),
-                    "question": guarded(asked),
+                    "question": guard_formulas(question),
                     **scenes,
                     "choice": "",
                 }
@@ -97,37 +100,39 @@ def sheet(candidates: Sequence[Candidate], seed: int) -> str:
     return out.getvalue()
 
 
-def statistics(candidates: Sequence[Candidate], sheets: Sequence[Path] = ()) -> dict[str, str]:
-    """The paper's tables as CSV, by file name: table-1.csv and table-5.csv, with ``sheets`` also table-7.csv.
+def filter_tables(candidates: Sequence[Candidate], sheets: Sequence[Path] = ()) -> dict[str, str]:
+    """Return the paper's tables as CSV by file name: table-1.csv, table-5.csv, with ``sheets`` also table-7.csv.
 
     Figures of people have ``low`` and ``high`` (95%, Wilson) and ``n`` beside them. Raises SourceError where a sheet is none.
     """
-    checks = [check for path in sheets for check in _read(path, {each["id"]: each for each in candidates})]
+    checks = [
+        check for path in sheets for check in _read(path, {candidate["id"]: candidate for candidate in candidates})
+    ]
     counts = {name: {column: _count(candidates, name, *cell) for column, cell in _COLUMNS.items()} for name in ROWS}
     first, fifth = [], []
     for name in ROWS:
-        mine = [check for check in checks if name in check.drawn_for]
-        wrong = [check for check in mine if not check.right]
-        sound = [check for check in checks if NONE in check.drawn_for and check.right]
-        acc = _figure("Human Acc.", _share(mine, lambda check: check.right))
+        drawn = [check for check in checks if name in check.drawn_for]
+        wrong = [check for check in drawn if not check.right]
+        correct = [check for check in checks if NO_FILTER in check.drawn_for and check.right]
+        acc = _figure("Human Acc.", _share(drawn, lambda check: check.right))
         generated = {f"Generated / {n.rstrip('.')}": str(counts[name][f"Aggregated / {n}"]) for n in _NEGATIVES}
         first.append(
             {"Filter": name}
             | acc
-            | _figure("N/A", _share(mine, lambda check: check.not_any))
-            | _figure("O/A", _share(mine, lambda check: check.several))
+            | _figure("N/A", _share(drawn, lambda check: check.not_any))
+            | _figure("O/A", _share(drawn, lambda check: check.several))
             | generated
         )
         fifth.append(
             {"Filter": name}
             | acc
-            | _figure("Recall", _share(sound, partial(_kept_by, name)))
+            | _figure("Recall", _share(correct, partial(_kept_by, name)))
             | _figure("N/A", _share(wrong, lambda check: check.not_any))
             | _figure("O/A", _share(wrong, lambda check: check.several))
             | {column: str(count) for column, count in counts[name].items()}
         )
-    made = {"table-1.csv": _csv(first), "table-5.csv": _csv(fifth)}
-    return made | {"table-7.csv": _csv(list(_seventh(checks)))} if checks else made
+    files = {"table-1.csv": _csv(first), "table-5.csv": _csv(fifth)}
+    return files | {"table-7.csv": _csv(list(_seventh(checks)))} if checks else files
 
 
 def _seventh(checks: Sequence[_Check]) -> Iterator[_Cells]:
@@ -163,23 +168,23 @@ def _share(checks: Sequence[_Check], holds: Callable[[_Check], bool]) -> Estimat
     return wilson(sum(map(holds, checks)), len(checks))
 
 
-def _figure(name: str, found: Estimate) -> _Cells:
+def _figure(name: str, share: Estimate) -> _Cells:
     def shown(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.4f}"
 
     return {
-        name: shown(found.value),
-        f"{name} low": shown(found.low),
-        f"{name} high": shown(found.high),
-        f"{name} n": str(found.n),
+        name: shown(share.value),
+        f"{name} low": shown(share.low),
+        f"{name} high": shown(share.high),
+        f"{name} n": str(share.n),
     }
 
 
 def _csv(rows: Sequence[_Cells]) -> str:
     out = io.StringIO()
-    written = csv.DictWriter(out, list(rows[0]))
-    written.writeheader()
-    written.writerows(rows)
+    writer = csv.DictWriter(out, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
     return out.getvalue()
 
 
@@ -197,17 +202,17 @@ def _read(path: Path, known: Mapping[str, Candidate]) -> Iterator[_Check]:
             f"{path} cannot be read as CSV ({error.__class__.__name__}); name a filled-in checks.csv."
         ) from error
     for number, row in enumerate(rows, 2):
-        said = (row.get("choice") or "").strip()
-        if not said:
+        choice = (row.get("choice") or "").strip()
+        if not choice:
             continue
         candidate = known.get((row.get("id") or "").strip())
-        letters = "" if said.casefold() == NOT_ANY else "".join(sorted(set(said.upper()) - set(" ,;/")))
+        letters = "" if choice.casefold() == NO_SCENE else "".join(sorted(set(choice.upper()) - set(" ,;/")))
         if candidate is None:
             raise SourceError(
                 f"{path}, line {number}: this construction has no question of that id; fill in its own checks.csv."
             )
         if letters.strip(LETTERS[: candidate["size"]]):
             raise SourceError(
-                f"{path}, line {number}: the choice {said[:20]!r} is neither letters of its scenes nor {NOT_ANY!r}."
+                f"{path}, line {number}: the choice {choice[:20]!r} is neither letters of its scenes nor {NO_SCENE!r}."
             )
         yield _Check(candidate, frozenset((row.get("drawn for") or "").split()), letters)

@@ -26,12 +26,12 @@ Pair = tuple[int, int]
 
 
 def words(text: str) -> list[str]:
-    """The words that are compared: in small letters, without punctuation, at most 200."""
+    """Return the words that are compared: in small letters, without punctuation, at most 200."""
     return _WORD.findall(text.lower())[:_MOST_WORDS]
 
 
 def meteor(candidate: str, reference: str) -> float:
-    """The score of a caption beside one reference, from 0 to 1; 0 where no word is shared.
+    """Return the score of a caption next to one reference, from 0 to 1; 0 where no word is shared.
 
     With m matched words, P = m / words of the candidate, R = m / words of the reference and c chunks (runs of matches that
     are adjacent in both): ``PR / (ALPHA P + (1 - ALPHA) R) * (1 - GAMMA (c / m)^BETA)``.

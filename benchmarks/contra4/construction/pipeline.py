@@ -1,8 +1,7 @@
-"""The construction: scenes are put together, a model asks and answers, several models answer again under all permutations.
+"""The construction: a model asks and answers about drawn scenes, several models answer under all permutations.
 
-Candidates of all sizes and negatives go in waves together, and a wave asks one model after the other all that it asks of it:
-so few times as can be is another model of this machine loaded. What comes out depends on the replies alone, not on the order
-they arrive in.
+Candidates of all sizes and negatives go in waves, and a wave sends each model all its requests at once, so that a local
+machine switches models as rarely as possible. The result depends only on the replies, not on their order.
 """
 
 from __future__ import annotations
@@ -14,27 +13,34 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Decoding, Generation, Message, Modality, Request, Text, canonical_json, digest
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.contra4.constants import LETTERS, MODALITIES, SIZES
-from benchmarks.contra4.construction.consistency import Votes, orders, passed
-from benchmarks.contra4.construction.filter_tables import sheet, statistics
-from benchmarks.contra4.construction.prompts import answering, asking, choosing, read_question, refused_term
-from benchmarks.contra4.construction.scene_sampling import NearestCaptions, Pool, WordCounts, tuples
-from benchmarks.contra4.parse_answer import choice
-from benchmarks.contra4.sample import Contra4Sample, Scene, scene
+from benchmarks.contra4.construction.consistency import Votes, passed_filters, scene_orders
+from benchmarks.contra4.construction.filter_tables import checks_sheet, filter_tables
+from benchmarks.contra4.construction.prompts import (
+    answer_prompt,
+    choice_prompt,
+    excluded_term,
+    parse_question,
+    question_prompt,
+)
+from benchmarks.contra4.construction.scene_sampling import NearestCaptions, Pool, WordCounts, draw_scenes
+from benchmarks.contra4.parse_answer import parse_choice
+from benchmarks.contra4.sample import Contra4Sample, Scene, parse_scene
 from benchmarks.contra4.sources.released import CAPTIONED, Contra4SourceRow, json_files
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import RowProblem, SkippedRow, rows
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import SkippedRow, read_rows
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.text_model import TextModel, ask_all
+from benchmarks.text_model import TextModel, generate_all
+from benchmarks.vocabulary import Decoding, Generation, Message, Modality, Request, Text, canonical_json, digest
 
-KEPT = "PUF"
+ACCEPTED_FILTER = "PUF"
 """The filter whose samples become the build's (the paper's choice)."""
 
 _SMALLEST_WAVE, _LARGEST_WAVE = 8, 64
 _DRAWN = 20
-"""So many candidates are drawn at most for each sample that is wanted."""
+"""The maximum number of candidates drawn per requested sample."""
 
 _STEPS = {
     "question": Decoding(max_tokens=120, temperature=1.05, top_p=0.9),
@@ -46,7 +52,7 @@ _STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class ConstructedQuestions:
-    """The samples that are kept, and what the manifest tells of the construction."""
+    """The accepted samples, and the manifest's report of the construction."""
 
     samples: Sequence[Contra4SourceRow]
     report: Mapping[str, Any]
@@ -54,7 +60,7 @@ class ConstructedQuestions:
 
 @dataclass
 class _Candidate:
-    """Scenes on their way: what was asked and answered of them, and why they are given up, if they are."""
+    """A group of scenes under construction: requests, replies, and the problem if it is given up."""
 
     scenes: tuple[Scene, ...]
     kind: str
@@ -76,7 +82,7 @@ class _Candidate:
 
 @dataclass
 class _Stratum:
-    """Samples of one size and kind of negatives: those that pass, as many as are wanted, and all that were tried."""
+    """Candidates of one size and kind of negatives: the accepted ones, up to the target, and all tried ones."""
 
     drawn: Iterator[_Candidate]
     wanted: int
@@ -84,87 +90,90 @@ class _Stratum:
     tried: list[_Candidate] = field(default_factory=list)
 
     def wave(self) -> list[_Candidate]:
-        """What is tried next; nothing where enough are kept, enough are tried, or no more can be drawn."""
+        """Return the next candidates; none if enough are accepted or tried, or no more can be drawn."""
         most = max(_SMALLEST_WAVE, _DRAWN * self.wanted) - len(self.tried)
         left = self.wanted - len(self.kept)
         size = min(max(_SMALLEST_WAVE, min(_LARGEST_WAVE, 2 * left)), most)
         return list(islice(self.drawn, size)) if left > 0 else []
 
     def take(self, wave: Sequence[_Candidate]) -> None:
-        """Keep what passes of a wave that was worked on."""
+        """Accept the passing candidates of a processed wave."""
         self.tried += wave
-        passing = [each for each in wave if not each.problem and KEPT in each.filters]
+        passing = [candidate for candidate in wave if not candidate.problem and ACCEPTED_FILTER in candidate.filters]
         self.kept += passing[: self.wanted - len(self.kept)]
 
     def note(self, writer: BuildWriter) -> None:
-        """Note everything that was given up, with its step."""
-        kept = {id(each) for each in self.kept}
-        for each in self.tried:
-            if each.problem:
-                writer.add_skipped(CAPTIONED, each.name, each.problem)
-            elif KEPT not in each.filters:
-                writer.add_skipped(CAPTIONED, each.name, f"round trip: passes {', '.join(each.filters) or 'no filter'}")
-            elif id(each) not in kept:
-                writer.add_skipped(CAPTIONED, each.name, "enough: no more of this size and negatives are wanted")
+        """Record every rejected candidate as skipped, with its step."""
+        kept = {id(candidate) for candidate in self.kept}
+        for candidate in self.tried:
+            if candidate.problem:
+                writer.add_skipped(CAPTIONED, candidate.name, candidate.problem)
+            elif ACCEPTED_FILTER not in candidate.filters:
+                writer.add_skipped(
+                    CAPTIONED, candidate.name, f"round trip: passes {', '.join(candidate.filters) or 'no filter'}"
+                )
+            elif id(candidate) not in kept:
+                writer.add_skipped(CAPTIONED, candidate.name, "enough: no more of this size and negatives are wanted")
 
 
 def construct(
     place: str, writer: BuildWriter, options: BuildOptions, checks: Sequence[Path] = ()
 ) -> ConstructedQuestions:
-    """The samples made of the captioned media in ``place``: ``options.per_stratum`` of each size and kind of negatives.
+    """Construct ``options.per_stratum`` samples per size and kind of negatives from the captioned media in ``place``.
 
-    What is given up is noted with ``writer.add_skipped``, each reason beginning with the step. Beside the build stand
-    ``candidates.jsonl``, ``checks.csv`` for people, and the paper's tables 1, 5 and 7 as far as ``checks`` (filled-in sheets)
-    go. Raises SpecError without models, SourceError where the folder is not one of captioned media or a sheet is none,
-    ModelError where a model can no longer be asked; what was answered is not asked again by the next build.
+    Rejected candidates are recorded with ``writer.add_skipped``; each reason begins with the step. The build also gets
+    ``candidates.jsonl``, ``checks.csv`` for human checks, and the paper's tables 1, 5 and (with ``checks``, the filled-in
+    sheets) 7. Raises SpecError without models, SourceError for a folder without captioned media or an invalid sheet,
+    ModelError if a model stops answering; the next build reuses the replies so far.
     """
     models = _models(options)
-    pool, where = read_pool(place, writer)
+    pool, files = read_pool(place, writer)
     embedder = options.embedder or WordCounts()
     near = NearestCaptions(pool, embedder)
     strata = [
         _Stratum(
-            _candidates(pool, size, kind, near if kind == "similar" else None, where, options), options.per_stratum
+            _candidates(pool, size, kind, near if kind == "similar" else None, files, options), options.per_stratum
         )
         for size in SIZES
         for kind in ("random", "similar")
     ]
     while waves := [(stratum, wave) for stratum in strata if (wave := stratum.wave())]:
-        _work([each for _, wave in waves for each in wave], models, options.seed)
+        _process([candidate for _, wave in waves for candidate in wave], models, options.seed)
         for stratum, wave in waves:
             stratum.take(wave)
     for stratum in strata:
         stratum.note(writer)
-    kept = [each for stratum in strata for each in stratum.kept]
-    every = [each for stratum in strata for each in stratum.tried]
-    if not kept:
-        raise SourceError(f"no question about {place} passes {KEPT} ({_reasons(every)}).")
-    candidates = [_row(each) for each in every if each.votes]
-    lines = "".join(canonical_json(row) + "\n" for row in candidates)
+    accepted = [candidate for stratum in strata for candidate in stratum.kept]
+    tried = [candidate for stratum in strata for candidate in stratum.tried]
+    if not accepted:
+        raise SourceError(f"no question about {place} passes {ACCEPTED_FILTER} ({_reasons(tried)}).")
+    voted = [_row(candidate) for candidate in tried if candidate.votes]
+    lines = "".join(canonical_json(row) + "\n" for row in voted)
     writer.add_file("candidates.jsonl", lines.encode("utf-8"))
-    writer.add_file("checks.csv", sheet(candidates, options.seed).encode("utf-8"))
-    for name, text in statistics(candidates, checks).items():
+    writer.add_file("checks.csv", checks_sheet(voted, options.seed).encode("utf-8"))
+    for name, text in filter_tables(voted, checks).items():
         writer.add_file(name, text.encode("utf-8"))
     report = {
         "models": {"writer": models[0].name, "round trip": [model.name for model in models], "embedder": embedder.name},
-        "construction": _counts(every),
+        "construction": _counts(tried),
         "per_stratum": options.per_stratum,
     }
     return ConstructedQuestions(
-        [Contra4SourceRow(each.name, sample, each.files[0]) for each, sample in _balanced(kept)], report
+        [Contra4SourceRow(candidate.name, sample, candidate.files[0]) for candidate, sample in _balanced(accepted)],
+        report,
     )
 
 
 def read_pool(place: str, writer: BuildWriter) -> tuple[Pool, Mapping[tuple[str, str], Path]]:
-    """The captioned media of a folder by modality, and the file each was named in.
+    """Return the captioned media of a folder by modality, and the file that names each.
 
     Rows are ``{"source", "id", "modality", "caption"}``, or published rows, of which the examples are taken.
     Raises SourceError where there are none of two modalities.
     """
     pool: defaultdict[Modality, list[Scene]] = defaultdict(list)
-    where: dict[tuple[str, str], Path] = {}
+    files: dict[tuple[str, str], Path] = {}
     for file in json_files(place):
-        for row in rows(file, file.parent, CAPTIONED):
+        for row in read_rows(file, file.parent, CAPTIONED):
             if isinstance(row, SkippedRow):
                 writer.add_skipped(row.source, row.row, row.reason)
                 continue
@@ -173,22 +182,22 @@ def read_pool(place: str, writer: BuildWriter) -> tuple[Pool, Mapping[tuple[str,
                 examples, modalities = [row.fields], [row.fields.get("modality")]
             for example, modality in zip(examples, modalities, strict=False):
                 try:
-                    made = scene(example, modality)
+                    scene = parse_scene(example, modality)
                 except RowProblem as problem:
                     writer.add_skipped(CAPTIONED, row.where, str(problem))
                     continue
-                if (made.source, made.name) not in where:
-                    where[made.source, made.name] = file
-                    pool[made.modality].append(made)
+                if (scene.source, scene.name) not in files:
+                    files[scene.source, scene.name] = file
+                    pool[scene.modality].append(scene)
     if len(pool) < 2:
         raise SourceError(f"{place} has captioned media of {len(pool)} modalities; a question needs two.")
-    return {modality: pool[modality] for modality in MODALITIES if modality in pool}, where
+    return {modality: pool[modality] for modality in MODALITIES if modality in pool}, files
 
 
 def _models(options: BuildOptions) -> tuple[TextModel, ...]:
     if options.writer is None:
         raise SpecError(
-            "a construction needs a model that asks and answers, and others that answer again: give --writer MODEL and "
+            "a construction needs a model that asks and answers, and further models that answer again: add --writer MODEL and "
             "--checker MODEL, twice for the paper's three."
         )
     models = (options.writer, *(options.checkers or ([options.checker] if options.checker else [])))
@@ -196,7 +205,7 @@ def _models(options: BuildOptions) -> tuple[TextModel, ...]:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise SpecError(
-            f"{twice[0]} is named twice; each model of the round trip answers once, so name another --checker."
+            f"{twice[0]} is named twice, but each model of the round trip answers once; name another --checker."
         )
     return models
 
@@ -206,114 +215,129 @@ def _candidates(
     size: int,
     kind: str,
     near: NearestCaptions | None,
-    where: Mapping[tuple[str, str], Path],
+    files: Mapping[tuple[str, str], Path],
     options: BuildOptions,
 ) -> Iterator[_Candidate]:
-    for scenes in tuples(pool, size, near, options.seed):
-        yield _Candidate(scenes, kind, tuple(where[scene.source, scene.name] for scene in scenes))
+    for scenes in draw_scenes(pool, size, near, options.seed):
+        yield _Candidate(scenes, kind, tuple(files[scene.source, scene.name] for scene in scenes))
 
 
-def _work(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: int) -> None:
-    """Steps 2 to 4 on a wave, in place."""
-    writer = models[0]
-    for each, reply in _ask(writer, "question", wave, [asking(each.captions) for each in wave], seed):
-        question = read_question(visible_answer(reply.text))
-        each.question = question or ""
+def _process(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: int) -> None:
+    """Run steps 2 to 4 on a wave, in place; the first model asks and answers, all models choose."""
+    _write_questions(wave, models[0], seed)
+    with_question = [candidate for candidate in wave if not candidate.problem]
+    _write_answers(with_question, models[0], seed)
+    _round_trip([candidate for candidate in with_question if not candidate.problem], models, seed)
+
+
+def _write_questions(wave: Sequence[_Candidate], writer: TextModel, seed: int) -> None:
+    """Step 2: have a question written for each candidate, and apply the rule filter to it."""
+    prompts = [question_prompt(candidate.captions) for candidate in wave]
+    for candidate, reply in _ask(writer, "question", wave, prompts, seed):
+        question = parse_question(visible_answer(reply.text))
+        candidate.question = question or ""
         if reply.finish_reason == "error":
-            each.problem = f"error: the writer gave no question ({reply.error})"
+            candidate.problem = f"error: the writer gave no question ({reply.error})"
         elif question is None:
-            each.problem = "question: the reply is no question on one line"
-        elif (term := refused_term(question)) is not None:
-            each.problem = f"rule filter: {term}"
-    asked = [each for each in wave if not each.problem]
-    for each, reply in _ask(writer, "answer", asked, [answering(each.captions, each.question) for each in asked], seed):
-        said, rule = choice(reply.text, LETTERS[: len(each.scenes)])
+            candidate.problem = "question: the reply is no question on one line"
+        elif (term := excluded_term(question)) is not None:
+            candidate.problem = f"rule filter: {term}"
+
+
+def _write_answers(wave: Sequence[_Candidate], writer: TextModel, seed: int) -> None:
+    """Step 3: have each candidate's question answered."""
+    prompts = [answer_prompt(candidate.captions, candidate.question) for candidate in wave]
+    for candidate, reply in _ask(writer, "answer", wave, prompts, seed):
+        letter, rule = parse_choice(reply.text, LETTERS[: len(candidate.scenes)])
         if reply.finish_reason == "error":
-            each.problem = f"error: the writer gave no answer ({reply.error})"
-        elif said is None:
-            each.problem = f"answer: {rule}"
+            candidate.problem = f"error: the writer gave no answer ({reply.error})"
+        elif letter is None:
+            candidate.problem = f"answer: {rule}"
         else:
-            each.answer = LETTERS.index(said)
-    answered = [each for each in asked if not each.problem]
-    shown = [(each, order) for each in answered for order in orders(len(each.scenes))]
-    texts = [choosing([each.captions[i] for i in order], each.question) for each, order in shown]
+            candidate.answer = LETTERS.index(letter)
+
+
+def _round_trip(wave: Sequence[_Candidate], models: Sequence[TextModel], seed: int) -> None:
+    """Step 4: have every model choose under every permutation, and record the filters that each candidate passes."""
+    trials = [(candidate, order) for candidate in wave for order in scene_orders(len(candidate.scenes))]
+    prompts = [choice_prompt([candidate.captions[i] for i in order], candidate.question) for candidate, order in trials]
     by_model: list[list[int | None]] = []
     failed: dict[int, str] = {}
     for model in models:
-        votes: list[int | None] = [None] * len(shown)
-        replies = _ask(model, "choice", [each for each, _ in shown], texts, seed)
-        for place, (each, reply) in enumerate(replies):
-            said, _ = choice(reply.text, LETTERS[: len(each.scenes)])
-            votes[place] = shown[place][1][LETTERS.index(said)] if said else None
+        votes: list[int | None] = []
+        replies = _ask(model, "choice", [candidate for candidate, _ in trials], prompts, seed)
+        for (candidate, order), (_, reply) in zip(trials, replies, strict=True):
+            letter, _ = parse_choice(reply.text, LETTERS[: len(candidate.scenes)])
+            votes.append(order[LETTERS.index(letter)] if letter else None)
             if reply.finish_reason == "error":
-                failed[id(each)] = f"error: {model.name} gave no choice ({reply.error})"
+                failed[id(candidate)] = f"error: {model.name} gave no choice ({reply.error})"
         by_model.append(votes)
-    for place, (each, _) in enumerate(shown):
-        each.votes.append([votes[place] for votes in by_model])
-    for each in answered:
-        each.filters = passed(each.votes, each.answer)
-        if id(each) in failed:  # without all votes nothing is known of it
-            each.problem, each.votes, each.filters = failed[id(each)], [], ()
+    for (candidate, _), trial_votes in zip(trials, zip(*by_model, strict=True), strict=True):
+        candidate.votes.append(list(trial_votes))
+    for candidate in wave:
+        candidate.filters = passed_filters(candidate.votes, candidate.answer)
+        if id(candidate) in failed:  # with a vote missing, the filters say nothing
+            candidate.problem, candidate.votes, candidate.filters = failed[id(candidate)], [], ()
 
 
 def _ask(
     model: TextModel, step: str, about: Sequence[_Candidate], texts: Sequence[str], seed: int
 ) -> list[tuple[_Candidate, Generation]]:
-    """The replies, in the order of ``texts``. Raises ModelError where a model answers none of many requests."""
+    """Return the replies, in the order of ``texts``. Raises ModelError if a model answers none of many requests."""
     decoding = replace(_STEPS[step], seed=seed)
     requests = [
         Request(f"contra4-{step}-{place}", 0, (Message("user", (Text(text),)),), decoding)
         for place, text in enumerate(texts)
     ]
-    replies = ask_all(model, requests)
+    replies = generate_all(model, requests)
     nothing = Generation("", "", "error", error="no reply came")
-    return [(each, replies.get(request.id, nothing)) for each, request in zip(about, requests, strict=True)]
+    return [(candidate, replies.get(request.id, nothing)) for candidate, request in zip(about, requests, strict=True)]
 
 
-def _balanced(kept: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Contra4Sample]]:
-    """The samples with the right scene moved to each place as often as to the others, for each size and kind of negatives.
+def _balanced(accepted: Sequence[_Candidate]) -> Iterator[tuple[_Candidate, Contra4Sample]]:
+    """Yield the samples with the right scene spread evenly over positions, per size and kind of negatives.
 
     The other scenes keep their order. A sample of PUF is right in any order, so that nothing is lost.
     """
     counted: Counter[tuple[int, str]] = Counter()
-    for each in kept:
-        size = len(each.scenes)
-        target = counted[size, each.kind] % size
-        counted[size, each.kind] += 1
-        others = [scene for place, scene in enumerate(each.scenes) if place != each.answer]
-        scenes = (*others[:target], each.scenes[each.answer], *others[target:])
+    for candidate in accepted:
+        size = len(candidate.scenes)
+        target = counted[size, candidate.kind] % size
+        counted[size, candidate.kind] += 1
+        others = [scene for place, scene in enumerate(candidate.scenes) if place != candidate.answer]
+        scenes = (*others[:target], candidate.scenes[candidate.answer], *others[target:])
         sample = Contra4Sample(
-            row_id=each.name,
-            question=each.question,
+            row_id=candidate.name,
+            question=candidate.question,
             scenes=scenes,
             answer=target,
             gold=LETTERS[target],
-            negatives=each.kind,
+            negatives=candidate.kind,
             source=CAPTIONED,
-            filters=each.filters,
+            filters=candidate.filters,
         )
-        yield each, sample
+        yield candidate, sample
 
 
-def _row(each: _Candidate) -> dict[str, Any]:
+def _row(candidate: _Candidate) -> dict[str, Any]:
     return {
-        "id": each.name,
-        "size": len(each.scenes),
-        "negatives": each.kind,
-        "question": each.question,
-        "answer": LETTERS[each.answer],
-        "filters": list(each.filters),
-        "scenes": [[scene.source, scene.name, scene.modality, scene.caption] for scene in each.scenes],
-        "votes": [[None if vote is None else LETTERS[vote] for vote in votes] for votes in each.votes],
+        "id": candidate.name,
+        "size": len(candidate.scenes),
+        "negatives": candidate.kind,
+        "question": candidate.question,
+        "answer": LETTERS[candidate.answer],
+        "filters": list(candidate.filters),
+        "scenes": [[scene.source, scene.name, scene.modality, scene.caption] for scene in candidate.scenes],
+        "votes": [[None if vote is None else LETTERS[vote] for vote in votes] for votes in candidate.votes],
     }
 
 
-def _counts(every: Sequence[_Candidate]) -> dict[str, Any]:
-    made: dict[str, Any] = {"drawn": len(every)}
-    given_up = Counter(each.problem.partition(":")[0] for each in every if each.problem)
-    return made | {"given up": dict(sorted(given_up.items()))}
+def _counts(tried: Sequence[_Candidate]) -> dict[str, Any]:
+    counts: dict[str, Any] = {"drawn": len(tried)}
+    given_up = Counter(candidate.problem.partition(":")[0] for candidate in tried if candidate.problem)
+    return counts | {"given up": dict(sorted(given_up.items()))}
 
 
-def _reasons(every: Sequence[_Candidate]) -> str:
-    reasons = Counter(each.problem.partition(":")[0] or "round trip" for each in every).most_common(3)
+def _reasons(tried: Sequence[_Candidate]) -> str:
+    reasons = Counter(candidate.problem.partition(":")[0] or "round trip" for candidate in tried).most_common(3)
     return "; ".join(f"{n} times: {reason}" for reason, n in reasons) or "no scenes could be put together"

@@ -1,4 +1,4 @@
-"""The prompts of the construction (Appendix C), word for word, with its six examples."""
+"""The prompts of the construction (Appendix C), verbatim, with its six examples."""
 
 from __future__ import annotations
 
@@ -87,34 +87,37 @@ _REFUSED = re.compile(
 _GENERATED = re.compile(r"\A(?:generated\s+)?question\s*:\s*", re.IGNORECASE)
 
 
-def asking(captions: Sequence[str]) -> str:
-    """Step 2: the prompt that asks for a question about the scenes."""
-    shown = [f"{_scenes(scenes)}\nGenerated Question: {question}" for scenes, question, _ in _EXAMPLES]
-    return "\n\n".join((_QUESTION_TASK, *shown, f"{_scenes(captions)}\nGenerated Question:"))
+def question_prompt(captions: Sequence[str]) -> str:
+    """Return the prompt of step 2, which requests a question about the scenes."""
+    examples = [f"{_scenes(scenes)}\nGenerated Question: {question}" for scenes, question, _ in _EXAMPLES]
+    return "\n\n".join((_QUESTION_TASK, *examples, f"{_scenes(captions)}\nGenerated Question:"))
 
 
-def answering(captions: Sequence[str], question: str) -> str:
-    """Step 3: the prompt that asks for an answer with its reason."""
-    shown = [f"{_scenes(scenes)}\nQuestion: {asked}\nAnswer: {answer}" for scenes, asked, answer in _EXAMPLES]
-    return "\n\n".join((_ANSWER_TASK, *shown, f"{_scenes(captions)}\nQuestion: {question}\nAnswer:"))
+def answer_prompt(captions: Sequence[str], question: str) -> str:
+    """Return the prompt of step 3, which requests an answer with its reason."""
+    examples = [
+        f"{_scenes(scenes)}\nQuestion: {example_question}\nAnswer: {answer}"
+        for scenes, example_question, answer in _EXAMPLES
+    ]
+    return "\n\n".join((_ANSWER_TASK, *examples, f"{_scenes(captions)}\nQuestion: {question}\nAnswer:"))
 
 
-def choosing(captions: Sequence[str], question: str) -> str:
-    """Step 4: the prompt that has a model choose."""
-    return "".join(str(piece) for piece in prompts.paper(question, [f'"{caption}"' for caption in captions]))
+def choice_prompt(captions: Sequence[str], question: str) -> str:
+    """Return the prompt of step 4, which requests a choice."""
+    return "".join(str(piece) for piece in prompts.paper_prompt(question, [f'"{caption}"' for caption in captions]))
 
 
-def read_question(reply: str) -> str | None:
-    """The question in a reply of step 2: its first line, which must be one; None for anything else."""
+def parse_question(reply: str) -> str | None:
+    """Return the question on the first line of a reply to step 2; None if there is none."""
     line = next((line.strip() for line in reply.splitlines() if line.strip()), "")
     question = _GENERATED.sub("", line).strip().strip("\"'“”*").strip()
     return question if question.endswith("?") and 8 <= len(question) <= 300 and question.isprintable() else None
 
 
-def refused_term(question: str) -> str | None:
-    """The term for which the rule filter of step 2 leaves a question out, or None. Terms begin a word, to take derivatives."""
-    found = _REFUSED.search(question)
-    return found[0].lower() if found else None
+def excluded_term(question: str) -> str | None:
+    """Return the term for which the rule filter of step 2 rejects a question, or None; terms match word beginnings."""
+    match = _REFUSED.search(question)
+    return match[0].lower() if match else None
 
 
 def _scenes(captions: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Step 1: which scenes are put together, at random or because their captions are near."""
+"""Scene sampling (step 1): scenes drawn at random, or because their captions are similar."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.base import Modality
 from benchmarks.contra4.constants import MODALITIES
 from benchmarks.contra4.construction.meteor import words
 from benchmarks.contra4.sample import Scene
 from benchmarks.text.stemming import stem
 from benchmarks.text_model import Embedder
+from benchmarks.vocabulary import Modality
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NEAREST = 30
-"""From so many captions of a modality a similar negative is drawn."""
+"""The number of nearest captions of a modality that a similar negative is drawn from."""
 
 _DIMENSIONS = 2048
 _IN_VAIN = 200
-"""Draws one after the other that bring nothing new, after which no more are tried."""
+"""The number of consecutive repeated draws after which drawing stops."""
 
 Pool = Mapping[Modality, Sequence[Scene]]
 
@@ -36,35 +36,35 @@ class WordCounts(Embedder):
     name = "words (tf-idf of stems)"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        found = [[_bucket(stem(word)) for word in words(text)] for text in texts]
-        frequency = np.bincount([bucket for row in found for bucket in set(row)], minlength=_DIMENSIONS)
+        buckets = [[_bucket(stem(word)) for word in words(text)] for text in texts]
+        frequency = np.bincount([bucket for row in buckets for bucket in set(row)], minlength=_DIMENSIONS)
         weight = np.log((1 + len(texts)) / (1 + frequency)) + 1
         vectors = np.zeros((len(texts), _DIMENSIONS), np.float32)
-        for vector, row in zip(vectors, found, strict=True):
+        for vector, row in zip(vectors, buckets, strict=True):
             np.add.at(vector, row, weight[row])
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
-        made: NDArray[np.float32] = vectors / np.maximum(length, 1e-9)
-        return made
+        normalised: NDArray[np.float32] = vectors / np.maximum(length, 1e-9)
+        return normalised
 
 
 class NearestCaptions:
     """The captions of a pool as vectors."""
 
     def __init__(self, pool: Pool, embedder: Embedder) -> None:
-        every = [(modality, scene) for modality, scenes in pool.items() for scene in scenes]
-        vectors = embedder.embed([scene.caption for _, scene in every])
-        self._of = {id(scene): vector for (_, scene), vector in zip(every, vectors, strict=True)}
+        entries = [(modality, scene) for modality, scenes in pool.items() for scene in scenes]
+        vectors = embedder.embed([scene.caption for _, scene in entries])
+        self._of = {id(scene): vector for (_, scene), vector in zip(entries, vectors, strict=True)}
         self._all = {
             modality: np.array([self._of[id(scene)] for scene in scenes]) for modality, scenes in pool.items() if scenes
         }
 
     def nearest(self, scene: Scene, modality: Modality) -> list[int]:
-        """The places in the pool of the ``NEAREST`` captions of ``modality``, by cosine, the nearest first."""
+        """Return the pool indices of the ``NEAREST`` captions of ``modality``, by cosine, nearest first."""
         cosine = self._all[modality] @ self._of[id(scene)]
         return [int(place) for place in np.argsort(-cosine, kind="stable")[:NEAREST]]
 
 
-def tuples(pool: Pool, size: int, near: NearestCaptions | None, seed: int) -> Iterator[tuple[Scene, ...]]:
+def draw_scenes(pool: Pool, size: int, near: NearestCaptions | None, seed: int) -> Iterator[tuple[Scene, ...]]:
     """Scenes of ``size`` different modalities, every combination in turn, in an order of their own; none is given twice.
 
     One modality, chosen at random, is the anchor; the others are drawn at random, or from the nearest to it if ``near`` is
@@ -74,7 +74,7 @@ def tuples(pool: Pool, size: int, near: NearestCaptions | None, seed: int) -> It
     present = [modality for modality in MODALITIES if pool.get(modality)]
     groups = list(combinations(present, size))
     seen: set[frozenset[tuple[str, str]]] = set()
-    in_vain = 0
+    repeats = 0
     for group in cycle(groups):
         anchor = draw.choice(group)
         first = draw.choice(pool[anchor])
@@ -85,11 +85,11 @@ def tuples(pool: Pool, size: int, near: NearestCaptions | None, seed: int) -> It
                 chosen.append(scenes[draw.choice(near.nearest(first, modality))] if near else draw.choice(scenes))
         draw.shuffle(chosen)
         key = frozenset((scene.source, scene.name) for scene in chosen)
-        in_vain = in_vain + 1 if key in seen else 0
+        repeats = repeats + 1 if key in seen else 0
         if key not in seen:
             seen.add(key)
             yield tuple(chosen)
-        if in_vain >= _IN_VAIN:
+        if repeats >= _IN_VAIN:
             return
 
 

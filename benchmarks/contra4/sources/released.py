@@ -1,4 +1,4 @@
-"""The published JSON: its files, its rows, and where the media that they name lie."""
+"""The published JSON: its files, its rows, and the files of the media that they name."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from benchmarks.contra4.constants import SUFFIXES
-from benchmarks.contra4.sample import Contra4Sample, Scene, sample
-from benchmarks.rows.files import RawRow, RowProblem, SkippedRow, files, rows
-from benchmarks.rows.sources import folder_of, wrong_layout
+from benchmarks.contra4.sample import Contra4Sample, Scene, parse_sample
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import RawRow, SkippedRow, list_files, read_rows
+from benchmarks.rows.sources import existing_path, layout_error
 
 PUBLISHED, CAPTIONED, CHECKS = "published", "captioned", "checks"
 
-MEDIA: Mapping[str, tuple[str, str]] = {
+MEDIA_SOURCES: Mapping[str, tuple[str, str]] = {
     "coco_val": ("{:0>12}", "COCO val2017: 000000000139.jpg"),
     "coco_train": ("{:0>12}", "COCO train2017"),
     "audiocaps": ("{}", "AudioCaps: 105253.wav"),
@@ -22,9 +23,9 @@ MEDIA: Mapping[str, tuple[str, str]] = {
     "msrvtt_train": ("{}", "MSR-VTT: video0.mp4"),
     "pointllm": ("{}_8192", "PointLLM's Objaverse clouds: ID_8192.npz or ID_8192.npy"),
 }
-"""The data sets of the published rows: how a file is called by its id, and what the folder is."""
+"""The data sets of the published rows: the file name pattern for an id, and a description of the folder."""
 
-NAMES = (PUBLISHED, CAPTIONED, CHECKS, *MEDIA)
+SOURCE_NAMES = (PUBLISHED, CAPTIONED, CHECKS, *MEDIA_SOURCES)
 
 LAYOUT = (
     "a folder with test.json or val.json (other .json or .jsonl files of that layout do too), or one such file; media lie in "
@@ -36,12 +37,12 @@ MISSING = "is missing"
 OUTSIDE = "has a name that leaves the folder"
 
 Folders = Mapping[str, Sequence[Path]]
-"""The folders named for the media of a row's source."""
+"""The folders of the media of a row's source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contra4SourceRow:
-    """A sample as it stands in ``file``; ``row`` is where a person finds it."""
+    """A sample read from ``file``; ``row`` is its place there."""
 
     row: str
     sample: Contra4Sample
@@ -49,38 +50,38 @@ class Contra4SourceRow:
 
 
 def media_folders(sources: Sequence[tuple[str, str]]) -> Folders:
-    """The folders that are named as sources of media. Raises SourceError where one is not there."""
-    found: dict[str, list[Path]] = {}
+    """Return the folders that are named as sources of media. Raises SourceError if one does not exist."""
+    by_source: dict[str, list[Path]] = {}
     for name, place in sources:
-        if name in MEDIA:
-            found.setdefault(name, []).append(folder_of(name, place, MEDIA[name][1]))
-    return found
+        if name in MEDIA_SOURCES:
+            by_source.setdefault(name, []).append(existing_path(name, place, MEDIA_SOURCES[name][1]))
+    return by_source
 
 
-def read(place: str) -> Iterator[Contra4SourceRow | SkippedRow]:
-    """The samples of a published folder or file. Raises SourceError where it is neither."""
+def read_samples(place: str) -> Iterator[Contra4SourceRow | SkippedRow]:
+    """Yield the samples of a published folder or file. Raises SourceError if it is neither."""
     for file in json_files(place):
-        for row in rows(file, file.parent, PUBLISHED):
+        for row in read_rows(file, file.parent, PUBLISHED):
             if isinstance(row, SkippedRow):
                 yield row
                 continue
             try:
-                yield Contra4SourceRow(row.where, sample(row.fields, file.name.partition(".")[0]), file)
+                yield Contra4SourceRow(row.where, parse_sample(row.fields, file.name.partition(".")[0]), file)
             except RowProblem as problem:
                 yield SkippedRow(PUBLISHED, _where(row), str(problem))
 
 
 def json_files(place: str) -> list[Path]:
-    """The files of rows at ``place``. Raises SourceError where there are none."""
-    path = folder_of(PUBLISHED, place, LAYOUT)
-    found = [path] if path.is_file() and path.suffix in (".json", ".jsonl") else files(path, ".json", ".jsonl")
-    if not found:
-        raise wrong_layout("contra4", path, LAYOUT)
-    return found
+    """Return the files of rows at ``place``. Raises SourceError if there are none."""
+    path = existing_path(PUBLISHED, place, LAYOUT)
+    paths = [path] if path.is_file() and path.suffix in (".json", ".jsonl") else list_files(path, ".json", ".jsonl")
+    if not paths:
+        raise layout_error("contra4", path, LAYOUT)
+    return paths
 
 
-def places(scene: Scene, file: Path, named: Folders) -> Sequence[Path]:
-    """Where the medium of a scene of ``file`` may lie: in the folders named for its source, else in one beside the file."""
+def candidate_folders(scene: Scene, file: Path, named: Folders) -> Sequence[Path]:
+    """Return the candidate folders of a scene's medium: those named for its source, else one beside ``file``."""
     source = scene.source
     if source in named:
         return named[source]
@@ -88,16 +89,16 @@ def places(scene: Scene, file: Path, named: Folders) -> Sequence[Path]:
     return (file.parent / source,) if inside else ()
 
 
-def find(scene: Scene, file: Path, named: Folders) -> Path:
-    """Where the medium of a scene of ``file`` lies. Raises RowProblem where it is missing, or its name leads elsewhere."""
+def find_media(scene: Scene, file: Path, named: Folders) -> Path:
+    """Return the file of a scene's medium. Raises RowProblem if it is missing or outside its folder."""
     parts = PurePosixPath(scene.name).parts
     if scene.name.startswith("/") or ".." in parts or "\\" in scene.name or not parts:
         raise RowProblem(OUTSIDE)
-    pattern = MEDIA.get(scene.source, ("{}", ""))[0]
+    pattern = MEDIA_SOURCES.get(scene.source, ("{}", ""))[0]
     stem = pattern.format(scene.name)
     suffixes = SUFFIXES[scene.modality]
     names = [stem] if stem.lower().endswith(suffixes) else [stem + suffix for suffix in suffixes]
-    for place in filter(Path.is_dir, places(scene, file, named)):
+    for place in filter(Path.is_dir, candidate_folders(scene, file, named)):
         for name in names:
             there = place / name
             try:

@@ -1,8 +1,7 @@
-"""Multimodal clue graphs (section "Data Collection"): quadruples of entity, modality, attribute and value, and where
-modalities disagree.
+"""Multimodal clue graphs (section "Data Collection") of (entity, modality, attribute, value), and their discrepancies.
 
-Picture facts are what the boxes show, listing facts the listing's fields. Text facts are found by rule: a value of an
-attribute that any product of the set has, and that stands in title or description as a word.
+Picture facts come from the boxes, listing facts from the listing's fields. Text facts are found by rule: a value that
+any product of the set has for an attribute and that occurs as a word in the title or description.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from benchmarks.text.answer_equality import same_value
 Modality = Literal["image", "text", "listing"]
 
 OTHER_BRANDS = ("minor brand", "other brand")
-"""Brands that are to be seen and are not the product's: named on it (made to fit them), or in the background."""
+"""Visible brands other than the product's: named on it (an accessory that fits them), or in the background."""
 
 ROLES = (*OTHER_BRANDS, "covered brand", "part", "prop", "text", "spu", "sells")
-"""Attributes that say what is to be seen, or what a thing belongs to; modalities are not compared by them."""
+"""Attributes that say what is visible or what a thing belongs to; modalities are not compared by them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """A clue. ``entity`` is a product's id; ``place`` is the view, title, description or listing that it stands in.
+    """A clue. ``entity`` is a product's id; ``place`` is its view, title, description or listing.
 
-    ``frame`` counts the product's pictures from 0, ``box`` is in pixels; both None for what is not in a picture.
+    ``frame`` is the index of the product's picture, ``box`` is in pixels; both are None outside pictures.
     """
 
     id: str
@@ -43,8 +42,8 @@ class Clue:
     box: Box | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The quadruple as a JSON object, with frame and box where it has them."""
-        found: dict[str, Any] = {
+        """Return the quadruple as a JSON object, with frame and box if it has them."""
+        row: dict[str, Any] = {
             "id": self.id,
             "entity": self.entity,
             "modality": self.modality,
@@ -52,15 +51,15 @@ class Clue:
             "value": self.value,
         }
         if self.frame is not None:
-            found["frame"] = self.frame
+            row["frame"] = self.frame
         if self.box is not None:
-            found["box"] = list(self.box)
-        return found
+            row["box"] = list(self.box)
+        return row
 
 
 @dataclass(frozen=True)
 class ClueGraph:
-    """A product's clues."""
+    """The clues of one product."""
 
     product: Product
     facts: tuple[Clue, ...]
@@ -72,31 +71,31 @@ class ClueGraph:
 
     @cached_property
     def comparisons(self) -> Mapping[str, tuple[Clue, ...]]:
-        """The facts of each attribute that two modalities have."""
-        found: defaultdict[str, list[Clue]] = defaultdict(list)
+        """The facts of each attribute that at least two modalities state."""
+        by_attribute: defaultdict[str, list[Clue]] = defaultdict(list)
         for fact in self.facts:
             if fact.attribute not in ROLES:
-                found[_compared(fact.attribute)].append(fact)
-        return {name: tuple(facts) for name, facts in found.items() if len({f.modality for f in facts}) > 1}
+                by_attribute[_comparison_key(fact.attribute)].append(fact)
+        return {name: tuple(facts) for name, facts in by_attribute.items() if len({f.modality for f in facts}) > 1}
 
     @cached_property
     def discrepancies(self) -> Mapping[str, tuple[Clue, ...]]:
-        """The comparisons in which not all values are the same: the contradictions that the listing has of itself.
+        """The comparisons whose values differ: contradictions within the listing itself.
 
-        The templates ask nothing about such an attribute, since its truth is not known.
+        The templates do not use such an attribute, since its true value is unknown.
         """
         return {
             name: facts
             for name, facts in self.comparisons.items()
-            if any(not same(name, facts[0].value, fact.value) for fact in facts)
+            if any(not same_attribute_value(name, facts[0].value, fact.value) for fact in facts)
         }
 
     def facts_of(self, attribute: str, *places: str) -> tuple[Clue, ...]:
-        """The facts of an attribute, in these places alone where any are named."""
+        """Return the facts of an attribute, limited to ``places`` if any are named."""
         return tuple(f for f in self.facts if f.attribute == attribute and (not places or f.place in places))
 
     def to_json(self) -> dict[str, Any]:
-        """The graph as a JSON object, a line of a build's ``graphs.jsonl``."""
+        """Return the graph as a JSON object, a line of a build's ``build_graphs.jsonl``."""
         return {
             "product": self.product.id,
             "facts": [fact.to_json() for fact in self.facts],
@@ -104,71 +103,71 @@ class ClueGraph:
         }
 
 
-def graphs(catalogue: Catalogue) -> dict[str, ClueGraph]:
-    """The graph of every product, by its id."""
-    known = _vocabulary(catalogue)
-    return {product.id: ClueGraph(product, tuple(_facts(product, known))) for product in catalogue.products}
+def build_graphs(catalogue: Catalogue) -> dict[str, ClueGraph]:
+    """Return the graph of every product, by product id."""
+    values = _vocabulary(catalogue)
+    return {product.id: ClueGraph(product, tuple(_facts(product, values))) for product in catalogue.products}
 
 
-def same(attribute: str, one: str, other: str) -> bool:
-    """Whether two values of an attribute are the same; prices also by their currency."""
-    if attribute == "price" and _signs(one) != _signs(other):
+def same_attribute_value(attribute: str, value: str, other: str) -> bool:
+    """Return whether two values of an attribute are the same; prices must also have the same currency."""
+    if attribute == "price" and _currency_of(value) != _currency_of(other):
         return False
-    return same_value(one, other)
+    return same_value(value, other)
 
 
-def stands_in(value: str, words: str) -> bool:
-    """Whether ``value`` stands in a text as whole words, without regard to case."""
-    return _found(value, words) is not None
+def occurs_in(value: str, text: str) -> bool:
+    """Return whether ``value`` occurs in ``text`` as whole words, ignoring case."""
+    return _search_value(value, text) is not None
 
 
-def without(value: str, words: str) -> str | None:
-    """The text with ``value`` taken out, and the comma or space that it leaves; None where it does not stand in it."""
-    found = _found(value, words)
-    if found is None:
+def remove_value(value: str, text: str) -> str | None:
+    """Return ``text`` without ``value`` and the comma or space left behind; None if ``value`` does not occur."""
+    match = _search_value(value, text)
+    if match is None:
         return None
-    left, right = words[: found.start()].rstrip(" ,"), words[found.end() :].lstrip(" ")
-    joined = left + right if right.startswith(",") and left else f"{left} {right.lstrip(', ')}"
+    before, after = text[: match.start()].rstrip(" ,"), text[match.end() :].lstrip(" ")
+    joined = before + after if after.startswith(",") and before else f"{before} {after.lstrip(', ')}"
     return joined.strip(" ,") or None
 
 
-def _found(value: str, words: str) -> re.Match[str] | None:
-    # Most values stand in most texts nowhere, and a pattern of its own for each would be slow.
-    if value.casefold() not in words.casefold():
+def _search_value(value: str, text: str) -> re.Match[str] | None:
+    # Most values do not occur at all, and compiling a pattern for each would be slow.
+    if value.casefold() not in text.casefold():
         return None
-    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", words, re.IGNORECASE)
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE)
 
 
-def _signs(price: str) -> str:
+def _currency_of(price: str) -> str:
     return "".join(c for c in price.upper() if not c.isdigit() and c not in " .,'")
 
 
-def _compared(attribute: str) -> str:
+def _comparison_key(attribute: str) -> str:
     return "category" if attribute == "product" else attribute
 
 
 def _vocabulary(catalogue: Catalogue) -> dict[str, list[str]]:
-    """The values of each attribute that any product has, the longest first."""
-    known: defaultdict[str, set[str]] = defaultdict(set)
-    known["brand"].update(catalogue.brands)
+    """Return the values of each attribute over all products, longest first."""
+    vocabulary: defaultdict[str, set[str]] = defaultdict(set)
+    vocabulary["brand"].update(catalogue.brands)
     for product in catalogue.products:
-        known["brand"].add(product.brand)
-        known["category"].add(product.category)
+        vocabulary["brand"].add(product.brand)
+        vocabulary["category"].add(product.category)
         for name, value in product.attributes.items():
-            known[name].add(value)
-    return {name: sorted(values - {""}, key=lambda v: (-len(v), v)) for name, values in sorted(known.items())}
+            vocabulary[name].add(value)
+    return {name: sorted(values - {""}, key=lambda v: (-len(v), v)) for name, values in sorted(vocabulary.items())}
 
 
-def _facts(product: Product, known: Mapping[str, Sequence[str]]) -> Iterable[Clue]:
-    taken: defaultdict[str, int] = defaultdict(int)
+def _facts(product: Product, vocabulary: Mapping[str, Sequence[str]]) -> Iterable[Clue]:
+    counts: defaultdict[str, int] = defaultdict(int)
 
     def fact(
         place: str, modality: Modality, attribute: str, value: str, frame: int | None = None, box: Box | None = None
     ) -> Clue:
         name = f"{product.id}/{place}/{attribute}"
-        taken[name] += 1
+        counts[name] += 1
         return Clue(
-            name if taken[name] == 1 else f"{name}#{taken[name]}",
+            name if counts[name] == 1 else f"{name}#{counts[name]}",
             product.id,
             modality,
             attribute,
@@ -179,39 +178,39 @@ def _facts(product: Product, known: Mapping[str, Sequence[str]]) -> Iterable[Clu
         )
 
     for number, picture in enumerate(product.pictures):
-        for shown in picture.shown:
-            yield fact(picture.view, "image", shown.attribute, shown.value, number, shown.box)
-    listed = _listed(product)
-    for place, words in (("title", product.title), ("description", product.description)):
-        for attribute, values in known.items():
-            found = _mentioned(values, words)
-            own = [value for value in found if value == listed.get(attribute)]
-            for value in own or found:
+        for visible in picture.visible:
+            yield fact(picture.view, "image", visible.attribute, visible.value, number, visible.box)
+    listed = _listing_values(product)
+    for place, text in (("title", product.title), ("description", product.description)):
+        for attribute, values in vocabulary.items():
+            mentions = _find_mentions(values, text)
+            own = [value for value in mentions if value == listed.get(attribute)]
+            for value in own or mentions:
                 yield fact(place, "text", attribute, value)
             if attribute == "brand" and own:
-                for value in found:
+                for value in mentions:
                     if value not in own:
                         yield fact(place, "text", "minor brand", value)
     for attribute, value in listed.items():
         yield fact("listing", "listing", attribute, value)
 
 
-def _listed(product: Product) -> dict[str, str]:
+def _listing_values(product: Product) -> dict[str, str]:
     listed = {"brand": product.brand, "category": product.category, "spu": product.spu, **product.attributes}
     if product.price is not None:
         listed["price"] = str(product.price)
     return {name: value for name, value in listed.items() if value}
 
 
-def _mentioned(values: Sequence[str], words: str) -> list[str]:
-    """Those of the values that stand in the text; one within another one that stands there is none of its own."""
-    found: list[str] = []
-    rest = words
+def _find_mentions(values: Sequence[str], text: str) -> list[str]:
+    """Return the values that occur in ``text``; a value that occurs only within a longer one does not count."""
+    mentions: list[str] = []
+    rest = text
     for value in values:
-        match = _found(value, rest)
+        match = _search_value(value, rest)
         while match is not None:
-            if value not in found:
-                found.append(value)
+            if value not in mentions:
+                mentions.append(value)
             rest = f"{rest[: match.start()]}\0{rest[match.end() :]}"
-            match = _found(value, rest)
-    return found
+            match = _search_value(value, rest)
+    return mentions

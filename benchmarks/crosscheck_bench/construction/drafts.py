@@ -1,4 +1,4 @@
-"""Draft: a question on its way to being a sample, with the clues that its answer rests on."""
+"""Draft: a question that may become a sample, with the clues that its answer rests on."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeVar
 
-from benchmarks.base import Mark
 from benchmarks.crosscheck_bench.construction.clue_graph import Clue
-from benchmarks.crosscheck_bench.sample import PLACE
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
 from benchmarks.crosscheck_bench.sources.products import Product, ProductPicture
+from benchmarks.vocabulary import Mark
 
-Made = Literal["template", "model", "authored"]
+Origin = Literal["template", "model", "authored"]
 
-Piece = Literal["given", "ask", "form"]
+Piece = Literal["context", "ask", "form"]
 
 T = TypeVar("T")
 
-LABELS = {
+REGION_LABELS = {
     "brand": "logo",
     "minor brand": "logo",
     "other brand": "logo",
@@ -29,38 +29,41 @@ LABELS = {
     "prop": "item",
     "price": "price tag",
 }
-"""What a box is called when it is drawn: the kind of region, never what the answer could be read off. Else its attribute."""
+"""The label of a drawn box: the kind of region, never the answer. Other attributes are labelled by their name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A picture that a question shows, and whose it is; ``marks`` are drawn on it under every strategy."""
+    """A picture in a question, with its product; every strategy draws ``marks`` on it."""
 
     product: Product
     picture: ProductPicture
     marks: tuple[Mark, ...] = ()
 
     def boxes(self) -> tuple[Mark, ...]:
-        """What set-of-mark draws: every box of the picture once."""
-        found: dict[tuple[float, ...], Mark] = {}
-        for shown in self.picture.shown:
-            if shown.box is not None:
-                found.setdefault(shown.box, Mark(LABELS.get(shown.attribute, shown.attribute), shown.box))
-        return tuple(found.values())
+        """Return the marks that set-of-mark draws: every box of the picture once."""
+        marks: dict[tuple[float, ...], Mark] = {}
+        for visible in self.picture.visible:
+            if visible.box is not None:
+                marks.setdefault(
+                    visible.box, Mark(REGION_LABELS.get(visible.attribute, visible.attribute), visible.box)
+                )
+        return tuple(marks.values())
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionDraft:
     """A question with its answer.
 
-    The question is ``given``, ``ask`` and ``form`` in the ``order`` that Figure 8 has: what is given, with ``<image>`` for each
-    shot, what is asked of it, and what the reply must look like; a model that writes questions writes ``ask``. ``clues`` are
-    the facts that decide the answer, ``stratum`` the class that is balanced within the task, ``conflict`` the contradiction
-    that was put in, ``titles`` the titles that are shown.
+    The question consists of ``context``, ``ask`` and ``form`` in the ``order`` of Figure 8: the given material with an
+    ``<image>`` for each shot, the task, and the format of the reply. A model that writes questions writes ``ask``.
+    ``clues`` are the facts that decide the answer, ``stratum`` the class balanced within the task, ``conflict`` the
+    contradiction that was introduced, and ``titles`` the displayed titles. The number of fields is that of a sample's
+    ingredients.
     """
 
     task: str
-    given: str
+    context: str
     ask: str
     form: str
     answer: str
@@ -73,40 +76,40 @@ class QuestionDraft:
     reasoning: str = ""
     titles: tuple[str, ...] = ()
     row_id: str = ""
-    made: Made = "template"
-    order: tuple[Piece, ...] = ("given", "ask", "form")
+    origin: Origin = "template"
+    order: tuple[Piece, ...] = ("context", "ask", "form")
 
     @property
     def question(self) -> str:
-        """All that is asked."""
-        pieces = {"given": self.given, "ask": self.ask, "form": self.form}
+        """The complete question."""
+        pieces = {"context": self.context, "ask": self.ask, "form": self.form}
         return " ".join(pieces[name] for name in self.order if pieces[name])
 
     @property
     def about(self) -> str:
-        """The product that it is about: the first one that is shown."""
+        """The id of the product in question: that of the first picture."""
         return self.shots[0].product.id
 
 
-def places(count: int) -> str:
-    """``<image>`` as often as there are pictures."""
-    return " ".join([PLACE] * count)
+def image_placeholders(count: int) -> str:
+    """Return ``count`` placeholders, separated by spaces."""
+    return " ".join([IMAGE_PLACEHOLDER] * count)
 
 
-def by_turns(drafts: Iterable[QuestionDraft]) -> list[QuestionDraft]:
-    """The drafts in their order, the strata by turns and equally many of each; what is left over is not among them."""
-    strata = _strata(drafts)
+def balance_strata(drafts: Iterable[QuestionDraft]) -> list[QuestionDraft]:
+    """Return the drafts with the strata alternating and equally frequent; surplus drafts are dropped."""
+    strata = _by_stratum(drafts)
     fewest = min(map(len, strata.values()), default=0)
     return [draft for turn in zip_longest(*(s[:fewest] for s in strata.values())) for draft in turn if draft]
 
 
-def interleaved(*kinds: Sequence[T]) -> list[T]:
-    """The first of each, the second of each, ..., until all are used up."""
-    return [each for turn in zip_longest(*kinds) for each in turn if each is not None]
+def interleave(*kinds: Sequence[T]) -> list[T]:
+    """Return the first item of each sequence, then the second of each, and so on until all are used up."""
+    return [item for turn in zip_longest(*kinds) for item in turn if item is not None]
 
 
-def _strata(drafts: Iterable[QuestionDraft]) -> dict[str, list[QuestionDraft]]:
-    found: defaultdict[str, list[QuestionDraft]] = defaultdict(list)
+def _by_stratum(drafts: Iterable[QuestionDraft]) -> dict[str, list[QuestionDraft]]:
+    strata: defaultdict[str, list[QuestionDraft]] = defaultdict(list)
     for draft in drafts:
-        found[draft.stratum].append(draft)
-    return {name: found[name] for name in sorted(found)}
+        strata[draft.stratum].append(draft)
+    return {name: strata[name] for name in sorted(strata)}

@@ -1,7 +1,7 @@
-"""L3 by people (section "Question Generation"): questions in ``authored.jsonl``, which rest on facts of the clue graphs.
+"""L3 questions written by people (section "Question Generation"), read from ``read_authored_questions.jsonl``.
 
-A row names the facts by id. What it cites must be there and be shown, be more than one clue, and give the answer by the
-task's rule, which is the wording of the answers in Figure 8.
+A row cites facts of the clue graphs by id. The cited facts must exist and be visible, be more than one, and imply the
+answer by the task's rule, which follows the wording of the answers in Figure 8.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Mark
 from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
-from benchmarks.crosscheck_bench.construction.clue_graph import Clue, same, stands_in, without
-from benchmarks.crosscheck_bench.construction.drafts import LABELS, QuestionDraft, Shot, places
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
+from benchmarks.crosscheck_bench.construction.drafts import REGION_LABELS, QuestionDraft, Shot, image_placeholders
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData
-from benchmarks.crosscheck_bench.sample import LONGEST_TEXT, LONGEST_WORDS, MOST_FRAMES, PLACE
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_FRAMES, MAX_SHORT_TEXT_LENGTH, MAX_TEXT_LENGTH
 from benchmarks.crosscheck_bench.sources.products import SOURCE, Product
-from benchmarks.rows.files import RowProblem, SkippedRow, json_lines, text
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import SkippedRow, read_json_lines, text_field
+from benchmarks.vocabulary import Mark
 
 FILE = "authored.jsonl"
 
-FEWEST_CLUES = 2
+MIN_CLUES = 2
 
 BC = (
     "See carefully with the product images. Reply to me whether this product actually has brand circumvention behavior."
@@ -56,7 +57,8 @@ _DETECTIONS = ("BI", "BI*", "PI")
 class AuthoredQuestion:
     """A row of the file: a question about pictures of one product.
 
-    ``at`` is the fact whose box the question is about (BI, BI*, PI), ``detected`` the brand that is said to be there (BI, BI*).
+    ``located`` is the fact whose box the question is about (BI, BI*, PI), ``detected_brand`` the brand said to be there
+    (BI, BI*).
     """
 
     id: str
@@ -65,130 +67,132 @@ class AuthoredQuestion:
     shots: tuple[Shot, ...]
     facts: tuple[Clue, ...]
     answer: str
-    at: Clue | None
-    detected: str
+    located: Clue | None
+    detected_brand: str
     question: str
     rationale: str
 
 
 class RefusedQuestion(Exception):
-    """Why a row is no sample, beginning with the check's name."""
+    """The reason why a row is not a sample, preceded by the name of the check."""
 
 
-def authored(folder: Path, material: TemplateData) -> Iterator[QuestionDraft | SkippedRow]:
-    """The questions of the folder's file in its order; nothing where it has none. Raises SourceError where it cannot be read."""
+def read_authored_questions(folder: Path, data: TemplateData) -> Iterator[QuestionDraft | SkippedRow]:
+    """Yield the questions of the folder's file in order, if it has one. Raises SourceError if it cannot be read."""
     file = folder / FILE
     if not file.is_file():
         return
-    taken: set[str] = set()
-    for number, fields in json_lines(file):
+    ids: set[str] = set()
+    for number, fields in read_json_lines(file):
         try:
-            row = _row(fields, material)
-            if row.id in taken:
+            row = _parse_row(fields, data)
+            if row.id in ids:
                 raise RowProblem("repeated: another row has this id")
-            taken.add(row.id)
-            _check(row)
-            yield _draft(row)
+            ids.add(row.id)
+            _check_question(row)
+            yield _build_draft(row)
         except (RowProblem, RefusedQuestion) as problem:
             yield SkippedRow(SOURCE, f"{FILE}:{number}", str(problem))
 
 
-def follows(row: AuthoredQuestion) -> str | None:
-    """The answer that the cited facts give by the task's rule, or None where they decide nothing."""
-    return RULES[row.task](row)
+def derive_answer(row: AuthoredQuestion) -> str | None:
+    """Return the answer that the cited facts imply by the task's rule, or None if they decide nothing."""
+    return ANSWER_RULES[row.task](row)
 
 
 # --- rules ---------------------------------------------------------------------------------------
 
 
 def _circumvention(row: AuthoredQuestion) -> str | None:
-    """BC, BC*: a brand mark is covered, and none of the product's brand can be read in what is shown."""
-    seen = [shown for shot in row.shots for shown in shot.picture.shown]
+    """Return the answer of BC and BC*: Yes if a logo is covered and the product's brand is legible nowhere else."""
+    visible = [item for shot in row.shots for item in shot.picture.visible]
     cited = {fact.attribute for fact in row.facts}
-    if any(shown.attribute == "brand" for shown in seen):
+    if any(item.attribute == "brand" for item in visible):
         return "No" if "brand" in cited else None
     return "Yes" if "covered brand" in cited else None
 
 
 def _brand_intent(row: AuthoredQuestion) -> str | None:
-    """BI and BI*, whose answers B and C are each other's."""
-    if row.at is None or row.at not in row.facts:
+    """Return the answer of BI and BI*, whose options B and C are swapped."""
+    if row.located is None or row.located not in row.facts:
         return None
-    if not same("brand", row.at.value, row.detected):
+    if not same_attribute_value("brand", row.located.value, row.detected_brand):
         return "D"
-    own = same("brand", row.detected, row.product.brand)
-    meant = {"brand": "own" if own else "", "minor brand": "minor", "other brand": "other"}.get(row.at.attribute, "")
+    own = same_attribute_value("brand", row.detected_brand, row.product.brand)
+    meant = {"brand": "own" if own else "", "minor brand": "minor", "other brand": "other"}.get(
+        row.located.attribute, ""
+    )
     letters = {"own": "A", "other": "B", "minor": "C"} if row.task == "BI" else {"own": "A", "minor": "B", "other": "C"}
     return letters.get(meant)
 
 
 def _product_intent(row: AuthoredQuestion) -> str | None:
-    if row.at is None or row.at not in row.facts:
+    if row.located is None or row.located not in row.facts:
         return None
-    return {"product": "A", "part": "B", "prop": "C"}.get(row.at.attribute)
+    return {"product": "A", "part": "B", "prop": "C"}.get(row.located.attribute)
 
 
-RULES: Mapping[str, Callable[[AuthoredQuestion], str | None]] = {
+ANSWER_RULES: Mapping[str, Callable[[AuthoredQuestion], str | None]] = {
     "BC": _circumvention,
     "BC*": _circumvention,
     "BI": _brand_intent,
     "PI": _product_intent,
     "BI*": _brand_intent,
 }
-"""How the answer follows, by task of L3."""
+"""The rules by which facts imply the answer, by L3 task."""
 
 
 # --- reading and checking ------------------------------------------------------------------------
 
 
-def _row(fields: Any, material: TemplateData) -> AuthoredQuestion:
+def _parse_row(fields: Any, data: TemplateData) -> AuthoredQuestion:
     if not isinstance(fields, dict):
         raise RowProblem("the line is not a JSON object")
-    task = text(fields, "task")
-    if task not in RULES:
-        raise RowProblem(f"the task is not one of {', '.join(RULES)}")
-    graph = material.graphs.get(text(fields, "product"))
+    task = text_field(fields, "task")
+    if task not in ANSWER_RULES:
+        raise RowProblem(f"the task is not one of {', '.join(ANSWER_RULES)}")
+    graph = data.graphs.get(text_field(fields, "product"))
     if graph is None:
         raise RefusedQuestion("product: the product is not one that can be used")
     facts = _names(fields, "facts")
     unknown = [name for name in facts if name not in graph.by_id]
     if unknown:
         raise RefusedQuestion(f"facts: {unknown[0][:80]!r} is no fact of the product's graph")
-    at = text(fields, "at")
+    at = text_field(fields, "at")
     if (at not in graph.by_id or graph.by_id[at].box is None) if task in _DETECTIONS else at:
         raise RefusedQuestion("at: it is not the id of a fact with a box, or the task has no use for one")
     detected = _line(fields, "detected")
     if bool(detected) != (task in ("BI", "BI*")):
         raise RefusedQuestion("detected: the detected brand is missing, or the task has no use for one")
     return AuthoredQuestion(
-        id=_line(fields, "id") or _missing("id"),
+        id=_line(fields, "id") or _raise_missing("id"),
         task=task,
         product=graph.product,
         shots=_shots(graph.product, _names(fields, "images"), task),
         facts=tuple(graph.by_id[name] for name in facts),
         answer=_line(fields, "answer"),
-        at=graph.by_id.get(at),
-        detected=detected,
-        question=_line(fields, "question", LONGEST_TEXT),
-        rationale=_line(fields, "rationale", LONGEST_TEXT),
+        located=graph.by_id.get(at),
+        detected_brand=detected,
+        question=_line(fields, "question", MAX_TEXT_LENGTH),
+        rationale=_line(fields, "rationale", MAX_TEXT_LENGTH),
     )
 
 
-def _missing(name: str) -> str:
+def _raise_missing(name: str) -> str:
     raise RowProblem(f"the row has no {name}")
 
 
 def _names(fields: Mapping[str, Any], name: str) -> list[str]:
     value = fields.get(name)
-    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
         raise RowProblem(f"the {name} are not a list of names")
     if len(set(value)) < len(value):
         raise RowProblem(f"the {name} name one twice")
     return value
 
 
-def _line(fields: Mapping[str, Any], name: str, longest: int = LONGEST_WORDS) -> str:
-    value = text(fields, name)
+def _line(fields: Mapping[str, Any], name: str, longest: int = MAX_SHORT_TEXT_LENGTH) -> str:
+    value = text_field(fields, name)
     if len(value) > longest or len(value.splitlines()) > 1:
         raise RowProblem(f"the {name} is longer than {longest} characters or has more than one line")
     if any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -197,34 +201,34 @@ def _line(fields: Mapping[str, Any], name: str, longest: int = LONGEST_WORDS) ->
 
 
 def _shots(product: Product, views: list[str], task: str) -> tuple[Shot, ...]:
-    found = [product.view(name) for name in views]
-    if None in found:
-        raise RefusedQuestion(f"images: the product has no view {views[found.index(None)][:80]!r} that can be used")
-    if len(found) > MOST_FRAMES or (len(found) > 1) != TASKS[task].multi_frame:
+    pictures = [product.picture(name) for name in views]
+    if None in pictures:
+        raise RefusedQuestion(f"images: the product has no view {views[pictures.index(None)][:80]!r} that can be used")
+    if len(pictures) > MAX_FRAMES or (len(pictures) > 1) != TASKS[task].multi_frame:
         raise RefusedQuestion(f"images: {task} shows {'several frames' if TASKS[task].multi_frame else 'one image'}")
-    return tuple(Shot(product, picture) for picture in found if picture is not None)
+    return tuple(Shot(product, picture) for picture in pictures if picture is not None)
 
 
-def _check(row: AuthoredQuestion) -> None:
-    """Raises Refused where the row cannot be asked or its answer is not the graph's."""
+def _check_question(row: AuthoredQuestion) -> None:
+    """Raise RefusedQuestion if the row cannot be used as a question or its answer is not the graph's."""
     views = {shot.picture.view for shot in row.shots}
     hidden = [
         fact
-        for fact in (*row.facts, *([row.at] if row.at else []))
+        for fact in (*row.facts, *([row.located] if row.located else []))
         if fact.modality == "image" and fact.place not in views
     ]
     if hidden:
         raise RefusedQuestion(f"shown: {hidden[0].id!r} is in none of the images that are shown")
-    if len(row.facts) < FEWEST_CLUES:
-        raise RefusedQuestion(f"clues: the row cites fewer than {FEWEST_CLUES} facts")
+    if len(row.facts) < MIN_CLUES:
+        raise RefusedQuestion(f"clues: the row cites fewer than {MIN_CLUES} facts")
     allowed = LETTERS[: len(OPTIONS[row.task])] if row.task in OPTIONS else ("Yes", "No")
     if row.answer not in allowed:
         raise RefusedQuestion(f"answer-form: the answer is not one of {', '.join(allowed)}")
-    if row.question and row.question.count(PLACE) not in (0, len(row.shots)):
-        raise RefusedQuestion(f"question: it has {PLACE} more or less often than the row has images")
-    if row.task in OPTIONS and stands_in(OPTIONS[row.task][LETTERS.index(row.answer)].rstrip("."), row.question):
+    if row.question and row.question.count(IMAGE_PLACEHOLDER) not in (0, len(row.shots)):
+        raise RefusedQuestion(f"question: it has {IMAGE_PLACEHOLDER} more or less often than the row has images")
+    if row.task in OPTIONS and occurs_in(OPTIONS[row.task][LETTERS.index(row.answer)].rstrip("."), row.question):
         raise RefusedQuestion("leak: the question holds the answer")
-    right = follows(row)
+    right = derive_answer(row)
     if right is None:
         raise RefusedQuestion("answer: the cited facts decide no answer")
     if right != row.answer:
@@ -234,74 +238,76 @@ def _check(row: AuthoredQuestion) -> None:
 # --- questions -----------------------------------------------------------------------------------
 
 
-def _draft(row: AuthoredQuestion) -> QuestionDraft:
-    given, ask, form = _printed(row) if not row.question else _own(row)
+def _build_draft(row: AuthoredQuestion) -> QuestionDraft:
+    context, ask, form = _printed_wording(row) if not row.question else _own_wording(row)
     return QuestionDraft(
         task=row.task,
-        given=given,
+        context=context,
         ask=ask,
         form=form,
         answer=row.answer,
-        shots=_marked(row) if row.task == "BI*" else row.shots,
+        shots=_with_logo_marked(row) if row.task == "BI*" else row.shots,
         clues=row.facts,
         stratum=row.answer,
         options=OPTIONS.get(row.task, ()),
-        conflict=_conflict(row),
+        conflict=_conflict_of(row),
         reasoning=row.rationale,
         titles=(row.product.title,),
         row_id=row.id,
-        made="authored",
+        origin="authored",
     )
 
 
-def _own(row: AuthoredQuestion) -> tuple[str, str, str]:
-    given = "" if PLACE in row.question else places(len(row.shots))
-    return given, row.question, "" if row.task in OPTIONS else "Answer Yes or No."
+def _own_wording(row: AuthoredQuestion) -> tuple[str, str, str]:
+    context = "" if IMAGE_PLACEHOLDER in row.question else image_placeholders(len(row.shots))
+    return context, row.question, "" if row.task in OPTIONS else "Answer Yes or No."
 
 
-def _printed(row: AuthoredQuestion) -> tuple[str, str, str]:
-    """What Figure 8 prints for the task, with what it leaves out."""
-    frames, title = places(len(row.shots)), row.product.title
+def _printed_wording(row: AuthoredQuestion) -> tuple[str, str, str]:
+    """Return the wording that Figure 8 prints for the task, completed where the figure breaks off."""
+    frames, title = image_placeholders(len(row.shots)), row.product.title
     if row.task == "BC":
         return f"The product images is {frames} .", BC, BC_FORM
     if row.task == "BC*":
-        # Figure 8's title names no brand, and one that did would identify what the slice hides.
-        title = without(row.product.brand, title) or title
+        # Figure 8's title names no brand; a title that did would reveal what the slice hides.
+        title = remove_value(row.product.brand, title) or title
         listed = f"product: {title} with categories detected as {row.product.category}."
         selling = f"The selling list of the slice contains the following products: {listed}"
         return f"Here is a video slice of a live, with key frames {frames}. {selling}", BC_CONTENT, ""
     if row.task == "BI*":
-        about = f"detected logos seems related to the brand {row.detected} are highlighted with red bounding boxes"
+        about = (
+            f"detected logos seems related to the brand {row.detected_brand} are highlighted with red bounding boxes"
+        )
         return f"This is a live slice. The following images have been provided, where {about}: {frames}.", "", ""
-    region = f"This is a normalized bounding box coordinate: {_normalized(row)},"
+    region = f"This is a normalized bounding box coordinate: {_normalised_box(row)},"
     if row.task == "BI":
         return (
-            f"The product title is {title} The image is {PLACE} The detected brand is {row.detected}. {region}",
+            f"The product title is {title} The image is {IMAGE_PLACEHOLDER} The detected brand is {row.detected_brand}. {region}",
             "",
             "",
         )
-    return f"Here is an image of a product: {PLACE} Its title is: {title} {region}", "", ""
+    return f"Here is an image of a product: {IMAGE_PLACEHOLDER} Its title is: {title} {region}", "", ""
 
 
-def _normalized(row: AuthoredQuestion) -> str:
-    assert row.at is not None
-    assert row.at.box is not None
-    picture = next(shot.picture for shot in row.shots if shot.picture.view == row.at.place)
+def _normalised_box(row: AuthoredQuestion) -> str:
+    assert row.located is not None
+    assert row.located.box is not None
+    picture = next(shot.picture for shot in row.shots if shot.picture.view == row.located.place)
     sides = (picture.width, picture.height) * 2
-    return str([round(edge / side, 3) for edge, side in zip(row.at.box, sides, strict=True)])
+    return str([round(edge / side, 3) for edge, side in zip(row.located.box, sides, strict=True)])
 
 
-def _marked(row: AuthoredQuestion) -> tuple[Shot, ...]:
-    """The frames with the detected logo in a red box, as the question says."""
-    at = row.at
+def _with_logo_marked(row: AuthoredQuestion) -> tuple[Shot, ...]:
+    """Return the frames with the detected logo in a red box, as the question says."""
+    at = row.located
     assert at is not None
     assert at.box is not None
-    mark = Mark(LABELS.get(at.attribute, at.attribute), at.box)
+    mark = Mark(REGION_LABELS.get(at.attribute, at.attribute), at.box)
     return tuple(Shot(s.product, s.picture, (mark,) if s.picture.view == at.place else ()) for s in row.shots)
 
 
-def _conflict(row: AuthoredQuestion) -> str:
-    """What of the answers says that something is amiss."""
+def _conflict_of(row: AuthoredQuestion) -> str:
+    """Return the contradiction that the answer reports, or ""."""
     return {
         ("BC", "Yes"): "covered brand",
         ("BC*", "Yes"): "covered brand",

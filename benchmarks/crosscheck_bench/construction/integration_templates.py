@@ -1,6 +1,6 @@
-"""L2 without a model: the four integration tasks by templates; the wordings are Figure 8's, completed where it breaks off.
+"""L2 questions from templates, without a model; the wording is Figure 8's, completed where the figure breaks off.
 
-They are also what a model that writes questions is given: pictures, clues and the answer that must follow.
+The same drafts are the input of a model that writes questions: pictures, clues and the answer that must follow.
 """
 
 from __future__ import annotations
@@ -10,24 +10,30 @@ from dataclasses import replace
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.construction.clue_graph import Clue, same, stands_in, without
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, by_turns, interleaved, places
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
+from benchmarks.crosscheck_bench.construction.drafts import (
+    QuestionDraft,
+    Shot,
+    balance_strata,
+    image_placeholders,
+    interleave,
+)
 from benchmarks.crosscheck_bench.construction.template_data import (
-    MOST_OTHERS,
+    MAX_PAIRED,
     UNKNOWN,
     Template,
     TemplateData,
-    frames,
-    placed,
+    key_frames,
+    random_subset,
+    rotate_answers,
     shots,
-    shuffled,
-    some,
+    shuffle,
 )
-from benchmarks.crosscheck_bench.sample import PLACE
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
 from benchmarks.crosscheck_bench.sources.products import Product
 
-MOST_FRAMES = 4
-"""Key frames that Figure 8 shows for BR*."""
+MAX_KEY_FRAMES = 4
+"""The number of key frames in Figure 8's BR*."""
 
 BR = "Please output the brand of the product introduced in this video."
 BR_FORM = 'If there is no brand, output "Unknown." Please output the brand name only, and nothing else!'
@@ -57,121 +63,139 @@ BDC_FORM = (
 )
 
 
-def content_brand(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """BR*: the brand of what a live slice introduces; "Unknown" for an unbranded product, whatever hangs behind it."""
+def content_brand(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of BR*: the brand introduced in a live slice, or "Unknown" for an unbranded product."""
     drafts: list[QuestionDraft] = []
-    for product in material.products:
-        slice_ = frames(product, MOST_FRAMES)
-        if not slice_ or not material.sound(product, "brand"):
+    for product in data.products:
+        slice_ = key_frames(product, MAX_KEY_FRAMES)
+        if not slice_ or not data.is_consistent(product, "brand"):
             continue
         views = [shot.picture.view for shot in slice_]
-        seen = material.facts(product, "brand", *views)
-        if product.brand and not seen:
+        brand_facts = data.facts(product, "brand", *views)
+        if product.brand and not brand_facts:
             continue
         behind = any(shot.picture.shows("other brand") for shot in slice_)
-        clues = seen[:1] + material.facts(product, "product", *views)[: 1 if seen else 2]
-        given = f"Here is a video slice of a live, with key frames {places(len(slice_))}"
+        clues = brand_facts[:1] + data.facts(product, "product", *views)[: 1 if brand_facts else 2]
+        context = f"Here is a video slice of a live, with key frames {image_placeholders(len(slice_))}"
         answer = product.brand or UNKNOWN
         conflict = "another brand in the background" if behind else ""
-        drafts.append(QuestionDraft("BR*", given, BR, BR_FORM, answer, slice_, clues, answer, conflict=conflict))
-    return shuffled(drafts, random)
+        drafts.append(QuestionDraft("BR*", context, BR, BR_FORM, answer, slice_, clues, answer, conflict=conflict))
+    return shuffle(drafts, random)
 
 
-def same_style(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """SPU: which of four pictures is of the given one's style; by Appendix C's second example, whether two are of one product."""
+def same_style(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of SPU: the picture, out of four, of the reference's style; or whether two pictures show one product.
+
+    The second form is Appendix C's second example.
+    """
     choices: list[QuestionDraft] = []
     pairs: list[QuestionDraft] = []
-    for product in material.products:
+    for product in data.products:
         views = shots(product, "product")
-        wrong = [p for p in material.others(product, random) if p.spu != product.spu and shots(p, "product")]
-        for one in views:
-            own = [shot for p in material.family(product) for shot in shots(p, "product") if shot != one]
+        wrong = [p for p in data.other_products(product, random) if p.spu != product.spu and shots(p, "product")]
+        for view in views:
+            own = [shot for p in data.same_style(product) for shot in shots(p, "product") if shot != view]
             if own and len(wrong) >= len(SPU_OPTIONS) - 1:
-                choices.append(_choice(material, one, random.choice(own), wrong, random))
-            pairs += _pairs(material, one, views, wrong, random)
-    return interleaved(placed(shuffled(choices, random), random, _ordered), by_turns(shuffled(pairs, random)))
+                choices.append(_choice_draft(data, view, random.choice(own), wrong, random))
+            pairs += _pair_drafts(data, view, views, wrong, random)
+    return interleave(
+        rotate_answers(shuffle(choices, random), random, _place_match), balance_strata(shuffle(pairs, random))
+    )
 
 
-def _choice(material: TemplateData, one: Shot, own: Shot, wrong: Sequence[Product], random: Random) -> QuestionDraft:
+def _choice_draft(
+    data: TemplateData, shot: Shot, match: Shot, wrong: Sequence[Product], random: Random
+) -> QuestionDraft:
     n = len(SPU_OPTIONS) - 1
-    near = [p for p in wrong if p.category == one.product.category][:n]
+    near = [p for p in wrong if p.category == shot.product.category][:n]
     far = [p for p in wrong if p not in near]
     others = [random.choice(shots(p, "product")) for p in (*near, *random.sample(far, n - len(near)))]
-    clues = material.listing(one.product, "spu") + material.listing(own.product, "spu")
-    given = f"Here is a given image: {PLACE} " + " ".join(f"{option} {PLACE}" for option in SPU_OPTIONS)
-    return QuestionDraft("SPU", given, SPU, SPU_FORM, "", (one, own, *others), clues, "choice", options=SPU_OPTIONS)
+    clues = data.listing_facts(shot.product, "spu") + data.listing_facts(match.product, "spu")
+    context = f"Here is a given image: {IMAGE_PLACEHOLDER} " + " ".join(
+        f"{option} {IMAGE_PLACEHOLDER}" for option in SPU_OPTIONS
+    )
+    return QuestionDraft(
+        "SPU", context, SPU, SPU_FORM, "", (shot, match, *others), clues, "choice", options=SPU_OPTIONS
+    )
 
 
-def _ordered(draft: QuestionDraft, place: int, random: Random) -> QuestionDraft:
-    one, own, *others = draft.shots
+def _place_match(draft: QuestionDraft, place: int, random: Random) -> QuestionDraft:
+    reference, match, *others = draft.shots
     random.shuffle(others)
-    return replace(draft, shots=(one, *others[:place], own, *others[place:]), answer=LETTERS[place])
+    return replace(draft, shots=(reference, *others[:place], match, *others[place:]), answer=LETTERS[place])
 
 
-def _pairs(
-    material: TemplateData, one: Shot, views: Sequence[Shot], wrong: Sequence[Product], random: Random
+def _pair_drafts(
+    data: TemplateData, reference: Shot, views: Sequence[Shot], wrong: Sequence[Product], random: Random
 ) -> Iterator[QuestionDraft]:
-    for other in [shot for shot in views if shot != one][:1]:
-        yield _pair(material, one, other, "Yes", "")
+    for other in [shot for shot in views if shot != reference][:1]:
+        yield _pair_draft(data, reference, other, "Yes", "")
     if wrong:
-        yield _pair(material, one, random.choice(shots(random.choice(wrong[:3]), "product")), "No", "another product")
+        yield _pair_draft(
+            data, reference, random.choice(shots(random.choice(wrong[:3]), "product")), "No", "another product"
+        )
 
 
-def _pair(material: TemplateData, one: Shot, other: Shot, answer: str, conflict: str) -> QuestionDraft:
-    clues = material.listing(one.product, "spu") + material.listing(other.product, "spu")
+def _pair_draft(data: TemplateData, shot: Shot, other: Shot, answer: str, conflict: str) -> QuestionDraft:
+    clues = data.listing_facts(shot.product, "spu") + data.listing_facts(other.product, "spu")
     form = "Answer Yes or No."
-    return QuestionDraft("SPU", places(2), SPU_PAIR, form, answer, (one, other), clues, answer, conflict=conflict)
+    return QuestionDraft(
+        "SPU", image_placeholders(2), SPU_PAIR, form, answer, (shot, other), clues, answer, conflict=conflict
+    )
 
 
-def same_sku(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """SKU: one product in two views; two of one style that differ; and a pair of which one side does not tell."""
+def same_sku(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of SKU: one product in two views, two products of one style, and pairs with an attribute withheld."""
     drafts: list[QuestionDraft] = []
-    for product in material.products:
-        for other in some(material.family(product), MOST_OTHERS, random):
-            if not _comparable(material, product, other):
+    for product in data.products:
+        for other in random_subset(data.same_style(product), MAX_PAIRED, random):
+            if not _comparable(data, product, other):
                 continue
             for left in shots(product, "product"):
                 for right in shots(other, "product"):
                     if left.picture.pixels != right.picture.pixels:
-                        drafts += _sku(material, left, right)
-    return by_turns(shuffled(drafts, random))
+                        drafts += _sku_drafts(data, left, right)
+    return balance_strata(shuffle(drafts, random))
 
 
-def _comparable(material: TemplateData, product: Product, other: Product) -> bool:
+def _comparable(data: TemplateData, product: Product, other: Product) -> bool:
     return all(
-        material.sound(each, name) for each in (product, other) for name in ("brand", *_deciding(material, product))
+        data.is_consistent(item, name)
+        for item in (product, other)
+        for name in ("brand", *_deciding_attributes(data, product))
     )
 
 
-def _deciding(material: TemplateData, product: Product) -> list[str]:
-    """What tells the SKUs of a style apart: the attributes that differ among them, or all of them where it has but one."""
-    family = material.family(product)
+def _deciding_attributes(data: TemplateData, product: Product) -> list[str]:
+    """Return the attributes that differ among the SKUs of a style, or all of them if the style has only one SKU."""
+    family = data.same_style(product)
     names = dict.fromkeys(name for p in family for name in p.attributes)
     varying = [name for name in names if len({p.attributes.get(name, "") for p in family}) > 1]
     return varying or list(names)
 
 
-def _sku(material: TemplateData, left: Shot, right: Shot) -> Iterator[QuestionDraft]:
-    deciding = _deciding(material, left.product)
+def _sku_drafts(data: TemplateData, left: Shot, right: Shot) -> Iterator[QuestionDraft]:
+    deciding = _deciding_attributes(data, left.product)
     if not deciding:
         return
-    bare = _bare(right.product.title, right.product, deciding)
-    # One wording less: two titles that are the same word for word would answer by themselves.
-    short = without(right.product.brand, right.product.title) if right.product.brand else None
-    for title in dict.fromkeys(each for each in (short or right.product.title, bare) if each):
+    bare = _strip_attributes(right.product.title, right.product, deciding)
+    # Drop identical wordings: two equal titles would give the answer away.
+    short = remove_value(right.product.brand, right.product.title) if right.product.brand else None
+    for title in dict.fromkeys(wording for wording in (short or right.product.title, bare) if wording):
         if left.product.id == right.product.id and title == left.product.title:
             continue
-        told = [
-            (_told(material, left, left.product.title, name), _told(material, right, title, name)) for name in deciding
+        clue_pairs = [
+            (_attribute_clue(data, left, left.product.title, name), _attribute_clue(data, right, title, name))
+            for name in deciding
         ]
-        conflict, answer = _verdict(deciding, told)
-        clues = tuple(fact for pair in told for fact in pair if fact is not None)
+        conflict, answer = _conflict_and_answer(deciding, clue_pairs)
+        clues = tuple(fact for pair in clue_pairs for fact in pair if fact is not None)
         titles = (left.product.title, title)
-        first, second = (f'SKU: Title "{each}" with product image {PLACE}' for each in titles)
-        given = f"First {first} Second {second}"
+        first, second = (f'SKU: Title "{wording}" with product image {IMAGE_PLACEHOLDER}' for wording in titles)
+        context = f"First {first} Second {second}"
         yield QuestionDraft(
             "SKU",
-            given,
+            context,
             SKU,
             SKU_FORM,
             answer,
@@ -181,58 +205,66 @@ def _sku(material: TemplateData, left: Shot, right: Shot) -> Iterator[QuestionDr
             options=SKU_OPTIONS,
             conflict=conflict,
             titles=titles,
-            order=("ask", "given", "form"),
+            order=("ask", "context", "form"),
         )
 
 
-def _verdict(deciding: Sequence[str], told: Sequence[tuple[Clue | None, Clue | None]]) -> tuple[str, str]:
-    """The conflict and the answer: different as soon as one attribute is seen to differ, the same if all are seen to agree."""
-    both = [(name, one, other) for name, (one, other) in zip(deciding, told, strict=True) if one and other]
-    if any(not same(name, one.value, other.value) for name, one, other in both):
+def _conflict_and_answer(
+    deciding: Sequence[str], clue_pairs: Sequence[tuple[Clue | None, Clue | None]]
+) -> tuple[str, str]:
+    """Return the conflict and the answer: B if one attribute visibly differs, A if all visibly agree, otherwise C."""
+    both = [(name, clue, other) for name, (clue, other) in zip(deciding, clue_pairs, strict=True) if clue and other]
+    if any(not same_attribute_value(name, clue.value, other.value) for name, clue, other in both):
         return "another SKU of the style", "B"
     return ("", "A") if len(both) == len(deciding) else ("deciding attribute withheld", "C")
 
 
-def _bare(title: str, product: Product, deciding: Sequence[str]) -> str | None:
+def _strip_attributes(title: str, product: Product, deciding: Sequence[str]) -> str | None:
     for name in deciding:
-        shorter = without(product.attributes.get(name, ""), title) if product.attributes.get(name) else None
+        shorter = remove_value(product.attributes.get(name, ""), title) if product.attributes.get(name) else None
         title = shorter or title
     return title
 
 
-def _told(material: TemplateData, shot: Shot, title: str, attribute: str) -> Clue | None:
-    """The fact by which a picture or its title tells an attribute."""
-    seen = material.facts(shot.product, attribute, shot.picture.view)
-    read = [fact for fact in material.facts(shot.product, attribute, "title") if stands_in(fact.value, title)]
-    return (*seen, *read, None)[0]
+def _attribute_clue(data: TemplateData, shot: Shot, title: str, attribute: str) -> Clue | None:
+    """Return the fact by which a picture or its title reveals an attribute, or None."""
+    picture_facts = data.facts(shot.product, attribute, shot.picture.view)
+    title_facts = [fact for fact in data.facts(shot.product, attribute, "title") if occurs_in(fact.value, title)]
+    return (*picture_facts, *title_facts, None)[0]
 
 
-def brand_category(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """BDC: whether a brand sells what a picture shows, for the brands of which all categories are known."""
+def brand_category(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of BDC: whether a brand sells the pictured category, for brands whose categories are all known."""
     drafts: list[QuestionDraft] = []
-    every = list(material.brands.values())
-    for product in material.products:
-        if not material.sound(product, "category"):
+    brands = list(data.brands.values())
+    for product in data.products:
+        if not data.is_consistent(product, "category"):
             continue
-        selling = [brand for brand in every if product.category in brand.categories]
-        for brand in dict.fromkeys((*some(selling, MOST_OTHERS, random), *some(every, MOST_OTHERS, random))):
+        selling = [brand for brand in brands if product.category in brand.categories]
+        for brand in dict.fromkeys(
+            (*random_subset(selling, MAX_PAIRED, random), *random_subset(brands, MAX_PAIRED, random))
+        ):
             for shot in shots(product, "product"):
                 answer = "Yes" if product.category in brand.categories else "No"
-                own = product.brand == brand.name
+                is_own = product.brand == brand.name
                 conflict = (
-                    "" if own else "another brand's product" if answer == "No" else "another brand of the category"
+                    "" if is_own else "another brand's product" if answer == "No" else "another brand of the category"
                 )
-                sells = material.sells(brand.name)
+                sells = data.brand_categories(brand.name)
                 clues = (
-                    *material.facts(product, "product", shot.picture.view)[:1],
+                    *data.facts(product, "product", shot.picture.view)[:1],
                     *[f for f in sells if answer == "No" or f.value == product.category],
                 )
-                given = f"Brand_name: {brand.name} Image: {PLACE}"
-                text = f"Categories that {brand.name} sells: {', '.join(brand.categories)}." if brand.told else ""
+                context = f"Brand_name: {brand.name} Image: {IMAGE_PLACEHOLDER}"
+                text = (
+                    f"Categories that {brand.name} sells: {', '.join(brand.categories)}."
+                    if brand.show_categories
+                    else ""
+                )
                 drafts.append(
                     QuestionDraft(
                         "BDC",
-                        given,
+                        context,
                         BDC,
                         BDC_FORM,
                         answer,
@@ -241,12 +273,12 @@ def brand_category(material: TemplateData, random: Random) -> list[QuestionDraft
                         answer,
                         text=text,
                         conflict=conflict,
-                        order=("ask", "form", "given"),
+                        order=("ask", "form", "context"),
                     )
                 )
-    # A picture of the brand's own product answers by its logo, so the others come first.
-    return by_turns(sorted(shuffled(drafts, random), key=lambda draft: draft.conflict == ""))
+    # The logo on the brand's own product gives the answer away, so other products come first.
+    return balance_strata(sorted(shuffle(drafts, random), key=lambda draft: draft.conflict == ""))
 
 
-L2: Mapping[str, Template] = {"BR*": content_brand, "SPU": same_style, "SKU": same_sku, "BDC": brand_category}
+L2_TEMPLATES: Mapping[str, Template] = {"BR*": content_brand, "SPU": same_style, "SKU": same_sku, "BDC": brand_category}
 """The templates of L2, by task, in Table 1's order."""

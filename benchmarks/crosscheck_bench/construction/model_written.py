@@ -1,7 +1,8 @@
-"""L2 by a text model under structured instructions (section "Question Generation"): it is given a draft's pictures as clues,
-writes the question, and names the clues and the answer that follows; what it replies is checked against the graph.
+"""L2 questions written by a text model under structured instructions (section "Question Generation").
 
-The paper does not print its instructions: these are ours. Its human reviewers are ``quality.py``'s annotators.
+The model receives a draft's pictures as clues, writes the question, and names the clues and the answer that follows;
+the reply is checked against the graph. The paper does not print its instructions, so these are ours. Its human
+reviewers are the annotators of ``quality_control``.
 """
 
 from __future__ import annotations
@@ -11,24 +12,24 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.base import Decoding, Generation, JSONObject, Message, Request, Text, canonical_json, digest
 from benchmarks.crosscheck_bench.constants import LETTERS, TASKS
-from benchmarks.crosscheck_bench.construction.clue_graph import Clue, stands_in
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData
-from benchmarks.crosscheck_bench.sample import PLACE
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
 from benchmarks.text.answer_equality import normalise
-from benchmarks.text.json_replies import UnreadableReply, field, read_object
-from benchmarks.text_model import TextModel, ask_all
+from benchmarks.text.json_replies import UnreadableReply, line_field, read_object
+from benchmarks.text_model import TextModel, generate_all
+from benchmarks.vocabulary import Decoding, Generation, JSONObject, Message, Request, Text, canonical_json, digest
 
 ATTEMPTS = 3
-"""How often the writer is asked before a draft is given up for a reply that cannot be read."""
+"""The number of times the writer is prompted before a draft with unreadable replies is dropped."""
 
 _DECODING = Decoding(max_tokens=512)
-_WARMER = 0.7
-_SHOWN = 600
+_RETRY_TEMPERATURE = 0.7
+_MAX_QUOTED = 600
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
-_GIVEN_AWAY = re.compile(r"\b(?:correct |right )?answer\b\W*(?:is|=|:)", re.IGNORECASE)
+_STATED_ANSWER = re.compile(r"\b(?:correct |right )?answer\b\W*(?:is|=|:)", re.IGNORECASE)
 
 INSTRUCTION = """You write one question for a benchmark that tests whether a vision-language model can check the sources of a product listing against each other.
 
@@ -54,7 +55,7 @@ FORM = JSONObject({"question": (), "facts": (), "answer": (), "reasoning": ()})
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """What the writer replied."""
+    """The writer's reply."""
 
     question: str
     facts: tuple[str, ...]
@@ -64,7 +65,7 @@ class ModelQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RejectedQuestion:
-    """A draft that gave no sample: which check refused it, why, and what was replied."""
+    """A draft that gave no sample: the check that failed, the reason, and the reply."""
 
     draft: QuestionDraft
     check: str
@@ -72,21 +73,22 @@ class RejectedQuestion:
     reply: str = ""
 
     def __str__(self) -> str:
-        replied = f"; reply: {canonical_json(self.reply[:_SHOWN])}" if self.reply else ""
+        replied = f"; reply: {canonical_json(self.reply[:_MAX_QUOTED])}" if self.reply else ""
         return f"{self.check}: {self.reason}{replied}"
 
 
 Check = Callable[[ModelQuestion, QuestionDraft, Mapping[str, Clue], TemplateData], str | None]
-"""Why what was written is refused, or None. Third: the clues that the writer was shown, by id."""
+"""A function that returns why a question is rejected, or None; its third argument is the clues the writer saw, by id.
+"""
 
 
-def written(
-    drafts: Sequence[QuestionDraft], target: int, material: TemplateData, model: TextModel
+def write_questions(
+    drafts: Sequence[QuestionDraft], target: int, data: TemplateData, model: TextModel
 ) -> Iterator[QuestionDraft | RejectedQuestion]:
-    """At most ``target`` drafts of one task with questions that ``model`` wrote, and those it failed at.
+    """Yield at most ``target`` drafts of one task with questions written by ``model``, and the rejected ones.
 
-    Drafts are taken in order, as many at a time as are wanted; each that is rejected is followed by a further one of its
-    stratum, so that the balance stays. Raises ModelError where the model answers none of many requests.
+    Drafts are taken in order, as many at a time as are still needed; a rejected draft is replaced by another of its
+    stratum, which keeps the balance. Raises ModelError if the model answers none of many requests.
     """
     waiting: defaultdict[str, list[QuestionDraft]] = defaultdict(list)
     for draft in drafts:
@@ -95,38 +97,38 @@ def written(
     for draft in wave:
         waiting[draft.stratum].remove(draft)
     while wave:
-        outcomes = _wave(wave, material, model)
+        outcomes = _write_wave(wave, data, model)
         yield from outcomes
         strata = [outcome.draft.stratum for outcome in outcomes if isinstance(outcome, RejectedQuestion)]
         wave = [waiting[stratum].pop(0) for stratum in strata if waiting[stratum]]
 
 
-def prompt(draft: QuestionDraft, material: TemplateData) -> str:
-    """What the writer is asked about a draft."""
+def writer_prompt(draft: QuestionDraft, data: TemplateData) -> str:
+    """Return the writer's prompt for a draft."""
     task = TASKS[draft.task]
-    clues = "\n".join(canonical_json(_clue(fact)) for fact in offered(draft, material).values())
+    clues = "\n".join(canonical_json(_clue(fact)) for fact in visible_clues(draft, data).values())
     return INSTRUCTION.format(
         name=task.name,
-        what=task.what,
+        what=task.description,
         ask=draft.ask,
-        given=" ".join(each for each in (draft.given, draft.text) if each),
+        given=" ".join(piece for piece in (draft.context, draft.text) if piece),
         answers=", ".join(_answers(draft)),
         pictures="\n".join(f"{n}. {shot.product.id}, {shot.picture.view}" for n, shot in enumerate(draft.shots, 1)),
         clues=clues,
     )
 
 
-def offered(draft: QuestionDraft, material: TemplateData) -> dict[str, Clue]:
-    """The clues of what a draft shows, by id: its pictures', its titles', the style, and what a brand sells."""
-    found: dict[str, Clue] = {}
+def visible_clues(draft: QuestionDraft, data: TemplateData) -> dict[str, Clue]:
+    """Return the clues visible in a draft, by id: those of its pictures and titles, the style, and a brand's categories."""
+    clues: dict[str, Clue] = {}
     for shot in draft.shots:
-        graph = material.graphs[shot.product.id]
+        graph = data.graphs[shot.product.id]
         for fact in graph.facts:
-            title = fact.place == "title" and any(stands_in(fact.value, title) for title in draft.titles)
+            title = fact.place == "title" and any(occurs_in(fact.value, title) for title in draft.titles)
             style = fact.place == "listing" and fact.attribute == "spu" and draft.task == "SPU"
             if fact.place == shot.picture.view or title or style:
-                found[fact.id] = fact
-    return found | {fact.id: fact for fact in draft.clues}
+                clues[fact.id] = fact
+    return clues | {fact.id: fact for fact in draft.clues}
 
 
 def _clue(fact: Clue) -> dict[str, str]:
@@ -148,60 +150,64 @@ def _answers(draft: QuestionDraft) -> list[str]:
 # --- asking --------------------------------------------------------------------------------------
 
 
-def _wave(
-    drafts: Sequence[QuestionDraft], material: TemplateData, model: TextModel
+def _write_wave(
+    drafts: Sequence[QuestionDraft], data: TemplateData, model: TextModel
 ) -> list[QuestionDraft | RejectedQuestion]:
-    """How each of the drafts ends; what cannot be read is asked for again, all together."""
+    """Return the outcome of each draft; unreadable replies are requested again, all in one batch."""
     ended: dict[int, QuestionDraft | RejectedQuestion] = {}
     for attempt in range(ATTEMPTS):
-        left = [i for i in range(len(drafts)) if not isinstance(ended.get(i), QuestionDraft) and _again(ended.get(i))]
-        if not left:
+        open_drafts = [
+            i for i in range(len(drafts)) if not isinstance(ended.get(i), QuestionDraft) and _needs_retry(ended.get(i))
+        ]
+        if not open_drafts:
             break
-        replies = _ask([drafts[i] for i in left], material, model, attempt)
-        for i, reply in zip(left, replies, strict=True):
-            ended[i] = _outcome(drafts[i], reply, material)
+        replies = _ask([drafts[i] for i in open_drafts], data, model, attempt)
+        for i, reply in zip(open_drafts, replies, strict=True):
+            ended[i] = _outcome(drafts[i], reply, data)
     return [ended[i] for i in range(len(drafts))]
 
 
-def _again(ended: QuestionDraft | RejectedQuestion | None) -> bool:
+def _needs_retry(ended: QuestionDraft | RejectedQuestion | None) -> bool:
     return ended is None or (isinstance(ended, RejectedQuestion) and ended.check == "unparsed")
 
 
-def _ask(drafts: Sequence[QuestionDraft], material: TemplateData, model: TextModel, attempt: int) -> list[Generation]:
-    # A greedy reply is the same under any seed, so asking again is not greedy.
-    decoding = replace(_DECODING, seed=attempt, temperature=_WARMER if attempt else 0.0)
+def _ask(drafts: Sequence[QuestionDraft], data: TemplateData, model: TextModel, attempt: int) -> list[Generation]:
+    # A greedy reply is the same under any seed, so retries sample.
+    decoding = replace(_DECODING, seed=attempt, temperature=_RETRY_TEMPERATURE if attempt else 0.0)
     requests: dict[str, Request] = {}
     for draft in drafts:
-        text = prompt(draft, material)
+        text = writer_prompt(draft, data)
         message = Message("user", (Text(text),))
         requests[text] = Request(f"crosscheck-{digest(text)[:16]}", attempt, (message,), decoding, FORM)
-    found = ask_all(model, requests.values())
+    replies = generate_all(model, requests.values())
     nothing = Generation("", "", "error", error="no reply came")
-    return [found.get(requests[prompt(draft, material)].id, nothing) for draft in drafts]
+    return [replies.get(requests[writer_prompt(draft, data)].id, nothing) for draft in drafts]
 
 
-def _outcome(draft: QuestionDraft, reply: Generation, material: TemplateData) -> QuestionDraft | RejectedQuestion:
+def _outcome(draft: QuestionDraft, reply: Generation, data: TemplateData) -> QuestionDraft | RejectedQuestion:
     if reply.finish_reason == "error":
         return RejectedQuestion(draft, "error", f"the writer gave no reply ({reply.error})")
     try:
-        found = _read(reply.text)
+        question = _read(reply.text)
     except UnreadableReply as error:
-        cut = ", and was cut at the token limit" if reply.finish_reason == "length" else ""
-        return RejectedQuestion(draft, "unparsed", f"the writer's reply cannot be read: {error}{cut}", reply.text)
-    clues = offered(draft, material)
+        truncation = ", and was cut at the token limit" if reply.finish_reason == "length" else ""
+        return RejectedQuestion(
+            draft, "unparsed", f"the writer's reply cannot be read: {error}{truncation}", reply.text
+        )
+    clues = visible_clues(draft, data)
     for name, check in CHECKS.items():
-        reason = check(found, draft, clues, material)
+        reason = check(question, draft, clues, data)
         if reason is not None:
             return RejectedQuestion(draft, name, reason, reply.text)
-    named = tuple(clues[name] for name in found.facts)
-    return replace(draft, ask=found.question, clues=named, reasoning=found.reasoning, made="model")
+    named = tuple(clues[name] for name in question.facts)
+    return replace(draft, ask=question.question, clues=named, reasoning=question.reasoning, origin="model")
 
 
 def _read(reply: str) -> ModelQuestion:
     value = read_object(reply)
-    question, facts, answer, reasoning = (field(value, name) for name in FORM.properties)
+    question, facts, answer, reasoning = (line_field(value, name) for name in FORM.properties)
     return ModelQuestion(
-        question, tuple(name for each in facts.split(",") if (name := each.strip())), answer, reasoning
+        question, tuple(name for item in facts.split(",") if (name := item.strip())), answer, reasoning
     )
 
 
@@ -209,17 +215,17 @@ def _read(reply: str) -> ModelQuestion:
 
 
 def _known_facts(
-    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+    question: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], data: TemplateData
 ) -> str | None:
-    unknown = [name for name in found.facts if name not in clues]
+    unknown = [name for name in question.facts if name not in clues]
     return f"{unknown[0][:80]!r} is no clue of what is shown" if unknown else None
 
 
 def _deciding_facts(
-    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+    question: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], data: TemplateData
 ) -> str | None:
-    """The answer follows from the clues that the graph decides it by; one of the same entity, attribute and value will do."""
-    named = {_content(clues[name]) for name in found.facts}
+    """Check that the named clues include those that decide the answer, by entity, attribute and value."""
+    named = {_content(clues[name]) for name in question.facts}
     missing = [fact for fact in draft.clues if _content(fact) not in named]
     return f"the answer does not follow without {missing[0].id}" if missing else None
 
@@ -229,42 +235,46 @@ def _content(fact: Clue) -> tuple[str, str, str]:
 
 
 def _right_answer(
-    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+    question: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], data: TemplateData
 ) -> str | None:
-    # "A (Confirmed ...)" is how the possible answers stand in the instruction.
-    said = found.answer.split(" ", 1)[0].rstrip(".):") if draft.options else found.answer
-    if normalise(said) == normalise(draft.answer):
+    # The instruction lists possible answers as "A (Confirmed ...)".
+    answer = question.answer.split(" ", 1)[0].rstrip(".):") if draft.options else question.answer
+    if normalise(answer) == normalise(draft.answer):
         return None
-    return f"the graph says {draft.answer!r}, the writer {found.answer[:80]!r}"
+    return f"the graph says {draft.answer!r}, the writer {question.answer[:80]!r}"
 
 
 def _plain_question(
-    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+    question: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], data: TemplateData
 ) -> str | None:
-    return f"the question holds {PLACE}, which marks where a picture stands" if PLACE in found.question else None
+    return (
+        f"the question holds {IMAGE_PLACEHOLDER}, which marks where a picture stands"
+        if IMAGE_PLACEHOLDER in question.question
+        else None
+    )
 
 
-def _kept_secret(
-    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+def _hidden_answer(
+    question: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], data: TemplateData
 ) -> str | None:
-    if _GIVEN_AWAY.search(found.question):
+    if _STATED_ANSWER.search(question.question):
         return "the question says what the answer is"
     answer = draft.options[LETTERS.index(draft.answer)] if draft.options else draft.answer
-    if answer not in ("Yes", "No") and stands_in(answer, found.question):
+    if answer not in ("Yes", "No") and occurs_in(answer, question.question):
         return f"the question holds the answer {answer!r}"
     return None
 
 
 def _nothing_invented(
-    found: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], material: TemplateData
+    question: ModelQuestion, draft: QuestionDraft, clues: Mapping[str, Clue], data: TemplateData
 ) -> str | None:
-    shown = f"{draft.given} {draft.ask} {draft.text}"
-    for name in material.names:
-        if stands_in(name, found.question) and not stands_in(name, shown):
+    visible_text = f"{draft.context} {draft.ask} {draft.text}"
+    for name in data.brand_names:
+        if occurs_in(name, question.question) and not occurs_in(name, visible_text):
             return f"the question names {name!r}, which is not shown with it"
-    known = {normalise(number) for number in _NUMBER.findall(shown)}
-    strange = [number for number in _NUMBER.findall(found.question) if normalise(number) not in known]
-    return f"the question names the number {strange[0]}, which is not shown with it" if strange else None
+    visible_numbers = {normalise(number) for number in _NUMBER.findall(visible_text)}
+    invented = [number for number in _NUMBER.findall(question.question) if normalise(number) not in visible_numbers]
+    return f"the question names the number {invented[0]}, which is not shown with it" if invented else None
 
 
 CHECKS: Mapping[str, Check] = {
@@ -272,7 +282,7 @@ CHECKS: Mapping[str, Check] = {
     "clues": _deciding_facts,
     "answer": _right_answer,
     "picture-mark": _plain_question,
-    "leak": _kept_secret,
+    "leak": _hidden_answer,
     "invented": _nothing_invented,
 }
-"""The automatic checks, by the name that a rejected reply is noted under, in their order."""
+"""The automatic checks in order, by the name recorded with a rejected reply."""

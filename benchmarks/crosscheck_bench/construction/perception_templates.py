@@ -1,7 +1,7 @@
-"""L1 by templates with controlled perturbations (section "Question Generation"); the wordings are Figure 8's and Appendix C's.
+"""L1 questions from templates with controlled perturbations (section "Question Generation").
 
-Every template takes the set and a random generator and gives all drafts that the set allows, in the generator's order. An
-attribute that a product's modalities disagree about is not asked for.
+The wording is that of Figure 8 and Appendix C. Every template takes the set and a random generator and returns all
+drafts that the set allows, in the generator's order. An attribute on which a product's modalities disagree is not used.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from functools import cache
 from random import Random
 
 from benchmarks.crosscheck_bench.constants import LETTERS
-from benchmarks.crosscheck_bench.construction.clue_graph import Clue, same, stands_in, without
-from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, by_turns, interleaved
+from benchmarks.crosscheck_bench.construction.clue_graph import Clue, occurs_in, remove_value, same_attribute_value
+from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot, balance_strata, interleave
 from benchmarks.crosscheck_bench.construction.template_data import (
-    MOST_OTHERS,
+    MAX_PAIRED,
     UNKNOWN,
     Template,
     TemplateData,
-    frames,
-    placed,
+    key_frames,
+    random_subset,
+    rotate_answers,
     shots,
-    shuffled,
-    some,
+    shuffle,
 )
-from benchmarks.crosscheck_bench.sample import PLACE
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER
 from benchmarks.crosscheck_bench.sources.products import Price, Product, ProductPicture
 from benchmarks.text.answer_equality import normalise
 
 YES_NO = "Answer Yes or No."
 
-LOOKS_ALIKE = 0.8
-"""How alike two brands' names are (difflib's ratio) for one to pass for the other."""
+MIN_NAME_SIMILARITY = 0.8
+"""The least similarity of two brand names (difflib's ratio) at which one passes for the other."""
 
 LOOK_ALIKE = "look-alike logo"
 
-MOST_FRAMES = 6
-"""Key frames that Figure 8 shows for PD*."""
+MAX_KEY_FRAMES = 6
+"""The number of key frames in Figure 8's PD*."""
 
 OPTIONS = 4
-"""Options of PMO and SP in Figure 8."""
+"""The number of options of PMO and SP in Figure 8."""
 
 LD = (
-    f"Given an authentic brand {PLACE} and a brand to be reviewed {PLACE}, please determine whether the brand to be reviewed is "
-    "the same brand."
+    f"Given an authentic brand {IMAGE_PLACEHOLDER} and a brand to be reviewed {IMAGE_PLACEHOLDER}, please determine whether "
+    "the brand to be reviewed is the same brand."
 )
 BR = "Required output: Brand name in English using basic ASCII text format."
 BR_FORM = 'Default response for unbranded items: "Unknown".'
@@ -62,111 +62,113 @@ SP = "Please select the most reasonable price from the following 4 options."
 SP_FORM = 'Your output needs to be one of "A", "B", "C", "D". No other output is required!'
 
 
-def logo_diff(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """LD: two marks of one brand, or of two; those of brands that look alike come first."""
+def logo_diff(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of LD: two logos of one brand, or of two brands; brands with similar names come first."""
     marks: dict[str, list[Shot]] = {}
-    for product in material.products:
-        if product.brand and material.sound(product, "brand"):
+    for product in data.products:
+        if product.brand and data.is_consistent(product, "brand"):
             marks.setdefault(product.brand, []).extend(shots(product, kind="logo"))
-    alike = {brand: [other for other in marks if _alike(brand, other)] for brand in marks}
+    alike = {brand: [other for other in marks if _look_alike(brand, other)] for brand in marks}
     drafts: list[QuestionDraft] = []
     for brand, own in marks.items():
-        strange = [other for other in some(list(marks), MOST_OTHERS + 1, random) if other != brand]
-        for one in own:
-            for other in dict.fromkeys((brand, *alike[brand], *strange)):
-                for reviewed in some(marks[other], MOST_OTHERS, random):
-                    if one.picture.pixels != reviewed.picture.pixels:
-                        drafts.append(_compared(material, one, reviewed))
-    drafts = shuffled(drafts, random)
-    return by_turns(sorted(drafts, key=lambda draft: draft.conflict != LOOK_ALIKE))
+        others = [other for other in random_subset(list(marks), MAX_PAIRED + 1, random) if other != brand]
+        for authentic in own:
+            for other in dict.fromkeys((brand, *alike[brand], *others)):
+                for reviewed in random_subset(marks[other], MAX_PAIRED, random):
+                    if authentic.picture.pixels != reviewed.picture.pixels:
+                        drafts.append(_logo_draft(data, authentic, reviewed))
+    drafts = shuffle(drafts, random)
+    return balance_strata(sorted(drafts, key=lambda draft: draft.conflict != LOOK_ALIKE))
 
 
-def _compared(material: TemplateData, one: Shot, other: Shot) -> QuestionDraft:
-    brand, reviewed = one.product.brand, other.product.brand
-    conflict = "" if brand == reviewed else LOOK_ALIKE if _alike(brand, reviewed) else "another brand's logo"
+def _logo_draft(data: TemplateData, authentic: Shot, candidate: Shot) -> QuestionDraft:
+    brand, reviewed = authentic.product.brand, candidate.product.brand
+    conflict = "" if brand == reviewed else LOOK_ALIKE if _look_alike(brand, reviewed) else "another brand's logo"
     answer = "No" if conflict else "Yes"
-    clues = material.listing(one.product, "brand") + material.listing(other.product, "brand")
-    return QuestionDraft("LD", "", LD, YES_NO, answer, (one, other), clues, answer, conflict=conflict)
+    clues = data.listing_facts(authentic.product, "brand") + data.listing_facts(candidate.product, "brand")
+    return QuestionDraft("LD", "", LD, YES_NO, answer, (authentic, candidate), clues, answer, conflict=conflict)
 
 
 @cache
-def _alike(one: str, other: str) -> bool:
-    matcher = SequenceMatcher(None, one.casefold(), other.casefold())
+def _look_alike(name: str, other: str) -> bool:
+    matcher = SequenceMatcher(None, name.casefold(), other.casefold())
     # The first two are upper bounds of the third, and much faster.
     measures = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
-    return one != other and all(measure() >= LOOKS_ALIKE for measure in measures)
+    return name != other and all(measure() >= MIN_NAME_SIMILARITY for measure in measures)
 
 
-def brand_recognition(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """BR: the title as it is, without the brand, or with another brand that the product is said to work with."""
+def brand_recognition(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of BR: the original title, the title without the brand, or with a second brand as "works with"."""
     kinds: dict[str, list[QuestionDraft]] = {
         "": [],
         "brand taken out of the title": [],
         "another brand put into the title": [],
     }
-    for product in material.products:
-        if not material.sound(product, "brand") or not product.brand.isascii():
+    for product in data.products:
+        if not data.is_consistent(product, "brand") or not product.brand.isascii():
             continue
         views = shots(product, "brand") if product.brand else _unbranded(product)
-        bare = without(product.brand, product.title) if product.brand else product.title
-        # A second brand in the title would leave it open which one is asked for.
-        if not views or bare is None or any(stands_in(name, bare) for name in material.names):
+        bare = remove_value(product.brand, product.title) if product.brand else product.title
+        # A second brand in the title would make the question ambiguous.
+        if not views or bare is None or any(occurs_in(name, bare) for name in data.brand_names):
             continue
-        others = [name for name in material.names if name != product.brand]
+        others = [name for name in data.brand_names if name != product.brand]
         titles = {"": product.title, "brand taken out of the title": bare if product.brand else ""}
         if others:
             titles["another brand put into the title"] = f"{bare}, works with {random.choice(others)}"
         for conflict, title in titles.items():
             if title:
-                kinds[conflict].append(_brand_of(material, random.choice(views), title, conflict))
-    return interleaved(*(shuffled(drafts, random) for drafts in kinds.values()))
+                kinds[conflict].append(_brand_draft(data, random.choice(views), title, conflict))
+    return interleave(*(shuffle(drafts, random) for drafts in kinds.values()))
 
 
 def _unbranded(product: Product) -> list[Shot]:
-    every = ("brand", "minor brand", "other brand", "covered brand")
-    return [shot for shot in shots(product, "product") if not any(shot.picture.shows(name) for name in every)]
+    attributes = ("brand", "minor brand", "other brand", "covered brand")
+    return [shot for shot in shots(product, "product") if not any(shot.picture.shows(name) for name in attributes)]
 
 
-def _brand_of(material: TemplateData, shot: Shot, title: str, conflict: str) -> QuestionDraft:
+def _brand_draft(data: TemplateData, shot: Shot, title: str, conflict: str) -> QuestionDraft:
     product = shot.product
-    told = "brand" if product.brand else "product"
-    clues = material.facts(product, told, shot.picture.view) + material.listing(product, "brand")
+    attribute = "brand" if product.brand else "product"
+    clues = data.facts(product, attribute, shot.picture.view) + data.listing_facts(product, "brand")
     answer = product.brand or UNKNOWN
-    given = f'Title: "{title}" - Visual reference: {PLACE}'
-    return QuestionDraft("BR", given, BR, BR_FORM, answer, (shot,), clues, answer, conflict=conflict, titles=(title,))
+    context = f'Title: "{title}" - Visual reference: {IMAGE_PLACEHOLDER}'
+    return QuestionDraft("BR", context, BR, BR_FORM, answer, (shot,), clues, answer, conflict=conflict, titles=(title,))
 
 
-def main_part(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """PMP: the product's own title; the title of a product of another category; its brand's mark in place of its picture."""
+def main_part(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of PMP: the product's own title, a title of another category, or the brand's logo as the picture."""
     drafts: list[QuestionDraft] = []
-    for product in material.products:
+    for product in data.products:
         views = shots(product, "product")
-        if not views or not material.sound(product, "category"):
+        if not views or not data.is_consistent(product, "category"):
             continue
         shot = random.choice(views)
-        drafts.append(_identifiable(material, shot, product, "B", ""))
-        others = [other for other in material.others(product, random) if not _akin(shot.picture, product, other)]
+        drafts.append(_main_part_draft(data, shot, product, "B", ""))
+        others = [
+            other for other in data.other_products(product, random) if not _may_match(shot.picture, product, other)
+        ]
         if others:
-            drafts.append(_identifiable(material, shot, random.choice(others), "A", "title of another product"))
+            drafts.append(_main_part_draft(data, shot, random.choice(others), "A", "title of another product"))
         for mark in shots(product, kind="logo"):
-            drafts.append(_identifiable(material, mark, product, "A", "logo in place of the product"))
-    return by_turns(shuffled(drafts, random))
+            drafts.append(_main_part_draft(data, mark, product, "A", "logo in place of the product"))
+    return balance_strata(shuffle(drafts, random))
 
 
-def _akin(picture: ProductPicture, product: Product, other: Product) -> bool:
-    """Whether what the other product's title describes might be seen in the picture."""
+def _may_match(picture: ProductPicture, product: Product, other: Product) -> bool:
+    """Return whether the picture might show what the other product's title describes."""
     things = ("product", "part", "prop", "brand", "minor brand", "other brand")
-    seen = {product.category, *(value for name in things for value in picture.shows(name))}
+    values = {product.category, *(value for name in things for value in picture.shows(name))}
     words = f"{other.title} {other.category}"
-    return any(stands_in(each, words) or stands_in(other.category, each) for each in seen)
+    return any(occurs_in(seen_value, words) or occurs_in(other.category, seen_value) for seen_value in values)
 
 
-def _identifiable(material: TemplateData, shot: Shot, described: Product, answer: str, conflict: str) -> QuestionDraft:
-    clues = material.facts(shot.product, "product", shot.picture.view) + material.listing(described, "category")
-    given = f'Image data: {PLACE} Item description: "{described.title}"'
+def _main_part_draft(data: TemplateData, shot: Shot, described: Product, answer: str, conflict: str) -> QuestionDraft:
+    clues = data.facts(shot.product, "product", shot.picture.view) + data.listing_facts(described, "category")
+    context = f'Image data: {IMAGE_PLACEHOLDER} Item description: "{described.title}"'
     return QuestionDraft(
         "PMP",
-        given,
+        context,
         PMP,
         PMP_FORM,
         answer,
@@ -179,98 +181,101 @@ def _identifiable(material: TemplateData, shot: Shot, described: Product, answer
     )
 
 
-def main_part_ocr(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """PMO: the printed words among three that are perturbed (a letter doubled, a word dropped, another product's words);
-    and, by Appendix C's third example, the brand in the region of a logo."""
+def main_part_ocr(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of PMO: the printed words among three perturbed readings; also the brand in the region of a logo.
+
+    A reading is perturbed by doubling a letter, dropping a word, or taking another product's words. The region question
+    is Appendix C's third example.
+    """
     printed: list[QuestionDraft] = []
     region: list[QuestionDraft] = []
     others = {
         words: shot.product.id
-        for p in material.products
+        for p in data.products
         for shot in shots(p, "text")
         for words in shot.picture.shows("text")
     }
-    for product in material.products:
+    for product in data.products:
         for shot in shots(product, "text"):
-            wrong = _misread(shot.picture.shows("text"), list(others), random)
+            wrong = _misreadings(shot.picture.shows("text"), list(others), random)
             if wrong:
-                printed.append(_reading(material, shot, wrong))
-        if product.brand and material.sound(product, "brand"):
-            region += [_region(material, shot) for shot in shots(product, "brand", kind="logo")]
-    return interleaved(placed(shuffled(printed, random), random), shuffled(region, random))
+                printed.append(_ocr_draft(data, shot, wrong))
+        if product.brand and data.is_consistent(product, "brand"):
+            region += [_region_draft(data, shot) for shot in shots(product, "brand", kind="logo")]
+    return interleave(rotate_answers(shuffle(printed, random), random), shuffle(region, random))
 
 
-def _misread(shown: Sequence[str], every: Sequence[str], random: Random) -> list[str]:
-    """Three readings of the first text that none of what is shown is; () where there are not so many."""
-    words = shown[0].split()
-    doubled = [i for i, letter in enumerate(shown[0]) if letter.isalpha()]
+def _misreadings(texts: Sequence[str], candidates: Sequence[str], random: Random) -> list[str]:
+    """Return three readings of the first text that match none of the visible texts; () if there are not enough."""
+    words = texts[0].split()
+    doubled = [i for i, letter in enumerate(texts[0]) if letter.isalpha()]
     if len(words) < 2 or not doubled:
         return []
     at, drop = random.choice(doubled), random.randrange(1, len(words))
-    letter = shown[0][: at + 1] + shown[0][at] + shown[0][at + 1 :]
+    letter = texts[0][: at + 1] + texts[0][at] + texts[0][at + 1 :]
     shorter = " ".join(words[:drop] + words[drop + 1 :])
-    strange = [other for other in some(every, MOST_OTHERS, random) if other not in shown]
-    wrong = [letter, shorter, *random.sample(strange, min(1, len(strange)))]
-    distinct = {normalise(each) for each in (*wrong, *shown)}
-    return wrong if len(wrong) == OPTIONS - 1 and len(distinct) == len(wrong) + len(set(shown)) else []
+    others = [other for other in random_subset(candidates, MAX_PAIRED, random) if other not in texts]
+    wrong = [letter, shorter, *random.sample(others, min(1, len(others)))]
+    distinct = {normalise(reading) for reading in (*wrong, *texts)}
+    return wrong if len(wrong) == OPTIONS - 1 and len(distinct) == len(wrong) + len(set(texts)) else []
 
 
-def _reading(material: TemplateData, shot: Shot, wrong: Sequence[str]) -> QuestionDraft:
+def _ocr_draft(data: TemplateData, shot: Shot, wrong: Sequence[str]) -> QuestionDraft:
     product, truth = shot.product, shot.picture.shows("text")[0]
-    given = f"This is a product image: {PLACE} The title of the product is: {product.title}"
-    clues = material.facts(product, "text", shot.picture.view)
+    context = f"This is a product image: {IMAGE_PLACEHOLDER} The title of the product is: {product.title}"
+    clues = data.facts(product, "text", shot.picture.view)
     return QuestionDraft(
-        "PMO", given, PMO, PMO_FORM, truth, (shot,), clues, "option", options=(truth, *wrong), titles=(product.title,)
+        "PMO", context, PMO, PMO_FORM, truth, (shot,), clues, "option", options=(truth, *wrong), titles=(product.title,)
     )
 
 
-def _region(material: TemplateData, shot: Shot) -> QuestionDraft:
-    clues = material.facts(shot.product, "brand", shot.picture.view)
-    return QuestionDraft("PMO", PLACE, PMO_REGION, "", shot.product.brand, (shot,), clues, "open")
+def _region_draft(data: TemplateData, shot: Shot) -> QuestionDraft:
+    clues = data.facts(shot.product, "brand", shot.picture.view)
+    return QuestionDraft("PMO", IMAGE_PLACEHOLDER, PMO_REGION, "", shot.product.brand, (shot,), clues, "open")
 
 
-def product_diff(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """PD*: a live slice and a picture of its product, or of another one; those of its own category come first."""
+def product_diff(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of PD*: a live slice, and a picture of its product or of another one, the same category first."""
     drafts: list[QuestionDraft] = []
-    for product in material.products:
-        slice_ = frames(product, MOST_FRAMES)
+    for product in data.products:
+        slice_ = key_frames(product, MAX_KEY_FRAMES)
         if not slice_:
             continue
-        for other in (product, *material.others(product, random)):
+        for other in (product, *data.other_products(product, random)):
             for candidate in shots(other, "product"):
-                found = _difference(material, slice_, candidate)
-                if found is not None:
-                    drafts.append(_match(slice_, candidate, *found))
-    return by_turns(sorted(shuffled(drafts, random), key=lambda draft: draft.conflict == "another product"))
+                difference = _difference(data, slice_, candidate)
+                if difference is not None:
+                    drafts.append(_match_draft(slice_, candidate, *difference))
+    return balance_strata(sorted(shuffle(drafts, random), key=lambda draft: draft.conflict == "another product"))
 
 
-def _difference(material: TemplateData, slice_: Sequence[Shot], candidate: Shot) -> tuple[str, tuple[Clue, ...]] | None:
-    """Which difference is to be seen between a slice and a candidate ("" for one product), and the clues; None for none."""
+def _difference(data: TemplateData, slice_: Sequence[Shot], candidate: Shot) -> tuple[str, tuple[Clue, ...]] | None:
+    """Return the visible difference between a slice and a candidate ("" for the same product) and its clues, or None."""
     product, other = slice_[0].product, candidate.product
     views = [shot.picture.view for shot in slice_]
     for attribute in ("product", *product.attributes):
-        if not material.sound(product, attribute) or not material.sound(other, attribute):
+        if not data.is_consistent(product, attribute) or not data.is_consistent(other, attribute):
             return None
     if product.id == other.id:
-        seen = material.facts(product, "product", *views)[:1]
-        return ("", seen + material.facts(other, "product", candidate.picture.view)) if seen else None
+        slice_facts = data.facts(product, "product", *views)[:1]
+        return ("", slice_facts + data.facts(other, "product", candidate.picture.view)) if slice_facts else None
     kind = "another product of the category" if product.category == other.category else "another product"
     for attribute in ("product", *product.attributes):
-        left = material.facts(product, attribute, *views)
-        right = material.facts(other, attribute, candidate.picture.view)
-        if left and right and not same(attribute, left[0].value, right[0].value):
+        left = data.facts(product, attribute, *views)
+        right = data.facts(other, attribute, candidate.picture.view)
+        if left and right and not same_attribute_value(attribute, left[0].value, right[0].value):
             return kind, (left[0], right[0])
     return None
 
 
-def _match(slice_: tuple[Shot, ...], candidate: Shot, conflict: str, clues: tuple[Clue, ...]) -> QuestionDraft:
+def _match_draft(slice_: tuple[Shot, ...], candidate: Shot, conflict: str, clues: tuple[Clue, ...]) -> QuestionDraft:
     n = len(slice_)
-    video = " ".join(f"image{i} {PLACE}" for i in range(1, n + 1))
-    given = f"The first to {_ordinal(n)} images are multi-frame slices of a video."
-    shown = f"The [Video Product] are {video}. The [Candidate Product] is image{n + 1} {PLACE}."
+    video = " ".join(f"image{i} {IMAGE_PLACEHOLDER}" for i in range(1, n + 1))
+    context = f"The first to {_ordinal(n)} images are multi-frame slices of a video."
+    pictures = f"The [Video Product] are {video}. The [Candidate Product] is image{n + 1} {IMAGE_PLACEHOLDER}."
     answer = "No" if conflict else "Yes"
     return QuestionDraft(
-        "PD*", given, f"{PD} {shown}", YES_NO, answer, (*slice_, candidate), clues, answer, conflict=conflict
+        "PD*", context, f"{PD} {pictures}", YES_NO, answer, (*slice_, candidate), clues, answer, conflict=conflict
     )
 
 
@@ -278,49 +283,55 @@ def _ordinal(n: int) -> str:
     return {2: "2nd", 3: "3rd"}.get(n, f"{n}th")
 
 
-def style_price(material: TemplateData, random: Random) -> list[QuestionDraft]:
-    """SP: the price among its doubles and halves, as in Figure 8 ($7, $14, $28, $56), at each place of the ladder in turn."""
-    found: list[tuple[Shot, Price]] = []
-    for product in material.products:
-        if product.price is not None and product.brand and material.sound(product, "price"):
+def style_price(data: TemplateData, random: Random) -> list[QuestionDraft]:
+    """Return drafts of SP: the price among its doubles and halves, its place on the ladder alternating.
+
+    Figure 8's ladder is $7, $14, $28, $56.
+    """
+    priced: list[tuple[Shot, Price]] = []
+    for product in data.products:
+        if product.price is not None and product.brand and data.is_consistent(product, "price"):
             views = shots(product, "product", "price") or shots(product, "product")
-            found += [(shot, product.price) for shot in views[:1]]
+            priced += [(shot, product.price) for shot in views[:1]]
     drafts: list[QuestionDraft] = []
-    for number, (shot, price) in enumerate(random.sample(found, len(found))):
+    for number, (shot, price) in enumerate(random.sample(priced, len(priced))):
         for place in (number % OPTIONS, *range(OPTIONS)):
-            ladder = _ladder(price, place, random)
+            ladder = _price_ladder(price, place, random)
             if ladder:
-                drafts.append(_pricing(material, shot, ladder, place))
+                drafts.append(_price_draft(data, shot, ladder, place))
                 break
     return drafts
 
 
-def _ladder(price: Price, place: int, random: Random) -> tuple[str, ...]:
-    """Four prices, each about the double of the one before, the true one at ``place``; () where they cannot be told apart.
+def _price_ladder(price: Price, place: int, random: Random) -> tuple[str, ...]:
+    """Return four prices, each about twice the one before, the true one at ``place``; () if they cannot be distinct.
 
-    All end as the true one does, so that an ending such as .99 tells nothing. Where the true one has no whole halves, the
-    others are moved by up to 15%: rounded halves would show where the ladder was begun.
+    All prices end as the true one does, so an ending such as .99 gives nothing away. If the true price cannot be halved
+    to whole numbers, the others are shifted by up to 15%: rounded halves would reveal where the ladder began.
     """
-    whole = int(price.amount)
-    exact = whole % 2**place == 0
-    steps = [whole * 2.0 ** (step - place) for step in range(OPTIONS)]
-    moved = steps if exact else [n if n == whole else round(n * random.uniform(0.85, 1.15)) for n in steps]
+    amount = int(price.amount)
+    exact = amount % 2**place == 0
+    steps = [amount * 2.0 ** (step - place) for step in range(OPTIONS)]
+    moved = steps if exact else [n if n == amount else round(n * random.uniform(0.85, 1.15)) for n in steps]
     if any(b <= a for a, b in zip([0, *moved], moved, strict=False)):
         return ()
-    return tuple(str(Price(round(n + price.amount - whole, 2), price.currency)) for n in moved)
+    return tuple(str(Price(round(n + price.amount - amount, 2), price.currency)) for n in moved)
 
 
-def _pricing(material: TemplateData, shot: Shot, ladder: tuple[str, ...], place: int) -> QuestionDraft:
+def _price_draft(data: TemplateData, shot: Shot, ladder: tuple[str, ...], place: int) -> QuestionDraft:
     product = shot.product
-    given = f'{PLACE} What is the specific pricing information for this "{product.title}" product from {product.brand} brand?'
-    clues = material.facts(product, "price", shot.picture.view, "listing")
+    question = (
+        f'What is the specific pricing information for this "{product.title}" product from {product.brand} brand?'
+    )
+    context = f"{IMAGE_PLACEHOLDER} {question}"
+    clues = data.facts(product, "price", shot.picture.view, "listing")
     letter = LETTERS[place]
     return QuestionDraft(
-        "SP", given, SP, SP_FORM, letter, (shot,), clues, letter, options=ladder, titles=(product.title,)
+        "SP", context, SP, SP_FORM, letter, (shot,), clues, letter, options=ladder, titles=(product.title,)
     )
 
 
-L1: Mapping[str, Template] = {
+L1_TEMPLATES: Mapping[str, Template] = {
     "LD": logo_diff,
     "BR": brand_recognition,
     "PMP": main_part,

@@ -1,9 +1,9 @@
 """The construction of CrossCheck-Bench's samples from product folders (section "Hierarchical QA Generation").
 
-L1 by templates, L2 by a text model under instructions (by templates without one), L3 from a file that people write; then
-quality control by two annotators' labels. Beside the instances the build gets ``graphs.jsonl``, the clue graph of every
-product; ``provenance.jsonl``, how each sample was made and from which facts; and ``review.jsonl``, a tenth of each task to
-be labelled.
+L1 comes from templates, L2 from a text model under instructions (or from templates without one), and L3 from a file
+that people write. Quality control applies the labels of two annotators. Besides the instances, the build holds
+``build_graphs.jsonl``, the clue graph of every product; ``provenance.jsonl``, the origin of each sample and its facts; and
+``review.jsonl``, a tenth of each task to be labelled.
 """
 
 from __future__ import annotations
@@ -15,113 +15,116 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.base import canonical_json, digest
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.crosscheck_bench.constants import TASKS
-from benchmarks.crosscheck_bench.construction.clue_graph import ClueGraph, graphs
+from benchmarks.crosscheck_bench.construction.clue_graph import ClueGraph, build_graphs
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
-from benchmarks.crosscheck_bench.construction.human_written import authored
-from benchmarks.crosscheck_bench.construction.integration_templates import L2
-from benchmarks.crosscheck_bench.construction.model_written import RejectedQuestion, written
-from benchmarks.crosscheck_bench.construction.perception_templates import L1
-from benchmarks.crosscheck_bench.construction.quality_control import Review, review, to_review
+from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
+from benchmarks.crosscheck_bench.construction.integration_templates import L2_TEMPLATES
+from benchmarks.crosscheck_bench.construction.model_written import RejectedQuestion, write_questions
+from benchmarks.crosscheck_bench.construction.perception_templates import L1_TEMPLATES
+from benchmarks.crosscheck_bench.construction.quality_control import Review, review, select_for_review
 from benchmarks.crosscheck_bench.construction.template_data import Template, TemplateData
-from benchmarks.crosscheck_bench.sample import CrossCheckSample, sample, with_frames
-from benchmarks.crosscheck_bench.sources.products import SOURCE, read
+from benchmarks.crosscheck_bench.sample import CrossCheckSample, parse_sample, with_frames
+from benchmarks.crosscheck_bench.sources.products import SOURCE, read_catalogue
 from benchmarks.errors import MediaError, SourceError, SpecError
-from benchmarks.rows.files import RowProblem, SkippedRow
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import SkippedRow
+from benchmarks.vocabulary import canonical_json, digest
 
 _REPEATED = "repeated: another question is the same"
 
 
 @dataclass(frozen=True, slots=True)
 class ConstructedSamples:
-    """What a folder of products gave: the samples in order, and what the manifest says of them."""
+    """The samples of a product folder in order, and their report for the manifest."""
 
     samples: tuple[CrossCheckSample, ...]
     report: Mapping[str, Any]
 
 
 def construct(folder: Path, writer: BuildWriter, options: BuildOptions) -> ConstructedSamples:
-    """The samples of the products in ``folder``, in Table 1's order of tasks, their pictures in the build.
+    """Return the samples of the products in ``folder``, in Table 1's order of tasks, and add their pictures to the build.
 
-    ``options.per_stratum`` is the target of samples a task for L1 and L2, ``options.writer`` the model that writes L2's
-    questions. What is left out is noted with ``writer.add_skipped``, each reason beginning with one of a few. Raises
-    SpecError for a target below 1, SourceError where the folder is none of products or changes meanwhile, RashomonError
-    where the model can no longer be asked; what was answered is not asked again by the next build.
+    ``options.per_stratum`` is the target number of samples per task for L1 and L2, ``options.writer`` the model that
+    writes L2's questions. Skipped items are recorded with ``writer.add_skipped``. Raises SpecError for a target below
+    1, SourceError if the folder is not a product folder or changes during the build, and RashomonError if the model
+    becomes unavailable; the next build reuses the replies already received.
     """
     if options.per_stratum < 1:
-        raise SpecError(f"the target of samples a task is {options.per_stratum}; it must be at least 1.")
-    catalogue = read(folder)
-    material = TemplateData(catalogue, graphs(catalogue))
-    _note(catalogue.skipped, writer)
-    made: dict[str, tuple[CrossCheckSample, QuestionDraft]] = {}
+        raise SpecError(f"the target number of samples per task is {options.per_stratum}; it must be at least 1.")
+    catalogue = read_catalogue(folder)
+    data = TemplateData(catalogue, build_graphs(catalogue))
+    _record_skipped(catalogue.skipped, writer)
+    by_id: dict[str, tuple[CrossCheckSample, QuestionDraft]] = {}
     offered: Counter[str] = Counter()
-    for draft in _drafts(folder, material, writer, options, offered):
-        found = _sample(draft, writer)
-        if found is not None and found.id in made:
-            _note([SkippedRow(SOURCE, _row(draft), _REPEATED)], writer)
-        elif found is not None:
-            made[found.id] = found, draft
-    checked = review(
-        folder, [found for found, _ in made.values()], lambda row, why: _note([SkippedRow(SOURCE, row, why)], writer)
+    for draft in _drafts(folder, data, writer, options, offered):
+        constructed = _build_sample(draft, writer)
+        if constructed is not None and constructed.id in by_id:
+            _record_skipped([SkippedRow(SOURCE, _describe(draft), _REPEATED)], writer)
+        elif constructed is not None:
+            by_id[constructed.id] = constructed, draft
+    quality = review(
+        folder,
+        [constructed for constructed, _ in by_id.values()],
+        lambda row, why: _record_skipped([SkippedRow(SOURCE, row, why)], writer),
     )
-    for name, why in (checked.left_out if checked else {}).items():
-        _note([SkippedRow(SOURCE, f"{made[name][0].task} {name}", why)], writer)
-    kept = [pair for name, pair in made.items() if checked is None or name not in checked.left_out]
-    kept.sort(key=lambda pair: list(TASKS).index(pair[0].task))
-    samples = tuple(found for found, _ in kept)
-    for _, draft in kept:
-        _put_pictures(draft, writer)
-    _put_beside(writer, material.graphs, kept, to_review(samples, options.seed))
-    return ConstructedSamples(samples, _report(material.graphs, kept, offered, checked, options))
+    for name, why in (quality.left_out if quality else {}).items():
+        _record_skipped([SkippedRow(SOURCE, f"{by_id[name][0].task} {name}", why)], writer)
+    accepted = [pair for name, pair in by_id.items() if quality is None or name not in quality.left_out]
+    accepted.sort(key=lambda pair: list(TASKS).index(pair[0].task))
+    samples = tuple(constructed for constructed, _ in accepted)
+    for _, draft in accepted:
+        _store_pictures(draft, writer)
+    _write_companion_files(writer, data.graphs, accepted, select_for_review(samples, options.seed))
+    return ConstructedSamples(samples, _report(data.graphs, accepted, offered, quality, options))
 
 
 def _drafts(
-    folder: Path, material: TemplateData, writer: BuildWriter, options: BuildOptions, offered: Counter[str]
+    folder: Path, data: TemplateData, writer: BuildWriter, options: BuildOptions, offered: Counter[str]
 ) -> Iterator[QuestionDraft]:
-    """The drafts of all tasks; ``offered`` counts how many the set allows."""
-    for task, drafts in _by_task(L1, material, options.seed):
+    """Yield the drafts of all tasks; ``offered`` counts how many the set allows."""
+    for task, drafts in _by_task(L1_TEMPLATES, data, options.seed):
         offered[task] = len(drafts)
         yield from drafts[: options.per_stratum]
-    for task, drafts in _by_task(L2, material, options.seed):
+    for task, drafts in _by_task(L2_TEMPLATES, data, options.seed):
         offered[task] = len(drafts)
         if options.writer is None:
             yield from drafts[: options.per_stratum]
             continue
-        for outcome in written(drafts, options.per_stratum, material, options.writer):
+        for outcome in write_questions(drafts, options.per_stratum, data, options.writer):
             if isinstance(outcome, RejectedQuestion):
-                writer.add_skipped(SOURCE, _row(outcome.draft), str(outcome))
+                writer.add_skipped(SOURCE, _describe(outcome.draft), str(outcome))
             else:
                 yield outcome
-    for question in authored(folder, material):
+    for question in read_authored_questions(folder, data):
         if isinstance(question, SkippedRow):
-            _note([question], writer)
+            _record_skipped([question], writer)
         else:
             offered[question.task] += 1
             yield question
 
 
 def _by_task(
-    templates: Mapping[str, Template], material: TemplateData, seed: int
+    templates: Mapping[str, Template], data: TemplateData, seed: int
 ) -> Iterator[tuple[str, list[QuestionDraft]]]:
-    """Task by task what the templates give: a task's order depends on the seed and on nothing that another task does."""
+    """Yield the drafts of each task; their order depends on the seed and the task only."""
     for task, template in templates.items():
-        yield task, template(material, Random(f"{seed}/{task}"))
+        yield task, template(data, Random(f"{seed}/{task}"))
 
 
-def _note(skipped: Iterable[SkippedRow], writer: BuildWriter) -> None:
-    for each in skipped:
-        writer.add_skipped(each.source, each.row, each.reason)
+def _record_skipped(skipped: Iterable[SkippedRow], writer: BuildWriter) -> None:
+    for row in skipped:
+        writer.add_skipped(row.source, row.row, row.reason)
 
 
-def _row(draft: QuestionDraft) -> str:
+def _describe(draft: QuestionDraft) -> str:
     pictures = ", ".join(f"{shot.product.id} {shot.picture.view}" for shot in draft.shots)
     return f"{draft.task} {draft.row_id}: {pictures}" if draft.row_id else f"{draft.task}: {pictures}"
 
 
-def _sample(draft: QuestionDraft, writer: BuildWriter) -> CrossCheckSample | None:
-    """The sample of a draft, by the same rules as a row of a user's own; None, and noted, where it breaks one."""
+def _build_sample(draft: QuestionDraft, writer: BuildWriter) -> CrossCheckSample | None:
+    """Return the sample of a draft, checked like a row of a user's own, or None if it breaks a rule."""
     fields = {
         "id": draft.row_id or None,
         "task": draft.task,
@@ -135,15 +138,15 @@ def _sample(draft: QuestionDraft, writer: BuildWriter) -> CrossCheckSample | Non
         "reasoning": draft.reasoning,
     }
     try:
-        made = sample(fields, len(draft.shots), SOURCE)
+        unframed = parse_sample(fields, len(draft.shots), SOURCE)
         frames = [(replace(s.picture.media, marks=s.marks), (s.picture.width, s.picture.height)) for s in draft.shots]
-        return with_frames(made, frames)
+        return with_frames(unframed, frames)
     except RowProblem as problem:
-        writer.add_skipped(SOURCE, _row(draft), str(problem))
+        writer.add_skipped(SOURCE, _describe(draft), str(problem))
         return None
 
 
-def _put_pictures(draft: QuestionDraft, writer: BuildWriter) -> None:
+def _store_pictures(draft: QuestionDraft, writer: BuildWriter) -> None:
     for shot in draft.shots:
         media = shot.picture.media
         try:
@@ -156,42 +159,42 @@ def _put_pictures(draft: QuestionDraft, writer: BuildWriter) -> None:
             )
 
 
-def _put_beside(
+def _write_companion_files(
     writer: BuildWriter,
-    known: Mapping[str, ClueGraph],
-    kept: Sequence[tuple[CrossCheckSample, QuestionDraft]],
+    graphs: Mapping[str, ClueGraph],
+    accepted: Sequence[tuple[CrossCheckSample, QuestionDraft]],
     chosen: Sequence[CrossCheckSample],
 ) -> None:
-    """The files that people look at."""
+    """Write the files for people to look at."""
     provenance = (
         {
-            "sample": found.id,
-            "task": found.task,
-            "made": draft.made,
+            "sample": sample.id,
+            "task": sample.task,
+            "made": draft.origin,
             "row": draft.row_id,
             "images": [f"{shot.product.id}/{shot.picture.view}" for shot in draft.shots],
             "facts": [fact.id for fact in draft.clues],
-            "answer": found.answer,
+            "answer": sample.answer,
         }
-        for found, draft in kept
+        for sample, draft in accepted
     )
-    asked = (
+    review_rows = (
         {
-            "sample": found.id,
-            "task": found.task,
-            "question": found.question,
-            "text": found.text,
-            "options": list(found.options),
-            "answer": found.answer,
-            "images": [frame.name for frame in found.frames],
+            "sample": sample.id,
+            "task": sample.task,
+            "question": sample.question,
+            "text": sample.text,
+            "options": list(sample.options),
+            "answer": sample.answer,
+            "images": [frame.name for frame in sample.frames],
             "verdict": "",
             "level": "",
         }
-        for found in chosen
+        for sample in chosen
     )
-    writer.add_file("graphs.jsonl", _lines(graph.to_json() for graph in known.values()))
+    writer.add_file("graphs.jsonl", _lines(graph.to_json() for graph in graphs.values()))
     writer.add_file("provenance.jsonl", _lines(provenance))
-    writer.add_file("review.jsonl", _lines(asked))
+    writer.add_file("review.jsonl", _lines(review_rows))
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -199,33 +202,37 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def _report(
-    known: Mapping[str, ClueGraph],
-    kept: Sequence[tuple[CrossCheckSample, QuestionDraft]],
+    graphs: Mapping[str, ClueGraph],
+    accepted: Sequence[tuple[CrossCheckSample, QuestionDraft]],
     offered: Mapping[str, int],
-    checked: Review | None,
+    quality: Review | None,
     options: BuildOptions,
 ) -> dict[str, Any]:
-    facts = [len(graph.facts) for graph in known.values()]
-    compared = sum(len(graph.comparisons) for graph in known.values())
-    differ = sum(len(graph.discrepancies) for graph in known.values())
+    facts = [len(graph.facts) for graph in graphs.values()]
+    compared = sum(len(graph.comparisons) for graph in graphs.values())
+    differ = sum(len(graph.discrepancies) for graph in graphs.values())
     return {
-        "products": len(known),
+        "products": len(graphs),
         "facts": sum(facts),
         "facts_a_product": round(sum(facts) / len(facts), 2),
         "comparisons": compared,
-        # n/a where no attribute is told by two modalities.
+        # n/a if no attribute is stated by two modalities.
         "consistent": round(1 - differ / compared, 4) if compared else None,
-        "discrepancies": {name: sorted(g.discrepancies) for name, g in known.items() if g.discrepancies},
-        "graphs_sha256": digest([graph.to_json() for graph in known.values()]),
+        "discrepancies": {name: sorted(g.discrepancies) for name, g in graphs.items() if g.discrepancies},
+        "graphs_sha256": digest([graph.to_json() for graph in graphs.values()]),
         "tasks": {
             task: {
-                "samples": sum(found.task == task for found, _ in kept),
+                "samples": sum(sample.task == task for sample, _ in accepted),
                 "offered": offered.get(task, 0),
-                "shortfall": 0 if of.level == "L3" else max(0, options.per_stratum - offered.get(task, 0)),
-                "answers": dict(sorted(Counter(found.answer for found, _ in kept if found.task == task).items())),
-                "made": dict(sorted(Counter(draft.made for found, draft in kept if found.task == task).items())),
+                "shortfall": 0 if definition.level == "L3" else max(0, options.per_stratum - offered.get(task, 0)),
+                "answers": dict(
+                    sorted(Counter(sample.answer for sample, _ in accepted if sample.task == task).items())
+                ),
+                "made": dict(
+                    sorted(Counter(draft.origin for sample, draft in accepted if sample.task == task).items())
+                ),
             }
-            for task, of in TASKS.items()
+            for task, definition in TASKS.items()
         },
-        "quality": dict(checked.report) if checked else None,
+        "quality": dict(quality.report) if quality else None,
     }

@@ -1,4 +1,4 @@
-"""Material: what templates draw on, and how they choose from it."""
+"""The data that templates draw on, and how they choose from it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft, Shot
 from benchmarks.crosscheck_bench.sources.products import Brand, Catalogue, Product
 
 UNKNOWN = "Unknown"
-"""The answer that Figure 8 wants for an unbranded product."""
+"""The answer that Figure 8 expects for an unbranded product."""
 
-MOST_OTHERS = 16
-"""Products of a kind that one product is set beside."""
+MAX_PAIRED = 16
+"""The most products of each kind that one product is paired with."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class TemplateData:
-    """What templates draw on: the products with their graphs, and what is known of brands."""
+    """The products with their graphs, and the described brands."""
 
     catalogue: Catalogue
     graphs: Mapping[str, ClueGraph]
@@ -36,62 +36,67 @@ class TemplateData:
 
     @property
     def brands(self) -> Mapping[str, Brand]:
-        """The brands that are described."""
+        """The described brands."""
         return self.catalogue.brands
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Every brand that a product of the set has."""
+    def brand_names(self) -> tuple[str, ...]:
+        """The brands of all products of the set."""
         return tuple(sorted({product.brand for product in self.products} - {""}))
 
     @cached_property
     def by_category(self) -> Mapping[str, Sequence[Product]]:
         """The products of each category."""
-        found: dict[str, list[Product]] = {}
+        by_category: dict[str, list[Product]] = {}
         for product in self.products:
-            found.setdefault(product.category, []).append(product)
-        return found
+            by_category.setdefault(product.category, []).append(product)
+        return by_category
 
     @cached_property
     def _families(self) -> Mapping[str, Sequence[Product]]:
-        found: dict[str, list[Product]] = {}
+        by_style: dict[str, list[Product]] = {}
         for product in self.products:
-            found.setdefault(product.spu, []).append(product)
-        return found
+            by_style.setdefault(product.spu, []).append(product)
+        return by_style
 
-    def family(self, product: Product) -> Sequence[Product]:
-        """The products of its style, itself among them."""
+    def same_style(self, product: Product) -> Sequence[Product]:
+        """Return the products of its style, including itself."""
         return self._families[product.spu]
 
-    def others(self, product: Product, random: Random) -> list[Product]:
-        """Other products to set beside one: those of its category first, then any; at most ``MOST_OTHERS`` of each kind.
+    def other_products(self, product: Product, random: Random) -> list[Product]:
+        """Return products to pair with one: those of its category first, then others, at most ``MAX_PAIRED`` of each kind.
 
         All pairs of thousands of products would be millions.
         """
-        near = some([p for p in self.by_category[product.category] if p != product], MOST_OTHERS, random)
-        far = some(self.products, MOST_OTHERS + len(near) + 1, random)
-        return near + [p for p in far if p.category != product.category][:MOST_OTHERS]
+        near = random_subset([p for p in self.by_category[product.category] if p != product], MAX_PAIRED, random)
+        far = random_subset(self.products, MAX_PAIRED + len(near) + 1, random)
+        return near + [p for p in far if p.category != product.category][:MAX_PAIRED]
 
-    def sound(self, product: Product, attribute: str) -> bool:
-        """Whether the product's modalities agree about an attribute."""
+    def is_consistent(self, product: Product, attribute: str) -> bool:
+        """Return whether the product's modalities agree on an attribute."""
         return attribute not in self.graphs[product.id].discrepancies
 
     def facts(self, product: Product, attribute: str, *where: str) -> tuple[Clue, ...]:
-        """A product's facts of an attribute in these views or texts (see ``ClueGraph.facts_of``)."""
+        """Return a product's facts of an attribute in the given views or texts (see ``ClueGraph.facts_of``)."""
         return self.graphs[product.id].facts_of(attribute, *where)
 
-    def listing(self, product: Product, *attributes: str) -> tuple[Clue, ...]:
-        """What the listing says of the attributes."""
+    def listing_facts(self, product: Product, *attributes: str) -> tuple[Clue, ...]:
+        """Return the listing's facts of the attributes."""
         return tuple(fact for name in attributes for fact in self.facts(product, name, "listing"))
 
-    def sells(self, brand: str) -> tuple[Clue, ...]:
-        """The categories that a brand sells, as facts of the brand."""
-        known = self.brands.get(brand)
+    def brand_categories(self, brand: str) -> tuple[Clue, ...]:
+        """Return the categories that a brand sells, as facts of the brand."""
+        entry = self.brands.get(brand)
         return tuple(
             Clue(
-                f"brand:{brand}/listing/sells" + (f"#{n}" if n > 1 else ""), brand, "listing", "sells", each, "listing"
+                f"brand:{brand}/listing/sells" + (f"#{n}" if n > 1 else ""),
+                brand,
+                "listing",
+                "sells",
+                category,
+                "listing",
             )
-            for n, each in enumerate(known.categories if known else (), 1)
+            for n, category in enumerate(entry.categories if entry else (), 1)
         )
 
 
@@ -99,7 +104,7 @@ Template = Callable[[TemplateData, Random], list[QuestionDraft]]
 
 
 def shots(product: Product, *attributes: str, kind: str = "product") -> list[Shot]:
-    """A product's pictures of a kind that show all of the attributes, uncovered."""
+    """Return a product's pictures of a kind that show all of the attributes, with no brand covered."""
     return [
         Shot(product, picture)
         for picture in product.pictures
@@ -107,32 +112,34 @@ def shots(product: Product, *attributes: str, kind: str = "product") -> list[Sho
     ]
 
 
-def some(items: Sequence[T], most: int, random: Random) -> list[T]:
-    """At most so many of the items, in an order that the generator decides."""
+def random_subset(items: Sequence[T], most: int, random: Random) -> list[T]:
+    """Return at most ``most`` items in random order."""
     return random.sample(items, min(most, len(items)))
 
 
-def shuffled(drafts: Sequence[QuestionDraft], random: Random) -> list[QuestionDraft]:
-    """The drafts in an order that the generator decides."""
+def shuffle(drafts: Sequence[QuestionDraft], random: Random) -> list[QuestionDraft]:
+    """Return the drafts in random order."""
     return random.sample(drafts, len(drafts))
 
 
-def frames(product: Product, most: int) -> tuple[Shot, ...]:
-    """The key frames of a product's live slice, as many as a question shows; () where it has fewer than two."""
-    found = [shot for shot in shots(product, kind="frame") if not shot.picture.shows("covered brand")][:most]
-    return tuple(found) if len(found) > 1 else ()
+def key_frames(product: Product, most: int) -> tuple[Shot, ...]:
+    """Return up to ``most`` key frames of a product's live slice; () if it has fewer than two."""
+    uncovered = [shot for shot in shots(product, kind="frame") if not shot.picture.shows("covered brand")][:most]
+    return tuple(uncovered) if len(uncovered) > 1 else ()
 
 
-Put = Callable[[QuestionDraft, int, Random], QuestionDraft]
+PlaceAnswer = Callable[[QuestionDraft, int, Random], QuestionDraft]
 
 
-def option_at(draft: QuestionDraft, place: int, random: Random) -> QuestionDraft:
-    """The draft with its right option, which is the first, at ``place``, and the others in random order."""
+def place_answer(draft: QuestionDraft, place: int, random: Random) -> QuestionDraft:
+    """Return the draft with its correct option, the first one, moved to ``place`` and the others in random order."""
     truth, *wrong = draft.options
     random.shuffle(wrong)
     return replace(draft, options=(*wrong[:place], truth, *wrong[place:]), answer=LETTERS[place])
 
 
-def placed(drafts: Sequence[QuestionDraft], random: Random, put: Put = option_at) -> list[QuestionDraft]:
-    """The drafts with the right option at each place in turn; ``put`` puts it there, and sets the answer."""
+def rotate_answers(
+    drafts: Sequence[QuestionDraft], random: Random, put: PlaceAnswer = place_answer
+) -> list[QuestionDraft]:
+    """Return the drafts with the correct option at each place in turn; ``put`` moves it and sets the answer."""
     return [put(draft, number % len(draft.options), random) for number, draft in enumerate(drafts)]

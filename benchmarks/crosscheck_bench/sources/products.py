@@ -1,7 +1,8 @@
-"""Product folders: listings with their pictures, and what the boxes in the pictures show.
+"""Product folders: listings with their pictures, and the contents of the boxes in the pictures.
 
-Either ``products.jsonl`` with a product a line, or a folder a product with ``product.json`` in it, or both; ``brands.jsonl``
-may say all that a brand sells. The fields are in docs/crosscheck-construction.md.
+A folder holds ``products.jsonl`` with one product per line, or a subfolder with a ``product.json`` per product, or
+both. ``brands.jsonl`` may list all categories that a brand sells. The fields are documented in
+docs/crosscheck-construction.md.
 """
 
 from __future__ import annotations
@@ -13,27 +14,47 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Media
-from benchmarks.crosscheck_bench.sample import LONGEST_WORDS, MOST_BOXES, MOST_FRAMES, PLACE
+from benchmarks.crosscheck_bench.sample import IMAGE_PLACEHOLDER, MAX_BOXES, MAX_FRAMES, MAX_SHORT_TEXT_LENGTH
 from benchmarks.errors import MediaError, SourceError
 from benchmarks.media import image_suffix, load_image, pixel_digest
-from benchmarks.rows.files import Loader, RawRow, RowProblem, SkippedRow, folders, image_loader, json_lines, rows, text
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import (
+    Loader,
+    RawRow,
+    SkippedRow,
+    image_loader,
+    list_folders,
+    read_json_lines,
+    read_rows,
+    text_field,
+)
+from benchmarks.vocabulary import Media
 
 SOURCE = "products"
 
-KINDS = ("product", "logo", "frame")
-"""What a picture is: one of the product, its brand's mark alone, or a key frame of a live slice."""
+PICTURE_KINDS = ("product", "logo", "frame")
+"""The kinds of picture: the product, its brand's logo, or a key frame of a live slice."""
 
-EXPECTED = "products.jsonl with a product a line, or a folder a product with product.json in it"
+LAYOUT = "products.jsonl with a product a line, or a folder a product with product.json in it"
 
-SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "¥", "INR": "₹", "KRW": "₩", "THB": "฿", "VND": "₫"}
-"""Currencies that stand before the amount by their sign; another one stands behind it by its code."""
+CURRENCY_SYMBOLS = {
+    "USD": "$",
+    "EUR": "€",
+    "GBP": "£",
+    "JPY": "¥",
+    "CNY": "¥",
+    "INR": "₹",
+    "KRW": "₩",
+    "THB": "฿",
+    "VND": "₫",
+}
+"""Currencies written as a sign before the amount; all others follow the amount by their code."""
 
-RESERVED = ("brand", "category", "spu", "price", "product", "text", "part", "prop", "sells")
-"""What no attribute may be called, since it means something else: a field of the listing, or what a box shows."""
+RESERVED_ATTRIBUTES = ("brand", "category", "spu", "price", "product", "text", "part", "prop", "sells")
+"""Names that no attribute may have because they already mean a field of the listing or the content of a box."""
 
-PLACES = ("title", "description", "listing")
-"""Where else than in a picture a fact can stand."""
+TEXT_FIELDS = ("title", "description", "listing")
+"""The places of a fact other than a picture."""
 
 _ATTRIBUTE = re.compile(r"\w[\w .-]{0,39}")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -51,13 +72,13 @@ class Price:
 
     def __str__(self) -> str:
         digits = f"{self.amount:.0f}" if float(self.amount).is_integer() else f"{self.amount:.2f}"
-        sign = SYMBOLS.get(self.currency)
+        sign = CURRENCY_SYMBOLS.get(self.currency)
         return f"{sign}{digits}" if sign else f"{digits} {self.currency}"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownAttribute:
-    """What a box of a picture shows; ``box`` is x0, y0, x1, y1 in pixels, None for the picture as a whole."""
+class VisibleAttribute:
+    """An attribute visible in a box of a picture: x0, y0, x1, y1 in pixels, or None for the whole picture."""
 
     attribute: str
     value: str
@@ -66,11 +87,11 @@ class ShownAttribute:
 
 @dataclass(frozen=True, slots=True)
 class ProductPicture:
-    """A picture of a product; ``width`` and ``height`` in pixels as it stands upright, ``pixels`` the digest of its pixels."""
+    """A picture of a product; ``width`` and ``height`` are in upright pixels, ``pixels`` is the digest of its pixels."""
 
     view: str
     kind: str
-    shown: tuple[ShownAttribute, ...]
+    visible: tuple[VisibleAttribute, ...]
     media: Media
     width: int
     height: int
@@ -78,13 +99,13 @@ class ProductPicture:
     load: Loader
 
     def shows(self, attribute: str) -> tuple[str, ...]:
-        """The values of an attribute that are to be seen."""
-        return tuple(each.value for each in self.shown if each.attribute == attribute)
+        """Return the visible values of an attribute."""
+        return tuple(item.value for item in self.visible if item.attribute == attribute)
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A listing. ``brand`` is "" for an unbranded one; products of one style have one ``spu``."""
+    """A listing. ``brand`` is "" for an unbranded product; products of one style share a ``spu``."""
 
     id: str
     title: str
@@ -96,40 +117,40 @@ class Product:
     attributes: Mapping[str, str]
     pictures: tuple[ProductPicture, ...]
 
-    def view(self, name: str) -> ProductPicture | None:
-        """The picture of that view."""
-        return next((each for each in self.pictures if each.view == name), None)
+    def picture(self, name: str) -> ProductPicture | None:
+        """Return the picture of the view ``name``, or None."""
+        return next((picture for picture in self.pictures if picture.view == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Brand:
-    """All the categories that a brand sells; ``told`` whether a question shows them, as it must for a brand nobody knows."""
+    """All categories that a brand sells; ``show_categories`` if a question displays them, as it must for an unknown brand."""
 
     name: str
     categories: tuple[str, ...]
-    told: bool = True
+    show_categories: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The products of a folder in their order, the brands that are described, and what was left out."""
+    """The products of a folder in order, the described brands, and the rows that were skipped."""
 
     products: tuple[Product, ...]
     brands: Mapping[str, Brand]
     skipped: tuple[SkippedRow, ...]
 
 
-def read(folder: Path) -> Catalogue:
-    """The products in ``folder``. Raises SourceError where it is none of products, or has no product that can be used."""
+def read_catalogue(folder: Path) -> Catalogue:
+    """Return the products in ``folder``. Raises SourceError if it is not a product folder or has no usable product."""
     try:
-        found = list(_rows(folder))
+        raw_rows = list(_rows(folder))
     except OSError as error:
-        raise SourceError(f"{folder} cannot be read ({error.strerror}); products need {EXPECTED}.") from error
-    if not found:
-        raise SourceError(f"{folder} is no folder of products; expected {EXPECTED}.")
+        raise SourceError(f"{folder} cannot be read ({error.strerror}); products need {LAYOUT}.") from error
+    if not raw_rows:
+        raise SourceError(f"{folder} is not a product folder; expected {LAYOUT}.")
     products: dict[str, Product] = {}
     skipped: list[SkippedRow] = []
-    for row in found:
+    for row in raw_rows:
         if isinstance(row, SkippedRow):
             skipped.append(row)
             continue
@@ -141,18 +162,18 @@ def read(folder: Path) -> Catalogue:
         except RowProblem as problem:
             skipped.append(SkippedRow(SOURCE, row.where, str(problem)))
     if not products:
-        raise SourceError(f"{folder} has no product that can be used ({skipped[0].row}: {skipped[0].reason}).")
+        raise SourceError(f"{folder} has no usable product ({skipped[0].row}: {skipped[0].reason}).")
     return Catalogue(tuple(products.values()), _brands(folder, skipped), tuple(skipped))
 
 
 def _rows(folder: Path) -> Iterator[RawRow | SkippedRow]:
     listing = folder / "products.jsonl"
     if listing.is_file():
-        yield from rows(listing, folder, SOURCE)
-    for each in folders(folder):
-        file = each / "product.json"
+        yield from read_rows(listing, folder, SOURCE)
+    for subfolder in list_folders(folder):
+        file = subfolder / "product.json"
         if file.is_file():
-            yield from _single(file, each.name)
+            yield from _single(file, subfolder.name)
 
 
 def _single(file: Path, name: str) -> Iterator[RawRow | SkippedRow]:
@@ -171,7 +192,7 @@ def _single(file: Path, name: str) -> Iterator[RawRow | SkippedRow]:
 
 def _product(row: RawRow, skipped: list[SkippedRow]) -> Product:
     fields = row.fields
-    name = text(fields, "id")
+    name = text_field(fields, "id")
     if not _ID.fullmatch(name):
         raise RowProblem("the id is not 1 to 80 letters, digits, dots, dashes and underscores")
     pictures = tuple(_pictures(row, skipped))
@@ -194,8 +215,8 @@ def _product(row: RawRow, skipped: list[SkippedRow]) -> Product:
 
 def _pictures(row: RawRow, skipped: list[SkippedRow]) -> Iterator[ProductPicture]:
     images = row.fields.get("images")
-    if not isinstance(images, list) or len(images) > MOST_FRAMES:
-        raise RowProblem(f"the images are not a list of at most {MOST_FRAMES}")
+    if not isinstance(images, list) or len(images) > MAX_FRAMES:
+        raise RowProblem(f"the images are not a list of at most {MAX_FRAMES}")
     for number, fields in enumerate(images, 1):
         try:
             if isinstance(fields, str):
@@ -209,12 +230,12 @@ def _pictures(row: RawRow, skipped: list[SkippedRow]) -> Iterator[ProductPicture
 
 def _picture(fields: Mapping[str, Any], number: int, row: RawRow) -> ProductPicture:
     kind = fields.get("kind", "product")
-    if kind not in KINDS:
-        raise RowProblem(f"the kind of image is not one of {', '.join(KINDS)}")
-    view = text(fields, "view") or str(number)
-    if not _ID.fullmatch(view) or view in PLACES:
+    if kind not in PICTURE_KINDS:
+        raise RowProblem(f"the kind of image is not one of {', '.join(PICTURE_KINDS)}")
+    view = text_field(fields, "view") or str(number)
+    if not _ID.fullmatch(view) or view in TEXT_FIELDS:
         raise RowProblem(
-            f"the view is not 1 to 80 letters, digits, dots, dashes and underscores, or one of {', '.join(PLACES)}"
+            f"the view is not 1 to 80 letters, digits, dots, dashes and underscores, or one of {', '.join(TEXT_FIELDS)}"
         )
     loader = image_loader(RawRow(row.where, fields, row.folders), "file")
     try:
@@ -223,20 +244,20 @@ def _picture(fields: Mapping[str, Any], number: int, row: RawRow) -> ProductPict
     except MediaError as error:
         raise RowProblem(f"the image {error.reason}") from error
     boxes = fields.get("boxes") or []
-    if not isinstance(boxes, list) or len(boxes) > MOST_BOXES:
-        raise RowProblem(f"the boxes are not a list of at most {MOST_BOXES}")
-    shown = tuple(_shown(each, image.width, image.height) for each in boxes)
+    if not isinstance(boxes, list) or len(boxes) > MAX_BOXES:
+        raise RowProblem(f"the boxes are not a list of at most {MAX_BOXES}")
+    visible = tuple(_visible_attribute(box, image.width, image.height) for box in boxes)
     media = Media(hashlib.sha256(data).hexdigest(), image_suffix(data) or "")
-    return ProductPicture(view, kind, shown, media, image.width, image.height, pixel_digest(image), loader)
+    return ProductPicture(view, kind, visible, media, image.width, image.height, pixel_digest(image), loader)
 
 
-def _shown(value: Any, width: int, height: int) -> ShownAttribute:
+def _visible_attribute(value: Any, width: int, height: int) -> VisibleAttribute:
     if not isinstance(value, dict):
         raise RowProblem("a box is not an object")
     attribute = _line(value, "attribute")
     if not _ATTRIBUTE.fullmatch(attribute):
         raise RowProblem("a box's attribute is not plain or longer than 40 characters")
-    return ShownAttribute(attribute, _line(value, "value"), _box(value.get("box"), width, height))
+    return VisibleAttribute(attribute, _line(value, "value"), _box(value.get("box"), width, height))
 
 
 def _box(value: Any, width: int, height: int) -> Box | None:
@@ -270,24 +291,24 @@ def _attributes(value: Any) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise RowProblem("the attributes are not an object")
-    if any(not _ATTRIBUTE.fullmatch(name) or name in RESERVED or name.endswith(" brand") for name in value):
+    if any(not _ATTRIBUTE.fullmatch(name) or name in RESERVED_ATTRIBUTES or name.endswith(" brand") for name in value):
         raise RowProblem(
-            f"an attribute's name is not plain, longer than 40 characters, or one of {', '.join(RESERVED)}"
+            f"an attribute's name is not plain, longer than 40 characters, or one of {', '.join(RESERVED_ATTRIBUTES)}"
         )
     return {name: _line(value, name) for name in value}
 
 
 def _line(fields: Mapping[str, Any], name: str, *, needed: bool = True) -> str:
-    """One line of text that can stand in a question."""
-    value = text(fields, name)
+    """Return a field as one line of text that a question can contain."""
+    value = text_field(fields, name)
     if not value:
         if needed:
             raise RowProblem(f"the {name} is missing or is not text")
         return ""
-    if len(value) > LONGEST_WORDS or len(value.splitlines()) > 1:
-        raise RowProblem(f"a text is longer than {LONGEST_WORDS} characters or has more than one line")
-    if PLACE in value:
-        raise RowProblem(f"a text holds {PLACE}, which marks where a picture stands")
+    if len(value) > MAX_SHORT_TEXT_LENGTH or len(value.splitlines()) > 1:
+        raise RowProblem(f"a text is longer than {MAX_SHORT_TEXT_LENGTH} characters or has more than one line")
+    if IMAGE_PLACEHOLDER in value:
+        raise RowProblem(f"a text holds {IMAGE_PLACEHOLDER}, which marks where a picture stands")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -300,7 +321,7 @@ def _brands(folder: Path, skipped: list[SkippedRow]) -> dict[str, Brand]:
     if not file.is_file():
         return {}
     brands: dict[str, Brand] = {}
-    for number, fields in json_lines(file):
+    for number, fields in read_json_lines(file):
         try:
             if not isinstance(fields, dict):
                 raise RowProblem("the line is not a JSON object")
@@ -309,7 +330,7 @@ def _brands(folder: Path, skipped: list[SkippedRow]) -> dict[str, Brand]:
                 raise RowProblem("the brand's categories are not a list")
             if name in brands:
                 raise RowProblem("repeated: another row describes this brand")
-            sold = tuple(_line({"category": each}, "category") for each in categories)
+            sold = tuple(_line({"category": category}, "category") for category in categories)
             brands[name] = Brand(name, sold, fields.get("told") is not False)
         except RowProblem as problem:
             skipped.append(SkippedRow(SOURCE, f"brands.jsonl:{number}", str(problem)))

@@ -8,25 +8,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.base import Choice, Decoding, Generation, Message, Request, Text, canonical_json
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.mmkc_bench.constants import FACTS, LOGOS, PEOPLE
-from benchmarks.mmkc_bench.construction.prompts import checking, writing
-from benchmarks.mmkc_bench.sources.altered_text import sentences
-from benchmarks.mmkc_bench.sources.released import MMKCSourceRow, complete, of_row
-from benchmarks.rows.files import Fields, RawRow, RowProblem, SkippedRow, rows
+from benchmarks.mmkc_bench.constants import FACT_TYPES, LOGO_FACTS, PERSON_FACTS
+from benchmarks.mmkc_bench.construction.prompts import checker_prompt, writer_prompt
+from benchmarks.mmkc_bench.sources.altered_text import split_sentences
+from benchmarks.mmkc_bench.sources.released import MMKCSourceRow, add_options, read_row
+from benchmarks.rows.base import Fields, RowProblem
+from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 from benchmarks.rubric import one_line
 from benchmarks.text.answer_equality import same_value
 from benchmarks.text.answer_text import visible_answer
-from benchmarks.text_model import TextModel, ask_all
+from benchmarks.text_model import TextModel, generate_all
+from benchmarks.vocabulary import Choice, Decoding, Generation, Message, Request, Text, canonical_json
 
 LAYOUT = (
     'a folder with knowledge.jsonl and the images: rows of {"instance", "image_path": [3], "knowledge", "answers"} for people '
     'and logos, or {"instance", "image_path": [3], "description", "answer", "kind": "ER" or "VS", "open_query"}'
 )
 ATTEMPTS = 3
-"""How often a model is asked before an item is given up for edits that cannot be used."""
+"""The number of times a model is prompted before an item with unusable edits is dropped."""
 
 KNOWLEDGE = "knowledge"
 
@@ -38,28 +39,28 @@ _QUESTIONS = {
     "LC": "Who founded the brand associated with this logo?",
     "LO": "What are the main products of the brand associated with this logo?",
 }
-"""Figures 20 and 21."""
+"""The questions of Figures 20 and 21."""
 
 _MAX_TOKENS = 512
-_WARMER = 0.7
-_SHOWN = 400
+_RETRY_TEMPERATURE = 0.7
+_MAX_QUOTED = 400
 _NUMBERED = re.compile(r"^\s*([0-9]{1,2})[.)]\s*(.+?)\s*$", re.MULTILINE)
 _ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)
 _YEAR = re.compile(r"\b[0-9]{3,4}\b")
 
 
 class RejectedEdit(Exception):
-    """Why edits cannot be used: the check's name and what it found."""
+    """The reason why edits are unusable: the name of the check and its finding."""
 
     def __init__(self, check: str, reason: str, reply: str = "") -> None:
         self.check = check
-        said = f"; reply: {canonical_json(reply[:_SHOWN])}" if reply else ""
-        super().__init__(f"{check}: {reason}{said}")
+        quoted = f"; reply: {canonical_json(reply[:_MAX_QUOTED])}" if reply else ""
+        super().__init__(f"{check}: {reason}{quoted}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One fact to be altered: the true text, the answer in it, and the question it answers."""
+    """A fact to be altered: the true text, the answer in it, and the question it answers."""
 
     row: RawRow
     kind: str
@@ -70,39 +71,41 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Edits:
-    """The two texts that were accepted, and the answer of each."""
+    """The two accepted texts, and the answer of each."""
 
     texts: tuple[str, str]
     answers: tuple[str, str]
 
 
 def construct(place: str, options: BuildOptions) -> Iterator[MMKCSourceRow | SkippedRow]:
-    """The examples that can be made of the true texts in ``place``, and what was rejected with the check that did it.
+    """Return the examples made from the true texts in ``place``, and the rejected items with the check that failed.
 
-    Raises SpecError without a writing model, SourceError where the folder is of another layout, RashomonError where a model
-    can no longer be asked; what was answered is not asked again by the next build.
+    Raises SpecError without a writing model, SourceError if the folder has another layout, and RashomonError if a model
+    becomes unavailable; the next build reuses the replies already received.
     """
     if options.writer is None:
         raise SpecError(
-            "a construction needs a model that writes: give --writer MODEL, and --checker MODEL for one that checks the answers "
-            "it made up."
+            "the construction needs a writing model: add --writer MODEL, and optionally --checker MODEL to check its answers."
         )
     items: list[_Item] = []
     skipped: list[MMKCSourceRow | SkippedRow] = []
     for row in _rows(place):
-        made = row if isinstance(row, SkippedRow) else _items(row)
-        if isinstance(made, SkippedRow):
-            skipped.append(made)
+        outcome = row if isinstance(row, SkippedRow) else _items(row)
+        if isinstance(outcome, SkippedRow):
+            skipped.append(outcome)
         else:
-            items += made
-    edited = _edited(items, options.writer, options.seed)
+            items += outcome
+    edited = _write_edits(items, options.writer, options.seed)
     if options.checker is not None:
-        edited = _checked(items, edited, options.checker, options.seed)
-    return complete([*skipped, *_found(items, edited)], options.seed, KNOWLEDGE)
+        edited = _check_edits(items, edited, options.checker, options.seed)
+    return add_options([*skipped, *_source_rows(items, edited)], options.seed, KNOWLEDGE)
 
 
 def read_edits(reply: str, kind: str, text: str, own: str) -> _Edits:
-    """The two edits in a reply. Raises Rejected unless each alters just the answer ``own`` of ``text``, to two others."""
+    """Return the two edits in a reply.
+
+    Raises RejectedEdit unless each alters only the answer ``own`` of ``text``, and the two new answers differ.
+    """
     numbered = _NUMBERED.findall(visible_answer(reply))
     if [number for number, _ in numbered] != ["1", "2"]:
         raise RejectedEdit("unparsed", "the reply is not two numbered texts", reply)
@@ -114,26 +117,26 @@ def read_edits(reply: str, kind: str, text: str, own: str) -> _Edits:
 
 
 def counter_answer(edit: str, kind: str, text: str, own: str, reply: str = "") -> str:
-    """What ``edit`` says in place of ``own``. Raises Rejected where anything else of ``text`` is altered.
+    """Return the answer that ``edit`` gives in place of ``own``. Raises RejectedEdit if anything else in ``text`` is altered.
 
-    A fact of a person or a logo is altered in one sentence alone; a name or a meaning wherever it stands. The article before
-    it may follow it ("an American", "a Canadian").
+    A fact about a person or a logo is altered in one sentence only, a name or a meaning wherever it occurs. The article
+    before the answer may change with it ("an American", "a Canadian").
     """
-    scope, shown = text, edit
-    if kind in FACTS:
-        before, after = sentences(text), sentences(edit)
+    scope, edited = text, edit
+    if kind in FACT_TYPES:
+        before, after = split_sentences(text), split_sentences(edit)
         changed = [place for place, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]]
         if len(before) != len(after) or len(changed) != 1:
             raise RejectedEdit("one-sentence", "the edit alters none or more than one sentence", reply)
-        scope, shown = before[changed[0]], after[changed[0]]
+        scope, edited = before[changed[0]], after[changed[0]]
     pieces = re.split(rf"(?<!\w){re.escape(own)}(?!\w)", scope)
     if len(pieces) < 2:
         raise RejectedEdit("answer-not-there", "the altered sentence does not have the answer", reply)
     patterns = [_ARTICLE.sub("(?:a|an) ", re.escape(piece).replace(r"\ ", " ")) for piece in pieces]
-    found = re.fullmatch(patterns[0] + "(?P<counter>.+?)" + "(?P=counter)".join(patterns[1:]), shown)
-    if found is None:
+    match = re.fullmatch(patterns[0] + "(?P<counter>.+?)" + "(?P=counter)".join(patterns[1:]), edited)
+    if match is None:
         raise RejectedEdit("something-else", "the edit alters more than the answer", reply)
-    counter = found["counter"].strip()
+    counter = match["counter"].strip()
     if not counter or same_value(counter, own):
         raise RejectedEdit("same-as-true", "the edit says what is true", reply)
     if kind in ("PT", "LT") and _YEAR.search(own) and not _YEAR.search(counter):
@@ -141,74 +144,80 @@ def counter_answer(edit: str, kind: str, text: str, own: str, reply: str = "") -
     return counter
 
 
-def _edited(items: Sequence[_Item], writer: TextModel, seed: int) -> dict[int, _Edits | RejectedEdit]:
-    """The edits of each item, by its place; all that are open are asked at once, and those that are refused again."""
-    found: dict[int, _Edits | RejectedEdit] = {}
+def _write_edits(items: Sequence[_Item], writer: TextModel, seed: int) -> dict[int, _Edits | RejectedEdit]:
+    """Return the edits of each item by index; open items are prompted in one batch, and rejected ones again."""
+    outcomes: dict[int, _Edits | RejectedEdit] = {}
     for attempt in range(ATTEMPTS):
-        # A greedy reply is the same under any seed, so asking again is not greedy.
-        decoding = Decoding(max_tokens=_MAX_TOKENS, seed=seed + attempt, temperature=_WARMER if attempt else 0.0)
-        open_ = [place for place in range(len(items)) if not isinstance(found.get(place), _Edits)]
-        texts = {place: writing(items[place].kind, items[place].text) for place in open_}
+        # A greedy reply is the same under any seed, so retries sample.
+        decoding = Decoding(
+            max_tokens=_MAX_TOKENS, seed=seed + attempt, temperature=_RETRY_TEMPERATURE if attempt else 0.0
+        )
+        open_ = [place for place in range(len(items)) if not isinstance(outcomes.get(place), _Edits)]
+        texts = {place: writer_prompt(items[place].kind, items[place].text) for place in open_}
         for place, reply in _ask(writer, texts, decoding).items():
             item = items[place]
             try:
                 if reply.finish_reason == "error":
                     raise RejectedEdit("error", f"the writer gave no reply ({reply.error})")
-                found[place] = read_edits(reply.text, item.kind, item.text, item.own)
+                outcomes[place] = read_edits(reply.text, item.kind, item.text, item.own)
             except RejectedEdit as rejected:
-                found[place] = rejected
-    return found
+                outcomes[place] = rejected
+    return outcomes
 
 
-def _checked(
+def _check_edits(
     items: Sequence[_Item], edited: Mapping[int, _Edits | RejectedEdit], checker: TextModel, seed: int
 ) -> dict[int, _Edits | RejectedEdit]:
-    """The same without the edits of which ``checker`` finds an answer of another kind, or not wrong."""
-    left = dict(edited)
+    """Return the edits, rejecting those in which ``checker`` finds an answer of another kind, or not wrong."""
+    outcomes = dict(edited)
     for number in range(2):
         texts = {
-            place: checking(items[place].question, items[place].own, edits.answers[number])
-            for place, edits in left.items()
+            place: checker_prompt(items[place].question, items[place].own, edits.answers[number])
+            for place, edits in outcomes.items()
             if isinstance(edits, _Edits)
         }
         replies = _ask(checker, texts, Decoding(max_tokens=_MAX_TOKENS, seed=seed), Choice(("yes", "no")))
         for place, reply in replies.items():
-            said = visible_answer(reply.text).strip(" .\"'*").casefold()
+            answer = visible_answer(reply.text).strip(" .\"'*").casefold()
             if reply.finish_reason == "error":
-                left[place] = RejectedEdit("error", f"the checker gave no reply ({reply.error})")
-            elif said != "yes":
-                reason = "the checker finds an answer of another kind, or not wrong" if said == "no" else "no yes or no"
-                left[place] = RejectedEdit("checked", reason, texts[place])
-    return left
+                outcomes[place] = RejectedEdit("error", f"the checker gave no reply ({reply.error})")
+            elif answer != "yes":
+                reason = (
+                    "the checker finds an answer of another kind, or not wrong" if answer == "no" else "no yes or no"
+                )
+                outcomes[place] = RejectedEdit("checked", reason, texts[place])
+    return outcomes
 
 
 def _ask(
     model: TextModel, texts: Mapping[int, str], decoding: Decoding, form: Choice | None = None
 ) -> dict[int, Generation]:
-    """The replies by place. Raises ModelError where a model answers none of many requests."""
+    """Return the replies by index. Raises ModelError if a model answers none of many requests."""
     requests = {
         place: Request(f"mmkc-{place}", 0, (Message("user", (Text(text),)),), decoding, form)
         for place, text in texts.items()
     }
     places = {request.id: place for place, request in requests.items()}
-    return {places[request]: reply for request, reply in ask_all(model, requests.values()).items()}
+    return {places[request]: reply for request, reply in generate_all(model, requests.values()).items()}
 
 
-def _found(items: Sequence[_Item], edited: Mapping[int, _Edits | RejectedEdit]) -> Iterator[MMKCSourceRow | SkippedRow]:
+def _source_rows(
+    items: Sequence[_Item], edited: Mapping[int, _Edits | RejectedEdit]
+) -> Iterator[MMKCSourceRow | SkippedRow]:
     for place, item in enumerate(items):
         edits = edited.get(place, RejectedEdit("error", "no reply came"))
         if isinstance(edits, RejectedEdit):
             yield SkippedRow(KNOWLEDGE, f"{item.row.where} ({item.kind})", str(edits))
             continue
-        for found in of_row(replace(item.row, fields=_as_published(item, edits)), (item.kind,)):
-            yield replace(found, source=KNOWLEDGE) if isinstance(found, SkippedRow) else found
+        for result in read_row(replace(item.row, fields=_published_fields(item, edits)), (item.kind,)):
+            yield replace(result, source=KNOWLEDGE) if isinstance(result, SkippedRow) else result
 
 
-def _as_published(item: _Item, edits: _Edits) -> Fields:
-    """The row that the published data would have of an item, with the three answers in words."""
+def _published_fields(item: _Item, edits: _Edits) -> Fields:
+    """Return an item as a row of the published data, with the three answers in words."""
     common = {name: item.row.fields[name] for name in ("instance", "image_path")}
     answers = {f"mis_answer_{number}": answer for number, answer in enumerate(edits.answers, 1)}
-    if item.kind not in FACTS:
+    if item.kind not in FACT_TYPES:
         texts = {f"incorrect_description_{number}": text for number, text in enumerate(edits.texts, 1)}
         return common | {
             "description": item.text,
@@ -216,7 +225,7 @@ def _as_published(item: _Item, edits: _Edits) -> Fields:
             "open_query": item.question,
             "open_groundtruth": item.own,
         }
-    fact = FACTS[item.kind]
+    fact = FACT_TYPES[item.kind]
     texts = {f"mis_knowledge{number}": text for number, text in enumerate(edits.texts, 1)}
     return common | {
         "knowledge": item.text,
@@ -230,8 +239,8 @@ def _rows(place: str) -> Iterator[RawRow | SkippedRow]:
     root = Path(place).expanduser()
     file = root / "knowledge.jsonl" if root.is_dir() else root
     if not file.is_file():
-        raise SourceError(f"{place} is nothing that mmkc-bench can construct from; expected {LAYOUT}.")
-    yield from rows(file, file.parent, KNOWLEDGE, (file.parent,))
+        raise SourceError(f"mmkc-bench cannot be constructed from {place}; expected {LAYOUT}.")
+    yield from read_rows(file, file.parent, KNOWLEDGE, (file.parent,))
 
 
 def _items(row: RawRow) -> list[_Item] | SkippedRow:
@@ -250,7 +259,7 @@ def _items(row: RawRow) -> list[_Item] | SkippedRow:
 
 def _facts(row: RawRow, answers: Mapping[str, Any]) -> list[_Item]:
     text = _line(row.fields, "knowledge")
-    named = {fact.name.casefold(): kind for kind, fact in (PEOPLE | LOGOS).items()}
+    named = {fact.name.casefold(): kind for kind, fact in (PERSON_FACTS | LOGO_FACTS).items()}
     unknown = [str(name)[:40] for name in answers if str(name).casefold() not in named]
     if unknown or not answers:
         raise RowProblem(f"the answers are not of {', '.join(named)}")

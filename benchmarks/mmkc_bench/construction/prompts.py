@@ -1,6 +1,7 @@
-"""The prompts of the construction: Figures 8 to 11 as printed; those of logos and of visual semantics ours, in their form.
+"""The prompts of the construction.
 
-How a prompt gets its input is not printed: it is put as one more turn of the printed example.
+Those of Figures 8 to 11 are as printed; those of logos and of visual semantics are ours, in the same form. The paper
+does not print how a prompt receives its input: it becomes one more turn of the printed example.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ _BRAND = "Coca-Cola was created in {year}. The creator of Coca-Cola is {creator}
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """A printed example: what goes in, and the two texts that come out."""
+class _PromptExample:
+    """A printed example: the input, and the two texts of the output."""
 
     before: str
     first: str
@@ -28,12 +29,12 @@ def _brand(year: str = "1886", creator: str = "John Stith Pemberton", product: s
     return _BRAND.format(year=year, creator=creator, product=product)
 
 
-def _prompt(task: str, rules: tuple[str, str], shown: _Shown) -> str:
+def _prompt(task: str, rules: tuple[str, str], example: _PromptExample) -> str:
     return (
         "You are a powerful counterfactual knowledge generator. Please read the following knowledge carefully, "
         f"{task} You must meet the following rules.\n\n"
         f"Rule1: {rules[0]}\nRule2: {rules[1]}\n\n"
-        f"Example User:\n\nInput: {shown.before}\nOutput:\n\n1. {shown.first}\n2. {shown.second}"
+        f"Example User:\n\nInput: {example.before}\nOutput:\n\n1. {example.first}\n2. {example.second}"
     )
 
 
@@ -45,11 +46,11 @@ _NAME_RULES = ("Only the entity name is replaced.", "Other information remains t
 _CONSISTENT = "It is imperative to ensure that other aspects of knowledge remain consistent."
 _WHITE_HOUSE = "The building in this image is the {name}. The {name} is located in the United States. {style}."
 
-PROMPTS = {
+WRITER_PROMPTS = {
     "ER": _prompt(
         "replace the entity names with counterfactuals, and generate two different counterfactuals.",
         _NAME_RULES,
-        _Shown(
+        _PromptExample(
             _WHITE_HOUSE.format(name="White House", style="The design style of the White House is neoclassical"),
             _WHITE_HOUSE.format(name="Forbidden City", style="The design style of the Forbidden City is neoclassical"),
             _WHITE_HOUSE.format(
@@ -60,53 +61,53 @@ PROMPTS = {
     "PT": _prompt(
         _replacing("temporal knowledge"),
         ("Only the year of the time can be replaced.", _CONSISTENT),
-        _Shown(_person(), _person(year="1975"), _person(year="1977")),
+        _PromptExample(_person(), _person(year="1975"), _person(year="1977")),
     ),
     "PL": _prompt(
         _replacing("character nationality knowledge"),
         ("You can only change the nationality of the character.", _CONSISTENT),
-        _Shown(_person(), _person(nation="Chinese"), _person(nation="Indian")),
+        _PromptExample(_person(), _person(nation="Chinese"), _person(nation="Indian")),
     ),
     "PC": _prompt(
         _replacing("character occupation knowledge"),
         _NAME_RULES,
-        _Shown(_person(), _person(work="singer"), _person(work="chef")),
+        _PromptExample(_person(), _person(work="singer"), _person(work="chef")),
     ),
     "LT": _prompt(
         _replacing("temporal knowledge"),
         ("Only the year of the time can be replaced.", _CONSISTENT),
-        _Shown(_brand(), _brand(year="1890"), _brand(year="1882")),
+        _PromptExample(_brand(), _brand(year="1890"), _brand(year="1882")),
     ),
     "LC": _prompt(
         _replacing("brand creator knowledge"),
         ("You can only change the creator of the brand.", _CONSISTENT),
-        _Shown(_brand(), _brand(creator="Thomas Edison"), _brand(creator="Leonardo da Vinci")),
+        _PromptExample(_brand(), _brand(creator="Thomas Edison"), _brand(creator="Leonardo da Vinci")),
     ),
     "LO": _prompt(
         _replacing("brand product knowledge"),
         ("You can only change the main products of the brand.", _CONSISTENT),
-        _Shown(_brand(), _brand(product="cloth"), _brand(product="tools")),
+        _PromptExample(_brand(), _brand(product="cloth"), _brand(product="tools")),
     ),
     "VS": _prompt(
         "replace the visual semantics with counterfactuals, and generate two different counterfactuals.",
         ("Only the meaning of the image is replaced.", "Other information remains the same"),
-        _Shown("This is a happy expression.", "This is a sad expression.", "This is a nervous expression."),
+        _PromptExample("This is a happy expression.", "This is a sad expression.", "This is a nervous expression."),
     ),
 }
 
-CHECK = """\
+CHECKER_PROMPT = """\
 Somebody was to replace one answer by another of the same kind that is wrong. Question: {question}
 Right answer: {own}
 Other answer: {counter}
 Is the other answer of the same kind as the right one, and does it certainly mean something else? Reply yes or no."""
-"""Ours, where a checking model is named: the paper has people look at every text."""
+"""The prompt of the checking model, if there is one. Ours: the paper has people look at every text."""
 
 
-def writing(kind: str, text: str) -> str:
-    """The request for two edits of ``text``, which has one line."""
-    return f"{PROMPTS[kind]}\n\nUser:\n\nInput: {text}\nOutput:\n"
+def writer_prompt(kind: str, text: str) -> str:
+    """Return the prompt for two edits of ``text``, which is one line."""
+    return f"{WRITER_PROMPTS[kind]}\n\nUser:\n\nInput: {text}\nOutput:\n"
 
 
-def checking(question: str, own: str, counter: str) -> str:
-    """The request to check one counter answer."""
-    return CHECK.format(question=question, own=own, counter=counter)
+def checker_prompt(question: str, own: str, counter: str) -> str:
+    """Return the prompt that checks one counter answer."""
+    return CHECKER_PROMPT.format(question=question, own=own, counter=counter)

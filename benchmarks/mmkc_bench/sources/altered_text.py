@@ -1,4 +1,4 @@
-"""The texts of a row as sentences: which one was altered, and what the true text was where a row does not have it."""
+"""The altered sentence of a row's text, and the true text of rows that lack it."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections import Counter
 from collections.abc import Iterable
 
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\b[DMS]r)(?<!\bMrs)(?<!\bMs)(?<!\bSt)\. +(?=\S)")
-"""A full stop before the next sentence; not one after an initial ("Samuel L. Jackson") or a title."""
+"""A full stop before the next sentence, but not after an initial ("Samuel L. Jackson") or a title."""
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text, each but the last without its full stop, as the published code's ``split('. ')`` leaves them."""
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, all but the last without the full stop, as the published code's ``split('. ')`` does."""
     return _SENTENCE_END.split(text.strip())
 
 
-def altered(wrong: str, right: str) -> tuple[str, str]:
-    """The one sentence of ``wrong`` that ``right`` has otherwise, and that of ``right``; both empty where it is not just one."""
-    shown, true = sentences(wrong), sentences(right)
-    if len(shown) == len(true):
-        differ = [(one, other) for one, other in zip(shown, true, strict=True) if one != other]
+def altered_sentence(wrong: str, right: str) -> tuple[str, str]:
+    """Return the only sentence of ``wrong`` that differs from ``right``, and its original; both empty unless exactly one does."""
+    edited, true = split_sentences(wrong), split_sentences(right)
+    if len(edited) == len(true):
+        differ = [(sentence, other) for sentence, other in zip(edited, true, strict=True) if sentence != other]
         if len(differ) == 1:
             return differ[0]
     return "", ""
 
 
-def true_text(edits: Iterable[tuple[str, str, str]]) -> str:
-    """The text that ``edits`` were made of: (edited text, the answer it gives, the true answer); empty where they disagree.
+def recover_true_text(edits: Iterable[tuple[str, str, str]]) -> str:
+    """Return the text before ``edits``, each (edited text, its answer, the true answer); empty if they disagree.
 
-    Putting the true answer back gives it, unless the answer stands in the text twice or was not all that was altered; so it
-    is what more than half of the edits give.
+    Restoring the true answer yields the text, unless the answer occurs twice or more than the answer was altered; so
+    the result is the text that more than half of the edits yield.
     """
-    found = [
+    candidates = [
         wrong.replace(counter, own) for wrong, counter, own in edits if counter and own and wrong.count(counter) == 1
     ]
-    text, votes = Counter(found).most_common(1)[0] if found else ("", 0)
-    return text if 2 * votes > len(found) else ""
+    text, votes = Counter(candidates).most_common(1)[0] if candidates else ("", 0)
+    return text if 2 * votes > len(candidates) else ""

@@ -1,4 +1,4 @@
-"""The published folder: which files it has, their rows with their images, and options for rows that have none."""
+"""The released folder: its files, their rows with images, and options for rows without any."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ from pathlib import Path
 
 from benchmarks.errors import SourceError
 from benchmarks.mmkc_bench import options
-from benchmarks.mmkc_bench.constants import FILES
+from benchmarks.mmkc_bench.constants import RELEASED_FILES
 from benchmarks.mmkc_bench.example import Example
-from benchmarks.mmkc_bench.sources.released_rows import examples
-from benchmarks.rows.files import Loader, RawRow, RowProblem, SkippedRow, files, folders, image_loader, rows
+from benchmarks.mmkc_bench.sources.released_rows import parse_examples
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import (
+    Loader,
+    RawRow,
+    SkippedRow,
+    image_loader,
+    list_files,
+    list_folders,
+    read_rows,
+)
 
 PUBLISHED = "published"
 LAYOUT = (
@@ -29,49 +38,49 @@ _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
 @dataclass(frozen=True, slots=True)
 class MMKCSourceRow:
-    """An example as a source has it: ``row`` is where a person finds it, ``images`` give its pictures' bytes."""
+    """An example from a source: ``row`` is its place for a reader, ``images`` load its pictures' bytes."""
 
     row: str
     example: Example
     images: tuple[Loader, ...]
 
 
-def read(place: str, seed: int) -> Iterator[MMKCSourceRow | SkippedRow]:
-    """The examples of a published folder, or of one of its files. Raises SourceError where it is neither."""
+def read_released(place: str, seed: int) -> Iterator[MMKCSourceRow | SkippedRow]:
+    """Yield the examples of a released folder, or of one of its files. Raises SourceError if it is neither."""
     for file in _files(place):
         root = _image_root(file)
-        kinds = FILES[_stem(file)]
-        yield from complete(_of_file(rows(file, file.parent, PUBLISHED, (root,)), kinds), seed)
+        kinds = RELEASED_FILES[_stem(file)]
+        yield from add_options(_file_rows(read_rows(file, file.parent, PUBLISHED, (root,)), kinds), seed)
 
 
-def complete(
-    found: Iterable[MMKCSourceRow | SkippedRow], seed: int, source: str = PUBLISHED
+def add_options(
+    source_rows: Iterable[MMKCSourceRow | SkippedRow], seed: int, source: str = PUBLISHED
 ) -> Iterator[MMKCSourceRow | SkippedRow]:
-    """The same, with four options for each row that has none: the unrelated one is true of another row of its sub-type."""
-    every = list(found)
+    """Yield the rows, adding four options to those without any; the distractor is the answer of another row of the sub-type."""
+    all_rows = list(source_rows)
     answers: defaultdict[str, list[str]] = defaultdict(list)
-    for each in every:
-        if isinstance(each, MMKCSourceRow) and each.example.own_answer:
-            answers[each.example.kind].append(each.example.own_answer)
-    for each in every:
-        if isinstance(each, SkippedRow) or not each.example.constructed_options:
-            yield each
+    for row in all_rows:
+        if isinstance(row, MMKCSourceRow) and row.example.own_answer:
+            answers[row.example.kind].append(row.example.own_answer)
+    for row in all_rows:
+        if isinstance(row, SkippedRow) or not row.example.constructed_options:
+            yield row
             continue
-        made = _with_options(each.example, answers[each.example.kind], seed)
-        yield SkippedRow(source, each.row, NO_DISTRACTOR) if made is None else replace(each, example=made)
+        example = _with_options(row.example, answers[row.example.kind], seed)
+        yield SkippedRow(source, row.row, NO_DISTRACTOR) if example is None else replace(row, example=example)
 
 
 def _with_options(example: Example, candidates: list[str], seed: int) -> Example | None:
     taken = (example.own_answer, *example.counter_answers)
-    unrelated = options.distractor(example.id, taken, candidates, seed)
+    unrelated = options.choose_distractor(example.id, taken, candidates, seed)
     if not unrelated:
         return None
-    places = options.order(example.id, seed)
+    places = options.option_order(example.id, seed)
     letters = {place: "ABCD"[at] for at, place in enumerate(places)}
     answers = (*taken, unrelated)
     return replace(
         example,
-        mcq_query=options.query(example.open_query, [answers[place] for place in places]),
+        mcq_query=options.format_query(example.open_query, [answers[place] for place in places]),
         distractor=unrelated,
         own_letter=letters[0],
         counter_letters=(letters[1], letters[2]),
@@ -79,59 +88,59 @@ def _with_options(example: Example, candidates: list[str], seed: int) -> Example
     )
 
 
-def _of_file(found: Iterable[RawRow | SkippedRow], kinds: tuple[str, ...]) -> Iterator[MMKCSourceRow | SkippedRow]:
-    for row in found:
+def _file_rows(raw_rows: Iterable[RawRow | SkippedRow], kinds: tuple[str, ...]) -> Iterator[MMKCSourceRow | SkippedRow]:
+    for row in raw_rows:
         if isinstance(row, SkippedRow):
             yield row
             continue
-        yield from of_row(row, kinds)
+        yield from read_row(row, kinds)
 
 
-def of_row(row: RawRow, kinds: tuple[str, ...]) -> Iterator[MMKCSourceRow | SkippedRow]:
-    """The examples of one row with the loaders of their images, and what of it cannot be used."""
-    for made in examples(row.fields, kinds):
-        if isinstance(made, RowProblem):
-            yield SkippedRow(PUBLISHED, row.where, str(made))
+def read_row(row: RawRow, kinds: tuple[str, ...]) -> Iterator[MMKCSourceRow | SkippedRow]:
+    """Yield the examples of one row with the loaders of their images, and the unusable ones as skipped."""
+    for example in parse_examples(row.fields, kinds):
+        if isinstance(example, RowProblem):
+            yield SkippedRow(PUBLISHED, row.where, str(example))
             continue
         try:
-            paths = made.paths if len(made.paths) == 3 else _with_neighbours(made.paths[0], row.folders)
+            paths = example.paths if len(example.paths) == 3 else _with_neighbours(example.paths[0], row.folders)
             loaders = tuple(image_loader(replace(row, fields={"image": path}), "image") for path in paths)
         except RowProblem as problem:
             yield SkippedRow(PUBLISHED, row.where, str(problem))
             continue
-        yield MMKCSourceRow(row.where, made, loaders)
+        yield MMKCSourceRow(row.where, example, loaders)
 
 
 def _with_neighbours(first: str, places: Iterable[Path]) -> tuple[str, ...]:
-    """An image's path and those of the first two others in its folder, by name."""
+    """Return an image's path and those of the first two other images in its folder, by name."""
     image_loader(RawRow("", {"image": first}, tuple(places)), "image")
     for place in places:
-        others = [each for each in files((place / first).parent, *_PICTURES) if each.name != Path(first).name]
+        others = [file for file in list_files((place / first).parent, *_PICTURES) if file.name != Path(first).name]
         if len(others) >= 2:
-            return (first, *(each.relative_to(place).as_posix() for each in others[:2]))
+            return (first, *(file.relative_to(place).as_posix() for file in others[:2]))
     raise RowProblem(TOO_FEW_IMAGES)
 
 
 def _files(place: str) -> list[Path]:
     path = Path(place).expanduser()
     try:
-        there, is_file = path.exists(), path.is_file()
+        exists, is_file = path.exists(), path.is_file()
     except (OSError, ValueError):
-        there = is_file = False
-    if not there:
+        exists = is_file = False
+    if not exists:
         raise SourceError(f"there is no folder {place}; mmkc-bench is read from {LAYOUT}.")
     if is_file:
-        found = [path] if _stem(path) in FILES else []
+        paths = [path] if _stem(path) in RELEASED_FILES else []
     else:
-        found = next((known for folder in (path, *folders(path)) if (known := _known(folder))), [])
-    if not found:
-        raise SourceError(f"{path} is nothing that mmkc-bench can be read from; expected {LAYOUT}.")
-    return found
+        paths = next((present for folder in (path, *list_folders(path)) if (present := _released_files(folder))), [])
+    if not paths:
+        raise SourceError(f"mmkc-bench cannot be read from {path}; expected {LAYOUT}.")
+    return paths
 
 
-def _known(folder: Path) -> list[Path]:
-    named = {_stem(file): file for file in reversed(files(folder, ".json"))}
-    return [named[stem] for stem in FILES if stem in named]
+def _released_files(folder: Path) -> list[Path]:
+    named = {_stem(file): file for file in reversed(list_files(folder, ".json"))}
+    return [named[stem] for stem in RELEASED_FILES if stem in named]
 
 
 def _stem(file: Path) -> str:
@@ -139,8 +148,8 @@ def _stem(file: Path) -> str:
 
 
 def _image_root(file: Path) -> Path:
-    """The folder that a row's ``image/...`` is looked for in: the file's, or the one above."""
+    """Return the folder that a row's ``image/...`` is relative to: the file's own, or the one above."""
     for folder in (file.parent, file.parent.parent):
         if (folder / _IMAGES).is_dir():
             return folder
-    raise SourceError(f"there is no folder {_IMAGES} beside {file}; mmkc-bench is read from {LAYOUT}.")
+    raise SourceError(f"there is no folder {_IMAGES} next to {file}; mmkc-bench is read from {LAYOUT}.")

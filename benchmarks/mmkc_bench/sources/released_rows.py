@@ -1,19 +1,19 @@
-"""A row of the published files, or of answers to them, as examples without their images. Everything in it may be hostile."""
+"""A row of the released files, or of answers to them, as examples without images. All content may be hostile."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.mmkc_bench.constants import FACTS, LETTERS, LOGOS
+from benchmarks.mmkc_bench.constants import FACT_TYPES, LETTERS, LOGO_FACTS
 from benchmarks.mmkc_bench.example import Example, Pair
-from benchmarks.mmkc_bench.options import read_options, stands_in
-from benchmarks.mmkc_bench.sources.altered_text import altered, true_text
-from benchmarks.rows.files import Fields, RowProblem
+from benchmarks.mmkc_bench.options import occurs_in, read_options
+from benchmarks.mmkc_bench.sources.altered_text import altered_sentence, recover_true_text
+from benchmarks.rows.base import Fields, RowProblem
 from benchmarks.text.answer_equality import same_value
 
-LONGEST = 4_000
-"""Characters a text or a question may have."""
+MAX_TEXT_LENGTH = 4_000
+"""The most characters of a text or a question."""
 
 NO_OPTIONS = "the row has neither options nor the three answers to make them of"
 SAME_ANSWERS = "two of the three answers are the same"
@@ -21,11 +21,11 @@ SAME_TEXTS = "the two wrong texts are the same"
 NO_LETTERS = "the row has options, but not the two letters that agree with the wrong texts"
 
 _CONTROL = ("ER", "VS", "PT", "LT")
-"""The facts whose evaluation also asks about a row's true text, as the published code runs it."""
+"""The types whose evaluation also asks about a row's true text, as the published code runs it."""
 
 
-def examples(fields: Fields, kinds: tuple[str, ...]) -> Iterator[Example | RowProblem]:
-    """The examples of a row, one for each of ``kinds``, or why there is none."""
+def parse_examples(fields: Fields, kinds: tuple[str, ...]) -> Iterator[Example | RowProblem]:
+    """Yield the example of a row for each of ``kinds``, or the problem with it."""
     for kind in kinds:
         try:
             yield _example(fields, kind)
@@ -40,7 +40,7 @@ def _example(fields: Fields, kind: str) -> Example:
         raise RowProblem(f"the row lacks one of its two wrong texts ({kind})")
     if wrong[0] == wrong[1]:
         raise RowProblem(SAME_TEXTS)
-    ending = f"_{FACTS[kind].name}" if kind in FACTS else ""
+    ending = f"_{FACT_TYPES[kind].name}" if kind in FACT_TYPES else ""
     open_query = _text(fields, f"open_query{ending}")
     mcq_query = _text(fields, f"mcq_query{ending}")
     if not open_query and not mcq_query:
@@ -54,7 +54,7 @@ def _example(fields: Fields, kind: str) -> Example:
         for number, letter in enumerate(letters, 1)
     )
     right = _text(fields, names[1])
-    own_letter, own = _own(fields, ending, options, letters, right)
+    own_letter, own = _true_answer(fields, ending, options, letters, right)
     if not mcq_query and not (own and all(counters)):
         raise RowProblem(NO_OPTIONS)
     if all(counters) and (same_value(*counters) or (own and any(same_value(own, counter) for counter in counters))):
@@ -64,7 +64,7 @@ def _example(fields: Fields, kind: str) -> Example:
     distractor_letter = others[0] if mcq_query and own_letter and len(others) == 1 else ""
     return Example(
         kind=kind,
-        instance=_needed(fields, "instance"),
+        instance=_required(fields, "instance"),
         paths=_paths(fields),
         images=(),
         open_query=open_query,
@@ -77,60 +77,64 @@ def _example(fields: Fields, kind: str) -> Example:
         own_letter=own_letter,
         counter_letters=letters if mcq_query else ("", ""),
         distractor_letter=distractor_letter,
-        sentences=altered(wrong[0], right) if right and kind in FACTS else ("", ""),
+        sentences=altered_sentence(wrong[0], right) if right and kind in FACT_TYPES else ("", ""),
         constructed_options=not mcq_query,
         control=kind in _CONTROL,
     )
 
 
 def _texts(fields: Fields, kind: str) -> tuple[Mapping[str, Any], Pair]:
-    """The field with a row's wrong texts, and what they begin with and the true text is called."""
-    if kind not in FACTS:
-        found, names = fields.get("mis_description"), ("incorrect_description_", "description")
+    """Return the field with a row's wrong texts, and the prefix of their names and the name of the true text."""
+    if kind not in FACT_TYPES:
+        texts, names = fields.get("mis_description"), ("incorrect_description_", "description")
     else:
-        every = fields.get("mis_knowledge")
-        found = every.get(FACTS[kind].edits) if isinstance(every, Mapping) else None
+        edits = fields.get("mis_knowledge")
+        texts = edits.get(FACT_TYPES[kind].edits) if isinstance(edits, Mapping) else None
         names = ("mis_knowledge", "knowledge")
-    if not isinstance(found, Mapping):
+    if not isinstance(texts, Mapping):
         raise RowProblem(f"the row has no wrong texts ({kind})")
-    return found, names
+    return texts, names
 
 
 def _true_text(fields: Fields, kind: str) -> str:
-    """The true text of a row that has but its edits; each undone, most of them give it."""
-    if kind not in FACTS:
+    """Return the true text of a row that has only its edits: the text that most of them yield when undone."""
+    if kind not in FACT_TYPES:
         return ""
     undone = []
-    for each, fact in FACTS.items():
-        if (each in LOGOS) == (kind in LOGOS):
+    for sibling, fact in FACT_TYPES.items():
+        if (sibling in LOGO_FACTS) == (kind in LOGO_FACTS):
             own = _text(fields, f"open_groundtruth_{fact.name}") or _text(
                 fields, f"open_groundtruth_{fact.name.lower()}"
             )
             try:
-                edits, (name, _) = _texts(fields, each)
+                edits, (name, _) = _texts(fields, sibling)
             except RowProblem:
                 continue
             undone += [
                 (_text(edits, f"{name}{n}"), _text(edits, f"mis_answer_{n}").strip(), own.strip()) for n in (1, 2)
             ]
-    return true_text(undone)
+    return recover_true_text(undone)
 
 
-def _own(fields: Fields, ending: str, options: Mapping[str, str], counters: Pair, right: str) -> tuple[str, str]:
-    """The letter and the words of the true answer, as far as the row says them or its true text gives them away."""
-    said = {}
+def _true_answer(
+    fields: Fields, ending: str, options: Mapping[str, str], counters: Pair, right: str
+) -> tuple[str, str]:
+    """Return the letter and the words of the true answer, as far as the row or its true text reveals them."""
+    truths = {}
     for name in ("mcq_groundtruth", "open_groundtruth"):
-        said[name] = (_text(fields, f"{name}{ending}") or _text(fields, f"{name}{ending.lower()}")).strip()
-    letter, own = said["mcq_groundtruth"], said["open_groundtruth"]
-    free = {each: words for each, words in options.items() if each not in counters}
+        truths[name] = (_text(fields, f"{name}{ending}") or _text(fields, f"{name}{ending.lower()}")).strip()
+    letter, own = truths["mcq_groundtruth"], truths["open_groundtruth"]
+    free = {option: words for option, words in options.items() if option not in counters}
     if letter not in free:
-        fits = [each for each, words in free.items() if (same_value(words, own) if own else stands_in(words, right))]
+        fits = [
+            option for option, words in free.items() if (same_value(words, own) if own else occurs_in(words, right))
+        ]
         letter = fits[0] if len(fits) == 1 else ""
     return letter, own or free.get(letter, "")
 
 
 def _counter_letters(fields: Fields, kind: str) -> Pair:
-    ending = f"_{FACTS[kind].name}_" if kind in FACTS else ""
+    ending = f"_{FACT_TYPES[kind].name}_" if kind in FACT_TYPES else ""
     first, second = (
         (_text(fields, f"mcq_disanswer{ending}{n}") or _text(fields, f"mcq_dis_answer{ending}{n}")).strip().upper()
         for n in (1, 2)
@@ -139,16 +143,16 @@ def _counter_letters(fields: Fields, kind: str) -> Pair:
 
 
 def _paths(fields: Fields) -> tuple[str, ...]:
-    every = fields.get("image_path")
-    if isinstance(every, list) and len(every) == 3 and all(isinstance(path, str) and path.strip() for path in every):
-        return tuple(every)
+    paths = fields.get("image_path")
+    if isinstance(paths, list) and len(paths) == 3 and all(isinstance(path, str) and path.strip() for path in paths):
+        return tuple(paths)
     first = _text(fields, "image_path_first")
     if not first:
         raise RowProblem("the row does not name its three images")
     return (first,)
 
 
-def _needed(fields: Fields, name: str) -> str:
+def _required(fields: Fields, name: str) -> str:
     value = _text(fields, name)
     if not value:
         raise RowProblem(f"the row has no {name}")
@@ -156,12 +160,12 @@ def _needed(fields: Fields, name: str) -> str:
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
-    """A field's text as it stands; "" where it is missing or blank. Raises RowProblem for one that cannot be asked."""
+    """Return a field's text unchanged, or "" if it is missing or blank. Raises RowProblem if it cannot be used."""
     value = fields.get(name)
     if not isinstance(value, str) or not value.strip():
         return ""
-    if len(value) > LONGEST:
-        raise RowProblem(f"a text is longer than {LONGEST} characters")
+    if len(value) > MAX_TEXT_LENGTH:
+        raise RowProblem(f"a text is longer than {MAX_TEXT_LENGTH} characters")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.label import label
+from app.commands.label import LabelArguments, label
 from app.report.tables import tables_of
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Estimate, Generation, Record, Table
 from benchmarks.errors import SourceError, SpecError, StoreError
+from benchmarks.vocabulary import Estimate, Generation, Record, Table
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 
@@ -55,7 +55,9 @@ def says(*words: str) -> Callable[[str], str]:
 
 
 def take(workspace: Workspace, ask: Callable[[str], str], *, n: int | None = 10, seed: int | None = None) -> int:
-    return label(workspace, "r", annotator="ann", n=n, seed=seed, import_file=None, export_file=None, ask=ask)
+    return label(
+        workspace, "r", LabelArguments(annotator="ann", n=n, seed=seed, import_file=None, export_file=None), ask=ask
+    )
 
 
 def records(workspace: Workspace) -> list[Record]:
@@ -70,7 +72,7 @@ def labelled(workspace: Workspace) -> dict[str, str | None]:
 def test_labels_are_kept_at_once_and_gone_on_with(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     take(workspace, says("1", "text", "?", "NEI", "q"))
     assert sorted(filter(None, labelled(workspace).values())) == ["IMAGE", "NEITHER", "TEXT"]
-    assert "'?' is none of them" in capsys.readouterr().out
+    assert "'?' is none of the labels" in capsys.readouterr().out
     take(workspace, says(*["5"] * 20), n=None)
     found = labelled(workspace)
     assert len(found) == 10
@@ -105,10 +107,10 @@ def test_a_sample_that_corrects_nothing_says_so_when_it_is_drawn_and_how_many_la
 ) -> None:
     take(workspace, says(), n=20)
     told = capsys.readouterr().out
-    assert "20 labels correct no figure: 10 are needed under each condition" in told
+    assert "20 labels correct no metric: each condition needs 10" in told
     enough = int(re.search(r"(\d+) labels are enough: --n \1\.", told)[1])  # type: ignore[index]
     take(workspace, says(*["1"] * (enough - 1)), n=enough - 1)
-    assert "labels correct not every figure" in capsys.readouterr().out
+    assert "labels correct not every metric" in capsys.readouterr().out
     assert any(value is None for value in corrected(workspace)), "one label fewer is not enough for every figure"
     take(workspace, says("1"), n=enough)
     assert f"{enough} labels are enough to correct figures" in capsys.readouterr().out
@@ -130,13 +132,13 @@ def corrected(workspace: Workspace) -> list[float | None]:
 
 def test_a_sample_is_the_same_everywhere_and_another_seed_is_refused(workspace: Workspace) -> None:
     take(workspace, says("1"), seed=3)
-    with pytest.raises(SpecError, match="began with --seed 3"):
+    with pytest.raises(SpecError, match="drawn with --seed 3"):
         take(workspace, says("1"), seed=4)
 
 
 def test_labels_travel_through_a_spreadsheet(workspace: Workspace, tmp_path: Path) -> None:
     file = tmp_path / "sample.csv"
-    label(workspace, "r", annotator="ann", n=12, seed=1, import_file=None, export_file=file)
+    label(workspace, "r", LabelArguments(annotator="ann", n=12, seed=1, import_file=None, export_file=file))
     rows = list(csv.DictReader(file.open(encoding="utf-8")))
     assert len(rows) == 12
     assert set(rows[0]) == {"id", "label", "question", "image", "text", "answer"}
@@ -147,8 +149,8 @@ def test_labels_travel_through_a_spreadsheet(workspace: Workspace, tmp_path: Pat
         writer = csv.DictWriter(stream, list(rows[0]), delimiter=";")
         writer.writeheader()
         writer.writerows(rows)
-    label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None)
-    label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None)
+    label(workspace, "r", LabelArguments(annotator="ann", n=None, seed=None, import_file=file, export_file=None))
+    label(workspace, "r", LabelArguments(annotator="ann", n=None, seed=None, import_file=file, export_file=None))
     assert list(labelled(workspace).values()) == ["IMAGE"] * 5
 
 
@@ -158,10 +160,10 @@ def table(tables: Sequence[Table], name: str) -> Table:
 
 def by_the_judge(workspace: Workspace) -> Iterator[str]:
     """A person who labels as ``match`` does, except every seventh answer."""
-    from judges.human_labels import sample
+    from judges.human_labels import draw_sample
 
     by_id = {record.instance.id: record for record in records(workspace)}
-    for number, each in enumerate(sample(by_id.values(), 120, 0, stratify_by="type")):
+    for number, each in enumerate(draw_sample(by_id.values(), 120, 0, stratify_by="type")):
         label = by_id[each].verdicts["match@2"].label
         yield "NEITHER" if number % 7 == 0 else str(label)
 
@@ -203,8 +205,8 @@ def test_in_the_terminal(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "workspace", tmp_path / "workspace")
     rashomon = Rashomon(tmp_path)
     told = rashomon.run("label", "r", "--as", "ann", "--n", "5").stdout
-    assert "0 of 5 labelled; the same command goes on" in told
-    assert "an annotator's name" in rashomon.run("label", "r", "--as", "../x", code=2).stderr
+    assert "0 of 5 labelled; the same command continues" in told
+    assert "annotator name" in rashomon.run("label", "r", "--as", "../x", code=2).stderr
     file = tmp_path / "labels.csv"
     file.write_text("id,label\nnobody,IMAGE\n")
     assert "is not the id of an answer" in rashomon.run("label", "r", "--as", "a", "--import", file, code=2).stderr
@@ -216,7 +218,7 @@ def test_in_the_terminal(made: Path, tmp_path: Path) -> None:
 def test_a_label_never_ends_up_on_an_answer_that_was_not_seen(workspace: Workspace, tmp_path: Path) -> None:
     folder = workspace.runs_folder / "r"
     file = tmp_path / "sample.csv"
-    label(workspace, "r", annotator="ann", n=4, seed=0, import_file=None, export_file=file)
+    label(workspace, "r", LabelArguments(annotator="ann", n=4, seed=0, import_file=None, export_file=file))
     file.write_text(file.read_text().replace(",,", ",IMAGE,"))
 
     def repeated(prompt: str) -> str:
@@ -233,11 +235,11 @@ def test_a_label_never_ends_up_on_an_answer_that_was_not_seen(workspace: Workspa
             )
         return "1"
 
-    with pytest.raises(StoreError, match="was asked again meanwhile"):
+    with pytest.raises(StoreError, match="have changed in the meantime"):
         take(workspace, repeated)
     assert labelled(workspace) == {}
-    with pytest.raises(SourceError, match="is not the id of an answer here"):
-        label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None)
+    with pytest.raises(SourceError, match="is not the id of an answer"):
+        label(workspace, "r", LabelArguments(annotator="ann", n=None, seed=None, import_file=file, export_file=None))
 
 
 def test_no_sample_is_drawn_of_a_run_that_is_not_answered_to_the_end(workspace: Workspace) -> None:
@@ -272,11 +274,15 @@ def test_hand_picked_labels_correct_no_figure(workspace: Workspace, tmp_path: Pa
     chosen = [r.instance.id for r in records(workspace) if r.verdicts["match@2"].label == "NEITHER"]
     file = tmp_path / "picked.csv"
     file.write_text("id,label\n" + "".join(f"{each},IMAGE\n" for each in chosen))
-    label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None)
+    label(workspace, "r", LabelArguments(annotator="ann", n=None, seed=None, import_file=file, export_file=None))
     assert corrected_n(workspace) == 0
     told = table(tables_of([workspace.runs_folder / "r"]), "corrected").notes
     assert any(note.startswith(f"{len(chosen)} labels by {ANN} are not used here") for note in told)
-    label(workspace, "r", annotator="ann", n=None, seed=None, import_file=file, export_file=None, random_sample=True)
+    label(
+        workspace,
+        "r",
+        LabelArguments(annotator="ann", n=None, seed=None, import_file=file, export_file=None, random_sample=True),
+    )
     assert corrected_n(workspace) > 0
 
 

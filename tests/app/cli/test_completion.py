@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import completion, run_cli
+from app.cli import cli, completion, run_cli
 from benchmarks.errors import SpecError
 from tests.app.cli.test_start_up import HEAVY
 from tests.support.command import ROOT, Rashomon
@@ -130,7 +130,7 @@ def asked(
 
     def ask(line: str) -> list[str]:
         monkeypatch.setenv("COMP_LINE", line)
-        assert completion.answer() == 0
+        assert completion.respond(cli) == 0
         return capsys.readouterr().out.split()
 
     return ask
@@ -185,5 +185,5 @@ def test_a_shell_that_is_not_named_is_told_in_one_line() -> None:
     with pytest.raises(SpecError) as told:
         run_cli(["completion"])
     assert str(told.value) == (
-        "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; `rashomon completion --help` lists what there is."
+        "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; see `rashomon completion --help`."
     )

@@ -88,7 +88,7 @@ def test_help_names_every_command_and_the_exit_codes(tmp_path: Path) -> None:
         (["resume", "../../etc"], "there is no run"),
         (["export", "nothing", "--format", "docx"], "there is no format 'docx'"),
         (["build", "cmc-bnch"], "did you mean 'cmc-bench'?"),
-        (["build", "cmc-bench"], "say what to build from"),
+        (["build", "cmc-bench"], "nothing to build from"),
         (["build", "cmc-bench", "--source", "chartqua=x"], "did you mean 'chartqa'?"),
         (["build", "cmc-bench", "--source", "/nowhere/at/all"], "/nowhere/at/all"),
     ],

@@ -102,9 +102,9 @@ def test_json_and_exports_keep_what_they_had(own: Rashomon) -> None:
 def test_compare_says_whether_runs_differ_before_the_table(own: Rashomon) -> None:
     told = lines(own, "compare", "always-text", "always-image")
     assert told[0].startswith(
-        "policy:always-image is right on 50.0% of the 48 answers that both have labelled, policy:always-text on 50.0%: 0 points ("
+        "policy:always-image is right on 50.0% of the 48 answers labelled in both, policy:always-text on 50.0%: 0 points ("
     )
-    assert "figures 4 differ by more than chance may bring (Holm): " in told[0]
+    assert "metrics 4 differ significantly (Holm): " in told[0]
     assert [line for line in told if line.startswith("Differences")]
     assert not [line for line in told if "Which label became which" in line]
     assert told[-1].startswith("More tables: values, changes, flips, cost (--table NAME)")

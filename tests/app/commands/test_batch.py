@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.workspace import summary
+from app.store.workspace import read_summary
 from tests.support.command import Rashomon, kill_all
 from tests.support.trust import agree_to
 
@@ -45,7 +45,7 @@ def test_a_spec_file_makes_a_run_for_each_model_and_prompt_set(rashomon: Rashomo
     assert {(state, done == total) for state, done, total in states(rashomon).values()} == {("done", True)}
     assert all(total == 32 for _, _, total in states(rashomon).values()), "four whole examples of eight instances"
     again = rashomon.run("--batch", spec).stdout
-    assert again.count("are answered already") == 4
+    assert again.count("instances are answered already") == 4
     assert len(states(rashomon)) == 4
 
 
@@ -67,10 +67,10 @@ def test_interrupted_it_says_how_to_go_on_and_goes_on(rashomon: Rashomon, number
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert err.strip().splitlines()[-1].endswith("go on with `rashomon resume x`.")
+    assert err.strip().splitlines()[-1].endswith("run `rashomon resume x` to resume.")
     state, done, total = states(rashomon)["x"]
     assert (state, 5 < done < total) == ("interrupted", True)
-    assert "going on after" in rashomon.run("resume", "x").stdout
+    assert "resuming after" in rashomon.run("resume", "x").stdout
     assert states(rashomon)["x"] == ("done", total, total)
 
 
@@ -91,7 +91,7 @@ def test_a_worker_that_aborts_ends_neither_the_batch_nor_the_other_models(rashom
     assert "killed by SIGABRT" in done.stderr
     assert "where GPU memory runs out" in done.stderr
     assert "after 2 restarts without an answer" in done.stderr
-    assert "go on with `rashomon resume cmc-bench-policy-always-image-paper-" in done.stderr
+    assert "run `rashomon resume cmc-bench-policy-always-image-paper-" in done.stderr
     found = states(rashomon)
     assert sorted(state for state, _, _ in found.values()) == ["done", "interrupted"]
 
@@ -147,7 +147,7 @@ def test_a_second_process_on_the_same_run_is_refused(rashomon: Rashomon) -> None
         (["--conditions", "aligned,imagecorrect"], "did you mean 'image-correct'?"),
         (["--judge", "mach"], "did you mean 'match'?"),
         (["--strata", "type=temporel"], "temporal"),
-        (["--strata", "type"], "--strata takes KEY=VALUE"),
+        (["--strata", "type"], "is not of the form KEY=VALUE"),
         (["--temperature", "-1"], "temperature"),
         (["--temperature", "nan"], "temperature"),
         (["--max-tokens", "many"], "max-tokens"),
@@ -192,7 +192,7 @@ def test_a_wrong_spec_names_the_key_and_the_nearest_right_word(rashomon: Rashomo
 
 
 def test_a_dry_run_checks_all_and_runs_nothing(rashomon: Rashomon) -> None:
-    assert "the spec is right, 16 instances" in run_of(rashomon, "--dry-run", "--limit", "2")
+    assert "the spec is valid, 16 instances" in run_of(rashomon, "--dry-run", "--limit", "2")
     assert states(rashomon) == {}
     for wrong in (["--strata", "nokey=1"], ["--model", "no/such-model"]):
         run_of(rashomon, "--dry-run", *wrong, code=2)
@@ -231,13 +231,13 @@ def test_the_line_that_says_how_to_go_on_works_as_it_stands(rashomon: Rashomon, 
         "--data",
         data,
     )
-    wait_until(lambda: (other / "runs" / "x").exists() and summary(other / "runs" / "x").done > 3)
+    wait_until(lambda: (other / "runs" / "x").exists() and read_summary(other / "runs" / "x").done > 3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    typed = shlex.split(err.rpartition("go on with `")[2].partition("`")[0])
+    typed = shlex.split(err.rpartition("is saved; run `")[2].partition("`")[0])
     assert typed[0] == "rashomon"
     rashomon.run(*typed[1:])
-    assert summary(other / "runs" / "x").state == "done"
+    assert read_summary(other / "runs" / "x").state == "done"
 
 
 def test_interrupted_among_several_runs_it_says_to_give_the_same_command(rashomon: Rashomon) -> None:
@@ -248,7 +248,7 @@ def test_interrupted_among_several_runs_it_says_to_give_the_same_command(rashomo
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "go on with the same command" in err
+    assert "run the same command again to resume" in err
     assert sorted(done > 0 for _, done, _ in states(rashomon).values()) == [False, True]
 
 
@@ -279,7 +279,7 @@ def test_a_reader_that_goes_away_ends_a_listing_and_stops_a_run(rashomon: Rashom
     batch.stdout.close()
     assert batch.wait(timeout=60) == 130
     assert batch.stderr is not None
-    assert "go on with `rashomon resume y`" in batch.stderr.read()
+    assert "run `rashomon resume y`" in batch.stderr.read()
 
 
 def test_a_run_in_use_does_not_stop_the_others_of_its_model(rashomon: Rashomon) -> None:
@@ -387,7 +387,10 @@ def test_one_condition_runs_alone_and_again(rashomon: Rashomon) -> None:
         ("aligned", 2, 2),
         ("both-wrong", 2, 2),
     ]
-    assert "2 instances are asked again" in rashomon.run("resume", "x", "--repeat", "--conditions", "aligned").stdout
+    assert (
+        "2 instances will be answered again"
+        in rashomon.run("resume", "x", "--repeat", "--conditions", "aligned").stdout
+    )
     assert states(rashomon)["x"] == ("done", 4, 4)
 
 
@@ -409,7 +412,7 @@ def test_failures_are_told_apart_counted_and_make_the_exit_code_1(rashomon: Rash
     assert (rows["image-correct"]["unparsed"], rows["image-correct"]["cut at token limit"]) == (4, 0)
     assert (rows["text-correct"]["unparsed"], rows["text-correct"]["cut at token limit"]) == (0, 4)
     assert (rows["both-wrong"]["error"], rows["both-wrong"]["unparsed"]) == (4, 0)
-    assert "instances are asked again" in rashomon.run("resume", "x", "--retry-errors").stdout
+    assert "instances will be answered again" in rashomon.run("resume", "x", "--retry-errors").stdout
     assert states(rashomon)["x"][1:] == (32, 32)
 
 
@@ -456,7 +459,7 @@ def test_a_read_only_workspace_is_told_and_its_runs_are_still_shown(rashomon: Ra
         assert states(rashomon)["x"] == ("done", 8, 8)
         rashomon.run("show", "x")
         # Nothing is left to do, so nothing needs to be written.
-        assert "are answered already" in rashomon.run("resume", "x").stdout
+        assert "instances are answered already" in rashomon.run("resume", "x").stdout
     finally:
         for folder in (runs, runs / "x", runs / "half"):
             folder.chmod(0o700)
@@ -493,9 +496,9 @@ def test_a_build_that_runs_were_asked_from_is_not_replaced_without_a_word(rashom
     assert "runs of the replaced build" not in before, "the same build takes nothing away"
     told = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", code=2).stderr
     assert "add --replace" in told
-    assert f"2 runs (mine, other) were asked from the build that is there ({before['digest'][:12]})" in told
+    assert f"2 runs (mine, other) were made from the existing build ({before['digest'][:12]})" in told
     told = rashomon.run("build", "cmc-bench", *sources, "--seed", "7", "--replace").stdout
-    assert f"replaced the build {before['digest'][:12]}: 2 runs (mine, other) were asked from it" in told
+    assert f"replaced the build {before['digest'][:12]}: 2 runs (mine, other) were made from it" in told
     told = rashomon.run("resume", "mine", code=2).stderr
     assert f"data digest: was {before['digest'][:12]}, is " in told
     assert before["digest"] not in told
@@ -521,7 +524,7 @@ def test_a_judge_without_its_key_is_said_before_anything_is_answered_or_planned(
     for judge, why in {"nobody": "no judge 'nobody'", "org/gone": "rashomon models get org/gone"}.items():
         assert why in run_of(rashomon, "--judge", "match", "--judge", judge, code=2)
     assert states(rashomon) == {}
-    assert "the spec is right" in run_of(rashomon, "--judge", "openai:gpt-5-mini", "--dry-run"), "that asks nobody"
+    assert "the spec is valid" in run_of(rashomon, "--judge", "openai:gpt-5-mini", "--dry-run"), "that asks nobody"
 
 
 def test_a_run_that_was_begun_needs_the_keys_of_what_is_still_to_be_asked(rashomon: Rashomon) -> None:
@@ -546,7 +549,7 @@ def test_a_folder_whose_name_is_no_text_is_refused_in_a_sentence(rashomon: Rasho
     odd = rashomon.home / os.fsdecode(b"d\xff")
     shutil.copytree(rashomon.workspace / "benchmarks" / "cmc-bench", odd)
     told = run_of(rashomon, "--data", odd, code=2)
-    assert r"d\udcff': it holds half a character, which is no text" in told
+    assert r"d\udcff': it holds half of a surrogate pair, which is not valid text" in told
     assert states(rashomon) == {}
     run_of(rashomon, "--name", "x", "--limit", "1")
     assert "answered already" in rashomon.run("resume", "x", "--data", odd).stdout, "it may lie there all the same"

@@ -46,7 +46,7 @@ def test_a_build_of_nothing_names_the_check_which_names_the_files_it_looked_for(
     table = write(here, 'image,question,answer\nno/where\x1b.png,x?,5\nfolder,x?,6\n"a; b.png",x?,7\n')
     told = here.run("build", "cmc-bench", "--from", table, code=2).stderr
     assert "2 times: the image is missing; put the file in its place; once: the image is a folder" in told
-    assert f"build cmc-bench --from {here.home}/rows.csv --check` says of each row how to mend it" in told
+    assert f"build cmc-bench --from {here.home}/rows.csv --check` lists a fix for each row" in told
     told = here.run("build", "cmc-bench", "--from", table, "--check", code=1).stdout
     assert "\x1b" not in told
     found = json.loads(here.run("build", "cmc-bench", "--from", table, "--check", "--json", code=1).stdout)["rows"]
@@ -76,7 +76,7 @@ def test_rows_that_fail_come_first_in_full_and_near_files_are_named(here: Rashom
     assert lines[0].startswith("26 of 30 rows can be used")
     marks = [line[0] for line in lines if line[:1] in ("✗", "✓")]
     assert marks == ["✗"] * 4 + ["✓"] * 10
-    assert "and 16 more rows" in checked
+    assert "and 16 more usable rows" in checked
     for n in (5, 6, 7):
         assert f"did you mean {long[n]}?" in checked
     assert f"put the file in its place: {written[8]}" in checked, "another page is not meant"
@@ -100,7 +100,7 @@ def test_the_build_says_which_rows_it_left_out(here: Rashomon) -> None:
         ("", ("cmc-bench", "--from", "nowhere.csv"), "there is no file"),
         ("", ("cmc-bench", "--from", "."), "is a folder; name the table in it"),
         ("", ("clash", "--from", "rows.csv"), "not built from a table of rows"),
-        ("", ("cmc-bench", "--check"), "give it with --from"),
+        ("", ("cmc-bench", "--check"), "name it with --from"),
         ("image,question,answer\n", ("cmc-bench", "--from", "rows.csv"), "there are no rows in rows.csv"),
         ("image,question,answer\n", ("cmc-bench", "--from", "rows.csv", "--check"), "there are no rows in rows.csv"),
     ],

@@ -14,7 +14,7 @@ import pytest
 
 from app.store.run import RunStore
 from mlx_backends.core.user_state import state_folder
-from mlx_backends.remote.addresses import FILE
+from mlx_backends.remote.addresses import ADDRESSES_FILE
 from mlx_backends.remote.model_names import address_of
 from tests.support.command import Rashomon
 from tests.support.fault_server import FaultServer
@@ -148,11 +148,11 @@ def test_on_a_terminal_a_new_address_is_asked_for_once(
     keyed: Rashomon, unknown: FaultServer, answer: str, sent: bool
 ) -> None:
     shown, code = on_terminal(keyed, [*ASKED, "--model", f"endpoint:m@{unknown.url}"], f"{answer}\n")
-    assert f"{address_of(unknown.url)} is new on this machine" in " ".join(shown.split())
+    assert f"{address_of(unknown.url)} has not been used on this machine" in " ".join(shown.split())
     assert KEY not in shown
     assert code == (0 if sent else 2)
     assert (unknown.requests > 0) is sent
-    agreed = (state_folder() / FILE).read_text().split()
+    agreed = (state_folder() / ADDRESSES_FILE).read_text().split()
     assert (address_of(unknown.url) in agreed) is sent
     if sent:
         shown, code = on_terminal(keyed, [*ASKED, "--model", f"endpoint:m@{unknown.url}", "--name", "again"], "")

@@ -11,7 +11,7 @@ from app.store.workspace import DEMOS_FOLDER, Workspace
 
 
 def test_a_demo_run_again_moves_the_earlier_one_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "work", lambda *arguments, **options: 0)
+    monkeypatch.setattr(module, "execute_runs", lambda *arguments, **options: 0)
     home = tmp_path / DEMOS_FOLDER / "clash"
     for number in range(3):
         assert module.demo(Workspace(tmp_path), "clash", display="plain") == 0

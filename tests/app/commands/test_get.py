@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mlx_backends.models.catalog import curated
-from mlx_backends.models.memory_estimate import need, smallest_mac
+from mlx_backends.models.catalog import catalog_models
+from mlx_backends.models.memory_estimate import required_memory, smallest_mac
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
 from tests.support.command import ROOT, Rashomon
 from tests.support.data.clash import CLASH_DATA, TEST_FILE
@@ -103,13 +103,13 @@ def test_clash_gets_the_questions_and_their_1281_images_and_is_built_from_them(
     missing = f"{ids[7]:012d}.jpg"
     hub.faults[missing] = ["404"]
     told = rashomon.run("data", "get", "clash", "--yes", code=1).stderr
-    assert f"1 of 1,282 files could not be fetched ({missing}: it is not there (404)); the others are kept" in told
+    assert f"1 of 1,282 files could not be fetched ({missing}: it does not exist (404)); the others are kept" in told
     assert "`rashomon data get clash" in rashomon.run("build", "clash", code=2).stderr
 
     before = len(hub.asked)
     done = rashomon.run("data", "get", "clash", "--yes").stdout
     assert "to fetch 1 files" in done
-    assert "1,281 files are here" in done
+    assert "1,281 files are already here" in done
     assert "next: rashomon build clash" in done
     assert [each.path.rpartition("/")[2] for each in hub.asked[before:]] == [missing] * 2
     assert not list(folder.rglob("*.part"))
@@ -131,17 +131,17 @@ def test_ctrl_c_keeps_what_is_whole_and_says_how_to_go_on(hub: FakeHub, rashomon
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert "what is whole is kept, and `rashomon data get clash --yes` goes on" in err
+    assert "complete files are kept, and `rashomon data get clash --yes` resumes" in err
     assert "Traceback" not in err
     folder = rashomon.workspace / "sources" / "clash"
     whole = [file for file in folder.rglob("*.jpg") if not file.name.startswith(".")]
     assert len(whole) == 100
     assert all(file.read_bytes() == hub.files[f"{COCO_HOST}/train2017/{file.name}"] for file in whole)
-    assert "begun, not complete" in rashomon.run("data").stdout
+    assert "partly fetched" in rashomon.run("data").stdout
     hub.faults.clear()
     hub.released.set()
     again = rashomon.run("data", "get", "clash", "--yes").stdout
-    assert "101 files are here" in again
+    assert "101 files are already here" in again
     assert (folder / ".fetched.json").exists()
 
 
@@ -211,8 +211,8 @@ def test_pope_is_asked_for_the_questions_as_they_were_published(hub: FakeHub, ra
     ("shut", "says"),
     [
         ("gated", "MMMU/MMMU is gated: accept its terms at"),
-        ("401", "MMMU/MMMU wants a login (401)"),
-        ("403", "MMMU/MMMU does not let this account in (403)"),
+        ("401", "MMMU/MMMU requires a login (401)"),
+        ("403", "MMMU/MMMU denies access to this account (403)"),
         ("private", "there is no dataset MMMU/MMMU on the Hub, or it is private"),
     ],
 )
@@ -244,9 +244,9 @@ def test_a_token_opens_what_is_gated_and_goes_to_no_other_host(hub: FakeHub, tmp
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["data", "get", "crosscheck-bench"], "CrossCheck-Bench's data are announced and not published"),
+        (["data", "get", "crosscheck-bench"], "CrossCheck-Bench's data is announced but not published"),
         (["data", "get", "cmc-bnch"], "did you mean 'cmc-bench'?"),
-        (["models", "get", "Qwen3-VL-4B-Instruct-4bit"], "such as mlx-community/Qwen3-VL-4B-Instruct-4bit"),
+        (["models", "get", "Qwen3-VL-4B-Instruct-4bit"], "for example mlx-community/Qwen3-VL-4B-Instruct-4bit"),
     ],
 )
 def test_what_cannot_be_asked_for(arguments: list[str], says: str, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_what_cannot_be_asked_for(arguments: list[str], says: str, tmp_path: Pat
 def test_offline_nothing_is_fetched(tmp_path: Path) -> None:
     for arguments in (["data", "get", "clash"], ["models", "get", "org/tiny"]):
         told = Rashomon(tmp_path).run(*arguments, code=1).stderr
-        assert told == "rashomon: HF_HUB_OFFLINE is set, so nothing is fetched; unset it and type the same command.\n"
+        assert told == "rashomon: HF_HUB_OFFLINE is set, so nothing is fetched; unset it and run the same command.\n"
 
 
 def test_without_a_network_it_is_one_sentence(tmp_path: Path) -> None:
@@ -312,12 +312,12 @@ def test_a_listing_that_names_a_file_outside_is_refused(hub: FakeHub, rashomon: 
     hub.repos["MMMU/MMMU"].names = {
         "Physics/validation-00000-of-00001.parquet": "Physics/validation-/../../../../../x.parquet"
     }
-    assert "would lie outside" in rashomon.run("data", "get", "cmc-bench", "--yes", code=2).stderr
+    assert "nothing was fetched" in rashomon.run("data", "get", "cmc-bench", "--yes", code=2).stderr
 
 
 def test_a_model_without_safetensors_or_too_large_is_not_fetched(hub: FakeHub, rashomon: Rashomon) -> None:
     hub.repos["org/old"] = Repo("model", {"config.json": b"{}", "pytorch_model.bin": b"p" * 5000})
-    assert "no weights in safetensors" in rashomon.run("models", "get", "org/old", "--yes", code=2).stderr
+    assert "no safetensors weights" in rashomon.run("models", "get", "org/old", "--yes", code=2).stderr
 
 
 @pytest.mark.slow
@@ -332,8 +332,8 @@ def test_two_at_once_do_not_fetch_the_same(hub: FakeHub, rashomon: Rashomon) -> 
 
 
 def test_the_curated_models_say_what_they_take(tmp_path: Path) -> None:
-    by_id = {each.id: each for each in curated()}
-    assert len(by_id) == len(curated())
+    by_id = {each.id: each for each in catalog_models()}
+    assert len(by_id) == len(catalog_models())
     # Sizes that are known of these models, in GB; the computed ones are within a twentieth.
     known = {
         "mlx-community/Qwen3-VL-4B-Instruct-4bit": 3.1,
@@ -346,7 +346,7 @@ def test_the_curated_models_say_what_they_take(tmp_path: Path) -> None:
     assert smallest_mac(10**13) is None
     listed = {one["name"]: one for one in json.loads(Rashomon(tmp_path).run("models", "--json").stdout)}
     one = listed["mlx-community/Qwen3-VL-4B-Instruct-4bit"]
-    assert (one["fetched"], one["benchmarks"], one["memory"]) == (False, ["cmc-bench"], need(one["bytes"]))
+    assert (one["fetched"], one["benchmarks"], one["memory"]) == (False, ["cmc-bench"], required_memory(one["bytes"]))
     assert "not fetched" in Rashomon(tmp_path).run("models").stdout
 
 

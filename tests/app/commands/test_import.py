@@ -14,7 +14,7 @@ import pytest
 
 from app.report.tables import tables_of
 from app.store.run import RunStore
-from benchmarks.base import Estimate, Table
+from benchmarks.vocabulary import Estimate, Table
 from tests.support.charts import draw_sources
 from tests.support.command import Rashomon
 
@@ -72,7 +72,7 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
     assert {run["name"]: run["state"] for run in json.loads(rashomon.run("runs", "--json").stdout)}["there"] == "done"
     rashomon.run("resume", "there")
     assert (
-        "is there already"
+        "exists already"
         in rashomon.run(
             "import", file, "--benchmark", "cmc-bench", "--model", "again", "--name", "there", code=2
         ).stderr
@@ -82,9 +82,9 @@ def test_answers_as_json_lines_become_a_run_with_the_same_tables(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "holds no answer"),
+        (b"", "has no answer to"),
         (b"[1, 2]\n", "is not a JSON object"),
-        (b'{"id": "a"}\n', "has no text in any of answer, prediction"),
+        (b'{"id": "a"}\n', "has no text under answer, prediction"),
         (b'{"id": "nobody", "answer": "x"}\n', "the build has no instance 'nobody'"),
         (b'{"id": "\\u001b[31m", "answer": "x"}\n', "the build has no instance"),
         (b"\xff\xfe\x00", "line 1 is not a JSON object"),
@@ -106,7 +106,7 @@ def test_an_answer_given_twice_is_refused(rashomon: Rashomon) -> None:
     file.write_text((json.dumps({"id": first["id"], "answer": "2008"}) + "\n") * 2)
     told = rashomon.run("import", file, "--benchmark", "cmc-bench", "--model", "m", "--name", "bad", code=2).stderr
     assert "line 2: instance" in told
-    assert "a second time" in told
+    assert "has a second answer" in told
 
 
 def test_a_format_or_file_that_is_not_there_is_one_sentence(rashomon: Rashomon) -> None:
@@ -184,7 +184,7 @@ def test_imported_answers_cannot_be_asked_again_nor_put_outside_the_workspace(ra
         assert "beginning with a letter or digit" in rashomon.run(*arguments, "--name", name, code=2).stderr
     rashomon.run(*arguments, "--name", "imp")
     for how in ("--repeat", "--retry-errors"):
-        assert "nobody here can be asked" in rashomon.run("resume", "imp", how, code=2).stderr
+        assert "cannot be generated again" in rashomon.run("resume", "imp", how, code=2).stderr
     assert len(samples(rashomon, "imp")) == len(here)
     assert all(sample["answer"] for sample in samples(rashomon, "imp"))
 

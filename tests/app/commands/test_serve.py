@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from app.commands.serve import allowed
+from app.commands.serve import is_allowed
 from tests.support.command import Rashomon, children_of, free_port
 
 aiohttp = pytest.importorskip("aiohttp")
@@ -40,7 +40,7 @@ aiohttp = pytest.importorskip("aiohttp")
     ],
 )
 def test_only_our_own_pages_are_served(asked: str, origin: str | None, host: str, ours: bool) -> None:
-    assert allowed(asked, origin, host) is ours
+    assert is_allowed(asked, origin, host) is ours
 
 
 def test_a_browser_gets_the_interface_and_another_site_does_not(tmp_path: Path) -> None:
@@ -134,8 +134,8 @@ def test_a_port_that_is_taken_and_a_host_that_is_none_are_said(tmp_path: Path) -
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         told = rashomon.run("serve", "--port", str(taken.getsockname()[1]), code=2).stderr
-    assert "name another --port" in told
-    assert "name another --port or --host" in rashomon.run("serve", "--host", "no such host", code=2).stderr
+    assert "choose another --port" in told
+    assert "choose another --port or --host" in rashomon.run("serve", "--host", "no such host", code=2).stderr
 
 
 def test_letting_others_in_is_warned_of(tmp_path: Path) -> None:

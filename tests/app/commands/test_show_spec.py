@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.report.provenance import provenance, spec_toml
+from app.report.provenance import read_provenance, spec_toml
 from app.run_spec import load_spec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import get_benchmark
 from benchmarks.build import BuildOptions
+from benchmarks.registry import get_benchmark
 from tests.support.command import ROOT, Rashomon
 from tests.support.compared_runs import answered
 from tests.support.old_runs import sealed
@@ -37,8 +37,8 @@ def test_the_spec_repeats_the_run_elsewhere(run: Path, tmp_path: Path) -> None:
     with here, there:
         assert here.meta("identity") == there.meta("identity")
         assert [record.answer for record in here.records()] == [record.answer for record in there.records()]
-    assert provenance(run)["prompts"] == provenance(tmp_path / "other" / "runs" / "a-run")["prompts"]
-    assert "all 24 are answered already" in rashomon.run("--batch", file).stdout
+    assert read_provenance(run)["prompts"] == read_provenance(tmp_path / "other" / "runs" / "a-run")["prompts"]
+    assert "all 24 instances are answered already" in rashomon.run("--batch", file).stdout
 
 
 def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
@@ -61,14 +61,14 @@ def test_it_says_what_the_run_was_made_of(run: Path, tmp_path: Path) -> None:
 
 
 def test_the_prompts_digest_changes_with_a_prompt_and_not_with_the_order(run: Path) -> None:
-    before = provenance(run)["prompts"]
+    before = read_provenance(run)["prompts"]
     with sealed(run) as database:
         database.execute("UPDATE instance SET ordinal = 2000 - ordinal")
         database.execute("UPDATE generation SET instance = 2000 - instance")
-    assert provenance(run)["prompts"] == before
+    assert read_provenance(run)["prompts"] == before
     with sealed(run) as database:
         database.execute("UPDATE instance SET body = replace(body, 'evidence', 'Evidence') WHERE condition = 'aligned'")
-    after = provenance(run)["prompts"]
+    after = read_provenance(run)["prompts"]
     assert {condition for condition in after if after[condition] != before[condition]} == {"aligned"}
 
 

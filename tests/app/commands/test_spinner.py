@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.commands import spinner as module
-from app.commands.spinner import doing
+from app.commands.spinner import spinner
 from tests.app.commands.test_get import hub, rashomon, tiny_model  # noqa: F401 - the Hub on loopback
 from tests.support.command import Rashomon
 from tests.support.fake_hub import FakeHub
@@ -42,7 +42,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 def test_what_takes_long_is_said_and_taken_away(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AFTER_SECONDS", 0.0)
-    with doing("reading") as say:
+    with spinner("reading") as say:
         assert screen.written.wait(60)
         say("drawing \x1b[31m" + "x" * 100)
     told = screen.getvalue().split("\r\x1b[K")
@@ -55,10 +55,10 @@ def test_what_takes_long_is_said_and_taken_away(screen: Screen, monkeypatch: pyt
 
 def test_what_is_quick_says_nothing(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AFTER_SECONDS", 3600.0)
-    with doing("reading") as say:
+    with spinner("reading") as say:
         say("drawing")
     assert screen.getvalue() == ""
-    with pytest.raises(ValueError, match="as it was"), doing("reading"):
+    with pytest.raises(ValueError, match="as it was"), spinner("reading"):
         raise ValueError("as it was")
 
 
@@ -69,7 +69,7 @@ def test_nothing_is_said_where_nobody_sees_it(term: str, screen: Screen, monkeyp
     if term == "xterm":
         monkeypatch.setattr(screen, "isatty", lambda: False)
     before = threading.active_count()
-    with doing("reading") as say:
+    with spinner("reading") as say:
         say("drawing")
         assert threading.active_count() == before
     assert screen.getvalue() == ""
@@ -79,9 +79,9 @@ def test_a_hub_that_does_not_answer_is_waited_for_in_words(hub: FakeHub, rashomo
     tiny_model(hub)
     hub.faults["/org/tiny"] = ["wait 0"]
     code, out, told = rashomon.on_terminal(
-        "models", "get", "org/tiny", "--dry-run", until="asking the Hub", then=hub.released.set
+        "models", "get", "org/tiny", "--dry-run", until="listing the files", then=hub.released.set
     )
     assert code == 0
-    assert told == "\r\x1b[Kasking the Hub for org/tiny ...\r\x1b[K"
+    assert told == "\r\x1b[Klisting the files of org/tiny ...\r\x1b[K"
     assert "org/tiny" in out
     assert out == rashomon.run("models", "get", "org/tiny", "--dry-run").stdout

@@ -1,4 +1,4 @@
-"""Runs beside each other: differences, flips, agreement, cost, the paper's rows, and what is said where they do not match."""
+"""Comparisons of runs: differences, flips, agreement, cost, the paper's rows, and warnings where runs do not match."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from app.compare.differences import differences_table
 from app.compare.flips import changes_table, flipped_table, flips_table
 from app.compare.pairs import RunPair
 from app.compare.run_view import RunCost, RunView
-from app.compare.spec_diff import stem, warnings
-from app.compare.tables import Comparison, compare, lacking, to_json
-from app.figures.comparison import figures
+from app.compare.spec_diff import difference_warnings, unquantised_model
+from app.compare.tables import Comparison, compare, coverage_warnings, to_json
+from app.figures.comparison import comparison_figures
 from app.report.latex import to_latex
 from app.report.render import print_table, to_csv, to_markdown
 from app.report.tables import tables_of
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from assets.demo.recipe.quantise import quantise
-from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError, StoreError
+from benchmarks.registry import get_benchmark
 from benchmarks.stats.paired_tests import holm
+from benchmarks.vocabulary import Cell, Estimate, Table
 from tests.support.command import ROOT, Rashomon
 from tests.support.compared_runs import answered, side, sides
 from tests.support.old_runs import sealed
@@ -40,8 +41,8 @@ PREDICTIONS = ROOT.parent / "shared/data/clash/official/multiple_choice__gemini-
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with a run of each policy on the demo's charts, and one of fewer examples."""
+def demo_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace with a run of each policy on the demo's charts, and one of fewer examples."""
     home = Workspace(tmp_path_factory.mktemp("compared") / "workspace")
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], home.build_folder("cmc-bench"), BuildOptions())
@@ -52,14 +53,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workspace(made: Path, tmp_path: Path) -> Path:
-    """A copy that a test may change."""
-    shutil.copytree(made, tmp_path / "workspace")
+def workspace(demo_runs: Path, tmp_path: Path) -> Path:
+    """Return a copy that a test may change."""
+    shutil.copytree(demo_runs, tmp_path / "workspace")
     return tmp_path / "workspace"
 
 
-def named(found: Comparison, name: str) -> Table:
-    (table,) = [table for table in found.tables if table.name == name]
+def named(comparison: Comparison, name: str) -> Table:
+    (table,) = [table for table in comparison.tables if table.name == name]
     return table
 
 
@@ -81,23 +82,23 @@ def labels(**by_example: str) -> dict[tuple[str, str], str]:
     conditions = ("image-correct", "text-correct")
     return {
         (example, condition): label
-        for example, each in by_example.items()
-        for condition, label in zip(conditions, each.split(), strict=True)
+        for example, outcomes in by_example.items()
+        for condition, label in zip(conditions, outcomes.split(), strict=True)
         if label != "-"
     }
 
 
 def pair(first: RunView, second: RunView) -> RunPair:
-    return RunPair(first, second, sides(first).figures, 200, 0)
+    return RunPair(first, second, sides(first).label_metrics, 200, 0)
 
 
 # --- figures and differences ---------------------------------------------------------------------
 
 
-def test_each_runs_figures_are_those_that_show_prints(made: Path) -> None:
-    found = compare(runs(made, *POLICIES))
-    (main,) = tables_of(runs(made, *POLICIES), only="main", published=False)
-    ours = named(found, "values")
+def test_each_runs_figures_are_those_that_show_prints(demo_runs: Path) -> None:
+    comparison = compare(runs(demo_runs, *POLICIES))
+    (main,) = tables_of(runs(demo_runs, *POLICIES), only="main", published=False)
+    ours = named(comparison, "values")
     assert ours.columns == main.columns
     for (label, cells), (shown, expected) in zip(ours.rows, main.rows, strict=True):
         assert label == shown
@@ -107,15 +108,15 @@ def test_each_runs_figures_are_those_that_show_prints(made: Path) -> None:
             assert (cell.value, cell.low, cell.high, cell.n) == (other.value, other.low, other.high, other.n)
 
 
-def test_differences_are_over_pairs_and_tested(made: Path) -> None:
-    found = compare(runs(made, "always-image", "always-text"))
-    differences = named(found, "differences")
-    told = row(differences, "policy:always-text / Img-Cor")
-    n = told["n"]
+def test_differences_are_over_pairs_and_tested(demo_runs: Path) -> None:
+    comparison = compare(runs(demo_runs, "always-image", "always-text"))
+    differences = named(comparison, "differences")
+    cells = row(differences, "policy:always-text / Img-Cor")
+    n = cells["n"]
     assert isinstance(n, int)
-    assert (value(told["baseline"]), value(told["run"]), value(told["difference"])) == (1, 0, -1)
-    assert (told["lost"], told["gained"]) == (n, 0)
-    assert value(told["p"]) == pytest.approx(2 * 0.5**n)  # McNemar: all of n pairs to one side
+    assert (value(cells["baseline"]), value(cells["run"]), value(cells["difference"])) == (1, 0, -1)
+    assert (cells["lost"], cells["gained"]) == (n, 0)
+    assert value(cells["p"]) == pytest.approx(2 * 0.5**n)  # McNemar: all of n pairs to one side
     # MPB Txt is 1 - MPB Img: one hypothesis, so one test less, and one corrected p.
     names = [label.rpartition(" / ")[2] for label, _ in differences.rows]
     columns = {
@@ -132,41 +133,41 @@ def test_differences_are_over_pairs_and_tested(made: Path) -> None:
     assert 2 * 0.5**n / 2 < (value(preference["p"]) or 1) < 0.002  # all of n groups to one side, by 9,999 draws
 
 
-def test_naming_figures_makes_the_family_smaller(made: Path) -> None:
-    found = compare(runs(made, "always-image", "random", "always-text"), metrics=["mfr", "Img-Cor"])
-    assert named(found, "values").columns == ("MFR", "Img-Cor")
-    assert len(named(found, "differences").rows) == 4
-    assert any("4 tests" in note for note in named(found, "differences").notes)
+def test_naming_figures_makes_the_family_smaller(demo_runs: Path) -> None:
+    comparison = compare(runs(demo_runs, "always-image", "random", "always-text"), metrics=["mfr", "Img-Cor"])
+    assert named(comparison, "values").columns == ("MFR", "Img-Cor")
+    assert len(named(comparison, "differences").rows) == 4
+    assert any("4 tests" in note for note in named(comparison, "differences").notes)
     with pytest.raises(SpecError, match="did you mean 'MFR'"):
-        compare(runs(made, "always-image", "random"), metrics=["MFRR"])
+        compare(runs(demo_runs, "always-image", "random"), metrics=["MFRR"])
 
 
-def test_the_baseline_can_be_another_than_the_first(made: Path) -> None:
-    (baseline,) = runs(made, "always-text")
-    found = compare(runs(made, "always-image", "random"), baseline=baseline)
-    assert [side.name for side in found.sides.sides] == ["always-text", "always-image", "random"]
-    assert {each.first.name for each in found.pairs} == {"always-text"}
+def test_the_baseline_can_be_another_than_the_first(demo_runs: Path) -> None:
+    (baseline,) = runs(demo_runs, "always-text")
+    comparison = compare(runs(demo_runs, "always-image", "random"), baseline=baseline)
+    assert [side.name for side in comparison.views.runs] == ["always-text", "always-image", "random"]
+    assert {pair.first.name for pair in comparison.pairs} == {"always-text"}
 
 
-def test_more_than_one_run_or_row_is_needed(made: Path) -> None:
+def test_more_than_one_run_or_row_is_needed(demo_runs: Path) -> None:
     with pytest.raises(SpecError, match="one run cannot be compared"):
-        compare(runs(made, "random"))
+        compare(runs(demo_runs, "random"))
     with pytest.raises(SpecError, match="no run of yours"):
         compare(["published:Qwen3-VL-4B"])
     with pytest.raises(StoreError, match="is not a run"):
-        compare(runs(made, "random", "nowhere"))
+        compare(runs(demo_runs, "random", "nowhere"))
 
 
 # --- flips and agreement -------------------------------------------------------------------------
 
 
-def test_flips_sum_up_and_every_instance_behind_them_is_named(made: Path) -> None:
-    found = compare(runs(made, "always-image", "random", "always-text"), instances=True)
-    flips, flipped = named(found, "flips"), named(found, "flipped")
-    told = to_json(found)["flips"]
-    shared = {len(pair.shared) for pair in found.pairs}
-    for each in told:
-        label = f"policy:{each['run']}"
+def test_flips_sum_up_and_every_instance_behind_them_is_named(demo_runs: Path) -> None:
+    comparison = compare(runs(demo_runs, "always-image", "random", "always-text"), instances=True)
+    flips, flipped = named(comparison, "flips"), named(comparison, "flipped")
+    flips_json = to_json(comparison)["flips"]
+    shared = {len(pair.shared) for pair in comparison.pairs}
+    for entry in flips_json:
+        label = f"policy:{entry['run']}"
         of_run = {
             name.removeprefix(f"{label} / "): row(flips, name)
             for name, _ in flips.rows
@@ -179,11 +180,11 @@ def test_flips_sum_up_and_every_instance_behind_them_is_named(made: Path) -> Non
             each_row = [int(str(cells[column])) for was, cells in of_run.items() if was != "all"]
             assert sum(each_row) == of_run["all"][column]
         assert {of_run["all"]["all"]} == shared
-        for cell in each["cells"]:
+        for cell in entry["cells"]:
             assert len(cell["instances"]) == cell["count"] == of_run[cell["from"]][cell["to"]]
             assert cell["from"] != cell["to"]
-        assert sum(cell["count"] for cell in each["cells"]) == sum(cells[0] == label for _, cells in flipped.rows)
-    assert named(found, "flips").rows[-1][1][-1] == 1 * shared.pop()
+        assert sum(cell["count"] for cell in entry["cells"]) == sum(cells[0] == label for _, cells in flipped.rows)
+    assert named(comparison, "flips").rows[-1][1][-1] == 1 * shared.pop()
 
 
 def test_what_has_no_label_flips_too_and_is_never_counted_as_one() -> None:
@@ -202,9 +203,9 @@ def test_what_has_no_label_flips_too_and_is_never_counted_as_one() -> None:
         ("y/text-correct", ("error", "TEXT")),
     ]
     changes = changes_table([both], sides(first, second))
-    told = row(changes, "b / all")
-    assert (told["shared"], told["both labelled"], told["right to wrong"], told["wrong to right"]) == (5, 3, 1, 0)
-    assert value(told["same label"]) == pytest.approx(2 / 3)
+    cells = row(changes, "b / all")
+    assert (cells["shared"], cells["both labelled"], cells["right to wrong"], cells["wrong to right"]) == (5, 3, 1, 0)
+    assert value(cells["same label"]) == pytest.approx(2 / 3)
 
 
 def test_kappa_is_cohens() -> None:
@@ -214,9 +215,9 @@ def test_kappa_is_cohens() -> None:
     now = [second for _, second, count in cells for _ in range(count)]
     first = side("a", {(str(i), "image-correct"): label for i, label in enumerate(was)})
     second = side("b", {(str(i), "image-correct"): label for i, label in enumerate(now)})
-    told = row(changes_table([pair(first, second)], sides(first, second)), "b / image-correct")
-    assert value(told["kappa"]) == pytest.approx(0.4)
-    assert value(told["same label"]) == pytest.approx(0.7)
+    changes = row(changes_table([pair(first, second)], sides(first, second)), "b / image-correct")
+    assert value(changes["kappa"]) == pytest.approx(0.4)
+    assert value(changes["same label"]) == pytest.approx(0.7)
 
 
 def test_one_cell_of_the_flips_is_listed_by_its_name() -> None:
@@ -234,20 +235,23 @@ def test_one_cell_of_the_flips_is_listed_by_its_name() -> None:
     assert flipped_table([both]).notes == ("3 of 5 shared instances.",)
 
 
-def test_a_cell_is_named_by_labels_in_any_case_and_misspelt_ones_are_told(made: Path) -> None:
-    folders = runs(made, "always-image", "random")
+def test_a_cell_is_named_by_labels_in_any_case_and_misspelt_ones_are_told(demo_runs: Path) -> None:
+    folders = runs(demo_runs, "always-image", "random")
     count = row(named(compare(folders), "flips"), "policy:random / IMAGE")["TEXT"]
     assert len(named(compare(folders, cells=["image:text"]), "flipped").rows) == count
     with pytest.raises(SpecError, match="has no label 'IMAG'; did you mean 'IMAGE'"):
         compare(folders, cells=["IMAG:TEXT"])
     for cell in ("IMAGE", ":", ""):
-        with pytest.raises(SpecError, match="is no cell; name the two labels as in IMAGE:TEXT"):
+        with pytest.raises(SpecError, match="is no cell; name two labels as in IMAGE:TEXT"):
             compare(folders, cells=[cell])
 
 
-def test_a_run_is_not_compared_with_itself(made: Path) -> None:
-    (folder,) = runs(made, "random")
-    for twice in ([folder, folder], [folder, *runs(made, "always-text"), folder.parent / ".." / "runs" / "random"]):
+def test_a_run_is_not_compared_with_itself(demo_runs: Path) -> None:
+    (folder,) = runs(demo_runs, "random")
+    for twice in (
+        [folder, folder],
+        [folder, *runs(demo_runs, "always-text"), folder.parent / ".." / "runs" / "random"],
+    ):
         with pytest.raises(SpecError, match="random is named twice"):
             compare(twice)
 
@@ -255,17 +259,17 @@ def test_a_run_is_not_compared_with_itself(made: Path) -> None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def test_a_comparison_is_written_as_tables_figures_and_a_page(made: Path, tmp_path: Path) -> None:
-    rashomon = Rashomon(made.parent)
+def test_a_comparison_is_written_as_tables_figures_and_a_page(demo_runs: Path, tmp_path: Path) -> None:
+    rashomon = Rashomon(demo_runs.parent)
     formats = ("--format", "csv,md,latex,html,svg", "--out", str(tmp_path))
-    told = rashomon.run("compare", "always-image", "random", "few", *formats).stdout
-    assert told.startswith(f"wrote {tmp_path}: ")
+    output = rashomon.run("compare", "always-image", "random", "few", *formats).stdout
+    assert output.startswith(f"wrote {tmp_path}: ")
     with (tmp_path / "differences.csv").open(newline="") as lines:
-        rows = {each["row"]: each for each in csv.DictReader(lines)}
-    found = compare(runs(made, "always-image", "random", "few"))
-    for label, cells in named(found, "differences").rows:
+        rows = {line["row"]: line for line in csv.DictReader(lines)}
+    comparison = compare(runs(demo_runs, "always-image", "random", "few"))
+    for label, cells in named(comparison, "differences").rows:
         assert float(rows[label]["difference"] or "nan") == pytest.approx(value(cells[2]) or 0.0, nan_ok=True)
-    warning = next(each for each in found.warnings if "differences rest on those" in each)
+    warning = next(warning for warning in comparison.warnings if "differences rest on those" in warning)
     page = (tmp_path / "comparison.html").read_text("utf-8")
     document = (tmp_path / "comparison.tex").read_text("utf-8")
     assert warning.split(":")[0] in page
@@ -279,16 +283,19 @@ def test_a_comparison_is_written_as_tables_figures_and_a_page(made: Path, tmp_pa
     assert "there is no format 'htm'" in rashomon.run("compare", "random", "few", "--format", "htm", code=2).stderr
 
 
-def test_quality_is_drawn_against_memory_and_time(made: Path) -> None:
+def test_quality_is_drawn_against_memory_and_time(demo_runs: Path) -> None:
     costly = [
-        replace(each, cost=RunCost(10, 10, seconds, peak_memory=size))
-        for each, seconds, size in zip(
-            compare(runs(made, "always-image", "random")).sides.sides, (5.0, 2.0), (9 * 10**9, 3 * 10**9), strict=True
+        replace(run, cost=RunCost(10, 10, seconds, peak_memory=size))
+        for run, seconds, size in zip(
+            compare(runs(demo_runs, "always-image", "random")).views.runs,
+            (5.0, 2.0),
+            (9 * 10**9, 3 * 10**9),
+            strict=True,
         )
     ]
-    found = compare(runs(made, "always-image", "random"), metrics=["MFR"])
-    found = replace(found, sides=replace(found.sides, sides=tuple(costly)))
-    drawn = {name: figure for name, _, figure in figures(found, width="column")}
+    comparison = compare(runs(demo_runs, "always-image", "random"), metrics=["MFR"])
+    comparison = replace(comparison, views=replace(comparison.views, runs=tuple(costly)))
+    drawn = {name: figure for name, _, figure in comparison_figures(comparison, width="column")}
     assert list(drawn) == ["flips", "memory", "speed"]
     for name, axis, places in (("memory", "peak memory, GB", [9.0, 3.0]), ("speed", "seconds per answer", [0.5, 0.2])):
         axes: Any = drawn[name].axes[0]
@@ -302,22 +309,25 @@ def test_quality_is_drawn_against_memory_and_time(made: Path) -> None:
 
 def test_runs_without_a_shared_instance_are_shown_and_nothing_is_tested() -> None:
     first, second = side("a", labels(x="IMAGE TEXT")), side("b", labels(y="IMAGE TEXT"))
-    told = differences_table([pair(first, second)], ["Img-Cor", "MPB Img"])
-    for _, cells in told.rows:
+    table = differences_table([pair(first, second)], ["Img-Cor", "MPB Img"])
+    for _, cells in table.rows:
         assert cells[3] == 0
         for cell in (*cells[:3], *cells[6:]):
             assert isinstance(cell, Estimate)
             assert (cell.value, cell.reason) == (None, "the two runs share no instance")
-    assert any("share no instance: nothing between them can be tested" in one for one in lacking(sides(first, second)))
+    assert any(
+        "share no instance, so no difference can be tested" in warning
+        for warning in coverage_warnings(sides(first, second))
+    )
     assert [cells[-1] for label, cells in flips_table([pair(first, second)], sides(first, second)).rows] == [0]
 
 
-def test_a_run_of_few_of_the_instances_is_compared_on_those(made: Path) -> None:
-    found = compare(runs(made, "always-image", "few"))
-    assert any("share" in warning and "differences rest on those" in warning for warning in found.warnings)
-    assert any("choice" not in warning and "limit" in warning for warning in found.warnings)
+def test_a_run_of_few_of_the_instances_is_compared_on_those(demo_runs: Path) -> None:
+    comparison = compare(runs(demo_runs, "always-image", "few"))
+    assert any("share" in warning and "differences rest on those" in warning for warning in comparison.warnings)
+    assert any("choice" not in warning and "limit" in warning for warning in comparison.warnings)
     n = row(
-        named(found, "differences"),
+        named(comparison, "differences"),
         "policy:random / Img-Cor",
     )["n"]
     assert n == 4
@@ -327,13 +337,13 @@ def test_a_run_that_the_judge_has_not_labelled_is_named_with_what_to_type(worksp
     with sealed(workspace / "runs" / "random") as database:
         database.execute("DELETE FROM verdict")
         database.execute("DELETE FROM judged")
-    found = compare(runs(workspace, "always-image", "random"))
+    comparison = compare(runs(workspace, "always-image", "random"))
     assert any(
-        "match@2 has not labelled policy:random" in one and "judge random --judge match" in one
-        for one in found.warnings
+        "match@2 has not labelled policy:random" in warning and "judge random --judge match" in warning
+        for warning in comparison.warnings
     )
-    told = row(named(found, "differences"), "policy:random / Img-Cor")
-    assert value(told["difference"]) is None
+    cells = row(named(comparison, "differences"), "policy:random / Img-Cor")
+    assert value(cells["difference"]) is None
     with pytest.raises(SpecError, match="no judge 'somebody' has labelled here"):
         compare(runs(workspace, "always-image", "random"), judge="somebody")
 
@@ -344,9 +354,9 @@ def test_errors_and_what_is_pending_are_counted_by_run(workspace: Path) -> None:
         database.execute(
             "DELETE FROM verdict WHERE generation IN (SELECT id FROM generation WHERE instance BETWEEN 3 AND 6)"
         )
-    found = compare(runs(workspace, "always-image", "random"))
-    assert any("7 of its" in one and "3 error, 4 pending" in one for one in found.warnings)
-    flips = named(found, "flips")
+    comparison = compare(runs(workspace, "always-image", "random"))
+    assert any("7 of its" in warning and "3 error, 4 pending" in warning for warning in comparison.warnings)
+    flips = named(comparison, "flips")
     assert (row(flips, "policy:random / all")["error"], row(flips, "policy:random / all")["pending"]) == (3, 4)
 
 
@@ -366,17 +376,17 @@ def test_hostile_names_and_answers_stay_text(workspace: Path) -> None:
     change_spec(workspace / "runs" / "random", model=evil)
     with sealed(workspace / "runs" / "random") as database:
         database.execute("UPDATE generation SET text = ?", ("\x1b]52;c;x\x07 <b>\u202e $x$ \\input{/etc/passwd}",))
-    found = compare(runs(workspace, "always-image", "random"), instances=True)
+    comparison = compare(runs(workspace, "always-image", "random"), instances=True)
     out = io.StringIO()
-    for table in found.tables:
+    for table in comparison.tables:
         print_table(table, Console(file=out, width=200, force_terminal=False))
         latex, text = to_latex(table), to_markdown(table) + to_csv(table)
         assert not {"\x1b", "\x07", "\u202e"} & set(latex + text)
         assert "<script>" not in to_markdown(table)
         assert "\\input{" not in latex
-    told = out.getvalue()
-    assert not {"\x1b", "\x07", "\u202e"} & set(told)
-    assert "\\x1b[31m[red]" in "".join(told.split())
+    output = out.getvalue()
+    assert not {"\x1b", "\x07", "\u202e"} & set(output)
+    assert "\\x1b[31m[red]" in "".join(output.split())
 
 
 # --- what is being compared ----------------------------------------------------------------------
@@ -396,40 +406,43 @@ IDENTITY = {
 
 
 def run(name: str, **identity: Any) -> RunView:
-    made = side(name, labels(x="IMAGE TEXT"), identity={**IDENTITY, "model": name, **identity})
-    return replace(made, spec={**made.spec, "prompt_set": identity.get("prompt set", "paper")})
+    view = side(name, labels(x="IMAGE TEXT"), identity={**IDENTITY, "model": name, **identity})
+    return replace(view, spec={**view.spec, "prompt_set": identity.get("prompt set", "paper")})
 
 
 def test_what_is_compared_is_no_warning_and_everything_else_is_named() -> None:
-    assert warnings([run("X-bf16"), run("X-4bit", **{"weights digest": "b" * 64, "quantisation": "4-bit g64"})]) == []
-    assert warnings([run("X"), run("X", **{"prompt set": "conflict-aware"})]) == []
-    told = warnings([run("X"), run("Y", **{"max tokens": 64, "version of mlx": "0.33", "limit": 50})])
-    assert told == [
+    assert (
+        difference_warnings([run("X-bf16"), run("X-4bit", **{"weights digest": "b" * 64, "quantisation": "4-bit g64"})])
+        == []
+    )
+    assert difference_warnings([run("X"), run("X", **{"prompt set": "conflict-aware"})]) == []
+    warnings = difference_warnings([run("X"), run("Y", **{"max tokens": 64, "version of mlx": "0.33", "limit": 50})])
+    assert warnings == [
         "The runs differ in more than the model: max tokens (256: X; 64: Y).",
         "The runs differ in more than the model: version of mlx (0.32: X; 0.33: Y).",
         "The runs differ in more than the model: limit (none: X; 50: Y).",
     ]
     other = replace(run("X", **{"prompt set": "b", "temperature": 1.0}), label="X (b)")
-    assert warnings([run("X"), other]) == [
+    assert difference_warnings([run("X"), other]) == [
         "The runs differ in more than the prompt set: temperature (0.0: X; 1.0: X (b))."
     ]
-    assert warnings([run("X"), run("X")]) == []
+    assert difference_warnings([run("X"), run("X")]) == []
 
 
 def test_another_model_in_another_quantisation_is_two_differences() -> None:
-    told = warnings([run("X-bf16"), run("Y-4bit", quantisation="4-bit g64")])
-    assert told == ["Both the models and their quantisations differ: bf16: X-bf16; 4-bit g64: Y-4bit."]
+    warnings = difference_warnings([run("X-bf16"), run("Y-4bit", quantisation="4-bit g64")])
+    assert warnings == ["Both the models and their quantisations differ: bf16: X-bf16; 4-bit g64: Y-4bit."]
 
 
 def test_prompts_that_differ_under_one_name_and_speeds_of_two_machines_are_said() -> None:
     first, second = run("X"), run("Y")
-    other = replace(second, said={key: replace(said, prompt="other") for key, said in second.said.items()})
-    assert warnings([first, other]) == [
-        "2 of the 2 instances that X and Y share show another prompt or picture in each."
+    other = replace(second, answers={key: replace(answer, prompt="other") for key, answer in second.answers.items()})
+    assert difference_warnings([first, other]) == [
+        "2 of the 2 instances that X and Y share have different prompts or pictures."
     ]
     chips = [({"needs_device": True, "machine": {"chip": chip}},) for chip in ("Apple M2", "Apple M4")]
-    told = warnings([replace(first, engines=chips[0]), replace(second, engines=chips[1])])
-    assert told == ["Speeds are of different machines: Apple M2: X; Apple M4: Y."]
+    warnings = difference_warnings([replace(first, engines=chips[0]), replace(second, engines=chips[1])])
+    assert warnings == ["Speeds were measured on different machines: Apple M2: X; Apple M4: Y."]
 
 
 @pytest.mark.parametrize(
@@ -444,8 +457,8 @@ def test_prompts_that_differ_under_one_name_and_speeds_of_two_machines_are_said(
     ],
 )
 def test_a_model_is_called_the_same_in_every_quantisation(model: str, called: str) -> None:
-    made = side("x", {})
-    assert stem(replace(made, spec={**made.spec, "model": model})) == called
+    demo_runs = side("x", {})
+    assert unquantised_model(replace(demo_runs, spec={**demo_runs.spec, "model": model})) == called
 
 
 def test_quantisations_are_grouped_by_model_and_compared_with_the_largest(workspace: Path) -> None:
@@ -456,9 +469,9 @@ def test_quantisations_are_grouped_by_model_and_compared_with_the_largest(worksp
             bits = model.rpartition("-")[2]
             store.set_meta("identity", {**store.meta("identity"), "model": model, "quantisation": bits})
             store.use_engine({"engine": "mlx-vlm", "weights_bytes": {"4bit": 1, "8bit": 2, "bf16": 4}[bits] * 10**9})
-    found = compare(runs(workspace, *names), group_by="quantization")
-    assert [(pair.first.label, pair.second.label) for pair in found.pairs] == [("A-bf16", "A-4bit")]
-    table = named(found, "tradeoff")
+    comparison = compare(runs(workspace, *names), group_by="quantization")
+    assert [(pair.first.label, pair.second.label) for pair in comparison.pairs] == [("A-bf16", "A-4bit")]
+    table = named(comparison, "tradeoff")
     assert [label for label, _ in table.rows] == ["A / bf16", "A / 4bit", "B / 8bit"]
     assert [value(row(table, label)["size on disk, GB"]) for label, _ in table.rows] == [4, 1, 2]
     assert row(table, "A / bf16")["difference"] is None
@@ -476,14 +489,14 @@ def test_costs_leave_out_what_no_engine_told() -> None:
 # --- the paper's rows ----------------------------------------------------------------------------
 
 
-def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(made: Path) -> None:
-    found = compare([*runs(made, "always-image"), "published:qwen3-vl-4b"])
-    assert not found.pairs
-    table = named(found, "published")
-    told = row(table, "policy:always-image / main / Img-Cor / Qwen3-VL-4B")
-    assert (value(told["ours"]), value(told["the paper's"]), told["inside ours"]) == (1, 0.409, "no")
-    assert value(told["difference"]) == pytest.approx(1 - 0.409)
-    assert told["n, the paper's"] == 942
+def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(demo_runs: Path) -> None:
+    comparison = compare([*runs(demo_runs, "always-image"), "published:qwen3-vl-4b"])
+    assert not comparison.pairs
+    table = named(comparison, "published")
+    cells = row(table, "policy:always-image / main / Img-Cor / Qwen3-VL-4B")
+    assert (value(cells["ours"]), value(cells["the paper's"]), cells["inside ours"]) == (1, 0.409, "no")
+    assert value(cells["difference"]) == pytest.approx(1 - 0.409)
+    assert cells["n, the paper's"] == 942
     assert "policy:always-image / labels / both-wrong / ABSTAIN / Qwen3-VL-4B" in dict(table.rows)
     notes = "\n".join(table.notes)
     for word in (
@@ -497,12 +510,12 @@ def test_a_row_of_the_papers_stands_beside_with_how_comparable_it_is(made: Path)
     ):
         assert word in notes
     with pytest.raises(SpecError, match="did you mean 'Qwen3-VL-4B'"):
-        compare([*runs(made, "random"), "published:Qwen3-VL-4"])
+        compare([*runs(demo_runs, "random"), "published:Qwen3-VL-4"])
 
 
-def test_published_rows_can_be_narrowed_to_a_figure(made: Path) -> None:
-    found = compare([*runs(made, "random"), "published:Qwen3-VL-4B"], metrics=["MFR"])
-    assert [label for label, _ in named(found, "published").rows] == ["policy:random / main / MFR / Qwen3-VL-4B"]
+def test_published_rows_can_be_narrowed_to_a_figure(demo_runs: Path) -> None:
+    comparison = compare([*runs(demo_runs, "random"), "published:Qwen3-VL-4B"], metrics=["MFR"])
+    assert [label for label, _ in named(comparison, "published").rows] == ["policy:random / main / MFR / Qwen3-VL-4B"]
 
 
 @pytest.mark.skipif(not PREDICTIONS.is_file(), reason="the published predictions are not beside the project")
@@ -511,19 +524,19 @@ def test_published_predictions_stand_beside_their_own_row(tmp_path: Path) -> Non
     rashomon.run(
         *("import", PREDICTIONS, "--benchmark", "clash", "--format", "published", "--model", model, "--name", "theirs")
     )
-    found = compare([*runs(rashomon.workspace, "theirs"), f"published:{model}"])
-    main = [cells for label, cells in named(found, "published").rows if " / main / " in label]
+    comparison = compare([*runs(rashomon.workspace, "theirs"), f"published:{model}"])
+    main = [cells for label, cells in named(comparison, "published").rows if " / main / " in label]
     assert len(main) == 5
     assert {cells[3] for cells in main} == {"yes"}  # their own answers, read by the same rule
-    assert any(note.startswith("Prompt: ours official") for note in named(found, "published").notes)
+    assert any(note.startswith("Prompt: ours official") for note in named(comparison, "published").notes)
 
 
 # --- the command ---------------------------------------------------------------------------------
 
 
-def test_the_command_tells_it_in_words_and_as_json(made: Path) -> None:
-    rashomon = Rashomon(made.parent)
-    told = rashomon.run("compare", "always-image", "few", "--metric", "MFR", "--flips", "--all").stdout
+def test_the_command_tells_it_in_words_and_as_json(demo_runs: Path) -> None:
+    rashomon = Rashomon(demo_runs.parent)
+    output = rashomon.run("compare", "always-image", "few", "--metric", "MFR", "--flips", "--all").stdout
     for word in (
         "! ",
         "Differences",
@@ -531,9 +544,9 @@ def test_the_command_tells_it_in_words_and_as_json(made: Path) -> None:
         "Instances whose label is another",
         "Memory and speed",
     ):
-        assert word in told
+        assert word in output
     parsed = json.loads(rashomon.run("compare", "always-image", "random", "--json").stdout)
-    assert [each["name"] for each in parsed["tables"]] == ["values", "differences", "changes", "flips", "cost"]
+    assert [table["name"] for table in parsed["tables"]] == ["values", "differences", "changes", "flips", "cost"]
     assert parsed["flips"][0]["cells"]
     assert "did you mean" in rashomon.run("compare", "always-image", "randon", code=2).stderr
     assert "one run cannot be compared" in rashomon.run("compare", "random", code=2).stderr
@@ -554,18 +567,18 @@ def test_the_demos_model_in_three_quantisations(tmp_path: Path) -> None:
             *("--batch", "--benchmark", "cmc-bench", "--model", model, "--name", model.name),
             *("--limit", "12", "--max-tokens", "24"),
         )
-    found = compare(runs(rashomon.workspace, *(model.name for model in models)), group_by="quantization")
-    assert found.warnings == ()
-    table = named(found, "tradeoff")
+    comparison = compare(runs(rashomon.workspace, *(model.name for model in models)), group_by="quantization")
+    assert comparison.warnings == ()
+    table = named(comparison, "tradeoff")
     assert [label for label, _ in table.rows] == ["model / bf16", "model / 8-bit g64", "model / 4-bit g64"]
     sizes = [value(row(table, label)["size on disk, GB"]) for label, _ in table.rows]
     assert sizes == sorted(sizes, key=lambda size: -(size or 0))
     for label, _ in table.rows:
-        told = row(table, label)
+        cells = row(table, label)
         for column in ("tokens per second", "seconds per answer", "peak memory, GB"):
-            assert (value(told[column]) or 0) > 0
-    kappa = [value(cells[3]) for label, cells in named(found, "changes").rows if label.endswith("/ all")]
-    assert all((each or 0) > 0.9 for each in kappa)  # the quantisations hardly change a label
+            assert (value(cells[column]) or 0) > 0
+    kappa = [value(cells[3]) for label, cells in named(comparison, "changes").rows if label.endswith("/ all")]
+    assert all((agreement or 0) > 0.9 for agreement in kappa)  # the quantisations hardly change a label
     spec = rashomon.run("show", "model-4bit", "--spec").stdout
     assert "4-bit g64" in spec
     assert "machine:" in spec

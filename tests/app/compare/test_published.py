@@ -1,4 +1,4 @@
-"""A row of each paper's beside a run of its benchmark: the difference, whether it is inside, and how comparable it is."""
+"""A row of each paper compared with a run of its benchmark: difference, coverage by the interval, and comparability."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.published import plain
+from app.compare.published import normalised_name
 from app.compare.tables import compare
-from app.engine.loop import answer_pending
-from app.engine.plan import check, plan
+from app.engine.loop import AnswerLoop
+from app.engine.plan import check_spec, plan_run
 from app.report.published import published_cells
 from app.report.tables import tables_of
 from app.run_spec import BatchSpec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
-from judges.base import FunctionJudge, get_judge
-from mlx_backends.models.host import machine
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Cell, Estimate, Table
+from judges.base import FunctionJudge
+from judges.registry import get_judge
+from mlx_backends.models.host import host_info
 from mlx_backends.policy import PolicyBackend
 from tests.benchmarks.test_pope import small_pope
 from tests.support.command import ROOT
@@ -43,7 +45,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def run_of(benchmark: str, homes: dict[str, Path], *conditions: str) -> Path:
-    """A run of a policy on a small build of ``benchmark``, answered and judged in this process."""
+    """Return a run of a policy on a small build of ``benchmark``, answered and judged in this process."""
     if benchmark in homes:
         return homes[benchmark]
     home = Workspace(homes[""] / benchmark)
@@ -57,9 +59,9 @@ def run_of(benchmark: str, homes: dict[str, Path], *conditions: str) -> Path:
     (spec,) = BatchSpec(benchmark=benchmark, model=(model,), name="r", limit=12, conditions=conditions).runs()
     judge, backend = get_judge(about.judges[0]), PolicyBackend(model)
     assert isinstance(judge, FunctionJudge)
-    with RunStore.open(plan(home, check(home, spec)).folder) as store:
-        store.use_engine({**asdict(backend.info), "machine": asdict(machine())})
-        answer_pending(store, backend, about.protocol(spec.to_decoding()), [judge], about)
+    with RunStore.open(plan_run(home, check_spec(home, spec)).folder) as store:
+        store.use_engine({**asdict(backend.info), "machine": asdict(host_info())})
+        AnswerLoop(store, backend, about.protocol(spec.to_decoding()), [judge], about).run()
         store.set_meta("state", {"state": "done"})
         homes[benchmark] = store.folder
     return homes[benchmark]
@@ -76,7 +78,7 @@ def printed(benchmark: str, table: str, row: str, column: str) -> float:
 
 
 def checked(cells: tuple[Cell, ...]) -> float:
-    """The paper's figure of a row, once the row has been found to agree with itself."""
+    """Return the paper's value of a row, after checking that the row is consistent."""
     ours, paper, difference, inside = cells[:4]
     assert isinstance(ours, Estimate)
     assert isinstance(paper, Estimate)
@@ -164,7 +166,7 @@ def test_a_row_of_a_strategy_stands_beside_each_of_the_runs_strategies(homes: di
 def test_a_row_that_is_in_none_of_our_tables_is_said_so(homes: dict[str, Path]) -> None:
     table = beside(run_of("crosscheck-bench", homes), "CoT Prompting")
     assert table.rows == ()
-    assert table.notes[0] == "Nothing here stands in a table where the paper has CoT Prompting."
+    assert table.notes[0] == "No value of these runs is in a table where the paper has CoT Prompting."
 
 
 def test_a_row_that_is_not_there_is_refused_with_the_nearest(homes: dict[str, Path]) -> None:
@@ -183,6 +185,6 @@ def test_shown_rows_of_the_paper_name_what_they_rest_on(benchmark: str, homes: d
 
 
 def test_names_are_the_same_however_they_are_spelled() -> None:
-    assert plain("InternVL 1.5") == plain("internvl-1.5") == plain("InternVL1.5")
-    assert plain("Qwen2.5-VL-72B") == plain("Qwen2.5VL-72B") != plain("Qwen25VL-72B")
-    assert plain("BR*") != plain("BR")
+    assert normalised_name("InternVL 1.5") == normalised_name("internvl-1.5") == normalised_name("InternVL1.5")
+    assert normalised_name("Qwen2.5-VL-72B") == normalised_name("Qwen2.5VL-72B") != normalised_name("Qwen25VL-72B")
+    assert normalised_name("BR*") != normalised_name("BR")

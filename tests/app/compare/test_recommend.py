@@ -1,4 +1,4 @@
-"""Which run to take: as good as the best within a margin, the smallest and fastest, in words; and what a plan says."""
+"""Recommendations: non-inferiority within a margin, the smallest and fastest run, their sentences, and sample sizes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.compare.non_inferiority import basis, decide, measure_of
-from app.compare.recommend import Recommendation, points, recommend, recommend_of
+from app.compare.non_inferiority import decide, target_metric, target_shares
+from app.compare.recommend import Recommendation, format_points, recommend, recommend_views
 from app.compare.run_view import LabelledAnswer, RunCost, RunView
-from app.compare.sample_size import plan
+from app.compare.sample_size import sample_size_table
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Cell, Estimate, Table, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SpecError
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Cell, Estimate, Table
 from tests.support.command import ROOT, Rashomon
 from tests.support.compared_runs import CONDITIONS, RIGHT, WRONG, answered, basis_of, side, sides, simulated
 
@@ -26,8 +27,8 @@ REPETITIONS = 1000
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with three models that answer as policies do, and two policies, on the demo's charts."""
+def demo_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace with three models that answer as policies do, and two policies, on the demo's charts."""
     home = Workspace(tmp_path_factory.mktemp("decided") / "workspace")
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], home.build_folder("cmc-bench"), BuildOptions())
@@ -73,8 +74,8 @@ def test_a_run_that_is_worse_by_the_margin_is_said_to_hold_in_five_of_a_hundred(
 @pytest.mark.slow
 def test_runs_that_are_as_good_in_truth_are_found_by_enough_examples() -> None:
     random = np.random.default_rng(3)
-    found = [decide(basis_of(simulated(random, 150, 4, [0.0])), MARGIN).holds for _ in range(REPETITIONS)]
-    assert sum(1 in holds for holds in found) > 950
+    decisions = [decide(basis_of(simulated(random, 150, 4, [0.0])), MARGIN).holds for _ in range(REPETITIONS)]
+    assert sum(1 in holds for holds in decisions) > 950
     few = [decide(basis_of(simulated(random, 40, 1, [0.0])), MARGIN).holds for _ in range(REPETITIONS)]
     assert sum(1 in holds for holds in few) < 500  # and few of them tell less, instead of more
 
@@ -85,14 +86,14 @@ def test_runs_that_are_as_good_in_truth_are_found_by_enough_examples() -> None:
 def test_the_smallest_and_the_fastest_are_among_those_that_hold() -> None:
     random = np.random.default_rng(0)
     right = simulated(random, 400, 4, [0.0, 0.0, 0.3], noise=0.02)
-    found = decide(basis_of(right, costs((0.3, 8), (0.2, 4), (0.25, 5), (0.1, 2))), MARGIN)
-    assert found.holds == (0, 1, 2)  # the fourth is smaller and faster, and worse
-    assert (found.smallest, found.fastest) == (1, 1)
-    found = decide(basis_of(right, costs((0.3, 8), (0.2, 5), (0.25, 4), (0.1, 2))), MARGIN)
-    assert (found.smallest, found.fastest) == (2, 1)
-    some = costs((0.3, 8), (0.2, 5), (0.25, 4), (0.1, 2))
-    found = decide(basis_of(right, [*some[:2], RunCost(10), *some[3:]]), MARGIN)
-    assert (found.smallest, found.fastest) == (None, None)  # the one that was not measured might be it
+    decision = decide(basis_of(right, costs((0.3, 8), (0.2, 4), (0.25, 5), (0.1, 2))), MARGIN)
+    assert decision.holds == (0, 1, 2)  # the fourth is smaller and faster, and worse
+    assert (decision.smallest, decision.fastest) == (1, 1)
+    decision = decide(basis_of(right, costs((0.3, 8), (0.2, 5), (0.25, 4), (0.1, 2))), MARGIN)
+    assert (decision.smallest, decision.fastest) == (2, 1)
+    partial_costs = costs((0.3, 8), (0.2, 5), (0.25, 4), (0.1, 2))
+    decision = decide(basis_of(right, [*partial_costs[:2], RunCost(10), *partial_costs[3:]]), MARGIN)
+    assert (decision.smallest, decision.fastest) == (None, None)  # the one that was not measured might be it
 
 
 def test_agreeing_on_a_handful_of_answers_shows_nothing() -> None:
@@ -103,114 +104,117 @@ def test_agreeing_on_a_handful_of_answers_shows_nothing() -> None:
 
 def test_a_difference_that_is_not_significant_is_not_yet_as_good() -> None:
     random = np.random.default_rng(8)
-    found = decide(basis_of(simulated(random, 60, 1, [0.04], noise=0.2)), 0.03)
-    low, high = found.basis.difference(1, 0).interval()
+    decision = decide(basis_of(simulated(random, 60, 1, [0.04], noise=0.2)), 0.03)
+    low, high = decision.basis.difference(1, 0).interval()
     assert low < 0 < high  # "no significant difference"
-    assert 1 not in found.holds
+    assert 1 not in decision.holds
 
 
 def test_the_bound_is_on_pairs_that_all_runs_have_labelled() -> None:
     every = {(f"e{i}", c): "BOTH" for i in range(20) for c in CONDITIONS}
-    some = {key: ("error" if key[0] in ("e0", "e1") else label) for key, label in every.items()}
-    of = sides(side("a", every), side("b", some))
-    found = basis(of, measure_of(of, None))
-    assert (found.groups, len(found.group)) == (18, 72)
+    partial = {key: ("error" if key[0] in ("e0", "e1") else label) for key, label in every.items()}
+    of = sides(side("a", every), side("b", partial))
+    shares = target_shares(of, target_metric(of, None))
+    assert (shares.groups, len(shares.group)) == (18, 72)
     of = sides(side("a", every), side("b", dict.fromkeys(every, "error")))
-    with pytest.raises(SpecError, match="no instance that accuracy is made of is labelled by match@2 in all"):
-        basis(of, measure_of(of, None))
+    with pytest.raises(SpecError, match="no instance that counts for accuracy is labelled by match@2 in all"):
+        target_shares(of, target_metric(of, None))
 
 
 def test_only_a_share_of_all_answers_can_decide() -> None:
     of = sides(side("a", {}), side("b", {}))
     with pytest.raises(SpecError, match="MPB Img is no share of all answers"):
-        measure_of(of, "mpb img")
+        target_metric(of, "mpb img")
     with pytest.raises(SpecError, match="did you mean 'HR'"):
-        measure_of(of, "HRR")
+        target_metric(of, "HRR")
     with pytest.raises(SpecError, match="a lower accuracy is not better"):
-        measure_of(of, None, lower_is_better=True)
+        target_metric(of, None, lower_is_better=True)
 
 
 # --- in words ------------------------------------------------------------------------------------
 
 
-def said(found: Recommendation) -> str:
-    return "\n".join((*found.take, *found.does, *found.unknown))
+def sentences(recommendation: Recommendation) -> str:
+    return "\n".join((*recommendation.advice, *recommendation.behaviour, *recommendation.caveats))
 
 
-def test_baselines_are_told_apart_in_words(made: Path) -> None:
-    found = recommend([made / "runs" / name for name in ("always-image", "always-abstain")])
-    told = said(found)
+def test_baselines_are_told_apart_in_words(demo_runs: Path) -> None:
+    recommendation = recommend([demo_runs / "runs" / name for name in ("always-image", "always-abstain")])
+    text = sentences(recommendation)
     assert (
-        "Between the models alone: take always-image (50.0%): it is the only one that is shown to be within 3 points of the best "
+        "Among the models only, recommended: always-image (50.0%), the only run that is shown to be within 3 points of the best "
         "in accuracy."
-    ) in found.take
-    assert len(found.does) == 3, "a line for each way of being in conflict"
+    ) in recommendation.advice
+    assert len(recommendation.behaviour) == 3, "a line for each way of being in conflict"
     for when in ("When the image alone is right", "When the text alone is right", "When both are wrong"):
-        assert f"{when}, always-abstain " in told
-    assert "abstains in 100% of 40 answers, always-image in 0% (+100 points; " in told
-    assert "at 95%, all 6 such figures together)" in told
-    assert "always-abstain is worse than always-image by more than the margin: 25 points." in told
-    assert "labelled by match@2, an approximation by rule" in told
-    assert "Of other data, prompts and decoding they say nothing." in told
-    first = cells(found.table, "always-image")
+        assert f"{when}, always-abstain " in text
+    assert "abstains in 100% of 40 answers, always-image in 0% (+100 points; " in text
+    assert "at 95%, simultaneous over 6 intervals)" in text
+    assert "always-abstain is worse than always-image by more than the margin: 25 points." in text
+    assert "labelled by match@2, an approximation by rule" in text
+    assert "They do not carry over to other data, prompts or decoding." in text
+    first = cells(recommendation.table, "always-image")
     assert (value(first["accuracy"]), first["better by"], first["holds"]) == (0.5, None, "yes, the best figure")
-    other = cells(found.table, "always-abstain")
+    other = cells(recommendation.table, "always-abstain")
     assert (value(other["accuracy"]), value(other["better by"]), other["holds"]) == (0.25, -0.25, "no")
     assert (value(other["at least"]) or 0) < -0.25
 
 
-def test_models_without_a_baseline_beside_them_are_told_so(made: Path) -> None:
-    models = [made / "runs" / name for name in ("always-image", "always-text")]
-    said_so = "is better than a model that reads nothing cannot be said: no policy, such as policy:always-text"
-    assert said_so in said(recommend(models))
-    assert said_so not in said(recommend([*models, made / "runs" / "floor-always-text"]))
+def test_models_without_a_baseline_beside_them_are_told_so(demo_runs: Path) -> None:
+    models = [demo_runs / "runs" / name for name in ("always-image", "always-text")]
+    caveat = "These runs include no policy, such as policy:always-text"
+    assert caveat in sentences(recommend(models))
+    assert caveat not in sentences(recommend([*models, demo_runs / "runs" / "floor-always-text"]))
 
 
-def test_a_policy_is_a_floor_and_never_recommended(made: Path) -> None:
-    floor = made / "runs" / "floor-always-text"
-    models = [made / "runs" / name for name in ("always-image", "always-abstain")]
+def test_a_policy_is_a_floor_and_never_recommended(demo_runs: Path) -> None:
+    floor = demo_runs / "runs" / "floor-always-text"
+    models = [demo_runs / "runs" / name for name in ("always-image", "always-abstain")]
     without, beside = recommend(models), recommend([*models, floor])
     assert beside.decision.holds == without.decision.holds == (0,)
-    assert [side.label for side in beside.decision.basis.sides.sides] == ["always-image", "always-abstain"]
+    assert [side.label for side in beside.decision.basis.views.runs] == ["always-image", "always-abstain"]
     assert cells(beside.table, "policy:always-text")["holds"] == "floor"
-    floor_line = beside.take[1]
-    assert floor_line.startswith("Neither model is shown to beat policy:always-text, which looks at nothing: ")
+    floor_line = beside.advice[1]
+    assert floor_line.startswith("Neither model significantly beats policy:always-text, which reads no input: ")
     assert "always-image 50.0% against 50.0% (0 points; " in floor_line
     assert "always-abstain 25.0% against 50.0% (-25 points; " in floor_line
-    for take in (without.take, beside.take):
-        assert any(line.startswith("Between the models alone: take always-image (50.0%): ") for line in take)
+    for take in (without.advice, beside.advice):
+        assert any(line.startswith("Among the models only, recommended: always-image (50.0%), ") for line in take)
 
 
-def test_policies_alone_are_no_choice(made: Path) -> None:
-    found = recommend([made / "runs" / f"floor-always-{what}" for what in ("text", "image")])
-    assert found.decision.holds == ()
-    assert found.decision.smallest is found.decision.fastest is None
-    assert found.take[0].startswith("There is no model among these runs.")
-    assert {cells(found.table, label)["holds"] for label, _ in found.table.rows} == {"floor, the best figure", "floor"}
+def test_policies_alone_are_no_choice(demo_runs: Path) -> None:
+    recommendation = recommend([demo_runs / "runs" / f"floor-always-{what}" for what in ("text", "image")])
+    assert recommendation.decision.holds == ()
+    assert recommendation.decision.smallest is recommendation.decision.fastest is None
+    assert recommendation.advice[0].startswith("There is no model among these runs.")
+    assert {cells(recommendation.table, label)["holds"] for label, _ in recommendation.table.rows} == {
+        "floor, the best figure",
+        "floor",
+    }
 
 
-def test_one_model_is_put_beside_the_strongest_floor(made: Path) -> None:
-    floors = [made / "runs" / f"floor-always-{what}" for what in ("text", "image")]
-    line = recommend([made / "runs" / "always-abstain", *floors]).take[-1]
+def test_one_model_is_put_beside_the_strongest_floor(demo_runs: Path) -> None:
+    floors = [demo_runs / "runs" / f"floor-always-{what}" for what in ("text", "image")]
+    line = recommend([demo_runs / "runs" / "always-abstain", *floors]).advice[-1]
     assert line.startswith("always-abstain does worse than policy:always-")
-    better = recommend([made / "runs" / "always-abstain", *floors], metric="CDR").take
+    better = recommend([demo_runs / "runs" / "always-abstain", *floors], metric="CDR").advice
     assert any(
         line.startswith("always-abstain beats policy:always-") and "100.0% against 0.0% (+100 points; " in line
         for line in better
     )
 
 
-def test_a_lower_figure_below_the_floor_beats_it(made: Path) -> None:
-    runs = [made / "runs" / name for name in ("always-abstain", "always-text", "floor-always-image")]
-    worse = recommend([runs[0], runs[2]], metric="HR", lower_is_better=True).take
+def test_a_lower_figure_below_the_floor_beats_it(demo_runs: Path) -> None:
+    runs = [demo_runs / "runs" / name for name in ("always-abstain", "always-text", "floor-always-image")]
+    worse = recommend([runs[0], runs[2]], metric="HR", lower_is_better=True).advice
     assert any(
-        "does worse than policy:always-image, which looks at nothing: 100.0% against 0.0% (+100 points; " in line
+        "does worse than policy:always-image, which reads no input: 100.0% against 0.0% (+100 points; " in line
         for line in worse
     )
 
 
 def reads(name: str, images: int, *, examples: int = 52) -> RunView:
-    """A run that is right on half of the answers, and reads the first ``images`` images and all texts alone."""
+    """Return a run that is right on half of the answers, on ``images`` images alone and on all texts alone."""
     both = {(f"e{i}", c): RIGHT[c] if i % 2 else WRONG[c] for i in range(examples) for c in CONDITIONS}
     run = side(name, both)
     alone = {
@@ -220,34 +224,36 @@ def reads(name: str, images: int, *, examples: int = 52) -> RunView:
         for i in range(examples)
     }
     alone |= {f"e{i}/text-only": LabelledAnswer(f"e{i}", "text-only", "TEXT", "p", "", "text") for i in range(examples)}
-    return replace(run, said={**run.said, **alone})
+    return replace(run, answers={**run.answers, **alone})
 
 
 def test_models_that_cannot_read_an_image_are_told_so_first_and_no_more_examples_are_asked_for() -> None:
-    found = recommend_of(sides(reads("a", 0), reads("b", 1)), margin=0.001)
-    assert found.take[0].startswith(
+    recommendation = recommend_views(sides(reads("a", 0), reads("b", 1)), margin=0.001)
+    assert recommendation.advice[0].startswith(
         "Neither model reads the images: with the image alone, a is right on 0 of 52 (0.0%, "
     )
-    assert "b is right on 1 of 52 (1.9%, " in found.take[0]
-    assert "More rows will not help" in found.take[0]
-    assert "ore examples would tell" not in said(found)
-    assert found.alone is not None
-    assert value(cells(found.alone, "a")["image alone"]) == 0
-    assert value(cells(found.alone, "b")["text alone"]) == 1
+    assert "b is right on 1 of 52 (1.9%, " in recommendation.advice[0]
+    assert "More rows will not help" in recommendation.advice[0]
+    assert "ore examples would tell" not in sentences(recommendation)
+    assert recommendation.single_sources is not None
+    assert value(cells(recommendation.single_sources, "a")["image alone"]) == 0
+    assert value(cells(recommendation.single_sources, "b")["text alone"]) == 1
 
 
 def test_one_model_of_two_that_cannot_read_is_named_and_examples_still_tell() -> None:
-    found = recommend_of(sides(reads("a", 0), reads("b", 50)), margin=0.001)
-    assert found.take[-1].startswith("a does not read the images: with the image alone, it is right on 0 of 52")
-    assert "More examples would tell." in found.take[0]
-    few = recommend_of(sides(reads("a", 1, examples=3), reads("b", 3, examples=3)))
-    assert "does not read" not in said(few), "three answers show nothing"
+    recommendation = recommend_views(sides(reads("a", 0), reads("b", 50)), margin=0.001)
+    assert recommendation.advice[-1].startswith(
+        "a does not read the images: with the image alone, it is right on 0 of 52"
+    )
+    assert "More examples would tell." in recommendation.advice[0]
+    few = recommend_views(sides(reads("a", 1, examples=3), reads("b", 3, examples=3)))
+    assert "does not read" not in sentences(few), "three answers show nothing"
 
 
-def test_a_wrong_image_alone_says_nothing_of_reading(made: Path) -> None:
-    found = recommend([made / "runs" / name for name in ("always-image", "always-abstain")])
-    assert found.alone is not None
-    cell = cells(found.alone, "always-image")["image alone"]
+def test_a_wrong_image_alone_says_nothing_of_reading(demo_runs: Path) -> None:
+    recommendation = recommend([demo_runs / "runs" / name for name in ("always-image", "always-abstain")])
+    assert recommendation.single_sources is not None
+    cell = cells(recommendation.single_sources, "always-image")["image alone"]
     assert isinstance(cell, Estimate)
     assert (cell.value, cell.n) == (1, 40), "40 examples, each with its right image and a wrong one"
 
@@ -262,73 +268,82 @@ def sized(name: str, disk: int, peak: int | None, seconds: float) -> RunView:
 
 
 def test_short_of_memory_the_measured_peak_decides_and_not_the_size_on_disk() -> None:
-    found = recommend_of(sides(sized("big", 8_000_000, 50_000_000, 2), sized("4bit", 3_000_000, 84_000_000, 1)))
-    assert (found.decision.leanest, found.decision.lightest, found.decision.smallest) == (0, 1, 0)
-    assert "Short of memory, take big (50.0 MB at its measured peak; up to 84.0 MB for the others)." in found.take
-    assert "Short of disk, take 4bit (3.0 MB on disk)." in found.take
-    assert not [line for line in found.take if "Short of memory" in line and "4bit" in line]
+    recommendation = recommend_views(
+        sides(sized("big", 8_000_000, 50_000_000, 2), sized("4bit", 3_000_000, 84_000_000, 1))
+    )
+    assert (
+        recommendation.decision.least_memory,
+        recommendation.decision.smallest_on_disk,
+        recommendation.decision.smallest,
+    ) == (0, 1, 0)
+    assert (
+        "For the least memory: big (50.0 MB at its measured peak; up to 84.0 MB for the others)."
+        in recommendation.advice
+    )
+    assert "For the least disk space: 4bit (3.0 MB on disk)." in recommendation.advice
+    assert not [line for line in recommendation.advice if "For the least memory" in line and "4bit" in line]
 
 
 def test_a_peak_that_was_not_measured_is_said_and_disk_is_called_disk() -> None:
-    found = recommend_of(sides(sized("big", 8_000_000, None, 2), sized("4bit", 3_000_000, 84_000_000, 1)))
-    assert (found.decision.leanest, found.decision.smallest) == (None, 1)
-    assert "is the smallest on disk (3.0 MB on disk) and is the fastest" in found.take[0]
-    assert not any("Short of memory" in line for line in found.take)
-    assert any(line.startswith("Peak memory was not measured for big, so") for line in found.unknown)
+    recommendation = recommend_views(sides(sized("big", 8_000_000, None, 2), sized("4bit", 3_000_000, 84_000_000, 1)))
+    assert (recommendation.decision.least_memory, recommendation.decision.smallest) == (None, 1)
+    assert "is the smallest on disk (3.0 MB on disk) and is the fastest" in recommendation.advice[0]
+    assert not any("For the least memory" in line for line in recommendation.advice)
+    assert any(line.startswith("Peak memory was not measured for big, so") for line in recommendation.caveats)
 
 
-def test_a_lower_figure_can_be_the_better_one(made: Path) -> None:
-    folders = [made / "runs" / name for name in ("always-abstain", "always-text")]
-    found = recommend(folders, metric="HR", lower_is_better=True)
+def test_a_lower_figure_can_be_the_better_one(demo_runs: Path) -> None:
+    folders = [demo_runs / "runs" / name for name in ("always-abstain", "always-text")]
+    recommendation = recommend(folders, metric="HR", lower_is_better=True)
     assert (
-        "Between the models alone: take always-text (0.0%): it is the only one that is shown to be within 3 points of the best "
+        "Among the models only, recommended: always-text (0.0%), the only run that is shown to be within 3 points of the best "
         "in HR."
-    ) in found.take
-    assert value(cells(found.table, "always-text")["HR"]) == 0
-    assert value(cells(found.table, "always-abstain")["HR"]) == 1
-    assert value(cells(found.table, "always-abstain")["better by"]) == -1
+    ) in recommendation.advice
+    assert value(cells(recommendation.table, "always-text")["HR"]) == 0
+    assert value(cells(recommendation.table, "always-abstain")["HR"]) == 1
+    assert value(cells(recommendation.table, "always-abstain")["better by"]) == -1
 
 
-def test_what_is_too_few_or_unlabelled_is_said(made: Path) -> None:
-    folders = [made / "runs" / name for name in ("always-image", "always-text")]
-    told = said(recommend(folders))
-    assert "Nothing can be recommended yet: none is shown to be within 3 points" in told
-    assert "not even always-image (50.0%), which has the best figure here" in told
-    assert "is not shown to hold, nor to fail" in told
+def test_what_is_too_few_or_unlabelled_is_said(demo_runs: Path) -> None:
+    folders = [demo_runs / "runs" / name for name in ("always-image", "always-text")]
+    text = sentences(recommend(folders))
+    assert "No run can be recommended yet: none is shown to be within 3 points" in text
+    assert "not even always-image (50.0%), which has the best value here" in text
+    assert "may or may not be within the margin" in text
     with pytest.raises(SpecError, match="one run is not a choice"):
         recommend(folders[:1])
     with pytest.raises(SpecError, match="always-image is named twice"):
         recommend([folders[0], folders[1], folders[0]])
-    with pytest.raises(SpecError, match="no share between 0 and 1"):
+    with pytest.raises(SpecError, match="is not between 0 and 1"):
         recommend(folders, margin=3)
 
 
 def test_points_read_well() -> None:
-    assert [points(x) for x in (0.03, 0.0125, 0.5, -0.004)] == ["3", "1.2", "50", "-0.4"]
-    assert [points(x, sign=True) for x in (0.03, -0.03, 0.0)] == ["+3", "-3", "0"]
+    assert [format_points(x) for x in (0.03, 0.0125, 0.5, -0.004)] == ["3", "1.2", "50", "-0.4"]
+    assert [format_points(x, sign=True) for x in (0.03, -0.03, 0.0)] == ["+3", "-3", "0"]
 
 
 # --- plans ---------------------------------------------------------------------------------------
 
 
-def test_a_plan_says_how_many_examples_an_interval_takes(made: Path) -> None:
-    folders = [made / "runs" / "always-image"]
-    table = plan(folders, width=0.1, margin=0.03)
-    told = cells(table, "always-image / MFR")
-    assert told["examples now"] == 40
-    assert told["instances"] == 8 * int(str(told["examples"]))
-    assert value(told["hours"]) is None  # a policy takes no time
+def test_a_plan_says_how_many_examples_an_interval_takes(demo_runs: Path) -> None:
+    folders = [demo_runs / "runs" / "always-image"]
+    table = sample_size_table(folders, width=0.1, margin=0.03)
+    cells_now = cells(table, "always-image / MFR")
+    assert cells_now["examples now"] == 40
+    assert cells_now["instances"] == 8 * int(str(cells_now["examples"]))
+    assert value(cells_now["hours"]) is None  # a policy takes no time
     assert any("The build has 144 examples." in note for note in table.notes)
-    half = cells(plan(folders, width=0.05, margin=0.03), "always-image / MFR")
-    assert int(str(half["examples"])) == pytest.approx(4 * int(str(told["examples"])), abs=4)
-    with pytest.raises(SpecError, match="--width 0 is no share"):
-        plan(folders, width=0, margin=0.03)
+    half = cells(sample_size_table(folders, width=0.05, margin=0.03), "always-image / MFR")
+    assert int(str(half["examples"])) == pytest.approx(4 * int(str(cells_now["examples"])), abs=4)
+    with pytest.raises(SpecError, match="--width 0 is not between 0 and 1"):
+        sample_size_table(folders, width=0, margin=0.03)
 
 
-def test_a_planned_number_of_examples_gives_the_planned_width(made: Path) -> None:
+def test_a_planned_number_of_examples_gives_the_planned_width(demo_runs: Path) -> None:
     # 40 examples of which half are right under the four conditions, the two of them always: no spread; so one of three runs.
-    folders = [made / "runs" / name for name in ("always-image", "always-text")]
-    table = plan(folders, width=0.1, margin=0.05)
+    folders = [demo_runs / "runs" / name for name in ("always-image", "always-text")]
+    table = sample_size_table(folders, width=0.1, margin=0.05)
     rows = [label for label, _ in table.rows if " beside " in label]
     assert len(rows) == 2
     assert rows[1].endswith("to show the margin 0.05")
@@ -338,17 +353,17 @@ def test_the_width_of_a_plan_is_reached_by_as_many_examples() -> None:
     random = np.random.default_rng(1)
     pilot = basis_of(simulated(random, 200, 4, [0.02]))
     wanted = 0.04
-    examples = pilot.difference(1, 0).groups_for(wanted / 2 / 1.959964)
+    examples = pilot.difference(1, 0).groups_needed(wanted / 2 / 1.959964)
     low, high = basis_of(simulated(random, examples, 4, [0.02])).difference(1, 0).interval()
     assert high - low == pytest.approx(wanted, rel=0.15)
 
 
-def test_the_command_tells_and_plans(made: Path) -> None:
-    rashomon = Rashomon(made.parent)
-    told = rashomon.run("recommend", "always-image", "always-abstain", "--json").stdout
-    parsed = json.loads(told)
+def test_the_command_tells_and_plans(demo_runs: Path) -> None:
+    rashomon = Rashomon(demo_runs.parent)
+    output = rashomon.run("recommend", "always-image", "always-abstain", "--json").stdout
+    parsed = json.loads(output)
     assert (parsed["best"], parsed["holds"], parsed["smallest"]) == ("always-image", ["always-image"], None)
-    assert "What cannot be said" in rashomon.run("recommend", "always-image", "always-abstain").stdout
+    assert "What remains unknown" in rashomon.run("recommend", "always-image", "always-abstain").stdout
     assert (
         "examples now"
         in rashomon.run("recommend", "always-image", "--plan", "--width", "0.1", "--metric", "MFR").stdout

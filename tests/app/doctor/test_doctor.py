@@ -38,7 +38,7 @@ def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examined:
             contents.demo,
             contents.device,
         )
-        return {found.what: asdict(found) for found in (check(Workspace.find()) for check in checks)}
+        return {result.check: asdict(result) for result in (check(Workspace.find()) for check in checks)}
 
     return examine
 
@@ -66,7 +66,7 @@ def test_what_the_environment_says_is_told_by_name_and_never_by_value(tmp_path: 
     assert "set: OPENAI_API_KEY" in told
     assert "HF_TOKEN is set" in told
     assert "HF_HUB_OFFLINE is set" in told
-    assert "fetch nothing until it is unset" in told
+    assert "unset it to use" in told
 
 
 def test_a_login_is_found_where_the_hub_puts_it(tmp_path: Path, examined: Examined) -> None:
@@ -74,7 +74,7 @@ def test_a_login_is_found_where_the_hub_puts_it(tmp_path: Path, examined: Examin
     token.parent.mkdir(parents=True)
     token.write_text("hf_secret")
     found = examined()["hub token"]
-    assert found["told"] == f"logged in ({token})"
+    assert found["message"] == f"logged in ({token})"
 
 
 def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path, examined: Examined) -> None:
@@ -82,20 +82,20 @@ def test_a_workspace_that_cannot_be_written_fails(tmp_path: Path, examined: Exam
     bad = str(tmp_path / "a file" / "workspace")
     found = examined(RASHOMON_WORKSPACE=bad)["workspace"]
     assert not found["ok"]
-    assert found["mend"] == "name another with --workspace or RASHOMON_WORKSPACE."
+    assert found["fix"] == "choose another with --workspace or RASHOMON_WORKSPACE."
 
 
 def test_a_workspace_in_icloud_is_warned_of(tmp_path: Path, examined: Examined) -> None:
     place = tmp_path / "Library" / "Mobile Documents" / "work"
     found = examined(RASHOMON_WORKSPACE=str(place))["workspace"]
     assert found["ok"]
-    assert "cloud-synchronised" in found["mend"]
+    assert "cloud-synchronised" in found["fix"]
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, examined: Examined) -> None:
     (tmp_path / "a file").touch()
     found = examined(HF_HOME=str(tmp_path / "a file" / "hf"))["cache"]
-    assert "set HF_HOME" in found["mend"]
+    assert "set HF_HOME" in found["fix"]
 
 
 def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, examined: Examined) -> None:
@@ -106,7 +106,7 @@ def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, exa
     (snapshot / "config.json").write_text("{")
     (tmp_path / "models--").mkdir()
     found = examined()["models"]
-    assert "0 vision-language" in found["told"]
+    assert "0 vision-language" in found["message"]
     for name in ("model-4bit", "model-bf16"):
         there = tmp_path / f"cache/huggingface/hub/models--org--{name}"
         (there / "snapshots").mkdir(parents=True)
@@ -114,9 +114,9 @@ def test_a_model_that_cannot_be_run_is_named_with_its_reason(tmp_path: Path, exa
         (there / "refs").mkdir()
         (there / "refs" / "main").write_text("abc")
     found = examined()["models"]
-    assert "2 vision-language and 0 text models" in found["told"]
-    assert found["mend"].startswith("1 more cannot be run, org/broken because ")
-    assert "cannot be read as JSON" in found["mend"]
+    assert "2 vision-language and 0 text models" in found["message"]
+    assert found["fix"].startswith("1 more cannot run; org/broken: ")
+    assert "cannot be read as JSON" in found["fix"]
 
 
 def test_data_that_were_fetched_in_part_fetched_built_or_damaged(tmp_path: Path, examined: Examined) -> None:
@@ -127,16 +127,16 @@ def test_data_that_were_fetched_in_part_fetched_built_or_damaged(tmp_path: Path,
         json.dumps({"benchmark": "clash", "files": 1, "bytes": 1, "licences": [], "revisions": []})
     )
     found = examined()["data"]
-    assert found["told"].startswith("fetched: clash; not here: ")
-    assert found["mend"] == "`rashomon build clash` builds what was fetched."
+    assert found["message"].startswith("fetched: clash; not fetched: ")
+    assert found["fix"].startswith("`rashomon build clash` ")
     (sources / "pope").mkdir()
     (sources / "pope" / "half").touch()
-    assert examined()["data"]["mend"] == "`rashomon data get pope` goes on."
+    assert examined()["data"]["fix"].startswith("`rashomon data get pope` ")
     (builds / "cmc-bench").mkdir(parents=True)
     found = examined()["data"]
     assert not found["ok"]
-    assert "cmc-bench is not a built benchmark" in found["told"]
-    assert "build cmc-bench" in found["mend"]
+    assert "cmc-bench is not a built benchmark" in found["message"]
+    assert "build cmc-bench" in found["fix"]
 
 
 @pytest.mark.parametrize("how", ["raise ImportError('no libmlx')", "import os; os.abort()"])
@@ -153,27 +153,27 @@ def test_an_mlx_that_does_not_start_fails_and_nothing_else_does(how: str, tmp_pa
 
 
 def test_libraries_that_are_missing_or_of_another_version_are_named() -> None:
-    wrong = libraries._wrong(
+    problems = libraries._unmet_requirements(
         ["click>=8.1", "click<1", "no-such-library>=2", "other; sys_platform == 'nowhere'", 'x; extra == "api"']
     )
-    assert wrong == [f"click is {libraries._version('click')}, wanted is <1", "no-such-library is missing"]
+    assert problems == [f"click is {libraries._version('click')}, but <1 is required", "no-such-library is missing"]
 
 
 def test_a_library_that_is_not_mended_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(libraries, "version", lambda name: "0.99.0")
-    assert "each run's canary" in libraries.repair(Workspace(tmp_path)).told
+    assert "no known problem" in libraries.repair(Workspace(tmp_path)).message
 
 
 def test_a_network_disk_is_found_by_where_it_is_mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mounts = [("/", "ext4"), ("/Volumes/share", "smbfs"), ("/Volumes/share/local", "apfs"), ("/Volumes/sh", "nfs4")]
     monkeypatch.setattr(places, "_mounts", lambda: mounts)
-    assert places.remote_disk(Path("/Volumes/share/x")) == "smbfs"
-    assert places.remote_disk(Path("/Volumes/share")) == "smbfs"
-    assert places.remote_disk(Path("/Volumes/share/local/x")) is None
-    assert places.remote_disk(Path("/Volumes/shared")) is None
-    assert places.remote_disk(Path("/home")) is None
+    assert places.network_filesystem(Path("/Volumes/share/x")) == "smbfs"
+    assert places.network_filesystem(Path("/Volumes/share")) == "smbfs"
+    assert places.network_filesystem(Path("/Volumes/share/local/x")) is None
+    assert places.network_filesystem(Path("/Volumes/shared")) is None
+    assert places.network_filesystem(Path("/home")) is None
     mounts.append((str(tmp_path), "nfs4"))
-    assert "on a network disk (nfs4)" in places.workspace(Workspace(tmp_path / "ws")).mend
+    assert "on a network disk (nfs4)" in places.workspace(Workspace(tmp_path / "ws")).fix
 
 
 def test_this_machines_mounts_are_read() -> None:
@@ -190,7 +190,7 @@ def test_macs_output_of_mount_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr("subprocess.run", lambda *_, **__: Told)
     assert places._mounts() == [("/", "apfs"), ("/Volumes/my share", "smbfs")]
-    assert places.remote_disk(Path("/Volumes/my share/runs")) == "smbfs"
+    assert places.network_filesystem(Path("/Volumes/my share/runs")) == "smbfs"
 
 
 @pytest.mark.parametrize(
@@ -208,11 +208,11 @@ def test_macs_that_mlx_does_not_run_on(
     monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), processor))
     monkeypatch.setattr(platform, "machine", lambda: processor)
     found = machine.machine(Workspace(tmp_path))
-    assert (found.ok, says in found.mend) == (ok, True)
+    assert (found.ok, says in found.fix) == (ok, True)
 
 
 def test_a_machine_too_small_for_the_papers_models_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("mlx_backends.models.memory_estimate._have", lambda device: (2**30, "a small machine"))
+    monkeypatch.setattr("mlx_backends.models.memory_estimate._available", lambda device: (2**30, "a small machine"))
     found = machine.memory(Workspace(tmp_path))
     assert found.ok
-    assert "`rashomon demo` runs all the same" in found.mend
+    assert "`rashomon demo` still runs" in found.fix

@@ -14,7 +14,7 @@ def test_exact_is_part_of_what_a_run_is_and_changes_no_name_without_it() -> None
     spec = RunSpec(benchmark="cmc-bench", model="m", prompt_set="paper")
     exact = spec.model_copy(update={"exact": True})
     assert exact.run_name("d") != spec.run_name("d")
-    assert exact.what_decides() == {**spec.what_decides(), "exact": True}
+    assert exact.identity() == {**spec.identity(), "exact": True}
     assert spec.run_name("d") == "cmc-bench-m-paper-" + spec.run_name("d")[-8:]
 
 
@@ -48,7 +48,7 @@ def test_what_the_canary_found_is_shown(tmp_path: Path) -> None:
         store.set_meta("canary", [found])
     told = rashomon.run("show", "run").stdout.splitlines()
     first = told.index(
-        "  a \\x1b[31mmodel asked one at a time: compared with one at a time on 6 requests and 48 tokens, "
+        "  a \\x1b[31mmodel answered one at a time: compared with sequential answers on 6 requests and 48 tokens, "
         "where padding moves a logit by 0.012"
     )
     assert told[first + 1] == "  not together: token 3 of an answer was another one"

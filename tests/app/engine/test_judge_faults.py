@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.plan import create
+from app.engine.plan import create_run
 from app.run_spec import RunSpec
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance, Record, Text
+from benchmarks.vocabulary import Generation, Instance, Record, Text
 from tests.support.command import Rashomon, kill_all
 from tests.support.fault_server import FAULTS, FaultServer, faults
 
@@ -54,7 +54,7 @@ def make_run(workspace: Workspace, count: int, say: Callable[[int], str]) -> Pat
 
     workspace.make()
     spec = RunSpec(benchmark="cmc-bench", model="imported:m", prompt_set="paper", name="r")
-    create(workspace, spec, workspace.runs_folder / "r", {}, instances, data=None, fill=fill)
+    create_run(workspace, spec, workspace.runs_folder / "r", {}, instances, data=None, fill=fill)
     return workspace.runs_folder / "r"
 
 

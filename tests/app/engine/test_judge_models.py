@@ -130,7 +130,7 @@ def test_a_judge_that_dies_for_want_of_memory_goes_on_narrower(rashomon: Rashomo
     build_tiny_lm(rashomon.home / "judge", TEXTS, quantise=False)
     wide = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "above": 4})
     told = wide.run("judge", "r", "--judge", rashomon.home / "judge").stderr
-    assert told.count("it is started again") == 1, told
+    assert told.count("; restart ") == 1, told
     assert len(labels(rashomon, "judge@")) == 24
     with RunStore.read(rashomon.workspace / "runs" / "r") as store:
         assert {record.answer.finish_reason for record in store.records() if record.answer} == {"stop"}

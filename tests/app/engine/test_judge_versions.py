@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.exports.formats import write
-from app.report.judge_selection import judge_of, present
+from app.exports.formats import export_runs
+from app.exports.source import ExportOptions
+from app.report.judge_selection import present_judges, resolve_judge
 from app.store.run import RunStore
 from app.store.workspace import Workspace
 from judges.cmc_rules.judge import Match
@@ -16,7 +17,7 @@ from tests.support.runs import instances, make_run, says
 
 
 def exported(workspace: Workspace, run: Path, out: Path) -> dict[str, bytes]:
-    write(workspace, [run], formats=("csv", "json", "md"), out=out, canonical=True)
+    export_runs(workspace, [run], formats=("csv", "json", "md"), out=out, options=ExportOptions(canonical=True))
     return {file.name: file.read_bytes() for file in sorted(out.iterdir())}
 
 
@@ -29,11 +30,11 @@ def test_a_run_judged_by_an_earlier_version_keeps_its_labels(tmp_path: Path, mon
     assert Match.version != "1"
     assert exported(workspace, run, tmp_path / "after") == before
     with RunStore.open(run) as store:
-        assert judge_of([store], None) == "match@1"
+        assert resolve_judge([store], None) == "match@1"
 
     Rashomon(tmp_path).run("judge", "old", "--judge", "match")
     with RunStore.open(run) as store:
-        assert set(present([store])) == {"match@1", f"match@{Match.version}"}
-        assert judge_of([store], None) == f"match@{Match.version}"
-        assert judge_of([store], "match@1") == "match@1"
+        assert set(present_judges([store])) == {"match@1", f"match@{Match.version}"}
+        assert resolve_judge([store], None) == f"match@{Match.version}"
+        assert resolve_judge([store], "match@1") == "match@1"
         assert all(len({n.labelled for n in p.judged.values()}) == 1 for p in store.progress())

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.judging import ConcurrentJudging, enter, judge_answers
-from app.engine.loop import answer_pending
+from app.engine.judging import ConcurrentJudging, judge_answers, register_judge
+from app.engine.loop import AnswerLoop
 from app.store.run import RunStore
-from benchmarks.base import Choice, Decoding, Generation, Record, Request, Text
 from benchmarks.errors import BudgetError, SpecError
 from benchmarks.protocols import DirectProtocol
 from benchmarks.rubric import Rubric
-from judges.rubric import REPLIES, RubricJudge
+from benchmarks.vocabulary import Choice, Decoding, Generation, Record, Request, Text
+from judges.rubric import MAX_REPLIES, RubricJudge
 from mlx_backends.base import Backend, EngineInfo
 from tests.app.engine.test_loop import stop_after
 from tests.app.store.test_run import META
@@ -90,7 +90,7 @@ def right(prompt: str, asked: int) -> str:
 def answered(folder: Path, count: int) -> None:
     with RunStore.create(folder, META, toy_instances(count)) as store:
         store.use_engine({"engine": "scripted"})
-        answer_pending(store, Scripted(4), DirectProtocol(Decoding()), [], Toy())
+        AnswerLoop(store, Scripted(4), DirectProtocol(Decoding()), [], Toy()).run()
 
 
 def judge_all(folder: Path, backend: Backend) -> list[Record]:
@@ -128,9 +128,11 @@ def test_a_reply_that_is_not_one_label_is_asked_again_and_then_judge_failed(tmp_
         assert (verdict.status, verdict.label) == ("judge-failed", None)
         assert verdict.reason == "none of 3 replies is exactly one label"
         assert verdict.raw == (reply or None)
-        assert verdict.calls == REPLIES
-    assert len(backend.asked) == 6 * REPLIES
-    assert len({request.digest for request in backend.asked}) >= REPLIES, "the same request again gets the same reply"
+        assert verdict.calls == MAX_REPLIES
+    assert len(backend.asked) == 6 * MAX_REPLIES
+    assert len({request.digest for request in backend.asked}) >= MAX_REPLIES, (
+        "the same request again gets the same reply"
+    )
 
 
 @pytest.mark.parametrize("reply", ["yes", " YES\n", "**YES**", '"Yes."', "<think>is it NO?</think>YES"])
@@ -166,7 +168,7 @@ def test_an_answer_with_nothing_in_it_is_unparsed_and_costs_nothing(tmp_path: Pa
 
     with RunStore.create(tmp_path, META, toy_instances(10)) as store:
         store.use_engine({})
-        answer_pending(store, Mute(2), DirectProtocol(Decoding()), [], Toy())
+        AnswerLoop(store, Mute(2), DirectProtocol(Decoding()), [], Toy()).run()
     backend = Speaker(right)
     records = judge_all(tmp_path, backend)
     assert {r.verdicts[JUDGE.id].status for r in records} == {"unparsed"}
@@ -202,7 +204,7 @@ def test_stopped_anywhere_every_answer_is_judged_once(count: int, capacity: int,
         assert record.answer is not None
         number = int(record.answer.text.split()[-1])
         assert record.verdicts[JUDGE.id].status == ["labelled", "judge-failed", "judge-failed", "labelled"][number % 4]
-    assert calls <= count * REPLIES + capacity * REPLIES * len(stops)
+    assert calls <= count * MAX_REPLIES + capacity * MAX_REPLIES * len(stops)
 
 
 def test_a_ceiling_keeps_the_verdicts_there_are(tmp_path: Path) -> None:
@@ -236,7 +238,7 @@ def test_a_judge_elsewhere_works_while_answers_are_made(tmp_path: Path) -> None:
     with RunStore.open(tmp_path) as store:
         store.use_engine({})
         with ConcurrentJudging(tmp_path, [(JUDGE, lambda: judge)], Toy(), lambda: False):
-            answer_pending(store, Slow(2), DirectProtocol(Decoding()), [], Toy())
+            AnswerLoop(store, Slow(2), DirectProtocol(Decoding()), [], Toy()).run()
     with RunStore.read(tmp_path) as store:
         assert all(record.verdicts[JUDGE.id].status == "labelled" for record in store.records())
     assert max(seen_while_answering) > 5
@@ -258,22 +260,22 @@ def test_what_goes_wrong_with_a_judge_does_not_end_the_answering(tmp_path: Path)
             pytest.raises(BudgetError),
             ConcurrentJudging(tmp_path, [(JUDGE, lambda: Broke(right))], Toy(), lambda: False),
         ):
-            answer_pending(store, Scripted(2), DirectProtocol(Decoding()), [], Toy())
+            AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [], Toy()).run()
         assert sum(p.done for p in store.progress()) == 20
     assert threading.active_count() == before
 
 
 def test_two_judges_of_one_id_that_are_not_the_same_are_told_apart(tmp_path: Path) -> None:
     with RunStore.create(tmp_path, META, toy_instances(2)) as store:
-        enter(store, JUDGE)
-        enter(store, JUDGE)
+        register_judge(store, JUDGE)
+        register_judge(store, JUDGE)
         newer = RubricJudge("openai:gpt", replace(INFO, versions={"openai": "9"}), EvenRubric())
         with pytest.raises(SpecError, match="versions"):
-            enter(store, newer)
-        enter(store, newer, accept_engine=True)
+            register_judge(store, newer)
+        register_judge(store, newer, accept_engine=True)
         other = RubricJudge("openai:gpt", replace(INFO, weights="0" * 64), EvenRubric())
         with pytest.raises(SpecError, match="weights"):
-            enter(store, other, accept_engine=True)
+            register_judge(store, other, accept_engine=True)
 
 
 def test_a_judge_is_known_again_by_what_was_kept_of_it() -> None:

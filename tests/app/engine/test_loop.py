@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.engine.group_commit import GROUP_SIZE
-from app.engine.loop import answer_pending
+from app.engine.loop import AnswerLoop
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
-from benchmarks.base import Record, Request, Verdict
+from benchmarks.vocabulary import Record, Request, Verdict
 from judges.base import FunctionJudge
 from tests.app.store.test_run import META
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
@@ -36,7 +36,7 @@ def run_to_the_end(
         with RunStore.open(folder) as store:
             store.use_engine({"engine": "scripted"})
             backend = Scripted(capacity, seed)
-            answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy(), stop=stop_after(looks))
+            AnswerLoop(store, backend, TwoSteps(), [EvenJudge()], Toy(), stop=stop_after(looks)).run()
             calls += backend.calls
             cancelled = len(backend.cancelled)
             assert cancelled <= capacity
@@ -80,7 +80,7 @@ def test_no_more_than_a_group_waits_for_its_commit(tmp_path: Path) -> None:
         waiting.append(answered - kept)
         return False
 
-    answer_pending(store, backend, TwoSteps(), [], Toy(), stop=stop)
+    AnswerLoop(store, backend, TwoSteps(), [], Toy(), stop=stop).run()
     assert 8 < max(waiting) <= GROUP_SIZE + backend.capacity
 
 
@@ -96,14 +96,14 @@ def test_a_second_step_is_asked_only_when_the_first_is_durable(tmp_path: Path) -
                     kept.append(len([r for r in read.records(only=request.instance_id) if r.generations]))
             super().submit(request)
 
-    answer_pending(store, Looking(capacity=3), TwoSteps(), [], Toy())
+    AnswerLoop(store, Looking(capacity=3), TwoSteps(), [], Toy()).run()
     assert kept == [1] * 30
 
 
 def test_only_the_named_conditions_are_answered(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, META, toy_instances(20))
     store.use_engine({"engine": "scripted"})
-    answer_pending(store, Scripted(), TwoSteps(), [], Toy(), conditions=["twisted"])
+    AnswerLoop(store, Scripted(), TwoSteps(), [], Toy(), conditions=["twisted"]).run()
     assert [(p.condition, p.done) for p in store.progress()] == [("plain", 0), ("twisted", 10)]
 
 
@@ -119,11 +119,11 @@ def test_only_the_named_instances_are_answered_and_no_more_at_once_than_told(tmp
     store.use_engine({"engine": "scripted"})
     backend = Crowded(capacity=8)
     chosen = list(range(300, 20, -2))
-    answer_pending(store, backend, TwoSteps(), [], Toy(), only=chosen, width=3)
+    AnswerLoop(store, backend, TwoSteps(), [], Toy(), only=chosen, width=3).run()
     assert backend.most == 3
     answered = {record.instance.id for record in store.records() if record.generations}
     assert answered == {toy_instances(400)[ordinal].id for ordinal in chosen}
-    answer_pending(store, backend, TwoSteps(), [], Toy(), only=[], width=3)
+    AnswerLoop(store, backend, TwoSteps(), [], Toy(), only=[], width=3).run()
     assert sum(p.done for p in store.progress()) == len(chosen)
 
 
@@ -141,7 +141,7 @@ class Inventive(FunctionJudge):
 def test_a_label_that_the_benchmark_does_not_have_is_a_failure_of_the_judge(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, META, toy_instances(4))
     store.use_engine({"engine": "scripted"})
-    answer_pending(store, Scripted(), TwoSteps(), [Inventive()], Toy())
+    AnswerLoop(store, Scripted(), TwoSteps(), [Inventive()], Toy()).run()
     for record in store.records():
         verdict = record.verdicts["inventive@1"]
         assert (verdict.status, verdict.label, verdict.raw) == ("judge-failed", None, "MAYBE!")

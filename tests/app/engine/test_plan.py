@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from app.engine import plan as plan_module
-from app.engine.plan import check, check_identity, differences, plan
+from app.engine.plan import check_identity, check_spec, differences, plan_run
 from app.run_spec import load_spec
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Instance
 from benchmarks.build import BuildWriter
 from benchmarks.errors import SourceError, SpecError, StoreError
+from benchmarks.vocabulary import Instance
 
 
 def test_the_same_spec_has_the_same_name_and_any_change_another() -> None:
@@ -64,7 +64,7 @@ def test_a_run_is_found_by_the_beginning_of_its_name(tmp_path: Path) -> None:
         (workspace.runs_folder / name / "run.sqlite").write_bytes(b"")
     assert workspace.run_folder("b").name == "beta"
     assert workspace.run_folder("alpha-2").name == "alpha-2"
-    with pytest.raises(StoreError, match="begins 2 runs"):
+    with pytest.raises(StoreError, match="matches 2 runs"):
         workspace.run_folder("alpha")
     with pytest.raises(StoreError, match="did you mean 'beta'"):
         workspace.run_folder("betta")
@@ -80,13 +80,13 @@ def test_runs_whose_names_begin_alike_are_told_apart_newest_first(tmp_path: Path
     with pytest.raises(StoreError) as told:
         workspace.run_folder("x")
     assert str(told.value) == (
-        "'x' begins 3 runs, the newest first: x-1 (2026-05-05 12:00, data cdcdcdcdcdcd), "
-        "x-3 (2026-05-04 12:00, data abababababab), x-2 (2026-05-03 12:00, data abababababab); say more of the name."
+        "'x' matches 3 runs, newest first: x-1 (2026-05-05 12:00, data cdcdcdcdcdcd), "
+        "x-3 (2026-05-04 12:00, data abababababab), x-2 (2026-05-03 12:00, data abababababab); type more of the name."
     )
     shutil.rmtree(workspace.runs_folder / "x-1")
     with pytest.raises(StoreError) as told:
         workspace.run_folder("x")
-    assert "x-3 (2026-05-04 12:00), x-2 (2026-05-03 12:00); say" in str(told.value)
+    assert "x-3 (2026-05-04 12:00), x-2 (2026-05-03 12:00); type" in str(told.value)
 
 
 def test_a_run_that_is_being_planned_is_not_listed(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_build_with_a_repeated_id_is_refused(tmp_path: Path) -> None:
     given = {"benchmark": "cmc-bench", "model": "policy:random", "data": str(tmp_path / "built")}
     (spec,) = load_spec(None, given).runs()
     with pytest.raises(SourceError, match="holds the id 'g/aligned' more than once"):
-        check(Workspace(tmp_path / "workspace"), spec)
+        check_spec(Workspace(tmp_path / "workspace"), spec)
 
 
 def test_a_device_or_version_that_changed_is_named_and_may_be_accepted(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_a_run_that_another_process_plans_meanwhile_is_found(
 
     def after_the_other(*arguments: Any) -> Sequence[Instance]:
         monkeypatch.setattr(plan_module, "chosen_instances", choose)
-        plan(workspace, check(workspace, spec))
+        plan_run(workspace, check_spec(workspace, spec))
         return choose(*arguments)
 
     monkeypatch.setattr(plan_module, "chosen_instances", after_the_other)
-    assert plan(workspace, check(workspace, spec)).found
+    assert plan_run(workspace, check_spec(workspace, spec)).existing

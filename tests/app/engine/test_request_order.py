@@ -8,14 +8,14 @@ from itertools import count, groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.request_order import WINDOW, Asked, adjacent
+from app.engine.request_order import WINDOW, PendingRequest, order_by_prefix
 from app.store.rows import PendingInstance
-from benchmarks.base import Decoding, Instance, Media, Message, Part, Request, Text
+from benchmarks.vocabulary import Decoding, Instance, Media, Message, Part, Request, Text
 
 IMAGES = [Media(f"{number:064x}", ".png") for number in range(4)]
 
 
-def asked(number: int, group: str, parts: tuple[Part, ...]) -> Asked:
+def asked(number: int, group: str, parts: tuple[Part, ...]) -> PendingRequest:
     instance = Instance(f"i{number}", group, "c", "q", parts)
     return PendingInstance(number, instance, ()), Request(instance.id, 0, (Message("user", parts),), Decoding())
 
@@ -28,9 +28,9 @@ def test_each_is_asked_once_and_the_same_order_comes_from_the_same_requests(
     drawn: list[tuple[str, tuple[Part, ...]]],
 ) -> None:
     requests = [asked(number, group, parts) for number, (group, parts) in enumerate(drawn)]
-    found = list(adjacent(requests))
+    found = list(order_by_prefix(requests))
     assert sorted(pending.ordinal for pending, _ in found) == list(range(len(drawn)))
-    assert found == list(adjacent(iter(requests)))
+    assert found == list(order_by_prefix(iter(requests)))
 
 
 @given(st.permutations(range(12)))
@@ -45,7 +45,7 @@ def test_siblings_and_examples_of_one_image_stand_together(order: list[int]) -> 
             (IMAGES[image], Text(f"{group}: two.")),
         )
     ]
-    found = [kinds[pending.ordinal] for pending, _ in adjacent(asked(n, *kinds[n]) for n in order)]
+    found = [kinds[pending.ordinal] for pending, _ in order_by_prefix(asked(n, *kinds[n]) for n in order)]
     clusters = [image for image, _ in groupby(shows[group] for group, _ in found)]
     assert sorted(clusters) == [0, 1, 2], "examples of one image are adjacent"
     beginnings = [first for first, _ in groupby(parts[0] for _, parts in found)]
@@ -55,12 +55,12 @@ def test_siblings_and_examples_of_one_image_stand_together(order: list[int]) -> 
 def test_no_more_than_two_windows_are_held() -> None:
     read = []
 
-    def endless() -> Iterator[Asked]:
+    def endless() -> Iterator[PendingRequest]:
         for number in count():
             read.append(number)
             yield asked(number, str(number), (Text("What?"),))
 
-    waiting = adjacent(endless())
+    waiting = order_by_prefix(endless())
     for _ in range(WINDOW + 1):
         next(waiting)
     assert len(read) == 2 * WINDOW

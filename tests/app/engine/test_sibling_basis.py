@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.engine.judging import ConcurrentJudging, judge_answers
-from app.engine.loop import answer_pending, judge_pending
+from app.engine.loop import AnswerLoop, judge_pending
 from app.store.run import RunStore
-from benchmarks.base import Choice, Decoding, Generation, Instance, Record, Verdict
 from benchmarks.protocols import DirectProtocol
 from benchmarks.rubric import Rubric
+from benchmarks.vocabulary import Choice, Decoding, Generation, Instance, Record, Verdict
 from judges.base import FunctionJudge
 from judges.rubric import RubricJudge
 from tests.app.engine.test_judging import INFO, Speaker
@@ -70,7 +70,7 @@ class PairedRubric(Rubric):
         assert record.basis is not None
         return f"{record.basis.text} {record.answer.text}"
 
-    def decided(self, record: Record) -> tuple[str | None, str] | None:
+    def label_by_rule(self, record: Record) -> tuple[str | None, str] | None:
         return (None, "no basis") if record.basis is None or record.basis.finish_reason == "error" else None
 
 
@@ -112,9 +112,9 @@ def test_stopped_anywhere_and_in_any_order_every_answer_is_judged_once_by_its_si
                 store.use_engine({})
                 stop = stop_after(looks)
                 judge_pending(store, judge, Paired(), stop=stop)
-                answer_pending(
+                AnswerLoop(
                     store, Scripted(capacity, seed), DirectProtocol(Decoding()), [judge], Paired(), stop=stop
-                )
+                ).run()
         with RunStore.read(Path(name)) as store:
             records = by_id(store)
             counted = sum(p.judged[judge.id].labelled for p in store.progress())
@@ -135,13 +135,13 @@ def test_stopped_anywhere_and_in_any_order_every_answer_is_judged_once_by_its_si
 def test_an_answer_whose_basis_is_not_there_yet_stays_pending(tmp_path: Path) -> None:
     judge = Differs()
     with plan(tmp_path, toy_instances(6)) as store:
-        answer_pending(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired(), conditions=["twisted"])
+        AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired(), conditions=["twisted"]).run()
         assert judge.asked == []
         assert {r.outcome(judge.id) for r in by_id(store).values()} == {"pending"}
         assert list(store.unjudged(judge.id)) == []
         judge_answers(store, MODEL, asked := Speaker(lambda *_: "YES"), Paired())
         assert asked.asked == []
-        answer_pending(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired())
+        AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired()).run()
         assert {r.outcome(judge.id) for r in by_id(store).values()} == {"labelled"}
         judge_answers(store, MODEL, asked, Paired())
         assert len(asked.asked) == 3
@@ -152,7 +152,7 @@ def test_a_run_that_does_not_ask_the_basis_says_so_in_its_verdicts(tmp_path: Pat
     judge = Differs()
     twisted = [each for each in toy_instances(6) if each.condition == "twisted"]
     with plan(tmp_path, twisted) as store:
-        answer_pending(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired())
+        AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [judge], Paired()).run()
         assert {r.verdicts[judge.id].reason for r in store.records()} == {"no basis"}
         judge_answers(store, MODEL, asked := Speaker(lambda *_: "YES"), Paired())
         assert asked.asked == []
@@ -163,7 +163,7 @@ def test_a_basis_that_failed_is_told_and_judged_anew_when_it_was_asked_again(tmp
     judge = Differs()
     failing = frozenset({"example-1/plain#0"})
     with plan(tmp_path, toy_instances(6)) as store:
-        answer_pending(store, Scripted(1, failing=failing), DirectProtocol(Decoding()), [judge], Paired())
+        AnswerLoop(store, Scripted(1, failing=failing), DirectProtocol(Decoding()), [judge], Paired()).run()
         judge_answers(store, MODEL, Speaker(lambda *_: "NO"), Paired())
         twisted = by_id(store)["example-1/twisted"]
         assert twisted.verdicts[judge.id] == Verdict(judge.id, "unparsed", reason="basis in error")
@@ -175,7 +175,7 @@ def test_a_basis_that_failed_is_told_and_judged_anew_when_it_was_asked_again(tmp
         (twisted_progress,) = [p for p in store.progress() if p.condition == "twisted"]
         assert twisted_progress.judged[judge.id].unparsed == 0
         assert twisted_progress.judged[judge.id].labelled == 2
-        answer_pending(store, Scripted(1), DirectProtocol(Decoding()), [judge], Paired())
+        AnswerLoop(store, Scripted(1), DirectProtocol(Decoding()), [judge], Paired()).run()
         judge_answers(store, MODEL, asked := Speaker(lambda *_: "NO"), Paired())
         again = by_id(store)["example-1/twisted"]
         assert again.verdicts[judge.id].status == again.verdicts[MODEL.id].status == "labelled"
@@ -187,13 +187,13 @@ def test_a_basis_that_failed_is_told_and_judged_anew_when_it_was_asked_again(tmp
 def test_repeating_the_basis_sets_aside_what_was_said_by_it_and_nothing_else(tmp_path: Path) -> None:
     judge = Differs()
     with plan(tmp_path, toy_instances(8)) as store:
-        answer_pending(store, Scripted(3), DirectProtocol(Decoding()), [judge], Paired())
+        AnswerLoop(store, Scripted(3), DirectProtocol(Decoding()), [judge], Paired()).run()
         assert store.repeat(["plain"]) == 4
         records = by_id(store)
         assert all(record.verdicts == {} for record in records.values())
         assert {r.instance.condition for r in records.values() if r.answer} == {"twisted"}
         assert store.repeat(["twisted"]) == 4
-        answer_pending(store, Scripted(3), DirectProtocol(Decoding()), [judge], Paired())
+        AnswerLoop(store, Scripted(3), DirectProtocol(Decoding()), [judge], Paired()).run()
         assert store.repeat(["twisted"]) == 4
         plain = [r for r in by_id(store).values() if r.instance.condition == "plain"]
         assert all(record.verdicts for record in plain)
@@ -213,7 +213,7 @@ def test_a_judge_elsewhere_finds_the_answers_that_came_before_their_basis(tmp_pa
     with RunStore.open(tmp_path) as store:
         store.use_engine({})
         with ConcurrentJudging(tmp_path, [(MODEL, lambda: speaker)], Paired(), lambda: False):
-            answer_pending(store, OneByOne(1), DirectProtocol(Decoding()), [], Paired())
+            AnswerLoop(store, OneByOne(1), DirectProtocol(Decoding()), [], Paired()).run()
     with RunStore.read(tmp_path) as store:
         twisted = [record for record in store.records() if record.instance.condition == "twisted"]
         assert {record.outcome(MODEL.id) for record in twisted} == {"labelled"}
@@ -224,7 +224,7 @@ def test_the_basis_is_the_last_steps_answer_once_the_sibling_is_done(tmp_path: P
     with plan(tmp_path, toy_instances(2)) as store:
         assert store.basis_of(0) == (True, None)
         for looks in (2, None):
-            answer_pending(store, Scripted(1), TwoSteps(), [], Paired(), conditions=["plain"], stop=stop_after(looks))
+            AnswerLoop(store, Scripted(1), TwoSteps(), [], Paired(), conditions=["plain"], stop=stop_after(looks)).run()
             steps = by_id(store)["example-0/plain"].generations
             assert store.basis_of(1) == ((True, steps[-1]) if len(steps) == 2 else (False, None))
         assert len(steps) == 2
@@ -237,12 +237,12 @@ def test_a_model_that_is_stopped_anywhere_judges_every_answer_that_has_a_basis_o
     capacity: int, stops: list[int]
 ) -> None:
     with tempfile.TemporaryDirectory() as name, plan(Path(name), twisted_first(20)) as store:
-        answer_pending(store, Scripted(3), DirectProtocol(Decoding()), [], Paired(), conditions=["twisted"])
+        AnswerLoop(store, Scripted(3), DirectProtocol(Decoding()), [], Paired(), conditions=["twisted"]).run()
         bases = iter([10, None])
         for looks in [*stops, None]:
-            answer_pending(
+            AnswerLoop(
                 store, Scripted(1), DirectProtocol(Decoding()), [], Paired(), stop=stop_after(next(bases, None))
-            )
+            ).run()
             judge_answers(store, MODEL, Speaker(lambda *_: "NO", capacity), Paired(), stop=stop_after(looks))
         verdicts = [r.verdicts[MODEL.id] for r in store.records() if r.instance.condition == "twisted"]
         assert len(verdicts) == sum(p.judged[MODEL.id].labelled for p in store.progress() if p.judged) == 10
@@ -273,6 +273,6 @@ def test_a_run_of_before_has_no_bases_and_is_read_and_judged_as_ever(tmp_path: P
 def test_any_conditions_can_be_judged_later(tmp_path: Path, wanted: list[str]) -> None:
     judge = Differs()
     with plan(tmp_path, toy_instances(6)) as store:
-        answer_pending(store, Scripted(2), DirectProtocol(Decoding()), [], Paired(), conditions=wanted)
+        AnswerLoop(store, Scripted(2), DirectProtocol(Decoding()), [], Paired(), conditions=wanted).run()
         judged = judge_pending(store, judge, Paired())
         assert judged == {"plain": 3, "twisted": 0}.get(wanted[0] if wanted else "", 6)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from app.engine import stopping_rule
-from app.engine.loop import answer_pending
+from app.engine.loop import AnswerLoop
 from app.engine.request_order import WINDOW
 from app.store.run import RunStore
-from benchmarks.base import Estimate, Record
-from benchmarks.stats.intervals import wilson_of_groups
+from benchmarks.stats.intervals import clustered_wilson
+from benchmarks.vocabulary import Estimate, Record
 from tests.app.commands.test_batch import states
 from tests.app.store.test_run import META
 from tests.support.command import ROOT, Rashomon
@@ -46,7 +46,7 @@ def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_
     assert done < total
     told = rashomon.run("show", "part", "--table", "main").stdout
     assert "stopped (every condition's 95% interval is 0.34 wide or less)" in told
-    assert "policy:uniform rests on a random part of its examples: it was stopped" in told
+    assert "policy:uniform covers a random part of its examples; it was stopped early" in told
     assert "(32 of rows)" in told, "the table counts the examples that were answered"
     answered = Counter(each.instance.group for each in records(rashomon, "part").values() if each.answer)
     assert set(answered.values()) == {8}, "whole examples"
@@ -69,15 +69,15 @@ def test_it_stops_says_so_goes_on_narrower_and_to_the_end_with_the_answers_of_a_
     with RunStore.open(rashomon.workspace / "runs" / "whole") as store:
         store.repeat(["both-wrong"])
     refused = rashomon.run("resume", "whole", "--until-width", "0.2", code=2).stderr
-    assert "560 answers in the build's order, whose first part is no random part" in refused
+    assert "560 answers in the build's order" in refused
 
 
 def test_what_cannot_stop_a_run_is_refused_before_it_is_made(rashomon: Rashomon) -> None:
     for width in ("0", "nan"):
-        assert "is no share between 0 and 1" in rashomon.run(*BATCH, "--until-width", width, code=2).stderr
+        assert "is not between 0 and 1" in rashomon.run(*BATCH, "--until-width", width, code=2).stderr
     model = str(DEMO / "model-4bit")
     told = rashomon.run(*BATCH, "--judge", model, "--name", "late", "--until-width", "0.2", code=2).stderr
-    assert "labels when all is answered" in told
+    assert "labels only after all answers are in" in told
     assert "late" not in states(rashomon)
 
 
@@ -86,11 +86,11 @@ def test_windows_are_whole_examples_in_an_order_of_the_seed(tmp_path: Path) -> N
         found = list(stopping_rule.windows(store, 7))
         assert found == list(stopping_rule.windows(store, 7))
         assert found != list(stopping_rule.windows(store, 8))
-        assert [len(window.waiting) for window in found] == [WINDOW] * 3
-        assert sorted(itertools.chain(*(window.waiting for window in found))) == list(range(3 * WINDOW))
-        groups = [{ordinal // 2 for ordinal in window.waiting} for window in found]
+        assert [len(window.pending) for window in found] == [WINDOW] * 3
+        assert sorted(itertools.chain(*(window.pending for window in found))) == list(range(3 * WINDOW))
+        groups = [{ordinal // 2 for ordinal in window.pending} for window in found]
         assert sum(len(each) for each in groups) == len(set.union(*groups)), "no example in two windows"
-        spread = np.mean(list(found[0].waiting))
+        spread = np.mean(list(found[0].pending))
         assert WINDOW < spread < 2 * WINDOW, "from all of the run"
 
 
@@ -100,18 +100,18 @@ def test_an_interrupted_window_is_ended_before_it_is_looked_at(tmp_path: Path) -
         store.use_engine({"engine": "scripted"})
         first, second = stopping_rule.windows(store, 0)
         stop = lambda: next(looks) >= 40  # noqa: E731
-        answer_pending(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=first.waiting, width=4, stop=stop)
+        AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=first.pending, width=4, stop=stop).run()
         left, untouched = stopping_rule.windows(store, 0)
-        assert 0 < len(left.waiting) < WINDOW
-        assert (left.whole, untouched) == (False, second)
-        assert set(left.waiting) < set(first.waiting)
+        assert 0 < len(left.pending) < WINDOW
+        assert (left.untouched, untouched) == (False, second)
+        assert set(left.pending) < set(first.pending)
 
 
 def test_the_accuracies_that_are_looked_at_are_those_of_the_tables(tmp_path: Path) -> None:
     with RunStore.create(tmp_path, META, toy_instances(80)) as store:
         store.use_engine({"engine": "scripted"})
-        half = [place.ordinal for place in store.places() if place.ordinal < 40]
-        answer_pending(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=half, width=4)
+        half = [place.ordinal for place in store.positions() if place.ordinal < 40]
+        AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=half, width=4).run()
         found = stopping_rule.accuracies(store, Toy(), "even@1")
         for progress in store.progress():
             judged = progress.judged["even@1"]
@@ -119,8 +119,8 @@ def test_the_accuracies_that_are_looked_at_are_those_of_the_tables(tmp_path: Pat
             assert (told.n, round((told.value or 0) * told.n)) == (judged.labelled, judged.correct)
         condition, width = stopping_rule.widest(found)
         assert 0 < width < 1
-        asked = [place.ordinal for place in store.places() if place.condition == condition]
-        answer_pending(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=asked, width=4)
+        asked = [place.ordinal for place in store.positions() if place.condition == condition]
+        AnswerLoop(store, Scripted(4), TwoSteps(), [EvenJudge()], Toy(), only=asked, width=4).run()
         assert condition not in stopping_rule.accuracies(store, Toy(), "even@1"), "answered to the end"
         assert stopping_rule.widest(stopping_rule.accuracies(store, Toy(), "nobody@1"))[1] == 1, (
             "without a label nothing is known"
@@ -141,7 +141,7 @@ def stopped(random: np.random.Generator, share: float, answers: int, width: floa
         new = WINDOW // 8
         able = random.beta(3 * share, 3 * (1 - share), new) if answers > 1 else np.full(new, share)
         hits += random.binomial(answers, able).tolist()
-        found = wilson_of_groups(hits, [answers] * len(hits))
+        found = clustered_wilson(hits, [answers] * len(hits))
     low, high = _ends(found)
     return found.value, low <= share <= high, len(hits)
 

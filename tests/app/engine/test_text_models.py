@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from app.engine.text_models import CachedTextModel, LocalModelSlot
-from app.engine.workers.device_lock import lease_path
+from app.engine.workers.device_lock import device_lock_path
 from app.store.locks import FileLock
-from benchmarks.base import Decoding, Generation, Message, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Decoding, Generation, Message, Request, Text
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.core.response_cache import ResponseCache
 from tests.support.contra4_writer import writes
@@ -134,7 +135,7 @@ def test_a_killed_mixture_goes_on_without_asking_or_loading_again(tmp_path: Path
 
 def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, device: LocalModelSlot) -> None:
     def free() -> bool:
-        lock = FileLock(lease_path())
+        lock = FileLock(device_lock_path())
         taken = lock.acquire("somebody else", patience=0)
         if taken:
             lock.release()
@@ -142,14 +143,14 @@ def test_the_device_is_held_from_the_first_load_to_the_end(tmp_path: Path, devic
 
     machine = Machine()
     one = model("one", machine, device, tmp_path / "replies")
-    lease_path().parent.mkdir(parents=True)
+    device_lock_path().parent.mkdir(parents=True)
     request = Request("a", 0, (Message("user", (Text("Generated Question:"),)),), Decoding())
     assert free(), "nothing was asked yet"
-    assert [reply.finish_reason for reply in one.ask([request])] == ["stop"]
+    assert [reply.finish_reason for reply in one.generate([request])] == ["stop"]
     assert not free()
     device.close()
     assert free()
     assert not machine.now
-    assert [reply.text for reply in one.ask([request])] == [writes("Generated Question:")]
+    assert [reply.text for reply in one.generate([request])] == [writes("Generated Question:")]
     assert machine.loads == ["one"], "it is kept, so that the device is not needed"
     assert free()

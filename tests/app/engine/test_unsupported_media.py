@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from app.engine.plan import check, create, plan
-from app.engine.unsupported_media import ExcludedInstances, split
-from app.new_run.form import read
+from app.engine.plan import check_spec, create_run, plan_run
+from app.engine.unsupported_media import split_by_modality
+from app.new_run.form import read_form
 from app.new_run.preflight import PreflightChecker
 from app.report.tables import tables_of
 from app.store.run import RunStore
+from app.store.run_facts import ExcludedInstances
 from app.store.workspace import Workspace
-from benchmarks.base import Instance, Media, Modality, Text
 from benchmarks.build import BuildOptions
 from benchmarks.contra4 import Contra4
 from benchmarks.errors import SpecError
-from benchmarks.media.previews import pictures
+from benchmarks.media.previews import media_pictures
+from benchmarks.vocabulary import Instance, Media, Modality, Text
 from tests.app.commands.test_batch import states
 from tests.support.command import Rashomon
 from tests.support.data.contra4 import PLAIN, row, write_source
@@ -48,11 +49,11 @@ def test_what_is_left_out_is_counted_by_what_is_lacking() -> None:
         shown("audio", "audio", "point_cloud", name="c"),
         shown(condition="captions", name="d"),
     ]
-    asked, excluded = split(chosen, ("image", "video"))
+    asked, excluded = split_by_modality(chosen, ("image", "video"))
     assert [each.id for each in asked] == ["b", "d"]
     assert excluded == ExcludedInstances(2, 4, {"audio": 2, "point_cloud": 1}, {"media": 2})
     assert excluded.sentence == "2 of 4 not asked: the model takes no audio (2), no 3D (1)"
-    everything, none = split(chosen, ("image", "audio", "video", "point_cloud"))
+    everything, none = split_by_modality(chosen, ("image", "audio", "video", "point_cloud"))
     assert (len(everything), none.sentence) == (4, "")
     many = ExcludedInstances(1204, 2335, {"point_cloud": 700, "audio": 900}, {"media": 1204})
     assert many.sentence == "1,204 of 2,335 not asked: the model takes no audio (900), no 3D (700)"
@@ -65,14 +66,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = write_source(folder / "rows", ROWS)
     build = Workspace(folder / "workspace").build_folder("contra4")
     build.parent.mkdir(parents=True)
-    Contra4().build([("published", str(source))], build, BuildOptions(render=pictures))
+    Contra4().build([("published", str(source))], build, BuildOptions(render=media_pictures))
     build_tiny_vlm(folder / "sees", TEXTS, quantise=False)
     build_tiny_lm(folder / "reads", TEXTS, quantise=False)
     return folder
 
 
 def spec(home: Path, model: str, **more: Any) -> Any:
-    found, wrong = read({"benchmark": "contra4", "model": [str(home / model)], **more})
+    found, wrong = read_form({"benchmark": "contra4", "model": [str(home / model)], **more})
     assert found is not None, wrong
     return found
 
@@ -99,53 +100,53 @@ def test_a_run_holds_what_its_model_takes(
 ) -> None:
     typed = spec(home, model, conditions=conditions)
     (run,) = typed.runs()
-    checked = check(workspace, run)
+    checked = check_spec(workspace, run)
     assert (len(checked.instances), checked.excluded.by) == (asked, by)
     assert checked.excluded.of == 4 * len(conditions)
-    ahead = PreflightChecker(workspace).look(typed)
+    ahead = PreflightChecker(workspace).check(typed)
     assert ahead.wrong is None
     assert ahead.warnings == (f"{home / model}: {checked.excluded.sentence}",)
-    assert [each.id for each in ahead.runs[0].outlook.instances] == [each.id for each in checked.instances]
-    planned = plan(workspace, checked)
+    assert [each.id for each in ahead.runs[0].estimate.instances] == [each.id for each in checked.instances]
+    planned = plan_run(workspace, checked)
     with RunStore.read(planned.folder) as store:
-        assert ExcludedInstances.kept(store) == checked.excluded
+        assert ExcludedInstances.load(store) == checked.excluded
         assert [record.instance for record in store.records()] == checked.instances
-    again = check(workspace, run)
-    assert again.found
+    again = check_spec(workspace, run)
+    assert again.existing
     assert again.excluded == checked.excluded
-    assert PreflightChecker(workspace).look(typed).warnings == (), "a run that is there already is not warned of"
+    assert PreflightChecker(workspace).check(typed).warnings == (), "a run that is there already is not warned of"
 
 
 def test_where_nothing_is_left_the_ways_out_are_named(home: Path, workspace: Workspace) -> None:
     (run,) = spec(home, "sees", strata={"modalities": ["3d+video"]}).runs()
     with pytest.raises(SpecError) as raised:
-        check(workspace, run)
+        check_spec(workspace, run)
     told = str(raised.value)
-    assert told.startswith("sees takes no 3D (1), and each of the 1 instances shows some; ask by captions")
+    assert told.startswith("sees takes no 3D (1), which all 1 instances need; ask by captions")
     for way in ("--conditions gold-captions", "--captioner", "--rendered"):
         assert way in told
-    wrong = PreflightChecker(workspace).look(spec(home, "sees", strata={"modalities": ["3d+video"]})).wrong
+    wrong = PreflightChecker(workspace).check(spec(home, "sees", strata={"modalities": ["3d+video"]})).wrong
     assert wrong is not None
     assert "takes no 3D (1)" in str(wrong)
 
 
 def test_a_policy_is_asked_everything(workspace: Workspace) -> None:
-    found, _ = read({"benchmark": "contra4", "model": ["policy:always-yes"], "conditions": ["media"]})
+    found, _ = read_form({"benchmark": "contra4", "model": ["policy:always-yes"], "conditions": ["media"]})
     assert found is not None
     (run,) = found.runs()
-    checked = check(workspace, run)
+    checked = check_spec(workspace, run)
     assert (len(checked.instances), checked.excluded.total) == (4, 0)
 
 
 def test_a_run_that_was_planned_before_this_was_counted_has_nothing_left_out(home: Path, workspace: Workspace) -> None:
     (run,) = spec(home, "sees", conditions=["gold-captions"]).runs()
-    checked = check(workspace, run)
+    checked = check_spec(workspace, run)
     workspace.make()
-    create(workspace, run, checked.folder, checked.identity, checked.instances, data=None)
+    create_run(workspace, run, checked.folder, checked.identity, checked.instances, data=None)
     with sealed(checked.folder) as database:
         database.execute("DELETE FROM meta WHERE key = 'excluded'")
     with RunStore.read(checked.folder) as store:
-        assert ExcludedInstances.kept(store) == ExcludedInstances()
+        assert ExcludedInstances.load(store) == ExcludedInstances()
     assert "not asked" not in tables_of([checked.folder], only="failures")[0].columns
 
 
@@ -157,12 +158,12 @@ def test_it_is_told_at_the_start_kept_and_shown_everywhere(home: Path, tmp_path:
     says = "5 of 8 not asked: the model takes no audio (4), no 3D (2)"
     dry = rashomon.run(*ask, *which, "--dry-run").stdout
     assert f"told: {says}" in dry
-    assert "the spec is right, 3 instances" in dry
+    assert "the spec is valid, 3 instances" in dry
     assert says in rashomon.run(*ask, *which, "--display", "plain").stdout
     assert states(rashomon)["told"] == ("done", 3, 3)
     again = rashomon.run(*ask, *which, "--display", "plain").stdout
     assert says in again
-    assert "all 3 are answered already" in again
+    assert "all 3 instances are answered already" in again
     assert f"  {says}\n" in rashomon.run("show", "told").stdout
     (failures,) = json.loads(rashomon.run("show", "told", "--table", "failures", "--json").stdout)
     cells = {each["row"]: each["cells"] for each in failures["rows"]}
@@ -194,7 +195,7 @@ def test_a_condition_of_which_nothing_is_asked_stands_among_the_failures(home: P
     assert (cells["reads / media"]["not asked"], cells["reads / media"]["answered"]) == (4, 0)
     assert (cells["reads / gold-captions"]["not asked"], cells["reads / gold-captions"]["answered"]) == (0, 4)
     told = rashomon.run(*ask, "--conditions", "media", code=2).stderr
-    assert "reads is a text-only model and takes no images (3), no audio (2), no video (3), no 3D (2), and each" in told
+    assert "reads is a text-only model and takes no images (3), no audio (2), no video (3), no 3D (2), which" in told
     assert len(told.strip().splitlines()) == 1
 
 

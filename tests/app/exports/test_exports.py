@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from app.commands.export import export
+from app.commands.export import ExportArguments, export
 from app.exports.formats import FORMATS
 from app.report.latex import document
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance, Table
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Generation, Instance, Table
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
 
@@ -32,7 +32,9 @@ MODEL = "policy:always-image"
 
 def write(workspace: Workspace, out: Path, *runs: str, form: str, canonical: bool = False) -> Path:
     export(
-        workspace, runs, formats=form.split(","), out=out, judge=None, canonical=canonical, width="column", metric=None
+        workspace,
+        runs,
+        ExportArguments(formats=form.split(","), out=out, judge=None, canonical=canonical, width="column", metric=None),
     )
     return out
 
@@ -186,11 +188,15 @@ def test_an_export_that_would_be_empty_or_is_mistyped_is_refused(workspace: Work
         write(workspace, tmp_path / "out", "one", form="parket")
     with pytest.raises(SpecError, match="did you mean 'MFR'"):
         export(
-            workspace, ["one"], formats=["svg"], out=tmp_path, judge=None, canonical=False, width="page", metric="MRF"
+            workspace,
+            ["one"],
+            ExportArguments(formats=["svg"], out=tmp_path, judge=None, canonical=False, width="page", metric="MRF"),
         )
     with pytest.raises(SpecError, match="no width 'wide'"):
         export(
-            workspace, ["one"], formats=["svg"], out=tmp_path, judge=None, canonical=False, width="wide", metric=None
+            workspace,
+            ["one"],
+            ExportArguments(formats=["svg"], out=tmp_path, judge=None, canonical=False, width="wide", metric=None),
         )
 
 

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.commands.export import export
+from app.commands.export import ExportArguments, export
 from app.exports.html import _json, _table
 from app.store.workspace import Workspace
 from app.text.escape import clean
-from benchmarks.base import Estimate, Media, Table
+from benchmarks.vocabulary import Estimate, Media, Table
 from tests.support.media import sound
 from tests.support.runs import instances, make_run, says
 
@@ -82,12 +82,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     export(
         workspace,
         ["one", "two"],
-        formats=["html"],
-        out=home / "out",
-        judge=None,
-        canonical=False,
-        width="page",
-        metric=None,
+        ExportArguments(formats=["html"], out=home / "out", judge=None, canonical=False, width="page", metric=None),
     )
     return (home / "out" / "report.html").read_text("utf-8")
 

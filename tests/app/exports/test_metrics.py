@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
-from app.commands.export import export
-from app.engine.plan import create
+from app.commands.export import ExportArguments, export
+from app.engine.plan import create_run
 from app.run_spec import BatchSpec
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance, Record, get_benchmark
 from benchmarks.build import BuildOptions
 from benchmarks.crosscheck_bench.constants import TASKS
-from judges.base import get_judge
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Instance, Record
+from judges.registry import get_judge
 from tests.benchmarks.contra4.test_tables import record
 from tests.benchmarks.test_pope import small_pope
 from tests.support.data.clash import published_folder, published_row
@@ -76,8 +77,8 @@ def make_run(workspace: Workspace, benchmark: str, chosen: Sequence[Instance]) -
         store.commit(answers)
 
     workspace.make()
-    identity = {**spec.what_decides(), "data digest": "d" * 64, "engine": "policy", "device": "cpu"}
-    create(workspace, spec, workspace.runs_folder / benchmark, identity, chosen, data=None, fill=fill)
+    identity = {**spec.identity(), "data digest": "d" * 64, "engine": "policy", "device": "cpu"}
+    create_run(workspace, spec, workspace.runs_folder / benchmark, identity, chosen, data=None, fill=fill)
 
 
 Exported = tuple[dict[str, Any], dict[str, Any], dict[str, float]]
@@ -89,7 +90,11 @@ def exported(tmp_path: Path, benchmark: str, conditions: Callable[[str], bool]) 
     workspace = Workspace(tmp_path / "workspace")
     make_run(workspace, benchmark, chosen)
     formats, out = ["lm-eval", "inspect", "json"], tmp_path / "out"
-    export(workspace, [benchmark], formats=formats, out=out, judge=None, canonical=True, width="column", metric=None)
+    export(
+        workspace,
+        [benchmark],
+        ExportArguments(formats=formats, out=out, judge=None, canonical=True, width="column", metric=None),
+    )
     (results,) = out.glob("lm-eval/*/results_*.json")
     with zipfile.ZipFile(out / f"{benchmark}.eval") as log:
         header = json.loads(log.read("header.json"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from app.fetch import hosts
 from app.fetch.download import DownloadProgress, Timeouts, download
 from app.fetch.plan import make_plan
-from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, inside
+from app.fetch.remote_file import JPEG, Digest, FetchError, RemoteFile, path_inside
 from benchmarks.errors import SourceError
 from tests.support.fake_hub import FakeHub
 from tests.support.full_disk import no_room_above
@@ -52,17 +52,17 @@ def test_a_file_that_breaks_off_again_and_again_goes_on_where_it_was(hub: FakeHu
 def test_the_next_process_goes_on_with_what_the_last_one_left(hub: FakeHub, tmp_path: Path) -> None:
     file = data(tmp_path)
     file.part.write_bytes(DATA[:123_456])
-    assert not file.is_here()
+    assert not file.is_complete()
     assert make_plan("it", tmp_path, [file], []).bytes == len(DATA) - 123_456
-    download([file], patience=PATIENCE)
+    download([file], timeouts=PATIENCE)
     assert [each.range for each in hub.gets("data.bin")] == ["bytes=123456-"]
-    assert file.is_here()
+    assert file.is_complete()
 
 
 def test_a_beginning_that_is_not_the_files_is_found_and_fetched_anew(hub: FakeHub, tmp_path: Path) -> None:
     file = data(tmp_path)
     file.part.write_bytes(b"x" * 1000)
-    assert download([file], patience=PATIENCE) == {}
+    assert download([file], timeouts=PATIENCE) == {}
     assert file.path.read_bytes() == DATA
     assert [each.range for each in hub.gets("data.bin")] == ["bytes=1000-", None]
 
@@ -71,7 +71,7 @@ def test_a_beginning_that_is_not_the_files_is_found_and_fetched_anew(hub: FakeHu
 def test_a_part_that_has_it_all_or_too_much(left: bytes, hub: FakeHub, tmp_path: Path) -> None:
     file = data(tmp_path)
     file.part.write_bytes(left)
-    assert download([file], patience=PATIENCE) == {}
+    assert download([file], timeouts=PATIENCE) == {}
     assert file.path.read_bytes() == DATA
     assert len(hub.gets("data.bin")) == (0 if left == DATA else 1)
 
@@ -81,7 +81,7 @@ def test_a_server_that_does_not_know_ranges_is_asked_for_all_of_it(fault: str, h
     hub.faults["data.bin"] = [fault]
     file = data(tmp_path)
     file.part.write_bytes(DATA[:1000])
-    assert download([file], patience=PATIENCE) == {}
+    assert download([file], timeouts=PATIENCE) == {}
     assert file.path.read_bytes() == DATA
 
 
@@ -89,7 +89,7 @@ def test_without_a_checksum_a_part_is_not_continued(hub: FakeHub, tmp_path: Path
     file = data(tmp_path, digest=False, size=None)
     file.part.write_bytes(DATA[:1000])
     hub.faults["data.bin"] = ["cut 2000"]
-    assert download([file], patience=PATIENCE) == {}
+    assert download([file], timeouts=PATIENCE) == {}
     assert [each.range for each in hub.gets("data.bin")] == [None, None]
     assert file.path.read_bytes() == DATA
 
@@ -97,10 +97,10 @@ def test_without_a_checksum_a_part_is_not_continued(hub: FakeHub, tmp_path: Path
 def test_a_wrong_checksum_is_tried_once_more_and_then_told(hub: FakeHub, tmp_path: Path) -> None:
     file = data(tmp_path)
     hub.faults["data.bin"] = ["flip"]
-    assert download([file], patience=PATIENCE) == {}
+    assert download([file], timeouts=PATIENCE) == {}
     file.path.unlink()
     hub.faults["data.bin"] = ["flip!"]
-    assert download([file], patience=PATIENCE) == {file: "its checksum is not the published one, twice"}
+    assert download([file], timeouts=PATIENCE) == {file: "its checksum differs from the published one, twice"}
     assert os.listdir(tmp_path) == []
 
 
@@ -109,55 +109,55 @@ def test_a_page_in_place_of_an_image_is_not_taken_for_it(hub: FakeHub, tmp_path:
     hub.files[name] = JPEG + b"a picture"
     image = RemoteFile(hosts.coco("val2017", "000000000139.jpg"), tmp_path / "a.jpg", "COCO", begins=JPEG)
     hub.faults[".jpg"] = ["html!"]
-    assert download([image], patience=PATIENCE) == {image: "what comes is no such file, twice"}
+    assert download([image], timeouts=PATIENCE) == {image: "the content is of another type, twice"}
     assert os.listdir(tmp_path) == []
     hub.faults.clear()
-    assert download([image], patience=PATIENCE) == {}
-    assert image.is_here()
+    assert download([image], timeouts=PATIENCE) == {}
+    assert image.is_complete()
 
 
 def test_an_image_that_breaks_off_is_not_taken_as_whole(hub: FakeHub, tmp_path: Path) -> None:
     hub.files["s3.amazonaws.com/images.cocodataset.org/val2017/1.jpg"] = JPEG + DATA
     image = RemoteFile(hosts.coco("val2017", "1.jpg"), tmp_path / "1.jpg", "COCO", begins=JPEG)
     hub.faults["1.jpg"] = ["cut 5000!"]
-    with pytest.raises(FetchError, match=r"1\.jpg cannot be had of 127.*, tried 6 times: the connection failed"):
-        download([image], patience=PATIENCE)
-    assert not image.is_here()
+    with pytest.raises(FetchError, match=r"1\.jpg cannot be fetched from 127.*, tried 6 times: the connection failed"):
+        download([image], timeouts=PATIENCE)
+    assert not image.is_complete()
 
 
 def test_what_is_missing_is_told_and_the_others_come(hub: FakeHub, tmp_path: Path) -> None:
     gone = RemoteFile(hosts.github("a/b", "c", "gone"), tmp_path / "gone", "somebody")
     file = data(tmp_path)
-    assert download([gone, file], patience=PATIENCE) == {gone: "it is not there (404)"}
-    assert file.is_here()
+    assert download([gone, file], timeouts=PATIENCE) == {gone: "it does not exist (404)"}
+    assert file.is_complete()
 
 
 @pytest.mark.parametrize(("status", "says"), [("401", "(401)"), ("403", "(403)")])
 def test_refused_access_ends_it_at_once(status: str, says: str, hub: FakeHub, tmp_path: Path) -> None:
     hub.faults["data.bin"] = [f"{status}!"]
     with pytest.raises(FetchError) as told:
-        download([data(tmp_path / str(n)) for n in range(50)], patience=PATIENCE, at_once=1)
-    assert f"somebody refuses access {says}" in str(told.value)
+        download([data(tmp_path / str(n)) for n in range(50)], timeouts=PATIENCE, parallel=1)
+    assert f"somebody denies access {says}" in str(told.value)
     assert len(hub.gets("data.bin")) == 1
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_no_file(hub: FakeHub, tmp_path: Path) -> None:
     file = data(tmp_path)
-    with no_room_above(10), pytest.raises(FetchError, match="is full; what is whole is kept: free space"):
-        download([file], patience=PATIENCE)
+    with no_room_above(10), pytest.raises(FetchError, match="is full; complete files are kept"):
+        download([file], timeouts=PATIENCE)
     assert not file.path.exists()
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(hub: FakeHub, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where a folder should be")
     with pytest.raises(FetchError, match=r"cannot write .*taken"):
-        download([data(tmp_path / "taken")], patience=PATIENCE)
+        download([data(tmp_path / "taken")], timeouts=PATIENCE)
 
 
 def test_a_server_that_falls_silent_is_asked_again(hub: FakeHub, tmp_path: Path) -> None:
     hub.faults["data.bin"] = ["wait 70000"]
     file = data(tmp_path)
-    assert download([file], patience=Timeouts(silence=0.2, wait=0.001)) == {}
+    assert download([file], timeouts=Timeouts(silence=0.2, wait=0.001)) == {}
     assert file.path.read_bytes() == DATA
     assert hub.gets("data.bin")[1].range is not None
 
@@ -193,14 +193,14 @@ def test_who_stops_it_waits_for_no_server_and_keeps_the_beginning(hub: FakeHub, 
     assert not file.path.exists()
     assert 0 < file.part.stat().st_size < len(DATA)
     hub.faults.clear()
-    assert download([file], patience=PATIENCE) == {}
+    assert download([file], timeouts=PATIENCE) == {}
     assert file.path.read_bytes() == DATA
 
 
 def test_a_server_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(hosts.MIRROR, "http://127.0.0.1:9")
     with pytest.raises(FetchError, match=r"the connection failed.*check the network"):
-        download([data(tmp_path)], patience=Timeouts(wait=0.001, attempts=2))
+        download([data(tmp_path)], timeouts=Timeouts(wait=0.001, attempts=2))
 
 
 def test_many_files_come_a_few_at_a_time(hub: FakeHub, tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_many_files_come_a_few_at_a_time(hub: FakeHub, tmp_path: Path) -> None:
         )
     before = threading.active_count()
     seen = []
-    assert download(files, lambda progress: seen.append(threading.active_count()), PATIENCE, at_once=4) == {}
-    assert all(file.is_here() for file in files)
+    assert download(files, lambda progress: seen.append(threading.active_count()), PATIENCE, parallel=4) == {}
+    assert all(file.is_complete() for file in files)
     assert len(list(tmp_path.iterdir())) == 200
     assert max(seen) - before <= 4 + 4 + 1  # ours, and the server's for ours
     plan = make_plan("all", tmp_path, files, [])
@@ -241,8 +241,8 @@ def test_a_size_that_nobody_knows_is_estimated_from_a_few(hub: FakeHub, tmp_path
 def test_a_disk_that_is_too_small_is_told_before_a_byte_comes(hub: FakeHub, tmp_path: Path) -> None:
     huge = RemoteFile(hosts.github("a/b", "c", "data.bin"), tmp_path / "data.bin", "somebody", 10**18)
     plan = make_plan("all", tmp_path, [huge], [])
-    with pytest.raises(FetchError, match=r"has .* free and all needs 1,000,000,000\.0 GB: free .* more"):
-        plan.check_room()
+    with pytest.raises(FetchError, match=r"has .* free, but all needs 1,000,000,000\.0 GB; free .* more"):
+        plan.check_disk_space()
     assert hub.asked == []
 
 
@@ -250,7 +250,7 @@ def test_a_disk_that_is_too_small_is_told_before_a_byte_comes(hub: FakeHub, tmp_
 def test_no_name_of_a_server_leads_out_of_the_folder(name: str) -> None:
     folder = Path("/a/folder")
     try:
-        place = inside(folder, name)
+        place = path_inside(folder, name)
     except SourceError:
         return
     assert Path(os.path.normpath(place)).is_relative_to(folder)
@@ -260,7 +260,7 @@ def test_no_name_of_a_server_leads_out_of_the_folder(name: str) -> None:
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "a\\..\\x", "C:/x", "", "a\x00b", "a\nb"])
 def test_names_that_lead_elsewhere_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="nothing was fetched"):
-        inside(tmp_path, name)
+        path_inside(tmp_path, name)
 
 
 def test_gits_digest_of_a_small_file(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from PIL import Image
 
 from app.figures.drawing import Bar, Point, bars, flips, heat, scatter, stacked
 from app.figures.style import INKS, inches, ink, to_bytes
-from app.figures.tables import draw, quality_and_memory
-from benchmarks.base import Estimate, Table
+from app.figures.tables import draw_quality_and_memory, draw_table
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Estimate, Table
 
 LABELS = ("IMAGE", "TEXT", "BOTH", "NEITHER", "ABSTAIN")
 QWEN = (372, 350, 13, 107, 100)
@@ -62,7 +62,7 @@ def test_inks_differ_without_colour() -> None:
 
 @pytest.mark.parametrize(("width", "pixels"), [("column", 990), ("page", 2070)])
 def test_a_figure_is_as_wide_as_a_column_or_a_page(width: str, pixels: int) -> None:
-    figure = draw(TABLE, width=width)
+    figure = draw_table(TABLE, width=width)
     assert figure is not None
     picture = Image.open(io.BytesIO(to_bytes(figure, "png")))
     assert picture.width == pixels, "at 300 dpi"
@@ -70,7 +70,7 @@ def test_a_figure_is_as_wide_as_a_column_or_a_page(width: str, pixels: int) -> N
 
 
 def test_a_bar_is_as_long_as_its_share_and_a_bar_of_nothing_is_not_there() -> None:
-    figure = draw(TABLE, width="column")
+    figure = draw_table(TABLE, width="column")
     assert figure is not None
     axes = axes_of(figure)
     drawn = [each for each in axes.patches if each.get_facecolor()[3]]
@@ -83,7 +83,7 @@ def test_a_bar_is_as_long_as_its_share_and_a_bar_of_nothing_is_not_there() -> No
 def test_several_runs_stand_together_under_each_condition() -> None:
     shares = tuple(Estimate(0.2) for _ in LABELS)
     rows = tuple((f"{run} / {where}", shares) for run in ("A", "B") for where in ("aligned", "both-wrong"))
-    figure = draw(Table("labels", "t", LABELS, rows, chart="stacked"), width="page")
+    figure = draw_table(Table("labels", "t", LABELS, rows, chart="stacked"), width="page")
     assert figure is not None
     assert [each.get_text() for each in axes_of(figure).get_yticklabels()] == ["A", "B", "A", "B"]
     assert [text for text in texts(figure) if not text.isdigit()] == ["aligned", "both-wrong"]
@@ -97,7 +97,7 @@ def test_shares_that_stand_one_under_the_other_become_a_bar_for_each_column() ->
         for setting in ("Context-Memory", "Inter-Context")
         for rate, shares in rates.items()
     )
-    figure = draw(Table("main", "t", ("ER", "EK", "VS"), rows, chart="turned"), width="column")
+    figure = draw_table(Table("main", "t", ("ER", "EK", "VS"), rows, chart="turned"), width="column")
     axes = axes_of(figure)
     assert [each.get_text().replace("\n", " ") for each in axes.get_yticklabels()] == [
         f"{setting}, {column}" for setting in ("Context-Memory", "Inter-Context") for column in ("ER", "EK")
@@ -106,7 +106,7 @@ def test_shares_that_stand_one_under_the_other_become_a_bar_for_each_column() ->
     assert figure is not None
     assert [each.get_text() for each in figure.legends[0].get_texts()] == ["OAR", "CAR", "IAR"]
     nothing = Table("main", "t", ("VS",), tuple((label, cells[2:]) for label, cells in rows), chart="turned")
-    assert draw(nothing, width="column") is None, "what is n/a throughout is no bar"
+    assert draw_table(nothing, width="column") is None, "what is n/a throughout is no bar"
 
 
 def test_bars_have_their_interval_or_one_deviation_and_na_is_said() -> None:
@@ -141,13 +141,15 @@ def test_quality_against_memory_leaves_out_what_has_no_memory_or_no_figure() -> 
         ("broken", (Estimate(None, reason="nothing"),)),
     )
     main = Table("main", "t", ("MFR",), rows)
-    figure = quality_and_memory(main, "MFR", {"bf16": 9 * 10**9, "4bit": 3 * 10**9, "broken": 10**9}, width="column")
+    figure = draw_quality_and_memory(
+        main, "MFR", {"bf16": 9 * 10**9, "4bit": 3 * 10**9, "broken": 10**9}, width="column"
+    )
     assert figure is not None
     marks = {
         line.get_label(): float(line.get_xdata()[0]) for line in axes_of(figure).lines if line.get_marker() != "None"
     }
     assert marks == {"bf16": 9.0, "4bit": 3.0}
-    assert quality_and_memory(main, "MFR", {"bf16": 9 * 10**9}, width="column") is None
+    assert draw_quality_and_memory(main, "MFR", {"bf16": 9 * 10**9}, width="column") is None
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_hostile_names_are_drawn_as_text_in_every_format(form: str, hostile: str
 
 def test_the_same_figure_gives_the_same_bytes() -> None:
     def once(form: str) -> bytes:
-        figure = draw(TABLE, width="column")
+        figure = draw_table(TABLE, width="column")
         assert figure is not None
         return to_bytes(figure, form)
 
@@ -195,4 +197,6 @@ def test_drawing_leaves_matplotlib_as_it_was() -> None:
 def test_an_unknown_width_is_told_with_the_nearest() -> None:
     with pytest.raises(SpecError, match="did you mean 'column'"):
         inches("columm")
-    assert draw(Table("t", "t", ("a",), (("r", (Estimate(0.1),)),)), width="column") is None, "the paper draws none"
+    assert draw_table(Table("t", "t", ("a",), (("r", (Estimate(0.1),)),)), width="column") is None, (
+        "the paper draws none"
+    )

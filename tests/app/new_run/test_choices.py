@@ -14,11 +14,11 @@ from app.new_run.choices import (
     judge_choices,
     key_state,
     model_choice,
-    near_choices,
+    nearby_choices,
     policy_choices,
 )
 from app.store.workspace import Workspace
-from benchmarks.base import benchmark_names, get_benchmark
+from benchmarks.registry import benchmark_names, get_benchmark
 from tests.support.command import Rashomon
 from tests.support.demo import FOUR_BIT, Held
 
@@ -35,13 +35,13 @@ def test_a_benchmark_says_what_it_needs_and_whether_its_build_is_whole(charts: H
     assert any(line.startswith("published: ") for line in found["clash"].needs())
     command = f"rashomon --workspace {rashomon.workspace}"
     assert found["clash"].command(workspace) == f"{command} data get clash && {command} build clash"
-    assert found["clash"].state == "not built here yet: rashomon data get clash && rashomon build clash"
+    assert found["clash"].state == "not built yet: rashomon data get clash && rashomon build clash"
     assert found["crosscheck-bench"].command(workspace) == f"{command} build crosscheck-bench --source products=FOLDER"
     with (workspace.build_folder("cmc-bench") / "instances.jsonl").open("a") as rows:
         rows.write("\n")
     damaged = benchmark_choices(workspace)[0]
     assert damaged.build is None
-    assert "was changed after it was built" in damaged.state
+    assert "was changed after the build" in damaged.state
     told = json.loads(rashomon.run("benchmarks", "--json").stdout)
     assert [each["state"] for each in told] == [choice.state for choice in benchmark_choices(workspace)]
 
@@ -65,7 +65,7 @@ def test_models_come_from_the_cache_and_from_folders_near(tmp_path: Path, monkey
     assert "fits" in small.note
     assert broken.fits is None
     assert broken.problem
-    near = near_choices(Workspace(tmp_path / "workspace"))
+    near = nearby_choices(Workspace(tmp_path / "workspace"))
     assert [choice.name for choice in near] == [hostile, "model-4bit", "model-bf16"]
     assert near[0].word == str(tmp_path / "models" / hostile)
     assert model_choice(near[0].word) == near[0]

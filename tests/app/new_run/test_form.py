@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.cli import cli
-from app.main import arranged
-from app.new_run.form import command_line, examine, quoted, read, save, to_toml
+from app.new_run.form import check_runs, command_line, read_form, save_spec, to_toml
 from app.run_spec import BatchSpec, load_spec
 from app.store.workspace import Workspace
-from benchmarks.base import benchmark_names, get_benchmark
+from app.text.shell import shell_quote
 from benchmarks.errors import SpecError
+from benchmarks.registry import benchmark_names, get_benchmark
 from tests.support.command import Rashomon
 
 BASH = shutil.which("bash")
@@ -32,12 +32,12 @@ def parsed(line: str, monkeypatch: pytest.MonkeyPatch) -> BatchSpec:
     assert program == "rashomon"
     seen: list[BatchSpec] = []
 
-    def batch(workspace: Workspace, spec: Path | None, overrides: dict[str, Any], **_: Any) -> int:
+    def batch(workspace: Workspace, spec: Path | None, overrides: dict[str, Any], *_: Any, **__: Any) -> int:
         seen.append(load_spec(spec, overrides))
         return 0
 
     monkeypatch.setattr("app.commands.batch.batch", batch)
-    with cli.make_context("rashomon", arranged(arguments, cli.commands)) as context:
+    with cli.make_context("rashomon", arguments) as context:
         cli.invoke(context)
     return seen[0]
 
@@ -121,7 +121,7 @@ def test_the_command_line_and_the_file_of_any_form_mean_the_same_spec(
     typed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = Workspace(tmp_path / "a workspace's $HOME")
-    spec, wrong = read(typed)
+    spec, wrong = read_form(typed)
     assert spec is not None, wrong
 
     line = command_line(workspace, spec)
@@ -131,7 +131,7 @@ def test_the_command_line_and_the_file_of_any_form_mean_the_same_spec(
     assert not [c for c in line if ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or c in "‮​"]
 
     file = tmp_path / "spec.toml"
-    save(spec, file, replace=True)
+    save_spec(spec, file, replace=True)
     assert load_spec(file, {}) == spec
 
 
@@ -139,7 +139,7 @@ def test_the_command_line_and_the_file_of_any_form_mean_the_same_spec(
 def test_quoting_is_what_bash_reads_back(word: str) -> None:
     if BASH is None:
         pytest.skip("no bash")
-    said = subprocess.run([BASH, "-c", f"printf '%s' {quoted(word)}"], capture_output=True, check=True).stdout
+    said = subprocess.run([BASH, "-c", f"printf '%s' {shell_quote(word)}"], capture_output=True, check=True).stdout
     assert said.decode("utf-8", "surrogateescape") == word
 
 
@@ -172,7 +172,7 @@ def test_quoting_is_what_bash_reads_back(word: str) -> None:
 )
 def test_each_field_says_what_is_wrong_with_it(typed: dict[str, Any], field: str, says: str) -> None:
     whole = {"benchmark": "cmc-bench", "model": ["policy:random"], **typed} if typed else {}
-    spec, wrong = read(whole)
+    spec, wrong = read_form(whole)
     assert spec is None
     assert says in wrong[field]
     assert len(wrong[field]) < 300
@@ -182,7 +182,7 @@ def test_each_field_says_what_is_wrong_with_it(typed: dict[str, Any], field: str
 
 @pytest.mark.slow
 def test_the_printed_line_and_the_saved_file_make_the_run_of_the_form(rashomon: Rashomon) -> None:
-    spec, wrong = read(
+    spec, wrong = read_form(
         {
             "benchmark": "cmc-bench",
             "model": ["policy:always-image"],
@@ -193,17 +193,17 @@ def test_the_printed_line_and_the_saved_file_make_the_run_of_the_form(rashomon: 
         }
     )
     assert spec is not None, wrong
-    (checked,) = examine(Workspace(rashomon.workspace), spec)
+    (checked,) = check_runs(Workspace(rashomon.workspace), spec)
 
     arguments = shlex.split(command_line(Workspace(rashomon.workspace), spec))[1:]
     told = rashomon.run(*arguments, "--dry-run").stdout
-    assert told == f"{checked.folder.name}: the spec is right, {len(checked.instances)} instances; nothing was run.\n"
-    save(spec, rashomon.home / "my spec.toml")
+    assert told == f"{checked.folder.name}: the spec is valid, {len(checked.instances)} instances; nothing was run.\n"
+    save_spec(spec, rashomon.home / "my spec.toml")
     assert rashomon.run("--batch", "my spec.toml", "--dry-run").stdout == told
     with pytest.raises(SpecError, match="is there already"):
-        save(spec, rashomon.home / "my spec.toml")
+        save_spec(spec, rashomon.home / "my spec.toml")
     with pytest.raises(SpecError, match="cannot write"):
-        save(spec, rashomon.home / ("x" * 300))
+        save_spec(spec, rashomon.home / ("x" * 300))
 
 
 def test_a_stratum_with_a_comma_can_be_said_on_the_command_line(rashomon: Rashomon) -> None:

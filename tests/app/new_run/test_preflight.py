@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.new_run.form import examine, read
+from app.new_run.form import check_runs, read_form
 from app.new_run.preflight import Preflight, PreflightChecker
 from app.store.workspace import Workspace
 from tests.support.demo import FOUR_BIT, Held
@@ -22,19 +22,19 @@ def workspace(charts: Held, tmp_path: Path) -> Workspace:
 
 
 def look(looker: PreflightChecker, **typed: Any) -> Preflight:
-    spec, wrong = read({"benchmark": "cmc-bench", "model": ["policy:random"], **typed})
+    spec, wrong = read_form({"benchmark": "cmc-bench", "model": ["policy:random"], **typed})
     assert spec is not None, wrong
-    return looker.look(spec)
+    return looker.check(spec)
 
 
 def test_runs_have_the_names_and_instances_that_a_dry_run_finds(workspace: Workspace) -> None:
     typed = {"model": ["policy:random", str(FOUR_BIT)], "prompt_set": ["paper", "conflict-aware"], "limit": "3"}
     found = look(PreflightChecker(workspace), **typed)
-    spec, _ = read({"benchmark": "cmc-bench", **typed})
+    spec, _ = read_form({"benchmark": "cmc-bench", **typed})
     assert spec is not None
-    checked = examine(workspace, spec)
+    checked = check_runs(workspace, spec)
     assert [run.name for run in found.runs] == [run.folder.name for run in checked]
-    assert [list(run.outlook.instances) for run in found.runs] == [list(run.instances) for run in checked]
+    assert [list(run.estimate.instances) for run in found.runs] == [list(run.instances) for run in checked]
     assert not found.costs
     assert not found.warnings
 
@@ -52,7 +52,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
         rows.write("\n")
     told = look(looker, data=str(copy)).wrong
     assert told is not None
-    assert "was changed after it was built" in told["data"]
+    assert "was changed after the build" in told["data"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_remote_engines_may_cost_and_lack_is_said(workspace: Workspace, mon
     found = look(PreflightChecker(workspace), judge=["match", "openai:gpt-5-mini"], **prices)
     (cost,) = found.costs
     assert cost.startswith("judge openai:gpt-5-mini: ")
-    assert f"{len(found.runs[0].outlook.instances)} calls" in cost
+    assert f"{len(found.runs[0].estimate.instances)} calls" in cost
     assert "which cost at most about" in cost
     (lacks,) = found.warnings
     assert "there is no key OPENAI_API_KEY" in lacks

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.new_run.prompt_preview import PromptRenderer, media_of, requests
+from app.new_run.prompt_preview import PromptRenderer, media_of, preview_requests
 from app.run_spec import BatchSpec, RunSpec
-from benchmarks.base import Decoding, Message, Request, Text
+from benchmarks.vocabulary import Decoding, Message, Request, Text
 from mlx_backends.mlx.lm import LMBackend
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
@@ -32,14 +32,14 @@ def test_the_prompt_is_the_one_that_the_loaded_model_is_given(charts: Held, tmp_
     with PromptRenderer(str(without_weights)) as renderer:
         for condition in ("aligned", "text-only"):
             instance = charts.under(condition)[0]
-            (request,) = requests(of(str(FOUR_BIT)), instance)
-            given = backend._preparer._prompter.prompt(request.messages)
-            assert renderer.rendered(request).text == given.text
+            (request,) = preview_requests(of(str(FOUR_BIT)), instance)
+            given = backend._preprocessor._prompter.prompt(request.messages)
+            assert renderer.render(request).text == given.text
             assert media_of(request) == list(given.images)
         process = renderer._process
         assert process is not None
         odd = replace(request, messages=(replace(request.messages[0], parts=(hostile,)),))
-        assert renderer.rendered(odd).text == backend._preparer._prompter.prompt(odd.messages).text
+        assert renderer.render(odd).text == backend._preprocessor._prompter.prompt(odd.messages).text
         assert renderer._process is process  # one process for all of them
     assert process.poll() is not None
     backend.close()
@@ -52,13 +52,13 @@ def test_a_text_models_prompt_is_its_own_too(tmp_path: Path) -> None:
     assert isinstance(backend, LMBackend)
     request = Request("a", 0, (Message("user", (Text("What is it?"),)),), Decoding())
     with PromptRenderer(str(tmp_path / "lm")) as renderer:
-        assert renderer.rendered(request).text == backend._prompter.prompt(request.messages).text
+        assert renderer.render(request).text == backend._prompter.prompt(request.messages).text
     backend.close()
 
 
 def test_what_cannot_be_rendered_says_why(charts: Held, tmp_path: Path) -> None:
     instance = charts.instances[0]
-    (request,) = requests(of("policy:random"), instance)
+    (request,) = preview_requests(of("policy:random"), instance)
     (tmp_path / "empty").mkdir()
     for model, why in (
         ("policy:random", "policy"),
@@ -66,8 +66,8 @@ def test_what_cannot_be_rendered_says_why(charts: Held, tmp_path: Path) -> None:
         (str(tmp_path / "empty"), "config.json"),
     ):
         with PromptRenderer(model) as renderer:
-            told = renderer.rendered(request)
+            told = renderer.render(request)
             assert told.text is None
-            assert why in told.why
+            assert why in told.reason
     renderer.close()
-    assert "closed" in renderer.rendered(request).why
+    assert "closed" in renderer.render(request).reason

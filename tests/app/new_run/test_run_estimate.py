@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from app.new_run.form import examine
-from app.new_run.run_estimate import BuildContents, half_width, outlook, speed_of
+from app.new_run.form import check_runs
+from app.new_run.run_estimate import BuildContents, estimate_run, half_width, measured_speed
 from app.run_spec import BatchSpec, RunSpec
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance
 from benchmarks.errors import SpecError
 from benchmarks.stats.intervals import wilson
+from benchmarks.vocabulary import Generation, Instance
 from tests.support.demo import Held
 from tests.support.old_runs import sealed
 from tests.support.runs import instances, make_run, says
@@ -48,8 +48,8 @@ def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> N
     assert sum(contents.strata["type"].values()) == len(contents.instances)
     for limit, conditions in ((1, ()), (3, ()), (5, ("aligned", "text-only")), (10**6, ())):
         wanted = spec(limit=limit, conditions=conditions)
-        found = outlook(workspace, wanted, contents)
-        (checked,) = examine(
+        found = estimate_run(workspace, wanted, contents)
+        (checked,) = check_runs(
             workspace,
             BatchSpec(benchmark="cmc-bench", model=("policy:always-image",), limit=limit, conditions=conditions),
         )
@@ -57,7 +57,7 @@ def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> N
         assert found.examples == min(limit, contents.examples)
         assert sum(found.conditions.values()) == len(found.instances)
     with pytest.raises(SpecError, match="no type 'nothing'"):
-        outlook(workspace, spec(strata={"type": ["nothing"]}), contents)
+        estimate_run(workspace, spec(strata={"type": ["nothing"]}), contents)
     with pytest.raises(SpecError, match="did you mean 'paper'"):
         BuildContents.read(build, "papr")
 
@@ -65,9 +65,9 @@ def test_a_limit_gives_what_the_run_then_asks(charts: Held, tmp_path: Path) -> N
 def test_the_time_comes_from_earlier_runs_of_the_model_and_is_never_guessed(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     asked = instances(4)
-    assert speed_of(workspace, spec()) is None
+    assert measured_speed(workspace, spec()) is None
     make_run(workspace, "other-model", asked, says("12"), model="policy:always-text")
-    assert speed_of(workspace, spec()) is None
+    assert measured_speed(workspace, spec()) is None
 
     def every_second_fails(instance: Instance) -> Generation:
         if "text" in instance.condition:
@@ -75,13 +75,13 @@ def test_the_time_comes_from_earlier_runs_of_the_model_and_is_never_guessed(tmp_
         return says("12")(instance)
 
     make_run(workspace, "half", asked, every_second_fails)
-    found = speed_of(workspace, spec())
+    found = measured_speed(workspace, spec())
     assert found is not None
     right = sum("text" not in instance.condition for instance in asked)
     assert (found.run, found.answers) == ("half", right)
     assert found.seconds == pytest.approx(0.6)  # 0.1 s to the first token and 0.5 s after it
     make_run(workspace, "newer", asked, says("12", seconds=5.0))
-    found = speed_of(workspace, spec())
+    found = measured_speed(workspace, spec())
     assert found is not None
     assert found.run == "newer"
     assert found.seconds == pytest.approx(6.0)
@@ -96,6 +96,6 @@ def test_of_an_engine_that_tells_no_seconds_the_arrivals_count_without_pauses(tm
         times = [100.0, 102.0, 104.0, 4000.0, 4002.0, 4004.0]  # a night between the third and the fourth
         for row, when in enumerate(times, 1):
             database.execute("UPDATE generation SET finished_at = ? WHERE id = ?", (when, row))
-    found = speed_of(workspace, spec())
+    found = measured_speed(workspace, spec())
     assert found is not None
     assert (found.seconds, found.answers) == (2.0, 4)

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from app.cli import run_cli
-from app.figures.ladder import figure
+from app.figures.ladder import draw_ladder
 from app.figures.style import to_bytes
 from app.parity.ladder import tables
-from app.parity.ladder.compare import climb
-from app.parity.ladder.models import Rung, rungs
+from app.parity.ladder.compare import compare_rungs
+from app.parity.ladder.models import Rung, find_rungs
 from app.parity.probing import ProbeOptions
-from app.parity.published import beside_published
+from app.parity.published import compare_with_paper
 from app.store.workspace import Workspace
 from assets.demo.recipe.quantise import quantise
-from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import RashomonError, SpecError
+from benchmarks.registry import get_benchmark
 from tests.support.command import ROOT, Rashomon
 from tests.support.parity import asked, in_this_process
 from tests.support.tiny_qwen3 import build_tiny_vlm
@@ -31,7 +31,7 @@ TEXTS = ["How many apples were sold?", "According to the source, the value is 12
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model in bf16, 8-bit and 4-bit, side by side, and another one."""
+    """Return a folder with a tiny model in bf16, 8-bit and 4-bit, and another model."""
     folder = tmp_path_factory.mktemp("models")
     build_tiny_vlm(folder / "tiny-bf16", TEXTS, quantise=False)
     for bits in (8, 4):
@@ -46,23 +46,23 @@ def rashomon(tmp_path: Path) -> Rashomon:
 
 
 def test_the_rungs_of_a_model_are_found_beside_it(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.parity.ladder.models._no_torch", lambda: "PyTorch is not installed.")
-    found = rungs([str(models / "tiny-4bit")])
-    assert [(each.name, Path(each.model).name, bool(each.why)) for each in found if not each.aside] == [
+    monkeypatch.setattr("app.parity.ladder.models._torch_missing", lambda: "PyTorch is not installed.")
+    rungs = find_rungs([str(models / "tiny-4bit")])
+    assert [(rung.name, Path(rung.model).name, bool(rung.why)) for rung in rungs if not rung.side_branch] == [
         ("torch fp32", "tiny-bf16@fp32", True),
         ("MLX bf16", "tiny-bf16", False),
         ("MLX 8-bit", "tiny-8bit", False),
         ("MLX 4-bit", "tiny-4bit", False),
     ]
-    (beside,) = (each for each in found if each.aside)
-    assert (beside.name, beside.model) == ("torch 4-bit", f"cuda:{models / 'tiny-4bit'}@fp32")
+    (side_branch,) = (rung for rung in rungs if rung.side_branch)
+    assert (side_branch.name, side_branch.model) == ("torch 4-bit", f"cuda:{models / 'tiny-4bit'}@fp32")
 
 
 def test_a_rung_that_is_not_there_is_said(models: Path) -> None:
-    found = {each.name: each.why for each in rungs([str(models / "other-4bit")])}
-    assert found["MLX 8-bit"].startswith(f"there is no 8-bit other in {models}; ")
-    assert found["MLX bf16"] == f"there is no full-precision other in {models}."
-    assert found["MLX 4-bit"] == ""
+    reasons = {rung.name: rung.why for rung in find_rungs([str(models / "other-4bit")])}
+    assert reasons["MLX 8-bit"].startswith(f"there is no 8-bit other in {models}; ")
+    assert reasons["MLX bf16"] == f"there is no full-precision other in {models}."
+    assert reasons["MLX 4-bit"] == ""
 
 
 def test_the_ladder_tells_at_which_step_the_difference_enters(
@@ -78,37 +78,37 @@ def test_the_ladder_tells_at_which_step_the_difference_enters(
     instances = every[:: len(every) // 6][:6]
     ways = [Rung(f"MLX {bits}", str(models / f"tiny-{bits}")) for bits in ("bf16", "8bit", "4bit")]
     folders = [asked(workspace, f"run-{number}", rung.model, instances) for number, rung in enumerate(ways)]
-    found = climb(ways, folders, ProbeOptions(3, [build]), missing=["torch: PyTorch is not installed."])
-    assert [(step.start, step.end, step.kind) for step in found.steps] == [
+    ladder = compare_rungs(ways, folders, ProbeOptions(3, [build]), missing=["torch: PyTorch is not installed."])
+    assert [(step.start, step.end, step.kind) for step in ladder.steps] == [
         ("MLX bf16", "MLX 8bit", "quantisation"),
         ("MLX 8bit", "MLX 4bit", "quantisation"),
     ]
-    first, second = found.steps
-    assert 0 < first.moved < second.moved < found.whole.moved * 1.5
-    assert found.verdict.startswith(f"From MLX bf16 to MLX 4bit, {found.whole.changed} of 6 answers change; ")
-    assert "Most of it enters at MLX 8bit to MLX 4bit (quantisation): a logit moves by " in found.verdict
-    table = tables.steps_table(found)
+    first, second = ladder.steps
+    assert 0 < first.moved < second.moved < ladder.overall.moved * 1.5
+    assert ladder.verdict.startswith(f"From MLX bf16 to MLX 4bit, {ladder.overall.changed} of 6 answers change; ")
+    assert "Most of it enters from MLX 8bit to MLX 4bit (quantisation): a logit moves by " in ladder.verdict
+    table = tables.steps_table(ladder)
     assert [row for row, _ in table.rows] == ["MLX bf16 → MLX 8bit", "MLX 8bit → MLX 4bit", "MLX bf16 → MLX 4bit"]
     assert {cells[0] for _, cells in table.rows} == {"same"}
-    assert "torch: PyTorch is not installed." in tables.rungs_table(found).notes
-    told = json.loads(json.dumps(tables.to_json(found)))
-    assert told["steps"][1]["numerics"]["moved"] == pytest.approx(second.moved)
-    assert to_bytes(figure(found, width="column"), "png").startswith(b"\x89PNG")
-    assert to_bytes(figure(found, width="page"), "pdf") == to_bytes(figure(found, width="page"), "pdf")
+    assert "torch: PyTorch is not installed." in tables.rungs_table(ladder).notes
+    parsed = json.loads(json.dumps(tables.to_json(ladder)))
+    assert parsed["steps"][1]["numerics"]["moved"] == pytest.approx(second.moved)
+    assert to_bytes(draw_ladder(ladder, width="column"), "png").startswith(b"\x89PNG")
+    assert to_bytes(draw_ladder(ladder, width="page"), "pdf") == to_bytes(draw_ladder(ladder, width="page"), "pdf")
 
-    beside, said = tables.beside_paper(found, ["Qwen3-VL-4B"], None)
-    assert beside.columns == ("MLX bf16", "MLX 8bit", "MLX 4bit", "Qwen3-VL-4B (paper)")
-    assert said.startswith("Beside the paper's Qwen3-VL-4B the ")
-    assert "neither MLX nor quantisation" in said
-    alone = beside_published(folders[2:], ["Qwen3-VL-4B"], None)
-    assert alone.verdict.startswith("Beside the paper's Qwen3-VL-4B: of ")
+    columns, sentence = tables.compare_with_paper_columns(ladder, ["Qwen3-VL-4B"], None)
+    assert columns.columns == ("MLX bf16", "MLX 8bit", "MLX 4bit", "Qwen3-VL-4B (paper)")
+    assert sentence.startswith("Compared with the paper's Qwen3-VL-4B, the ")
+    assert "neither from MLX nor from quantisation" in sentence
+    alone = compare_with_paper(folders[2:], ["Qwen3-VL-4B"], None)
+    assert alone.verdict.startswith("Compared with the paper's Qwen3-VL-4B: of ")
     assert any(line.startswith("Prompt: ours paper") for line in alone.comparability)
     with pytest.raises(SpecError, match="the paper has no row"):
-        beside_published(folders[2:], ["Qwen3-VL-5B"], None)
+        compare_with_paper(folders[2:], ["Qwen3-VL-5B"], None)
 
 
 def test_mistakes_are_one_sentence(tmp_path: Path, models: Path) -> None:
-    for arguments, said in (
+    for arguments, message in (
         (("parity",), "name two runs or models"),
         (("parity", "a", "b", "c"), "name two runs or models"),
         (("parity", "a", "b"), "there is no run 'a'"),
@@ -117,7 +117,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path, models: Path) -> None:
         (("parity", "--model", str(models / "other-4bit"), "--benchmark", "cmc-bench"), "one rung or none"),
         (("parity", "--model", str(models / "tiny-4bit"), "--format", "gif"), "there is no format 'gif'"),
     ):
-        with pytest.raises(RashomonError, match=re.escape(said)):
+        with pytest.raises(RashomonError, match=re.escape(message)):
             run_cli(["--workspace", str(tmp_path), *arguments])
 
 
@@ -129,16 +129,15 @@ def test_two_models_are_asked_looked_at_and_told_within_80_columns(rashomon: Ras
     narrow = Rashomon(rashomon.home, variables={"COLUMNS": "80"})
     command = (str(models / "tiny-bf16"), str(models / "tiny-4bit"), "--benchmark", "cmc-bench", "--limit", "2")
     shown = narrow.run("parity", *command, "--max-tokens", "6", "--probe", "4", "--display", "none")
-    assert (
-        "A and B part at what the weights make of the same inputs: the quantisation (bf16 in A, 4-bit g64 in B)."
-        in (" ".join(shown.stdout.split()))
+    assert "A and B first differ at the logits for the same inputs: the quantisation (bf16 in A, 4-bit g64 in B)." in (
+        " ".join(shown.stdout.split())
     )
     assert max(map(len, shown.stdout.splitlines())) <= 80
-    assert shown.stderr.count("looking at what") == 2
+    assert shown.stderr.count("probing tiny") == 2
     again = narrow.run("parity", *command, "--max-tokens", "6", "--probe", "4", "--json")
-    assert "looking at what" not in again.stderr
-    told = json.loads(again.stdout)
-    assert [each["stage"] for each in told["stages"] if each["found"] == "differs"] == ["numerics"]
+    assert "probing tiny" not in again.stderr
+    parsed = json.loads(again.stdout)
+    assert [stage["stage"] for stage in parsed["stages"] if stage["found"] == "differs"] == ["numerics"]
     ladder = narrow.run(
         "parity",
         *("--model", str(models / "tiny-4bit"), "--benchmark", "cmc-bench", "--limit", "2", "--max-tokens", "6"),

@@ -1,4 +1,4 @@
-"""Where two runs part: every seeded fault is found at its stage and named, by what real models make of real pictures."""
+"""Parity of two runs: every seeded fault is found at its stage and named, with a real model and real pictures."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from app.parity.compare_runs import ParityReport, compare_runs, keep
+from app.parity.compare_runs import ParityReport, compare_runs, store_probes
 from app.parity.probing import ProbeOptions
 from app.parity.tables import stages_table, to_json
 from app.store.workspace import Workspace
-from benchmarks.base import Generation, Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Instance, Media, Text
 from mlx_backends.base import Backend
 from mlx_backends.mlx import vlm_batch
 from mlx_backends.mlx.batched import BatchedAnswers
@@ -34,17 +35,17 @@ SYSTEM = "{{- '<|im_start|>system\\nYou read charts with care.<|im_end|>\\n' }}"
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory, tiny: Path) -> Workspace:
-    """The demo's charts, built, and the tiny model's answers about some of them: the run ``right``."""
+    """Return a workspace with the demo's charts and the tiny model's answers about some of them, the run ``right``."""
     workspace = Workspace(tmp_path_factory.mktemp("parity") / "workspace")
     source = str(ROOT / "assets" / "demo" / "held_out" / "cmc-bench")
     get_benchmark("cmc-bench").build([("rows", source)], workspace.build_folder("cmc-bench"), BuildOptions())
-    asked(workspace, "right", tiny, some(workspace))
+    asked(workspace, "right", tiny, first_instances(workspace))
     return workspace
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Qwen3-VL of random weights that computes in fp32."""
+    """Return a Qwen3-VL with random weights that computes in fp32."""
     texts = ["How many apples were sold?", "According to the source, the value is 12."]
     return in_fp32(build_tiny_vlm(tmp_path_factory.mktemp("models") / "tiny", texts, quantise=False))
 
@@ -55,8 +56,8 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     in_this_process(monkeypatch)
 
 
-def some(workspace: Workspace, count: int = ANSWERS) -> list[Instance]:
-    """So many instances from all parts of the build."""
+def first_instances(workspace: Workspace, count: int = ANSWERS) -> list[Instance]:
+    """Return ``count`` instances from all parts of the build."""
     build = Build.open(workspace.build_folder("cmc-bench"))
     every = list(get_benchmark("cmc-bench").instances(build, "paper"))
     return every[:: len(every) // count][:count]
@@ -64,23 +65,26 @@ def some(workspace: Workspace, count: int = ANSWERS) -> list[Instance]:
 
 def two_pictures(workspace: Workspace) -> list[Instance]:
     """Instances that show another example's chart before their own."""
-    shown = [i for i in some(workspace, 60) if any(isinstance(part, Media) for part in i.parts)]
+    shown = [i for i in first_instances(workspace, 60) if any(isinstance(part, Media) for part in i.parts)]
     pictures = {i.id: next(part for part in i.parts if isinstance(part, Media)) for i in shown}
-    made = []
-    for one in shown[:4]:
-        other = next(pictures[i.id] for i in shown if pictures[i.id] != pictures[one.id])
-        made.append(
-            replace(one, parts=(Text("Here is a chart."), other, Text("And the one that is asked about."), *one.parts))
+    with_two = []
+    for instance in shown[:4]:
+        other = next(pictures[i.id] for i in shown if pictures[i.id] != pictures[instance.id])
+        with_two.append(
+            replace(
+                instance,
+                parts=(Text("Here is a chart."), other, Text("And the one that is asked about."), *instance.parts),
+            )
         )
-    return made
+    return with_two
 
 
 def with_system(model: Path, folder: Path) -> None:
-    """A copy of a model whose chat template writes a system prompt of its own."""
+    """Copy a model with a chat template that writes its own system prompt."""
     shutil.copytree(model, folder)
     path = folder / "tokenizer_config.json"
-    told = json.loads(path.read_text())
-    path.write_text(json.dumps({**told, "chat_template": SYSTEM + told["chat_template"]}))
+    template = json.loads(path.read_text())
+    path.write_text(json.dumps({**template, "chat_template": SYSTEM + template["chat_template"]}))
 
 
 def compare(workspace: Workspace, a: str, b: str, probes: int = PROBES) -> ParityReport:
@@ -90,8 +94,8 @@ def compare(workspace: Workspace, a: str, b: str, probes: int = PROBES) -> Parit
     )
 
 
-def found(parity: ParityReport) -> dict[str, str]:
-    return {each.stage: each.found for each in parity.findings}
+def statuses(parity: ParityReport) -> dict[str, str]:
+    return {finding.stage: finding.status for finding in parity.findings}
 
 
 SAME = dict.fromkeys(
@@ -100,38 +104,39 @@ SAME = dict.fromkeys(
 
 
 def test_a_model_beside_itself_is_the_same_at_every_stage(workspace: Workspace, tiny: Path) -> None:
-    asked(workspace, "again", tiny, some(workspace))
+    asked(workspace, "again", tiny, first_instances(workspace))
     parity = compare(workspace, "right", "again")
-    assert found(parity) == SAME
+    assert statuses(parity) == SAME
     same = f"{ANSWERS} of {ANSWERS} answers are the same, token for token; "
-    assert parity.verdict.startswith(f"A and B do not part at any stage. {same}")
+    assert parity.verdict.startswith(f"A and B do not differ at any stage. {same}")
 
 
 def test_a_wrong_image_mean_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
     shutil.copytree(tiny, tmp_path / "other-mean")
     settings = tmp_path / "other-mean" / "preprocessor_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "image_mean": [0.25, 0.3, 0.4]}))
-    asked(workspace, "other-mean", tmp_path / "other-mean", some(workspace))
+    asked(workspace, "other-mean", tmp_path / "other-mean", first_instances(workspace))
     parity = compare(workspace, "right", "other-mean")
     assert parity.verdict.startswith(
-        "A and B part at the processed pixels: another image mean (B = A + (0.5, 0.4, 0.2))."
+        "A and B first differ at the processed pixels: another image mean (B = A + (0.5, 0.4, 0.2))."
     ), parity.verdict
-    assert "Besides" not in parity.verdict, "what the weights make of other pixels is no cause of its own"
-    assert found(parity) == {**SAME, "pixels": "differs", "numerics": "differs"}
+    assert "They also differ" not in parity.verdict, "what the weights make of other pixels is no cause of its own"
+    assert statuses(parity) == {**SAME, "pixels": "differs", "numerics": "differs"}
 
 
 def test_a_dropped_system_prompt_is_named(workspace: Workspace, tiny: Path, tmp_path: Path) -> None:
     with_system(tiny, tmp_path / "with-system")
-    asked(workspace, "with-system", tmp_path / "with-system", some(workspace))
+    asked(workspace, "with-system", tmp_path / "with-system", first_instances(workspace))
     parity = compare(workspace, "with-system", "right")
     assert parity.verdict.startswith(
-        "A and B part at the prompt after the chat template: the system prompt is missing in B (“You read charts with care.”)."
+        "A and B first differ at the prompt after the chat template: the system prompt is missing in B "
+        "(“You read charts with care.”)."
     ), parity.verdict
-    seen = found(parity)
+    seen = statuses(parity)
     assert [stage for stage, word in seen.items() if word == "differs"] == ["prompt", "tokens", "numerics"]
     assert seen["images"] == seen["pixels"] == seen["batching"] == "same"
     blind = compare(workspace, "with-system", "right", probes=0)
-    assert found(blind)["tokens"] == "differs", "two runs alone tell that their prompts are of other lengths"
+    assert statuses(blind)["tokens"] == "differs", "two runs alone tell that their prompts are of other lengths"
     assert "tokens shorter" in blind.verdict
 
 
@@ -148,28 +153,30 @@ def test_a_swapped_image_order_is_named(workspace: Workspace, tiny: Path, monkey
     asked(workspace, "asked-swapped", tiny, swapped)
     parity = compare(workspace, "two", "asked-swapped")
     assert parity.verdict.startswith(
-        "A and B part at what is asked: the images come in another order: image 1 in A is image 2 in B."
+        "A and B first differ at the request: the images are in another order: image 1 in A is image 2 in B."
     ), parity.verdict
 
     from mlx_backends.mlx.preprocess import Preprocessor
 
-    opened = Preprocessor._opened
-    monkeypatch.setattr(Preprocessor, "_opened", lambda *given: opened(*given)[::-1])
+    opened = Preprocessor._keyed_images
+    monkeypatch.setattr(Preprocessor, "_keyed_images", lambda *arguments: opened(*arguments)[::-1])
     asked(workspace, "engine-swapped", tiny, right)
     compare(workspace, "engine-swapped", "two")  # looks at the faulty engine, and keeps that
     monkeypatch.undo()
     parity = compare(workspace, "two", "engine-swapped")
     assert parity.verdict.startswith(
-        "A and B part at the images shown: the images come in another order: the first in A is the second in B."
+        "A and B first differ at the input images: the images are in another order: the first in A is the second in B."
     ), parity.verdict
-    assert found(parity)["pixels"] == "same", "the same pictures, each prepared as it should be"
+    assert statuses(parity)["pixels"] == "same", "the same pictures, each prepared as it should be"
 
 
 @pytest.mark.slow
 def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vlm_batch, "END_TOKENS", 10_000)  # whole prompts are read together, as mlx-vlm's server does
-    monkeypatch.setattr(vlm_batch, "FILLED", 100)
-    begin = BatchedAnswers._begin
+    monkeypatch.setattr(
+        vlm_batch, "MAX_SUFFIX_TOKENS", 10_000
+    )  # whole prompts are read together, as mlx-vlm's server does
+    monkeypatch.setattr(vlm_batch, "MAX_PADDING_FACTOR", 100)
+    begin = BatchedAnswers._start_prepared
 
     def begin_prepared(self: BatchedAnswers) -> Iterator[Generation]:
         wait(
@@ -177,20 +184,20 @@ def test_the_known_batching_fault_is_named(workspace: Workspace, tiny: Path, mon
         )  # else a busy machine decides which of them are read together
         return begin(self)
 
-    monkeypatch.setattr(BatchedAnswers, "_begin", begin_prepared)
-    asked(workspace, "alone", tiny, some(workspace))
+    monkeypatch.setattr(BatchedAnswers, "_start_prepared", begin_prepared)
+    asked(workspace, "alone", tiny, first_instances(workspace))
 
     def together(backend: Backend) -> None:
         assert isinstance(backend, VLMBackend)
-        backend._begin_together(4, share=False)
+        backend._start_batched(4, share=False)
 
-    asked(workspace, "repaired", tiny, some(workspace), before=together)
-    assert found(compare(workspace, "alone", "repaired")) == SAME
+    asked(workspace, "repaired", tiny, first_instances(workspace), before=together)
+    assert statuses(compare(workspace, "alone", "repaired")) == SAME
     _unrepaired(monkeypatch)
-    asked(workspace, "unrepaired", tiny, some(workspace), before=together)
+    asked(workspace, "unrepaired", tiny, first_instances(workspace), before=together)
     parity = compare(workspace, "alone", "unrepaired")
-    assert found(parity) == {**SAME, "batching": "differs"}
-    assert "answers of B's run are not what B gives alone (batching)." in parity.verdict
+    assert statuses(parity) == {**SAME, "batching": "differs"}
+    assert "answers of B's run are not those that B gives sequentially (batching)." in parity.verdict
     assert "A's run" not in parity.verdict
     assert parity.answers.same < ANSWERS
 
@@ -200,7 +207,7 @@ def _unrepaired(monkeypatch: pytest.MonkeyPatch) -> None:
 
     merge = ar._merge_prefill_prompt_kwargs
     monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))
-    monkeypatch.setattr(qwen3_vl_deepstack, "NEEDED_BY", ())
+    monkeypatch.setattr(qwen3_vl_deepstack, "AFFECTED_VERSIONS", ())
 
 
 def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_is_not(
@@ -211,9 +218,9 @@ def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_
     with_system(tiny, gone)
     there = Workspace(tmp_path / "there")
     shutil.copytree(workspace.path / "benchmarks", there.path / "benchmarks")
-    folder = asked(there, "elsewhere", gone, some(workspace))
+    folder = asked(there, "elsewhere", gone, first_instances(workspace))
     look = ProbeOptions(PROBES, [there.build_folder("cmc-bench")])
-    assert f"{PROBES} requests of elsewhere were looked at" in keep(folder, look)
+    assert f"{PROBES} requests of elsewhere were probed" in store_probes(folder, look)
     shutil.copytree(folder, workspace.runs_folder / "from-there")
     shutil.rmtree(gone)
     shutil.rmtree(there.path)
@@ -221,7 +228,7 @@ def test_what_a_model_makes_of_its_prompts_goes_with_the_run_to_where_the_model_
     assert len(parity.probed) == PROBES
     assert "the system prompt is missing in B" in parity.verdict
     assert parity.numerics is not None
-    assert found(parity)["pixels"] == "same"
+    assert statuses(parity)["pixels"] == "same"
 
 
 @pytest.mark.slow
@@ -231,7 +238,7 @@ def test_requests_whose_pictures_are_gone_are_counted_and_looked_at_again_once_t
     replaced = Workspace(tmp_path / "replaced")
     shutil.copytree(workspace.path / "benchmarks", replaced.path / "benchmarks")
     for name in ("one", "two"):
-        asked(replaced, name, tiny, some(workspace))
+        asked(replaced, name, tiny, first_instances(workspace))
     media = replaced.build_folder("cmc-bench") / "media"
     media.rename(tmp_path / "away")
     media.mkdir()
@@ -242,28 +249,30 @@ def test_requests_whose_pictures_are_gone_are_counted_and_looked_at_again_once_t
     assert gone
     parity = compare(replaced, "one", "two", probes=ANSWERS)
     assert len(parity.probed) == ANSWERS - gone
-    told = f"{gone} of {ANSWERS} left out: their pictures are not in the build any more"
-    assert parity.unseen == (told,)
-    assert to_json(parity)["not looked at"] == [told]
-    assert told in stages_table(parity).notes
+    message = f"{gone} of {ANSWERS} left out: their pictures are no longer in the build"
+    assert parity.not_probed == (message,)
+    assert to_json(parity)["not looked at"] == [message]
+    assert message in stages_table(parity).notes
     shutil.copytree(tmp_path / "away", media, dirs_exist_ok=True)
     parity = compare(replaced, "one", "two", probes=ANSWERS)
-    assert (len(parity.probed), parity.unseen) == (ANSWERS, ())
+    assert (len(parity.probed), parity.not_probed) == (ANSWERS, ())
 
 
 def pictures_of(workspace: Workspace) -> list[list[str]]:
-    """The names of the pictures of each request."""
-    return [[part.name for part in each.parts if isinstance(part, Media)] for each in some(workspace)]
+    """Return the names of the pictures of each request."""
+    return [
+        [part.name for part in instance.parts if isinstance(part, Media)] for instance in first_instances(workspace)
+    ]
 
 
 def test_a_run_whose_model_is_not_here_is_compared_by_what_it_answered(
     workspace: Workspace, tiny: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(tiny, tmp_path / "gone")
-    asked(workspace, "unknown", tmp_path / "gone", some(workspace))
+    asked(workspace, "unknown", tmp_path / "gone", first_instances(workspace))
     shutil.rmtree(tmp_path / "gone")
     parity = compare(workspace, "right", "unknown")
-    assert parity.unseen
-    assert "gone' is neither a folder nor a Hub id" in parity.unseen[0]
-    assert parity.verdict.startswith("Nothing that was looked at differs; not looked at: the prompt's tokens")
+    assert parity.not_probed
+    assert "gone' is neither a folder nor a Hub id" in parity.not_probed[0]
+    assert parity.verdict.startswith("Nothing that was compared differs; not compared: the prompt's tokens")
     json.dumps(to_json(parity))

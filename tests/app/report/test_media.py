@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from app.report.media import media_path, seen
-from benchmarks.base import Mark, Media, Modality
+from app.report.media import media_path, preview_media
+from benchmarks.vocabulary import Mark, Media, Modality
 from tests.support.media import cloud, sound, video
 
 
@@ -49,7 +49,7 @@ def test_a_medium_of_any_kind_is_seen_as_facts_and_a_picture(tmp_path: Path) -> 
     ]
     told = []
     for media, size in wanted:
-        found = seen(media, media_path(tmp_path, media), 100)
+        found = preview_media(media, media_path(tmp_path, media), 100)
         assert found.picture is not None
         assert (found.picture.mode, found.picture.size) == ("RGB", size)
         told.append(re.sub(r"[\d.]+ kB", "N kB", found.facts))
@@ -70,34 +70,34 @@ def test_what_cannot_be_seen_is_one_line_and_is_looked_at_again(
 ) -> None:
     hostile = kept(tmp_path, b"\x1b[31m" + bytes(range(256)) * 9, suffix, modality)
     path = media_path(tmp_path, hostile)
-    found = seen(hostile, path, 100)
+    found = preview_media(hostile, path, 100)
     assert found.picture is None
     assert "\n" not in found.facts
     assert re.search("is no[t ]|damaged|cannot be read", found.facts)
-    assert seen(hostile, None, 100).facts.endswith(", not there")
+    assert preview_media(hostile, None, 100).facts.endswith(", not there")
     whole = {".png": _png, ".wav": sound, ".mp4": video, ".ply": _ply}[suffix]()
     media = kept(tmp_path, whole, suffix, modality)
     path = tmp_path / "media" / media.name
     path.write_bytes(whole[: len(whole) // 2])
-    assert "is not the one that was built" in seen(media, path, 100).facts, "half of it has come"
+    assert "is not the one that was built" in preview_media(media, path, 100).facts, "half of it has come"
     path.write_bytes(whole)
-    assert seen(media, path, 100).picture is not None
+    assert preview_media(media, path, 100).picture is not None
 
 
 def test_a_medium_is_read_once_for_all_samples_that_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.media import previews
 
     reads = []
-    glance = previews.glance
+    glance = previews.preview
 
     def counted(data: bytes, *rest: Any) -> Any:
         reads.append(len(data))
         return glance(data, *rest)
 
-    monkeypatch.setattr(previews, "glance", counted)
+    monkeypatch.setattr(previews, "preview", counted)
     media = kept(tmp_path, sound(0.7, pitch=333), ".wav", "audio")
     for _ in range(3):
-        assert seen(media, media_path(tmp_path, media), 90).picture is not None
+        assert preview_media(media, media_path(tmp_path, media), 90).picture is not None
     assert len(reads) == 1
 
 
@@ -105,9 +105,9 @@ def test_no_memory_for_a_medium_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     def glance(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("benchmarks.media.previews.glance", glance)
+    monkeypatch.setattr("benchmarks.media.previews.preview", glance)
     media = kept(tmp_path, sound(0.6), ".wav", "audio")
-    assert "cannot be read (MemoryError)" in seen(media, media_path(tmp_path, media), 90).facts
+    assert "cannot be read (MemoryError)" in preview_media(media, media_path(tmp_path, media), 90).facts
 
 
 def _png() -> bytes:

@@ -11,8 +11,8 @@ import pytest
 
 from app.commands.published import published
 from app.report.published import published_cells, published_names, read_cells
-from benchmarks.base import benchmark_names
 from benchmarks.errors import SourceError
+from benchmarks.registry import benchmark_names
 from tests.support.command import Rashomon
 
 COUNTS: dict[str, dict[str, int]] = {
@@ -134,15 +134,15 @@ def test_what_is_not_there_is_said(words: tuple[str, ...], told: str, tmp_path: 
 WRONG: list[tuple[Any, str]] = [
     ({}, "are not a list"),
     ([], "are not a list"),
-    (["x"], "cell 1 .* is no object"),
-    ([CELL, {**CELL, "value": 0.6}], "cell 2 .* stands there twice"),
-    ([{**CELL, "value": float("nan")}], "no finite number"),
-    ([{**CELL, "value": float("inf")}], "no finite number"),
-    ([{**CELL, "value": True}], "no finite number"),
-    ([{**CELL, "value": None}], "no finite number"),
-    ([{**CELL, "value": [0.5]}], "no finite number"),
-    ([{**CELL, "value": " "}], "an empty one"),
-    ([{**CELL, "value": "4B", "sd": 0.1}], "a figure's keys"),
+    (["x"], "cell 1 .* is not an object"),
+    ([CELL, {**CELL, "value": 0.6}], "cell 2 .* is repeated"),
+    ([{**CELL, "value": float("nan")}], "not a finite number"),
+    ([{**CELL, "value": float("inf")}], "not a finite number"),
+    ([{**CELL, "value": True}], "not a finite number"),
+    ([{**CELL, "value": None}], "not a finite number"),
+    ([{**CELL, "value": [0.5]}], "not a finite number"),
+    ([{**CELL, "value": " "}], "an empty value"),
+    ([{**CELL, "value": "4B", "sd": 0.1}], "the keys of a number"),
     ([{key: CELL[key] for key in CELL if key != "value"}], "has no value"),
     ([{key: CELL[key] for key in CELL if key != "row"}], "has no row"),
     ([{**CELL, "row": ""}], "row that is not a line of text"),
@@ -156,9 +156,9 @@ WRONG: list[tuple[Any, str]] = [
     ([{**CELL, "value": 3, "sd": 0.5}], "deviation"),
     ([{**CELL, "n": 0}], "an n that"),
     ([{**CELL, "n": 9.5}], "an n that"),
-    ([{**CELL, "percent": False}], "in percent and no fraction"),
-    ([{**CELL, "value": 3, "percent": True}], "in percent and no fraction"),
-    ([CELL, {**CELL, "row": "n", "percent": True}], "in percent where other figures of its table are not"),
+    ([{**CELL, "percent": False}], "in percent but not a fraction"),
+    ([{**CELL, "value": 3, "percent": True}], "in percent but not a fraction"),
+    ([CELL, {**CELL, "row": "n", "percent": True}], "in percent and other values of its table are not"),
 ]
 
 

@@ -25,8 +25,8 @@ from app.store.run import RunStore
 from app.store.throughput import Throughput, duration
 from app.store.workspace import RunSummary, Workspace
 from app.text.escape import clean, latex, markdown, spreadsheet_cell
-from benchmarks.base import Estimate, Record, Table
-from benchmarks.rows.spreadsheet import guarded, unguarded
+from benchmarks.rows.spreadsheet import guard_formulas, unguard_formulas
+from benchmarks.vocabulary import Estimate, Record, Table
 from tests.support.runs import instances, make_run, says
 
 HOSTILE = st.text(st.characters(), max_size=60) | st.sampled_from(
@@ -80,8 +80,8 @@ def test_no_cell_is_a_formula_wherever_a_spreadsheet_divides_the_line(text: str,
 
 def test_a_guarded_text_is_known_again() -> None:
     for text in ("=1", "a;=1+1", 'a;"=1', "a\n-1|@x", "\n=1", "it's; 'x'", "a;b"):
-        assert unguarded(guarded(text)) == text
-    assert guarded("2; 3 - 4") == "2; 3 - 4"
+        assert unguard_formulas(guard_formulas(text)) == text
+    assert guard_formulas("2; 3 - 4") == "2; 3 - 4"
 
 
 @given(HOSTILE)

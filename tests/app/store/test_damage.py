@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from app.doctor.run import examine_run
-from app.engine.adopt import adopt, examine
+from app.doctor.run import check_run
+from app.engine.adopt import adopt, read_received_run
 from app.store.database import DATABASE
 from app.store.integrity.digests import COLUMNS, as_stored, row_digest
 from app.store.run import RunStore
@@ -326,7 +326,7 @@ def test_what_is_no_file_in_the_place_of_a_database_hides_no_run(damaged: Damage
     for path in damaged.folder.glob(f"{DATABASE}*"):
         path.unlink()
     for _ in unusable(damaged.folder):
-        for runs in (workspace.summaries(), listed.now()):
+        for runs in (workspace.summaries(), listed.read_all()):
             assert {run.name: bool(run.problem) for run in runs} == {RUN: True, OTHER: False}
     damaged.put(damaged.content)
 
@@ -358,7 +358,7 @@ _ACCEPTED = {
 def test_what_the_doctor_calls_lost_is_what_adopting_leaves_out(
     damaged: Damaged, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    monkeypatch.setattr("app.doctor.run._SHOWN", 1000)
+    monkeypatch.setattr("app.doctor.run._MAX_LISTED", 1000)
     damaged.put(damaged.content)
     chance = random.Random(seed)
     with unsealed(damaged.folder) as database:
@@ -375,11 +375,11 @@ def test_what_the_doctor_calls_lost_is_what_adopting_leaves_out(
                     value = chance.choice((0, 1, 7, "x", "[]", None, 1.5))
                     database.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (value, *name))
     workspace = Workspace(damaged.rashomon.workspace)
-    findings = {finding.what: finding for finding in examine_run(workspace, damaged.folder)}
-    told = " ".join(findings[what].told for what in ("rows", "missing") if not findings[what].ok)
+    findings = {finding.check: finding for finding in check_run(workspace, damaged.folder)}
+    told = " ".join(findings[what].message for what in ("rows", "missing") if not findings[what].ok)
     adopted = None
     with suppress(StoreError):  # where its spec is lost there is nothing to adopt
-        adopted = adopt(workspace, examine(workspace, damaged.folder), name="adopted")
+        adopted = adopt(workspace, read_received_run(workspace, damaged.folder), name="adopted")
     if adopted is None:
         assert "table meta" in told
         return
@@ -389,4 +389,4 @@ def test_what_the_doctor_calls_lost_is_what_adopting_leaves_out(
     assert {*row.findall(left_out)} <= {*row.findall(told)}
     assert bool(left_out) == any(f"table {table}" in told for table in _TAKEN_OVER)
     if not findings["to save"].ok:
-        assert f" {adopted.answers} instances have a valid answer" in findings["to save"].told
+        assert f" {adopted.answers} instances have a valid answer" in findings["to save"].message

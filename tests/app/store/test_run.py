@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.loop import answer_pending, judge_pending
+from app.engine.loop import AnswerLoop, judge_pending
 from app.store.database import DATABASE
-from app.store.integrity.salvage import Salvage
 from app.store.locks import FileLock
 from app.store.rows import ConditionProgress, NewAnswer
 from app.store.run import RunStore
+from app.store.salvage import Salvage
 from app.store.samples import SampleFilter
 from app.store.schema import MIGRATIONS
 from app.store.sqlite_errors import StoreFullError
-from benchmarks.base import Generation, Instance, Text, Verdict, instance_to_json
 from benchmarks.errors import StoreError
+from benchmarks.vocabulary import Generation, Instance, Text, Verdict, instance_to_json
 from tests.support.old_runs import as_version
 from tests.support.toy import EvenJudge, Scripted, Toy, TwoSteps, toy_instances
 from tests.support.trust import seal
@@ -44,7 +44,7 @@ def make(folder: Path, count: int = 20) -> RunStore:
 
 
 def answer(store: RunStore) -> None:
-    answer_pending(store, Scripted(capacity=3), TwoSteps(), [EvenJudge()], Toy())
+    AnswerLoop(store, Scripted(capacity=3), TwoSteps(), [EvenJudge()], Toy()).run()
 
 
 def exact(store: RunStore) -> list[ConditionProgress]:
@@ -108,13 +108,13 @@ def test_one_accepted_generation_an_instance_and_step_is_the_databases_own_rule(
 
 def test_counters_equal_a_count_of_the_rows(tmp_path: Path) -> None:
     store = make(tmp_path, 60)
-    answer_pending(
+    AnswerLoop(
         store,
         Scripted(4, failing=frozenset({"example-3/plain#1", "example-5/twisted#0"})),
         TwoSteps(),
         [EvenJudge()],
         Toy(),
-    )
+    ).run()
     kept = exact(store)
     assert sum(p.done for p in kept) == 60
     assert sum(p.errors for p in kept) == 2
@@ -125,7 +125,7 @@ def test_counters_equal_a_count_of_the_rows(tmp_path: Path) -> None:
 
 def test_a_judge_added_later_judges_what_is_there_and_never_an_error(tmp_path: Path) -> None:
     store = make(tmp_path, 30)
-    answer_pending(store, Scripted(failing=frozenset({"example-1/plain#0"})), TwoSteps(), [], Toy())
+    AnswerLoop(store, Scripted(failing=frozenset({"example-1/plain#0"})), TwoSteps(), [], Toy()).run()
     assert judge_pending(store, EvenJudge(), Toy()) == 29
     assert judge_pending(store, EvenJudge(), Toy()) == 0
     outcomes = {record.instance.id: record.outcome("even@1") for record in store.records()}
@@ -149,10 +149,10 @@ def test_repeating_a_condition_sets_its_answers_aside_and_keeps_them(tmp_path: P
 
 def test_only_errors_are_asked_again_when_told_so(tmp_path: Path) -> None:
     store = make(tmp_path, 20)
-    answer_pending(store, Scripted(failing=frozenset({"example-2/plain#1"})), TwoSteps(), [EvenJudge()], Toy())
+    AnswerLoop(store, Scripted(failing=frozenset({"example-2/plain#1"})), TwoSteps(), [EvenJudge()], Toy()).run()
     assert store.repeat(errors_only=True) == 1
     backend = Scripted()
-    answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy())
+    AnswerLoop(store, backend, TwoSteps(), [EvenJudge()], Toy()).run()
     assert backend.calls == ["example-2/plain#0", "example-2/plain#1"]
     assert sum(p.errors for p in store.progress()) == 0
 
@@ -162,15 +162,15 @@ def test_a_database_at_its_page_limit_loses_nothing_that_was_reported(tmp_path: 
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages + 6}")
     backend = Scripted()
-    with pytest.raises(StoreFullError, match=r"no room is left.*every answer reported done is safe"):
-        answer_pending(store, backend, TwoSteps(), [EvenJudge()], Toy())
+    with pytest.raises(StoreFullError, match=r"is full.*every answer reported done is safe"):
+        AnswerLoop(store, backend, TwoSteps(), [EvenJudge()], Toy()).run()
     store.close()
     with RunStore.open(tmp_path) as again:
         done = sum(p.done for p in again.progress())
         assert 0 < done < 400
         assert sum(record.answer is not None and len(record.generations) == 2 for record in again.records()) == done
         again.use_engine({"engine": "scripted"})
-        answer_pending(again, Scripted(), TwoSteps(), [EvenJudge()], Toy())
+        AnswerLoop(again, Scripted(), TwoSteps(), [EvenJudge()], Toy()).run()
         assert sum(p.done for p in again.progress()) == 400
 
 
@@ -266,7 +266,7 @@ def test_repeating_takes_back_the_first_step_of_what_is_half_done(tmp_path: Path
     def one_is_there() -> bool:
         return bool(store._rows("SELECT 1 FROM generation"))
 
-    answer_pending(store, Scripted(), TwoSteps(), [], Toy(), stop=one_is_there)
+    AnswerLoop(store, Scripted(), TwoSteps(), [], Toy(), stop=one_is_there).run()
     half = [record for record in store.records() if len(record.generations) == 1]
     assert half, "stopped between two steps"
     store.repeat()
@@ -332,7 +332,7 @@ def test_a_run_of_the_first_version_keeps_its_answers_and_goes_on(tmp_path: Path
     seal(tmp_path)
     with RunStore.open(tmp_path) as store:
         store.use_engine({"engine": "scripted"})
-        answer_pending(store, Scripted(), TwoSteps(), [EvenJudge()], Toy())
+        AnswerLoop(store, Scripted(), TwoSteps(), [EvenJudge()], Toy()).run()
         assert [len(record.generations) for record in store.records()] == [1, 2]
         assert [progress.done for progress in store.progress()] == [1, 1]
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.store.run import RunStore
-from app.store.sample_lookup import sample_id
+from app.store.sample_lookup import find_sample_id
 from app.store.workspace import Workspace
 from app.text.escape import clean, spreadsheet_cell
-from benchmarks.base import Instance, Text
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Instance, Text
 from tests.app.store.test_run import META
 from tests.support.command import Rashomon
 from tests.support.runs import instances, make_run, says
@@ -47,19 +47,19 @@ def test_an_id_is_found_as_it_is_as_it_is_printed_and_by_its_beginning(tmp_path:
     with store_of(tmp_path, ODD) as store:
         for name in ODD:
             for typed in (name, clean(name), f" {name} ", spreadsheet_cell(name)):
-                assert sample_id(store, typed) == name
-        assert sample_id(store, "a b") == "a b/aligned"
-        assert sample_id(store, r"\x1b[3") == "\x1b[31mred"
-        assert sample_id(store, "plain-1") == "plain-1", "a whole id is no beginning"
-        with pytest.raises(SpecError, match=r"'plain' begins 2 instances of .*, such as plain-1, plain-12; say more"):
-            sample_id(store, "plain")
+                assert find_sample_id(store, typed) == name
+        assert find_sample_id(store, "a b") == "a b/aligned"
+        assert find_sample_id(store, r"\x1b[3") == "\x1b[31mred"
+        assert find_sample_id(store, "plain-1") == "plain-1", "a whole id is no beginning"
+        with pytest.raises(SpecError, match=r"'plain' matches 2 instances of .*, such as plain-1, plain-12; "):
+            find_sample_id(store, "plain")
 
 
 @pytest.mark.parametrize("typed", ["", "\udcff\udcfe", "plian-12", "x" * 10_000, "\0", "%"])
 def test_what_is_no_id_is_told_of_the_nearest(typed: str, tmp_path: Path) -> None:
     with store_of(tmp_path, ODD) as store, pytest.raises(SpecError, match="has no instance") as caught:
-        sample_id(store, typed)
-    near = str(caught.value).partition("such as ")[2].partition("; `")[0]
+        find_sample_id(store, typed)
+    near = str(caught.value).partition("closest: ")[2].partition("; `")[0]
     assert near.startswith("plain-12," if typed == "plian-12" else "'a b/aligned', -dash, =1+1")
 
 
@@ -70,7 +70,7 @@ def test_what_is_no_id_is_told_of_the_nearest(typed: str, tmp_path: Path) -> Non
 )
 def test_every_id_is_found_by_itself(ids: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, store_of(Path(folder), ids) as store:
-        assert [sample_id(store, name) for name in ids] == ids
+        assert [find_sample_id(store, name) for name in ids] == ids
 
 
 def test_show_and_override_take_what_they_print_and_refuse_odd_bytes_in_a_sentence(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_show_and_override_take_what_they_print_and_refuse_odd_bytes_in_a_senten
     asked = [replace(one, id=f"{name}/{number}") for number, one in enumerate(instances(1))]
     make_run(Workspace(rashomon.workspace), "r", asked, says("2008"))
     told = rashomon.run("show", "r", "--sample", "zzz", code=2).stderr
-    pasted = told.partition("such as ")[2].partition(", $'")[0]
+    pasted = told.partition("closest: ")[2].partition(", $'")[0]
     typed = subprocess.run(["bash", "-c", f"printf %s {pasted}"], capture_output=True, text=True, check=True).stdout
     assert typed == f"{name}/0", "what is printed can be pasted into a shell"
     for word in (typed, clean(typed)):

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.annotation.override import override, take_back
+from app.annotation.override import override, retract_override
 from app.report.tables import tables_of
 from app.store.rows import NewAnswer
 from app.store.run import RunStore
-from app.store.samples import FATES, ORDERS, SampleFilter
+from app.store.samples import ORDERS, SAMPLE_OUTCOMES, SampleFilter
 from app.store.schema import MIGRATIONS
 from app.store.workspace import Workspace
 from app.tui.sample_query import QueryVocabulary, parse_query
-from benchmarks.base import Generation, Instance, Record, Text, Verdict
 from benchmarks.errors import SpecError
+from benchmarks.vocabulary import Generation, Instance, Record, Text, Verdict
 from tests.support.command import Rashomon
 from tests.support.old_runs import as_version
 from tests.support.runs import instances, make_run, says
@@ -71,12 +71,12 @@ filters = st.builds(
     conditions=st.sets(st.sampled_from(CONDITIONS)).map(tuple),
     strata=st.sets(st.sampled_from([("kind", "a"), ("kind", "b"), ("odd key.$", '"'), ("none", "x")])).map(tuple),
     labels=st.sets(st.sampled_from(LABELS)).map(tuple),
-    fates=st.sets(st.sampled_from(FATES)).map(tuple),
+    outcomes=st.sets(st.sampled_from(SAMPLE_OUTCOMES)).map(tuple),
     words=st.lists(WORDS.filter(lambda word: word != "\ud800"), max_size=2).map(tuple),
     disputing=st.sets(st.sampled_from(JUDGES)).map(tuple),
     disagree=st.booleans(),
     overridden=st.booleans(),
-    cut=st.booleans(),
+    truncated=st.booleans(),
     mismatch=st.booleans(),
     order=st.sampled_from(list(ORDERS)),
 )
@@ -114,12 +114,12 @@ def fits(record: Record, wanted: SampleFilter) -> bool:
         (not wanted.conditions or record.instance.condition in wanted.conditions)
         and all((key, record.instance.strata.get(key)) in wanted.strata for key in keys)
         and (not wanted.labels or label in wanted.labels)
-        and (not wanted.fates or now in wanted.fates)
+        and (not wanted.outcomes or now in wanted.outcomes)
         and all(any(has(text, word) for text in texts) for word in wanted.words)
         and (not wanted.disagree or len(said) > 1)
         and (not wanted.mismatch or len(said) > 1 or now == "wrong")
         and (not wanted.overridden or JUDGES[2] in record.verdicts)
-        and (not wanted.cut or (last is not None and last.finish_reason == "length"))
+        and (not wanted.truncated or (last is not None and last.finish_reason == "length"))
     )
 
 
@@ -151,7 +151,7 @@ def test_a_filter_finds_what_a_plain_loop_finds(
             assert [row.ordinal for row in rows] == found[::-1]
             for row in rows:
                 record = records[row.ordinal]
-                assert (row.fate, row.label) == fate(record, wanted.judges)
+                assert (row.outcome, row.label) == fate(record, wanted.judges)
                 assert row.overridden == (JUDGES[2] in record.verdicts)
         for ordinal, record in enumerate(records):
             siblings = [n for n, other in enumerate(records) if other.instance.group == record.instance.group]
@@ -176,7 +176,7 @@ def test_samples_are_read_while_a_run_is_written(tmp_path: Path) -> None:
         for ordinal in range(20):
             writer.commit([NewAnswer(ordinal, "plain", 0, "d", Generation(f"{ordinal}#0", "x", "stop"), True)])
             with RunStore.read(folder) as reader:
-                assert len(reader.sample_ordinals(SampleFilter(fates=("pending",)))) == 20  # no judge has been
+                assert len(reader.sample_ordinals(SampleFilter(outcomes=("pending",)))) == 20  # no judge has been
                 assert len(reader.sample_ordinals(SampleFilter(words=("x",)))) == ordinal + 1
 
 
@@ -195,7 +195,7 @@ KNOWN = QueryVocabulary(
     ("typed", "wanted"),
     [
         ("", SampleFilter(("match@2",))),
-        ("is:wrong,error", SampleFilter(("match@2",), fates=("wrong", "error"))),
+        ("is:wrong,error", SampleFilter(("match@2",), outcomes=("wrong", "error"))),
         (
             'label:text type:"maths, hard"',
             SampleFilter(("match@2",), labels=("TEXT",), strata=(("type", "maths, hard"),)),
@@ -207,7 +207,7 @@ KNOWN = QueryVocabulary(
             "disagree:match,human:ann order:longest",
             SampleFilter(("match@2",), disputing=("match@2", "human:ann@1"), disagree=True, order="longest"),
         ),
-        ("is:mismatch,cut,overridden", SampleFilter(("match@2",), mismatch=True, cut=True, overridden=True)),
+        ("is:mismatch,cut,overridden", SampleFilter(("match@2",), mismatch=True, truncated=True, overridden=True)),
     ],
 )
 def test_what_is_typed(typed: str, wanted: SampleFilter) -> None:
@@ -219,8 +219,8 @@ def test_what_is_typed(typed: str, wanted: SampleFilter) -> None:
     [
         ("is:wrnog", "did you mean 'wrong'"),
         ("conditon:aligned", "did you mean 'condition'"),
-        ("type:none", "type:none is nothing here"),
-        ("judge:bob", "has labelled nothing here"),
+        ("type:none", "no type:none"),
+        ("judge:bob", "no labels by the judge"),
     ],
 )
 def test_what_is_typed_wrongly_is_said_with_the_nearest(typed: str, said: str) -> None:
@@ -250,7 +250,7 @@ def test_an_override_is_used_where_it_is_asked_for_and_measures_no_judge(folder:
     named = tables_of([folder], judge="match")
     assert [table.rows for table in named] == [table.rows for table in plain]
     assert "agreement" not in {table.name for table in named}
-    assert any("1 labels are overridden by override:ann@1, and not used here" in note for note in named[0].notes)
+    assert any("1 labels are overridden by override:ann@1 and not used here" in note for note in named[0].notes)
     used = tables_of([folder], judge="first(override:ann, match)")
     assert used[0].rows[0] != plain[0].rows[0]
     assert not any("not used here" in note for note in used[0].notes)
@@ -265,11 +265,11 @@ def test_taking_back_brings_what_was_said_before(folder: Path) -> None:
     assert override(folder, "ann", instance, "TEXT", "first") is None
     before = override(folder, "ann", instance, "BOTH", "second")
     assert before is not None
-    assert take_back(folder, "ann", instance, before)
+    assert retract_override(folder, "ann", instance, before)
     with RunStore.read(folder) as store:
         assert next(store.records(only=instance)).verdicts["override:ann@1"].label == "TEXT"
-    assert take_back(folder, "ann", instance)
-    assert not take_back(folder, "ann", instance)
+    assert retract_override(folder, "ann", instance)
+    assert not retract_override(folder, "ann", instance)
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:

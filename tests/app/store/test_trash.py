@@ -54,7 +54,7 @@ def test_what_is_not_a_run_of_its_own_is_not_deleted(workspace: Workspace, tmp_p
     one, trash = workspace.runs_folder / "one", Trash(workspace)
     with FileLock(one / "lock") as lock:
         assert lock.acquire("process 17")
-        with pytest.raises(StoreError, match="process 17 works on one"):
+        with pytest.raises(StoreError, match="process 17 is using one"):
             trash.delete(one)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "kept").touch()

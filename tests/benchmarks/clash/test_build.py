@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import SHOWN_TEXT, Instance, Media, Text
 from benchmarks.build import Build, BuildOptions, BuildWriter
 from benchmarks.clash import Clash
 from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, LETTERS
 from benchmarks.clash.instances import instances, option_order
 from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.vocabulary import SHOWN_TEXT, Instance, Media, Text
 from tests.support.data.clash import CLASH_DATA, ROOT, own_folder, own_sample, published_folder, published_row
 
 real = pytest.mark.skipif(not CLASH_DATA.exists(), reason="the real rows are not here")
@@ -207,7 +207,7 @@ def test_every_sample_is_taken_whatever_the_target_of_a_stratum(tmp_path: Path) 
 def test_a_build_without_a_sample_is_an_error_that_says_why(tmp_path: Path) -> None:
     folder = published_folder(tmp_path / "p", [published_row(1)])
     (folder / "train2017" / f"{1:012d}.jpg").unlink()
-    with pytest.raises(SourceError, match=r"no sample that can be used \(once: the image is missing"):
+    with pytest.raises(SourceError, match=r"no usable sample \(once: the image is missing"):
         _build(tmp_path / "out", ("published", folder))
     assert not (tmp_path / "out").exists()
 
@@ -248,7 +248,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(tmp_path: Path) -
     sources = [("published", str(CLASH_DATA)), ("sugar-crepe", str(CLASH_DATA / "sugar_crepe"))]
     here = Clash().build(sources, tmp_path / "here", BuildOptions(seed=5))
     code = (
-        "import json, sys; from pathlib import Path; from benchmarks.base import get_benchmark\n"
+        "import json, sys; from pathlib import Path; from benchmarks.registry import get_benchmark\n"
         "from benchmarks.build import BuildOptions\n"
         "get_benchmark('clash').build(json.loads(sys.argv[1]), Path(sys.argv[2]), BuildOptions(seed=5))"
     )

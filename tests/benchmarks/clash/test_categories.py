@@ -11,11 +11,18 @@ from typing import Literal
 
 import pytest
 
-from benchmarks.clash.categories import categories, joined, same_categories, split, stratum, word_lists
+from benchmarks.clash.categories import (
+    category_stratum,
+    join_categories,
+    same_categories,
+    shared_categories,
+    split_categories,
+    word_lists,
+)
 from benchmarks.clash.constants import ATTRIBUTE_CATEGORIES, OBJECT_CATEGORIES
 from benchmarks.clash.published_predictions import read_answers
 from benchmarks.clash.sample import ClashSample
-from benchmarks.clash.sources.released import published_sample, raw_samples
+from benchmarks.clash.sources.released import parse_published_sample, read_raw_samples
 from tests.support.data.clash import MULTIPLE_CHOICE, PAPER, ROOT, TEST_FILE
 
 real = pytest.mark.skipif(not TEST_FILE.exists(), reason="the published rows are not here")
@@ -41,7 +48,7 @@ FLASH_LITE = {  # Tables 8 and 9, Gemini 2.5 Flash Lite: percent and deviation
 
 
 def _samples() -> list[ClashSample]:
-    return [published_sample(row) for row in raw_samples(TEST_FILE) or ()]
+    return [parse_published_sample(row) for row in read_raw_samples(TEST_FILE) or ()]
 
 
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper is not here")
@@ -59,21 +66,21 @@ def test_the_lists_are_the_printed_ones_misprints_included() -> None:
 
 
 def test_a_category_needs_both_words() -> None:
-    assert categories("object", "dog", "cat") == ("animals",)
-    assert categories("object", "dog", "pizza") == ("other",)
-    assert categories("object", "Knif ", "PLATE") == ("household",)
-    assert categories("object", "skateboard", "bicycle") == ("transportation", "sports")
-    assert categories("attribute", "dog", "cat") == ("other",)
-    assert categories("attribute", "wet", "dry") == ("physical", "environmental")
-    assert categories("attribute", "dry", "green") == ("environmental",)
-    assert categories("spatial", "left", "right") == ()
-    assert categories("object", "", "\ud800") == ("other",)
+    assert shared_categories("object", "dog", "cat") == ("animals",)
+    assert shared_categories("object", "dog", "pizza") == ("other",)
+    assert shared_categories("object", "Knif ", "PLATE") == ("household",)
+    assert shared_categories("object", "skateboard", "bicycle") == ("transportation", "sports")
+    assert shared_categories("attribute", "dog", "cat") == ("other",)
+    assert shared_categories("attribute", "wet", "dry") == ("physical", "environmental")
+    assert shared_categories("attribute", "dry", "green") == ("environmental",)
+    assert shared_categories("spatial", "left", "right") == ()
+    assert shared_categories("object", "", "\ud800") == ("other",)
 
 
 def test_several_categories_are_one_word_and_their_own_stratum() -> None:
-    assert joined(["sports", "transportation"], "object") == "transportation+sports"
-    assert split("transportation+sports") == ("transportation", "sports")
-    assert [stratum(c) for c in ("animals", "transportation+sports", "")] == ["animals", "several", ""]
+    assert join_categories(["sports", "transportation"], "object") == "transportation+sports"
+    assert split_categories("transportation+sports") == ("transportation", "sports")
+    assert [category_stratum(c) for c in ("animals", "transportation+sports", "")] == ["animals", "several", ""]
 
 
 def test_a_word_of_two_lists_is_in_both() -> None:
@@ -90,7 +97,7 @@ def test_all_but_one_of_the_published_categories_are_reproduced() -> None:
     assert (only.category, only.published_category) == ("sports", "other")
     assert {only.changed_original, only.changed_conflicting} <= word_lists()["object"]["sports"]
     assert (
-        sorted(s.category for s in samples if len(split(s.category)) > 1)
+        sorted(s.category for s in samples if len(split_categories(s.category)) > 1)
         == ["food+household"] * 3 + ["transportation+sports"] * 15
     )
 
@@ -133,7 +140,7 @@ def rates(hits: Sequence[tuple[ClashSample, bool]], way: Way) -> dict[str, dict[
 
 
 def _counted(sample: ClashSample, way: Way) -> tuple[str, ...]:
-    names = split(sample.category if way != "published" else sample.published_category or "")
+    names = split_categories(sample.category if way != "published" else sample.published_category or "")
     return names if way == "in each" or len(names) == 1 else ()
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Media
 from benchmarks.build import Build, BuildWriter
 from benchmarks.clash.finetune import CONFLICT_ANSWER, training_rows, write_training
 from benchmarks.clash.prompts import instruction
 from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import SourceError, SpecError
+from benchmarks.vocabulary import Media
 from tests.support.data.small import picture
 
 

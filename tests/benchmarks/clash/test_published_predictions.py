@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Text, get_benchmark
 from benchmarks.clash.constants import CONFLICT_OPTION
-from benchmarks.clash.published_predictions import PublishedLabels, read_answers
-from benchmarks.clash.sources.released import published_sample
+from benchmarks.clash.published_predictions import PredictionsReport, read_answers
+from benchmarks.clash.sources.released import parse_published_sample
 from benchmarks.errors import SourceError
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Text
 from tests.support.data.clash import MULTIPLE_CHOICE, OPEN_ENDED, published_row
 
 real = pytest.mark.skipif(not MULTIPLE_CHOICE.exists(), reason="the published predictions are not here")
@@ -48,9 +49,9 @@ def _write(path: Path, rows: Any) -> Path:
 
 @real
 def test_every_published_multiple_choice_answer_is_read() -> None:
-    reading = PublishedLabels([], [])
-    every = list(read_answers(MULTIPLE_CHOICE, reading=reading))
-    assert (len(every), reading.skipped, reading.unjoined) == (1281, [], [])
+    report = PredictionsReport([], [])
+    every = list(read_answers(MULTIPLE_CHOICE, report=report))
+    assert (len(every), report.skipped, report.unjoined) == (1281, [], [])
     assert {e.instance.condition for e in every} == {"mc-conflicting"}
     assert len({e.instance.id for e in every}) == 1281
     assert Counter(v.label for e in every for v in e.verdicts) == {
@@ -71,9 +72,9 @@ def test_every_published_multiple_choice_answer_is_read() -> None:
 
 @real
 def test_every_published_open_answer_is_read_with_three_judges_verdicts() -> None:
-    reading = PublishedLabels([], [])
-    every = list(read_answers(OPEN_ENDED, reading=reading))
-    assert (len(every), reading.skipped, reading.unjoined) == (1281, [], [])
+    report = PredictionsReport([], [])
+    every = list(read_answers(OPEN_ENDED, report=report))
+    assert (len(every), report.skipped, report.unjoined) == (1281, [], [])
     labels = {
         judge: Counter(v.label for e in every for v in e.verdicts if v.judge == judge)
         for judge in ("published@1", "gpt-5@published", "gemini-2.5-pro@published")
@@ -96,10 +97,10 @@ def test_the_two_files_answer_the_same_samples_so_that_runs_can_be_compared() ->
 
 @real
 def test_the_control_is_read_as_the_original_captions_and_the_mended_one_is_not_joined() -> None:
-    reading = PublishedLabels([], [])
-    every = list(read_answers(MULTIPLE_CHOICE, caption="original", reading=reading))
+    report = PredictionsReport([], [])
+    every = list(read_answers(MULTIPLE_CHOICE, caption="original", report=report))
     assert {e.instance.condition for e in every} == {"mc-original"}
-    assert reading.unjoined == [f"{MULTIPLE_CHOICE.name}:396"]
+    assert report.unjoined == [f"{MULTIPLE_CHOICE.name}:396"]
     (part,) = every[0].instance.parts
     assert isinstance(part, Text)
     assert "A cat sleeping in a blue chair. \n" in part.text
@@ -108,12 +109,12 @@ def test_the_control_is_read_as_the_original_captions_and_the_mended_one_is_not_
 def test_kind_and_category_come_from_the_data_set_and_are_absent_without_it(tmp_path: Path) -> None:
     data = _write(tmp_path / "data.json", {"samples": [published_row(1), {"broken": 1}]})
     path = _write(tmp_path / "predictions.json", [_prediction(1), _prediction(2)])
-    reading = PublishedLabels([], [])
-    joined, not_joined = read_answers(path, data=data, reading=reading)
+    report = PredictionsReport([], [])
+    joined, not_joined = read_answers(path, data=data, report=report)
     assert joined.instance.strata == {"change": "attribute", "category": "colors", "source": "published"}
-    assert joined.instance.group == published_sample(published_row(1)).id
+    assert joined.instance.group == parse_published_sample(published_row(1)).id
     assert not_joined.instance.strata == {"source": "published"}
-    assert reading.unjoined == ["predictions.json:2"]
+    assert report.unjoined == ["predictions.json:2"]
     alone = list(read_answers(path))
     assert [a.instance.id for a in alone] == [joined.instance.id, not_joined.instance.id]
     with pytest.raises(SourceError, match="is not the published data set"):
@@ -175,12 +176,12 @@ BAD: list[tuple[Any, str]] = [
 
 def test_hostile_rows_are_skipped_with_the_reason(tmp_path: Path) -> None:
     path = _write(tmp_path / "p.json", [*(row for row, _ in BAD), _prediction(2)])
-    reading = PublishedLabels([], [])
-    assert len(list(read_answers(path, reading=reading))) == 1
-    assert len(reading.skipped) == len(BAD)
-    for skipped, (_, reason) in zip(reading.skipped, BAD, strict=True):
+    report = PredictionsReport([], [])
+    assert len(list(read_answers(path, report=report))) == 1
+    assert len(report.skipped) == len(BAD)
+    for skipped, (_, reason) in zip(report.skipped, BAD, strict=True):
         assert reason in skipped.reason
-    assert reading.reasons.total() == len(BAD)
+    assert report.reasons.total() == len(BAD)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "[1]", '[{"image_id": 1}]', "[" * 100_000, "\x00"])

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Generation, Instance, Record
 from benchmarks.clash import Clash
 from benchmarks.clash.prompts import instruction
 from benchmarks.clash.rubric import INSTRUCTION, ClashRubric
+from benchmarks.vocabulary import Generation, Instance, Record
 from tests.support.data.clash import PAPER
 
 needs_paper = pytest.mark.skipif(not PAPER.exists(), reason="the paper is not here")
@@ -68,5 +68,5 @@ def test_it_is_clashs_and_for_open_answers_alone() -> None:
     rubric = Clash().rubric
     assert isinstance(rubric, ClashRubric)
     assert rubric.conditions == ("open-conflicting", "open-original")
-    meanings = {rubric.meaning(label) for label in rubric.labels}
+    meanings = {rubric.benchmark_label(label) for label in rubric.labels}
     assert meanings <= set(Clash.labels)

@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.clash.sources import NAMES, ClashSourceRow, read
-from benchmarks.clash.sources.released import published_sample, raw_samples
-from benchmarks.clash.sources.sugar_crepe import change
+from benchmarks.clash.sources import read_source
+from benchmarks.clash.sources.base import SOURCE_NAMES, ClashSourceRow
+from benchmarks.clash.sources.released import parse_published_sample, read_raw_samples
+from benchmarks.clash.sources.sugar_crepe import find_change
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import RowProblem, SkippedRow
-from benchmarks.rows.sources import resolved
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import SkippedRow
+from benchmarks.rows.sources import resolve_sources
 from tests.support.data.clash import (
     CLASH_DATA,
     TEST_FILE,
@@ -32,7 +34,7 @@ real = pytest.mark.skipif(not CLASH_DATA.exists(), reason="the real rows are not
 
 
 def _read(name: str, place: Path, seed: int = 0) -> tuple[list[ClashSourceRow], Counter[str]]:
-    every = list(read(name, str(place), seed))
+    every = list(read_source(name, str(place), seed))
     return [e for e in every if isinstance(e, ClashSourceRow)], Counter(
         e.reason for e in every if isinstance(e, SkippedRow)
     )
@@ -43,9 +45,9 @@ def _read(name: str, place: Path, seed: int = 0) -> tuple[list[ClashSourceRow], 
 
 @real
 def test_all_published_samples_load_and_none_takes_anothers_id() -> None:
-    rows = raw_samples(TEST_FILE)
+    rows = read_raw_samples(TEST_FILE)
     assert rows is not None
-    samples = [published_sample(row) for row in rows]
+    samples = [parse_published_sample(row) for row in rows]
     assert Counter(s.change_type for s in samples) == {"object": 655, "attribute": 634}
     assert len({s.image_id for s in samples}) == 1281
     assert len({s.id for s in samples}) == 1289
@@ -108,7 +110,7 @@ BAD_ROWS: list[tuple[Any, str]] = [
 
 def test_a_row_that_cannot_be_used_is_skipped_with_the_reason_and_never_fatal(tmp_path: Path) -> None:
     folder = published_folder(tmp_path, [*(row for row, _ in BAD_ROWS), published_row(2)])
-    every = list(read("published", str(folder), 0))
+    every = list(read_source("published", str(folder), 0))
     assert isinstance(every[-1], ClashSourceRow)
     for skipped, (_, reason) in zip(every, BAD_ROWS, strict=False):
         assert isinstance(skipped, SkippedRow)
@@ -120,17 +122,17 @@ def test_a_row_that_cannot_be_used_is_skipped_with_the_reason_and_never_fatal(tm
 def test_a_file_that_is_no_data_set_is_fatal_and_says_what_was_expected(tmp_path: Path, content: bytes) -> None:
     (tmp_path / TEST_FILE.name).write_bytes(content)
     with pytest.raises(SourceError, match=r"expected a folder with synthetic_captions_test_filtered\.json"):
-        list(read("published", str(tmp_path), 0))
+        list(read_source("published", str(tmp_path), 0))
 
 
 @pytest.mark.parametrize("name", ["published", "sugar-crepe", "rows"])
 def test_a_wrong_folder_is_fatal_and_says_what_was_expected(tmp_path: Path, name: str) -> None:
     with pytest.raises(SourceError, match="expected"):
-        list(read(name, str(tmp_path), 0))
-    with pytest.raises(SourceError, match="there is no folder"):
-        list(read(name, str(tmp_path / "none"), 0))
-    with pytest.raises(SourceError, match="there is no folder"):
-        list(read(name, "x" * 5000, 0))
+        list(read_source(name, str(tmp_path), 0))
+    with pytest.raises(SourceError, match="does not exist"):
+        list(read_source(name, str(tmp_path / "none"), 0))
+    with pytest.raises(SourceError, match="does not exist"):
+        list(read_source(name, "x" * 5000, 0))
 
 
 def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: Path) -> None:
@@ -153,11 +155,11 @@ def test_a_fine_tuning_file_is_read_where_it_is_the_only_one_or_named(tmp_path: 
 def test_a_nameless_folder_stands_for_its_sub_folders(tmp_path: Path) -> None:
     for name in ("rows", "published", "other"):
         (tmp_path / name).mkdir()
-    assert [name for name, _ in resolved("clash", NAMES, [("", str(tmp_path))])] == ["published", "rows"]
-    with pytest.raises(SourceError, match="no sub-folder named after a source"):
-        list(resolved("clash", NAMES, [("", str(tmp_path / "other"))]))
+    assert [name for name, _ in resolve_sources("clash", SOURCE_NAMES, [("", str(tmp_path))])] == ["published", "rows"]
+    with pytest.raises(SourceError, match="no subfolder named after a source"):
+        list(resolve_sources("clash", SOURCE_NAMES, [("", str(tmp_path / "other"))]))
     with pytest.raises(SpecError, match="did you mean 'published'"):
-        list(resolved("clash", NAMES, [("publishd", str(tmp_path))]))
+        list(resolve_sources("clash", SOURCE_NAMES, [("publishd", str(tmp_path))]))
 
 
 # --- the user's own ----------------------------------------------------------------------------------
@@ -219,7 +221,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
 def test_one_changed_element_is_found_and_the_rest_of_the_caption_kept(
     caption: str, negative: str, original: str, conflicting: str, made: str, gapped: str
 ) -> None:
-    found = change(caption, negative)
+    found = find_change(caption, negative)
     assert (found.original, found.conflicting, found.caption, found.gapped) == (original, conflicting, made, gapped)
 
 
@@ -236,13 +238,13 @@ def test_one_changed_element_is_found_and_the_rest_of_the_caption_kept(
 )
 def test_anything_but_one_changed_element_is_refused(caption: str, negative: str, reason: str) -> None:
     with pytest.raises(RowProblem, match=reason):
-        change(caption, negative)
+        find_change(caption, negative)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_two_texts_give_one_change_or_a_reason(caption: str, negative: str) -> None:
     try:
-        found = change(caption, negative)
+        found = find_change(caption, negative)
     except RowProblem:
         return
     assert found.caption != caption

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from benchmarks.build import BuildOptions, BuildWriter
 from benchmarks.clash.constants import RELATIONS
-from benchmarks.clash.construction.checks import refused
+from benchmarks.clash.construction.checks import first_refusal
 from benchmarks.clash.construction.dialogue import ConstructionModels
 from benchmarks.clash.construction.spatial import (
     SPATIAL_ANSWER_CHECKS,
     SPATIAL_CAPTION_CHECKS,
     construct_spatial,
-    reversal,
+    reverse_relation,
 )
 from benchmarks.clash.sample import ClashSample
 from benchmarks.errors import SpecError
@@ -94,7 +94,7 @@ LET_GO = [
 
 @pytest.mark.parametrize("caption", [caption for caption, to in REVERSED.items() if to])
 def test_a_relation_is_reversed(caption: str) -> None:
-    found = reversal(caption)
+    found = reverse_relation(caption)
     assert found is not None
     assert found.caption == REVERSED[caption]
     assert found.relation in RELATIONS
@@ -102,7 +102,7 @@ def test_a_relation_is_reversed(caption: str) -> None:
 
 @pytest.mark.parametrize("caption", LET_GO)
 def test_what_is_no_spatial_relation_is_let_go(caption: str) -> None:
-    assert reversal(caption) is None
+    assert reverse_relation(caption) is None
 
 
 PIECES = st.sampled_from(
@@ -112,19 +112,19 @@ PIECES = st.sampled_from(
 
 @given(st.text() | st.lists(PIECES).map(" ".join))
 def test_a_reversal_changes_the_relation_and_nothing_else(caption: str) -> None:
-    found = reversal(caption)
+    found = reverse_relation(caption)
     if found is not None:
         changed = re.sub(rf"\b{found.original}\b", found.conflicting, caption, count=1, flags=re.IGNORECASE)
         assert found.caption.casefold() == changed.casefold()
         assert found.caption != caption
-        back = reversal(found.caption)
+        back = reverse_relation(found.caption)
         assert back is None or back.relation == found.relation
 
 
 @pytest.mark.skipif(not COCO.exists(), reason="COCO's captions are not here")
 def test_the_captions_of_val2017_that_are_reversed() -> None:
     whole = json.loads((COCO / "annotations" / "captions_val2017.json").read_text("utf-8"))
-    found = [reversal(" ".join(each["caption"].split())) for each in whole["annotations"]]
+    found = [reverse_relation(" ".join(each["caption"].split())) for each in whole["annotations"]]
     relations = Counter(each.relation for each in found if each is not None)
     assert len(found) == 25014
     assert relations == {"front-behind": 857, "above-below": 500, "left-right": 25}
@@ -142,7 +142,7 @@ def test_real_captions_give_spatial_samples_of_each_relation(tmp_path: Path) -> 
     for sample in samples:
         assert sample.change_type == "spatial"
         assert sample.category == ""
-        assert refused(checks, draft_of(sample)) is None
+        assert first_refusal(checks, draft_of(sample)) is None
         assert (sample.image_only, sample.text_only) == (sample.changed_original, sample.changed_conflicting)
         assert sample.image is not None
         assert made.media_path(sample.image).is_file()

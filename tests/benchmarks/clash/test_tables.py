@@ -17,7 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import (
+from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, CORRECT, LABELS, RELATIONS
+from benchmarks.clash.instances import instances
+from benchmarks.clash.metrics import label_metrics
+from benchmarks.clash.published_predictions import read_answers
+from benchmarks.clash.sample import ClashSample
+from benchmarks.clash.tables import tables
+from benchmarks.protocols import DirectProtocol
+from benchmarks.vocabulary import (
     Decoding,
     Estimate,
     FinishReason,
@@ -28,13 +35,6 @@ from benchmarks.base import (
     Verdict,
     VerdictStatus,
 )
-from benchmarks.clash.constants import CONDITIONS, CONFLICT_OPTION, CORRECT, LABELS, RELATIONS
-from benchmarks.clash.instances import instances
-from benchmarks.clash.metrics import figures
-from benchmarks.clash.published_predictions import read_answers
-from benchmarks.clash.sample import ClashSample
-from benchmarks.clash.tables import tables
-from benchmarks.protocols import DirectProtocol
 from judges.string_match import Relaxed, Strict
 from mlx_backends.policy import PolicyBackend
 
@@ -240,7 +240,7 @@ def test_tables_8_and_9_from_the_published_answers_of_gemini_flash_lite() -> Non
             mine = _row(ours[name])[column]
             assert mine.value is not None
             assert abs(mine.value - cell["value"]) <= 3 * cell["sd"], column
-    assert "In no column: answers whose changed words are of several kinds (18)." in ours["objects"].notes
+    assert "In no column: answers whose changed words belong to several categories (18)." in ours["objects"].notes
 
 
 @pytest.mark.parametrize("judge", ["strict@1", "relaxed@1", "published@1"])
@@ -560,7 +560,7 @@ def test_categories_have_columns_and_several_are_in_none() -> None:
         **dict.fromkeys(("Food", "Sports", "Household")),
     }
     assert _row(made["objects"])["Other"].n == 1
-    assert "In no column: answers whose changed words are of several kinds (1)." in made["objects"].notes
+    assert "In no column: answers whose changed words belong to several categories (1)." in made["objects"].notes
     assert _values(made["attributes"])["Other"] == 1
 
 
@@ -629,7 +629,7 @@ def test_one_sample_has_no_spread_and_agreement_is_explained() -> None:
     assert not any(note.startswith("±") for note in alone.notes)
     agreeing = _tables([_record(name, "mc-conflicting", "IMAGE") for name in "abc"])["main"]
     assert _row(agreeing)["Image"].sd == 0
-    assert "A deviation of 0 means that all answers agree, not that the figure is certain." in agreeing.notes
+    assert "A deviation of 0 means that all answers agree, not that the metric is certain." in agreeing.notes
 
 
 def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
@@ -676,7 +676,7 @@ def test_the_figures_of_counts_are_those_of_the_tables(rows: Sequence[Sequence[i
     ]
     counts = np.array(rows, float)
     counts[2:, LABELS.index("DISTRACTOR")] = 0
-    of = figures().of
+    of = label_metrics().of
     made = _tables(records, resamples=2)
     expected: dict[str, float | None] = {}
     for task, names in {
@@ -694,8 +694,8 @@ def test_the_figures_of_counts_are_those_of_the_tables(rows: Sequence[Sequence[i
 
 def test_figures_take_counts_of_any_leading_shape() -> None:
     counts = np.random.default_rng(0).random((3, 2, len(CONDITIONS), len(LABELS)))
-    assert {figure(counts).shape for figure in figures().of.values()} == {(3, 2)}
-    assert list(figures().of) == [
+    assert {figure(counts).shape for figure in label_metrics().of.values()} == {(3, 2)}
+    assert list(label_metrics().of) == [
         *("Conflict, multiple choice", "Image, multiple choice", "Text, multiple choice"),
         *("Distractor, multiple choice", "Incorrect, multiple choice"),
         *("No conflict, multiple choice", "Overall, multiple choice"),

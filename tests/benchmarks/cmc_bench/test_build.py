@@ -17,15 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.base import Instance, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.cmc_bench.construction.candidates import Candidate, candidates
 from benchmarks.cmc_bench.construction.pipeline import construct
-from benchmarks.cmc_bench.sources import read
+from benchmarks.cmc_bench.sources import read_source
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.media import load_image, pixel_digest
+from benchmarks.registry import get_benchmark
 from benchmarks.text.answer_equality import coarse_type, number, same_value
+from benchmarks.vocabulary import Instance
 from tests.support.data.small import (
     REAL_DATA,
     mmmu_rows,
@@ -169,7 +170,7 @@ def test_real_passages_are_about_as_long_as_the_papers(real_build: Build) -> Non
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_in_another_process(real_build: Build, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from benchmarks.base import get_benchmark\n"
+        "import sys; from pathlib import Path; from benchmarks.registry import get_benchmark\n"
         "from benchmarks.build import BuildOptions\n"
         "get_benchmark('cmc-bench').build([('', sys.argv[1])], Path(sys.argv[2]), BuildOptions(seed=0))"
     )
@@ -182,7 +183,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process(real_build: Build
 @real
 @pytest.mark.slow
 def test_another_seed_gives_other_examples(real_build: Build) -> None:
-    usable = [c for c in candidates(read("chartqa", str(REAL_DATA / "chartqa"))) if isinstance(c, Candidate)]
+    usable = [c for c in candidates(read_source("chartqa", str(REAL_DATA / "chartqa"))) if isinstance(c, Candidate)]
     chosen = [[e.id for e in construct(usable, seed=seed, per_type=250).all] for seed in (0, 1)]
     built = {row["group"] for row in real_build.rows()}
     assert set(chosen[0]) <= built
@@ -267,9 +268,9 @@ def test_a_year_is_contradicted_by_a_near_one_where_there_is_one(tmp_path: Path)
 
 def test_an_example_that_cannot_obey_the_rules_is_left_out_with_the_reason(tmp_path: Path) -> None:
     """Two pictures, the answers Yes and No: the wrong image's answer would be the gold or the contradicting value."""
-    with pytest.raises(SourceError, match=r"no example can be made.*no wrong image"):
+    with pytest.raises(SourceError, match=r"yield no example.*no wrong image"):
         _build(tmp_path / "out", ("rows", own_rows(tmp_path / "r", ["Yes", "No", "yes.", "no"])))
-    with pytest.raises(SourceError, match=r"no example can be made.*no contradicting value"):
+    with pytest.raises(SourceError, match=r"yield no example.*no contradicting value"):
         _build(tmp_path / "out", ("rows", own_rows(tmp_path / "s", ["1,000", "1000", "1000.0"])))
     build = _build(tmp_path / "out", ("rows", own_rows(tmp_path / "t", ["Yes", "No", "7"])))
     assert build.manifest["examples"]["factual"] == 2
@@ -303,7 +304,7 @@ def test_any_answers_give_examples_that_obey_the_rules(
     tmp_path_factory: pytest.TempPathFactory, answers: list[str]
 ) -> None:
     folder = own_rows(tmp_path_factory.mktemp("any"), answers)
-    usable = [c for c in candidates(read("rows", str(folder))) if isinstance(c, Candidate)]
+    usable = [c for c in candidates(read_source("rows", str(folder))) if isinstance(c, Candidate)]
     made = construct(usable, seed=1, per_type=5)
     for example in made.all:
         three = (example.right.row.answer, example.value, example.donor.row.answer)
@@ -410,14 +411,14 @@ def test_the_benchmark_says_which_label_is_accurate_where() -> None:
 
 
 def test_the_benchmark_is_listed_without_loading_anything_heavy() -> None:
-    code = "import sys; from benchmarks.base import get_benchmark; get_benchmark('cmc-bench'); print(*sys.modules)"
+    code = "import sys; from benchmarks.registry import get_benchmark; get_benchmark('cmc-bench'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert not {"numpy", "PIL", "datasets", "pyarrow", "mlx", "matplotlib"} & set(loaded.split())
 
 
 def test_sources_without_a_usable_row_are_an_error_that_counts_why(tmp_path: Path) -> None:
     write_lines(tmp_path / "rows.jsonl", [{"image": "0.png", "question": "?", "answer": "1"}] * 2)
-    with pytest.raises(SourceError, match=r"no row that can be used .2 times: the image is missing"):
+    with pytest.raises(SourceError, match=r"no usable row .2 times: the image is missing"):
         _build(tmp_path / "out", ("rows", tmp_path))
     assert not (tmp_path / "out").exists()
     with pytest.raises(SpecError, match="at least 1"):

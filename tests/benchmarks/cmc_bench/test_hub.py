@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.cmc_bench.sources import SourceRow, hub_id, read
-from benchmarks.cmc_bench.sources.hub import hub_rows
-from benchmarks.cmc_bench.sources.released import released
+from benchmarks.cmc_bench.released import read_released
+from benchmarks.cmc_bench.sources import read_source
+from benchmarks.cmc_bench.sources.base import SourceRow, requested_hub_id
+from benchmarks.cmc_bench.sources.hub import read_hub_rows
 from benchmarks.errors import SourceError
 from tests.support.data.small import original_chartqa, picture
 
@@ -62,12 +63,12 @@ def test_the_hub_itself_is_read_through_datasets_with_the_original_bytes(
     chartqa_parquet(tmp_path / "hub", "data")
     (tmp_path / "hub" / "data" / "train-00000-of-00001.parquet").write_bytes(b"not read at all")
     _card(tmp_path / "hub", {"default": "data/"}, ("train", "val", "test"))
-    found = list(hub_rows(str(tmp_path / "hub"), None, "val", "data/val-*", "another layout"))
+    found = list(read_hub_rows(str(tmp_path / "hub"), None, "val", "data/val-*", "another layout"))
     assert [raw.fields["query"] for raw in found] == ["val 2?", "val 3?"]
     assert found[0].fields["image"]["bytes"] == picture(2)
     assert found[1].where == "val:1"
     with pytest.raises(SourceError, match="another layout"):
-        list(hub_rows(str(tmp_path / "hub"), None, "no-such-split", "data/no-such-split-*", "another layout"))
+        list(read_hub_rows(str(tmp_path / "hub"), None, "no-such-split", "data/no-such-split-*", "another layout"))
 
 
 def _card(folder: Path, configs: dict[str, str], splits: tuple[str, ...]) -> None:
@@ -95,7 +96,7 @@ def test_mmmu_is_read_through_datasets_by_subject(tmp_path: Path, monkeypatch: p
         mmmu_parquet(tmp_path / "hub" / subject, "validation", number)
         (tmp_path / "hub" / subject / "test-00000-of-00001.parquet").write_bytes(b"not read at all")
     _card(tmp_path / "hub", {"Physics": "Physics/", "Art": "Art/"}, ("validation", "test"))
-    (found,) = hub_rows(str(tmp_path / "hub"), "Art", "validation", "Art/validation-*", "")
+    (found,) = read_hub_rows(str(tmp_path / "hub"), "Art", "validation", "Art/validation-*", "")
     assert (found.where, found.fields["answer"], found.fields["image_1"]["bytes"]) == (
         "Art/validation:0",
         "B",
@@ -126,7 +127,7 @@ def test_chartqas_validation_and_test_are_asked_of_the_hub(monkeypatch: pytest.M
         lambda _, split: {"image": {"bytes": picture(len(split)), "path": None}, "query": f"{split}?", "label": ["7"]}
     )
     monkeypatch.setattr("datasets.load_dataset", hub)
-    rows = [row for row in read("chartqa", "HuggingFaceM4/ChartQA") if isinstance(row, SourceRow)]
+    rows = [row for row in read_source("chartqa", "HuggingFaceM4/ChartQA") if isinstance(row, SourceRow)]
     assert hub.asked == [
         ("HuggingFaceM4/ChartQA", None, {"val": "data/val-*"}, "val"),
         ("HuggingFaceM4/ChartQA", None, {"test": "data/test-*"}, "test"),
@@ -145,7 +146,7 @@ def test_six_subjects_of_mmmus_validation_are_asked_of_the_hub(place: str, monke
         lambda config, split: {"question": f"{config}?", "options": "['x', 'y']", "answer": "B", "image_1": image}
     )
     monkeypatch.setattr("datasets.load_dataset", hub)
-    rows = [row for row in read("mmmu", place) if isinstance(row, SourceRow)]
+    rows = [row for row in read_source("mmmu", place) if isinstance(row, SourceRow)]
     subjects = ["Physics", "History", "Psychology", "Computer_Science", "Art", "Economics"]
     assert hub.asked == [
         (place.removeprefix("hub:"), s, {"validation": f"{s}/validation-*"}, "validation") for s in subjects
@@ -164,8 +165,8 @@ def test_a_mistyped_folder_does_not_go_to_the_network(
     hub = _Hub(lambda config, split: {})
     monkeypatch.setattr("datasets.load_dataset", hub)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SourceError, match=f"there is no folder {place}; {name} is read from a folder") as told:
-        list(released(place) if name == "released" else read(name, place))
+    with pytest.raises(SourceError, match=f"{place}.*; {name} is read from a folder") as told:
+        list(read_released(place) if name == "released" else read_source(name, place))
     assert hub.asked == []
     assert ("hub:org/name" in str(told.value)) == (name in ("chartqa", "mmmu"))
 
@@ -174,19 +175,19 @@ def test_another_name_for_the_hub_must_be_one(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     for place in ("hub:", "hub:MMMU", "hub:a/b/c", "hub:../MMMU", "hub:/MMMU/MMMU", "hub:a b/c", "hub:a/b\n"):
         with pytest.raises(SourceError, match="write hub:org/name"):
-            list(read("mmmu", place))
+            list(read_source("mmmu", place))
     (tmp_path / "org" / "name").mkdir(parents=True)
     with pytest.raises(SourceError, match="org/name is also a folder here"):
-        list(read("chartqa", "hub:org/name"))
+        list(read_source("chartqa", "hub:org/name"))
 
 
 def test_without_a_network_one_sentence_stands_alone(tmp_path: Path) -> None:
     code = (
         "import time\n"
         "time.sleep = lambda seconds: None\n"
-        "from benchmarks.cmc_bench.sources import read\n"
+        "from benchmarks.cmc_bench.sources import read_source\n"
         "from benchmarks.errors import SourceError\n"
-        "try: list(read('mmmu', 'MMMU/MMMU'))\n"
+        "try: list(read_source('mmmu', 'MMMU/MMMU'))\n"
         "except SourceError as error: print(error)\n"
         "import logging\n"
         "logging.getLogger('huggingface_hub').warning('heard again')\n"
@@ -201,9 +202,9 @@ def test_without_a_network_one_sentence_stands_alone(tmp_path: Path) -> None:
 
 def test_offline_the_error_names_a_layout_that_would_do(tmp_path: Path) -> None:
     code = (
-        "from benchmarks.cmc_bench.sources import read\n"
+        "from benchmarks.cmc_bench.sources import read_source\n"
         "from benchmarks.errors import SourceError\n"
-        "try: list(read('chartqa', 'HuggingFaceM4/ChartQA'))\n"
+        "try: list(read_source('chartqa', 'HuggingFaceM4/ChartQA'))\n"
         "except SourceError as error: print(error)\n"
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "HF_DATASETS_OFFLINE": "1"}
@@ -214,8 +215,8 @@ def test_offline_the_error_names_a_layout_that_would_do(tmp_path: Path) -> None:
 
 def test_a_path_that_exists_is_never_taken_for_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert hub_id("chartqa", "HuggingFaceM4/ChartQA") == "HuggingFaceM4/ChartQA"
-    assert hub_id("mmmu", "HuggingFaceM4/ChartQA") is None
+    assert requested_hub_id("chartqa", "HuggingFaceM4/ChartQA") == "HuggingFaceM4/ChartQA"
+    assert requested_hub_id("mmmu", "HuggingFaceM4/ChartQA") is None
     original_chartqa(tmp_path / "HuggingFaceM4" / "ChartQA")
-    assert hub_id("chartqa", "HuggingFaceM4/ChartQA") is None
-    assert len(list(read("chartqa", "HuggingFaceM4/ChartQA"))) == 24
+    assert requested_hub_id("chartqa", "HuggingFaceM4/ChartQA") is None
+    assert len(list(read_source("chartqa", "HuggingFaceM4/ChartQA"))) == 24

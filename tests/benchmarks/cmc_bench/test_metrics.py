@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.base import Estimate, FinishReason, Generation, Instance, Record, Table, Verdict, VerdictStatus
 from benchmarks.cmc_bench import CMCBench
 from benchmarks.cmc_bench.constants import CONFLICT_CONDITIONS, LABELS, PAPER_CONDITIONS
-from benchmarks.cmc_bench.metrics import MAIN, accuracy, conflict_detection_rate, mpb_image
+from benchmarks.cmc_bench.metrics import MAIN_METRICS, accuracy, conflict_detection_rate, mpb_image
+from benchmarks.vocabulary import Estimate, FinishReason, Generation, Instance, Record, Table, Verdict, VerdictStatus
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "assets" / "published" / "cmc-bench.json"
 JUDGE = "some-judge@1"
@@ -123,7 +123,7 @@ def test_the_published_preference_of_lfm_needs_hundreds_of_both_labels() -> None
 def test_published_cells_are_complete_and_fit_our_tables() -> None:
     cells = json.loads(PUBLISHED.read_text("utf-8"))
     assert all(set(cell) >= {"paper", "table", "row", "column", "value"} for cell in cells)
-    assert [list(row) for row in TABLE_3.values()] == [list(MAIN)] * 4
+    assert [list(row) for row in TABLE_3.values()] == [list(MAIN_METRICS)] * 4
     assert _published("Table 1")["Total"] == {"Examples": 942, "Instances": 3768}
     assert sum(row["Examples"] for name, row in _published("Table 1").items() if "(" in name) == 942
     assert {(cell["row"], cell.get("sd")) for cell in cells if "sd" in cell} == {("Passage length", 5.6)}
@@ -170,7 +170,7 @@ def test_a_policy_scores_what_its_definition_says(policy: str) -> None:
 def test_a_policy_that_does_not_look_has_mfr_of_one_plus_both_over_three(blind: list[int], aligned: list[int]) -> None:
     counts = np.array([aligned, blind, blind, blind], dtype=float)
     both = blind[LABELS.index("BOTH")] / sum(blind)
-    assert float(MAIN["MFR"](counts)) == pytest.approx((1 + both) / 3)
+    assert float(MAIN_METRICS["MFR"](counts)) == pytest.approx((1 + both) / 3)
 
 
 label_counts = st.lists(st.lists(st.integers(0, 6), min_size=5, max_size=5), min_size=4, max_size=4)
@@ -196,7 +196,7 @@ def test_equations_agree_with_their_text_one_label_at_a_time(rows: list[list[int
     committed = sum(label in ("IMAGE", "TEXT") for _, label in conflict) if whole else 0
     mpb = _over(sum(label == "IMAGE" for _, label in conflict), committed)
     expected = {
-        **dict(zip(MAIN, map(acc, PAPER_CONDITIONS), strict=False)),
+        **dict(zip(MAIN_METRICS, map(acc, PAPER_CONDITIONS), strict=False)),
         "MPB Img": mpb,
         "MPB Txt": 1 - mpb,
         "MFR": _over(sum(c != "aligned" for c, _ in right), whole),
@@ -206,7 +206,9 @@ def test_equations_agree_with_their_text_one_label_at_a_time(rows: list[list[int
         "ΔAcc": acc("aligned") - sum(map(acc, CONFLICT_CONDITIONS)) / 3,
     }
     counts = np.array(rows, dtype=float)
-    assert {name: float(metric(counts)) for name, metric in MAIN.items()} == pytest.approx(expected, nan_ok=True)
+    assert {name: float(metric(counts)) for name, metric in MAIN_METRICS.items()} == pytest.approx(
+        expected, nan_ok=True
+    )
 
 
 def _over(part: int, whole: int) -> float:
@@ -220,7 +222,7 @@ def test_what_is_undefined_is_not_available_and_says_why() -> None:
     only = [_record(f"g{i}", "image-correct", "IMAGE") for i in range(5)]
     cells = _row(_tables(*only)["main"], "run")
     assert cells["Img-Cor"].value == 1
-    for name in set(MAIN) - {"Img-Cor"}:
+    for name in set(MAIN_METRICS) - {"Img-Cor"}:
         assert cells[name].value is None
         assert cells[name].low is None
     assert cells["Aligned"].reason == "no labelled answer under aligned"
@@ -363,7 +365,7 @@ def test_one_seed_gives_one_table_in_any_order_of_records() -> None:
 
 def test_intervals_hold_their_figures_and_narrow_with_n() -> None:
     few, many = (_row(_tables(*_random_records(n, 1), resamples=300)["main"], "run") for n in (50, 800))
-    for name in MAIN:
+    for name in MAIN_METRICS:
         for cell in (few[name], many[name]):
             assert cell.low is not None
             assert cell.value is not None

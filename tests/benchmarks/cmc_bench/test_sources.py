@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.cmc_bench.construction.candidates import Candidate, candidates, conflict_type
-from benchmarks.cmc_bench.sources import SourceRow, read, resolved
-from benchmarks.cmc_bench.sources.mmmu import gold_of, options_of
+from benchmarks.cmc_bench.sources import read_source
+from benchmarks.cmc_bench.sources.base import SourceRow, resolve_sources
+from benchmarks.cmc_bench.sources.mmmu import parse_options, resolve_gold
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import RowProblem, SkippedRow
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import SkippedRow
 from tests.benchmarks.cmc_bench.test_hub import chartqa_parquet, mmmu_parquet
 from tests.support.data.small import (
     REAL_DATA,
@@ -31,15 +33,15 @@ from tests.support.data.small import (
 
 
 def _rows(name: str, place: Path) -> list[SourceRow]:
-    return [row for row in read(name, str(place)) if isinstance(row, SourceRow)]
+    return [row for row in read_source(name, str(place)) if isinstance(row, SourceRow)]
 
 
 def _reasons(name: str, place: Path) -> Counter[str]:
-    return Counter(found.reason for found in candidates(read(name, str(place))) if isinstance(found, SkippedRow))
+    return Counter(found.reason for found in candidates(read_source(name, str(place))) if isinstance(found, SkippedRow))
 
 
 def _usable(name: str, place: Path) -> list[Candidate]:
-    return [found for found in candidates(read(name, str(place))) if isinstance(found, Candidate)]
+    return [found for found in candidates(read_source(name, str(place))) if isinstance(found, Candidate)]
 
 
 # --- ChartQA -------------------------------------------------------------------------------------
@@ -89,7 +91,7 @@ def test_one_file_of_the_original_layout_finds_its_images(tmp_path: Path) -> Non
 def test_a_file_of_training_data_is_refused(tmp_path: Path, name: str, file: str) -> None:
     (tmp_path / file).write_text('[{"image": "0.png", "query": "q?", "label": "1"}]', "utf-8")
     with pytest.raises(SourceError, match=r"is training data.*never read"):
-        list(read(name, str(tmp_path / file)))
+        list(read_source(name, str(tmp_path / file)))
 
 
 def test_one_file_of_mmmu_is_read(tmp_path: Path) -> None:
@@ -148,24 +150,24 @@ def test_json_rows_keep_every_subject(tmp_path: Path) -> None:
     ],
 )
 def test_options_are_parsed_and_never_executed(value: Any, options: tuple[str, ...]) -> None:
-    assert options_of(value) == options
+    assert parse_options(value) == options
 
 
 @given(st.text(max_size=60))
 def test_any_text_of_options_is_survived(value: str) -> None:
-    assert all(isinstance(option, str) for option in options_of(value))
+    assert all(isinstance(option, str) for option in parse_options(value))
 
 
 def test_letters_become_options_and_open_answers_stay() -> None:
     options = ("red", "green")
-    assert gold_of("B", options) == gold_of("b", options) == gold_of("Green.", options) == "green"
-    assert gold_of("12.5", ()) == "12.5"
-    assert gold_of("['24/7', '3.429']", ()) == "24/7"
+    assert resolve_gold("B", options) == resolve_gold("b", options) == resolve_gold("Green.", options) == "green"
+    assert resolve_gold("12.5", ()) == "12.5"
+    assert resolve_gold("['24/7', '3.429']", ()) == "24/7"
     for wrong in ("C", "Z", "blue"):
         with pytest.raises(RowProblem, match="has no option"):
-            gold_of(wrong, options)
+            resolve_gold(wrong, options)
     with pytest.raises(RowProblem, match="unknown"):
-        gold_of("?", options)
+        resolve_gold("?", options)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_true_and_false_answer_with_yes_and_no(tmp_path: Path) -> None:
 def test_a_nameless_folder_is_read_by_its_sub_folders(tmp_path: Path) -> None:
     for name in ("rows", "mmmu", "misleading", ".hidden"):
         (tmp_path / name).mkdir()
-    assert list(resolved([("", str(tmp_path))])) == [
+    assert list(resolve_sources([("", str(tmp_path))])) == [
         ("mmmu", str(tmp_path / "mmmu")),
         ("rows", str(tmp_path / "rows")),
         SkippedRow("misleading", "misleading/", "the folder is not named after a source"),
@@ -235,22 +237,22 @@ def test_wrong_places_say_what_was_expected_and_found(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     for name, expected in (("chartqa", "png/"), ("mmmu", "parquet"), ("rows", "rows.jsonl")):
         with pytest.raises(SourceError, match=rf"{expected}.*'notes\.txt', 'stuff/'"):
-            list(read(name, str(tmp_path)))
-        with pytest.raises(SourceError, match=r"there is no folder .*read from"):
-            list(read(name, str(tmp_path / "nowhere" / "at" / "all")))
+            list(read_source(name, str(tmp_path)))
+        with pytest.raises(SourceError, match=r"nowhere.*; .*read from"):
+            list(read_source(name, str(tmp_path / "nowhere" / "at" / "all")))
     with pytest.raises(SourceError, match="sub-folders named after sources"):
-        list(resolved([("", str(tmp_path))]))
+        list(resolve_sources([("", str(tmp_path))]))
     with pytest.raises(SourceError, match="is not a folder"):
-        list(resolved([("", str(tmp_path / "notes.txt"))]))
+        list(resolve_sources([("", str(tmp_path / "notes.txt"))]))
     with pytest.raises(SpecError, match="did you mean 'chartqa'"):
-        list(resolved([("chartq", str(tmp_path))]))
+        list(resolve_sources([("chartq", str(tmp_path))]))
 
 
 @pytest.mark.parametrize("name", ["broken.parquet", "broken_human.json", "broken2_human.json"])
 def test_a_file_that_is_broken_as_a_whole_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes({"broken2_human.json": b'{"a": 1}'}.get(name, b"PAR1 [{"))
     with pytest.raises(SourceError, match=name):
-        list(read("chartqa", str(tmp_path)))
+        list(read_source("chartqa", str(tmp_path)))
 
 
 # --- hostile rows ----------------------------------------------------------------------------------

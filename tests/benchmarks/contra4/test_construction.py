@@ -13,14 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.base import Generation, Modality, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.contra4.constants import LETTERS
-from benchmarks.contra4.construction.consistency import Votes, orders, passed
-from benchmarks.contra4.construction.prompts import answering, asking, choosing, read_question, refused_term
-from benchmarks.contra4.construction.scene_sampling import NEAREST, NearestCaptions, WordCounts, tuples
+from benchmarks.contra4.construction.consistency import Votes, passed_filters, scene_orders
+from benchmarks.contra4.construction.prompts import (
+    answer_prompt,
+    choice_prompt,
+    excluded_term,
+    parse_question,
+    question_prompt,
+)
+from benchmarks.contra4.construction.scene_sampling import NEAREST, NearestCaptions, WordCounts, draw_scenes
 from benchmarks.contra4.sample import Contra4Sample, Scene
 from benchmarks.errors import ModelError, SourceError, SpecError
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Generation, Modality
 from tests.support.contra4_writer import longest, scenes_of, writes
 from tests.support.data.contra4 import DATA, SHARED, Scripted, copy_rows, prompt, real_rows
 from tests.support.text_models import Interrupted, Kept
@@ -67,12 +74,12 @@ def samples(made: Build) -> list[Contra4Sample]:
     ],
 )
 def test_the_filters_by_hand(by_order: list[Votes], filters: str) -> None:
-    assert " ".join(passed(by_order, 0)) == filters
+    assert " ".join(passed_filters(by_order, 0)) == filters
 
 
 def test_all_permutations_with_the_scenes_as_they_stand_first() -> None:
-    assert [len(set(orders(size))) for size in (2, 3, 4)] == [2, 6, 24]
-    assert orders(3)[0] == (0, 1, 2)
+    assert [len(set(scene_orders(size))) for size in (2, 3, 4)] == [2, 6, 24]
+    assert scene_orders(3)[0] == (0, 1, 2)
 
 
 # --- the prompts ---------------------------------------------------------------------------------
@@ -83,14 +90,16 @@ def test_the_prompts_stand_in_the_paper() -> None:
     if not paper.is_file():
         pytest.skip("the paper is not beside the project")
     squeezed = re.sub(r"</?s>|[\W\d_]+", "", paper.read_text("utf-8"))
-    for text in (asking([]), answering([], ""), choosing([], "")):
+    for text in (question_prompt([]), answer_prompt([], ""), choice_prompt([], "")):
         every = [re.sub(r"[\W\d_]+", "", word) for word in text.split()]
         runs = ["".join(every[i : i + 4]) for i in range(len(every) - 3)]
         broken = [run for run in runs if run not in squeezed]
         assert len(broken) <= 0.14 * len(runs), "more than the breaks of the paper's two columns"
-    assert asking(["x", "y"]).endswith('\n\nScene A. "x"\nScene B. "y"\nGenerated Question:')
-    assert answering(["x", "y"], "Which?").endswith('\n\nScene A. "x"\nScene B. "y"\nQuestion: Which?\nAnswer:')
-    assert choosing(["x", "y"], "Which?").endswith('\nQuestion: Which?\nChoices:\nScene A. "x"\nScene B. "y"\nAnswer:')
+    assert question_prompt(["x", "y"]).endswith('\n\nScene A. "x"\nScene B. "y"\nGenerated Question:')
+    assert answer_prompt(["x", "y"], "Which?").endswith('\n\nScene A. "x"\nScene B. "y"\nQuestion: Which?\nAnswer:')
+    assert choice_prompt(["x", "y"], "Which?").endswith(
+        '\nQuestion: Which?\nChoices:\nScene A. "x"\nScene B. "y"\nAnswer:'
+    )
 
 
 def test_the_rule_filter_takes_terms_and_their_derivatives() -> None:
@@ -100,23 +109,23 @@ def test_the_rule_filter_takes_terms_and_their_derivatives() -> None:
         "Which scene is described at night?",
         "Which is heard?",
     ]
-    assert all(refused_term(question) for question in refused)
+    assert all(excluded_term(question) for question in refused)
     kept = ["Which scene has a warmer heart?", "Which scene is worth celebrating?"]
-    assert [refused_term(question) for question in kept] == [None, None]
-    assert refused_term("Which scene has more than one car?") == "more than one"
+    assert [excluded_term(question) for question in kept] == [None, None]
+    assert excluded_term("Which scene has more than one car?") == "more than one"
 
 
 @real_rows
 def test_the_rule_filter_refuses_no_published_question_but_seven() -> None:
     questions = [row["question"] for name in ("test", "val") for row in json.loads((DATA / f"{name}.json").read_text())]
     # The published code's list has "more than one person", "object", "input" and "animal"; the paper's "more than one".
-    assert Counter(map(refused_term, questions)) == {None: 5328, "more than one": 7}
+    assert Counter(map(excluded_term, questions)) == {None: 5328, "more than one": 7}
 
 
 def test_a_question_is_one_line() -> None:
-    assert read_question("Generated Question: Which scene is calmer?\n\nScene A.") == "Which scene is calmer?"
-    assert read_question('"Which scene is calmer?"') == "Which scene is calmer?"
-    assert [read_question(text) for text in ("", "Calm.", "?", "Which " + "x" * 300 + "?", "Which\x1b[2Jscene?")] == [
+    assert parse_question("Generated Question: Which scene is calmer?\n\nScene A.") == "Which scene is calmer?"
+    assert parse_question('"Which scene is calmer?"') == "Which scene is calmer?"
+    assert [parse_question(text) for text in ("", "Calm.", "?", "Which " + "x" * 300 + "?", "Which\x1b[2Jscene?")] == [
         None
     ] * 5
 
@@ -140,23 +149,23 @@ def test_similar_negatives_are_among_the_nearest_thirty() -> None:
     assert len(nearest) == NEAREST == 30
     assert {place % 2 for place in nearest} == {1}, "the other dogs"
     assert nearest[0] == 1, "the same caption"
-    drawn = [each for each, _ in zip(tuples(scenes, 3, near, 0), range(200), strict=False)]
+    drawn = [each for each, _ in zip(draw_scenes(scenes, 3, near, 0), range(200), strict=False)]
     kinds = [{scene.caption.split()[1] for scene in each} for each in drawn]
     assert all(len(kind) == 1 for kind in kinds)
     mixed = [
         {scene.caption.split()[1] for scene in each}
-        for each, _ in zip(tuples(scenes, 3, None, 0), range(200), strict=False)
+        for each, _ in zip(draw_scenes(scenes, 3, None, 0), range(200), strict=False)
     ]
     assert any(len(kind) == 2 for kind in mixed)
 
 
 def test_tuples_are_of_different_modalities_never_repeated_and_end() -> None:
     scenes = pool(3)
-    drawn = list(tuples(scenes, 2, None, 7))
+    drawn = list(draw_scenes(scenes, 2, None, 7))
     assert len(drawn) == len({frozenset((s.source, s.name) for s in each) for each in drawn}) == 27
     assert all(len({scene.modality for scene in each}) == 2 for each in drawn)
-    assert drawn == list(tuples(scenes, 2, None, 7)) != list(tuples(scenes, 2, None, 8))
-    assert list(tuples(scenes, 4, None, 0)) == []
+    assert drawn == list(draw_scenes(scenes, 2, None, 7)) != list(draw_scenes(scenes, 2, None, 8))
+    assert list(draw_scenes(scenes, 4, None, 0)) == []
 
 
 def test_words_are_vectors_of_length_one() -> None:
@@ -250,9 +259,9 @@ def test_what_fails_is_told_and_not_guessed(tmp_path: Path) -> None:
     made = build(place, tmp_path / "out", checkers=(Scripted("breaks", sometimes),))
     reasons = Counter(json.loads(line)["reason"] for line in (made.path / "skipped.jsonl").read_text().splitlines())
     assert reasons["error: breaks gave no choice (it broke)"]
-    with pytest.raises(ModelError, match=r"mute answered none of \d+ requests \(it broke\); mend that and build again"):
+    with pytest.raises(ModelError, match=r"mute answered none of \d+ requests \(it broke\)"):
         build(place, tmp_path / "mute", checkers=(Scripted("mute", lambda _: None),))
-    with pytest.raises(SpecError, match="give --writer MODEL and --checker MODEL"):
+    with pytest.raises(SpecError, match="add --writer MODEL and --checker MODEL"):
         build(place, tmp_path / "none", writer=None)
     with pytest.raises(SpecError, match="writer is named twice"):
         build(place, tmp_path / "twice", checkers=(Scripted("writer", writes),))

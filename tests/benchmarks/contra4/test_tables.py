@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from app.report.published import published_rows
-from benchmarks.base import Estimate, Generation, Instance, Record, Table, get_benchmark
 from benchmarks.contra4.constants import COMBINATIONS
 from benchmarks.contra4.construction.meteor import meteor
-from benchmarks.contra4.tables import CAPTIONED, MAIN, figures
-from judges.base import get_judge
+from benchmarks.contra4.tables import CAPTION_COLUMNS, MAIN_COLUMNS, label_metrics
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table
+from judges.registry import get_judge
 
 CONTRA4 = get_benchmark("contra4")
 CHOICE = get_judge("choice")
@@ -63,7 +64,7 @@ def test_table_2_by_hand() -> None:
     ]
     found = tables(*records)
     main = found["main"]
-    assert main.columns == tuple(MAIN)
+    assert main.columns == tuple(MAIN_COLUMNS)
     values = {column: cell(main, "m", column).value for column in main.columns}
     assert values == {
         "2 Modalities / Rand.": 0.5,
@@ -126,7 +127,7 @@ def test_table_6_counts_every_medium_once() -> None:
         record(2, "A", condition="captions", captions=[dog, ("image", "Nothing", "Two men")]),
     ]
     found = tables(*records)["captions"]
-    assert found.columns == ("Image", "Video", "Audio", "3D") == tuple(CAPTIONED)
+    assert found.columns == ("Image", "Video", "Audio", "3D") == tuple(CAPTION_COLUMNS)
     assert cell(found, "m", "Image").value == pytest.approx(meteor("A red car", "A red car") / 2)
     assert cell(found, "m", "Audio").value == pytest.approx(meteor("A dog barks", "A dog is barking"))
     assert (cell(found, "m", "Image").n, cell(found, "m", "Audio").n) == (2, 1)
@@ -147,8 +148,8 @@ def test_figures_for_correction_are_the_accuracies() -> None:
 
     counts = np.zeros((4, 2))
     counts[0] = (3, 1)
-    assert figures().of["Accuracy, media"](counts) == 0.75
-    assert np.isnan(figures().of["Accuracy, captions"](counts))
+    assert label_metrics().of["Accuracy, media"](counts) == 0.75
+    assert np.isnan(label_metrics().of["Accuracy, captions"](counts))
 
 
 def test_the_papers_rows_stand_under_ours() -> None:

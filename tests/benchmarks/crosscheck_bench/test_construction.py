@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Media, Text
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench import CrossCheckBench
 from benchmarks.crosscheck_bench.build import build
@@ -27,6 +26,7 @@ from benchmarks.crosscheck_bench.construction import (
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import ModelError, SpecError
 from benchmarks.text.answer_equality import normalise
+from benchmarks.vocabulary import Media, Text
 from tests.support.crosscheck_writer import LIES, NOISE, as_generation, honest, text_of
 from tests.support.text_models import Interrupted, Kept
 
@@ -41,8 +41,8 @@ def made(out: Path, *, folder: Path = SET, **options: Any) -> Build:
     return build([("products", str(folder))], out, BuildOptions(**options))
 
 
-def samples(found: Build) -> list[CrossCheckSample]:
-    return [CrossCheckSample.from_row(row) for row in found.rows()]
+def samples(result: Build) -> list[CrossCheckSample]:
+    return [CrossCheckSample.from_row(row) for row in result.rows()]
 
 
 def lines(path: Path) -> list[Any]:
@@ -80,8 +80,8 @@ def values(image: Row, attribute: str) -> list[str]:
 
 
 def _ld(sample: CrossCheckSample, raw: Raw) -> str:
-    (one, _), (other, _) = raw.shown(sample)
-    return "Yes" if one["brand"] == other["brand"] else "No"
+    (first, _), (other, _) = raw.shown(sample)
+    return "Yes" if first["brand"] == other["brand"] else "No"
 
 
 def _brand(sample: CrossCheckSample, raw: Raw) -> str:
@@ -138,14 +138,14 @@ def _sku(sample: CrossCheckSample, raw: Raw) -> str:
     (left, _), (right, _) = shown
     family = [p for p in raw.products.values() if p["spu"] == left["spu"]]
     names = [n for n in left["attributes"] if len({p["attributes"][n] for p in family}) > 1] or list(left["attributes"])
-    told = [
+    clue_pairs = [
         {n: product["attributes"][n] for n in names if product["attributes"][n] in title or values(image, n)}
         for (product, image), title in zip(shown, titles, strict=True)
     ]
-    if any(told[0][n] != told[1][n] for n in names if n in told[0] and n in told[1]):
+    if any(clue_pairs[0][n] != clue_pairs[1][n] for n in names if n in clue_pairs[0] and n in clue_pairs[1]):
         assert left["id"] != right["id"]
         return "B"
-    return "A" if all(n in side for side in told for n in names) else "C"
+    return "A" if all(n in side for side in clue_pairs for n in names) else "C"
 
 
 def _bdc(sample: CrossCheckSample, raw: Raw) -> str:
@@ -178,8 +178,8 @@ def _pi(sample: CrossCheckSample, raw: Raw) -> str:
 def _box(row: Row, raw: Raw) -> Row:
     product, view, attribute = row["at"].split("/")
     image = next(image for image in raw.products[product]["images"] if image["view"] == view)
-    found: Row = next(box for box in image["boxes"] if box["attribute"] == attribute)
-    return found
+    boxes: Row = next(box for box in image["boxes"] if box["attribute"] == attribute)
+    return boxes
 
 
 TRUTH: Mapping[str, Callable[[CrossCheckSample, Raw], str]] = {
@@ -205,13 +205,13 @@ TRUTH: Mapping[str, Callable[[CrossCheckSample, Raw], str]] = {
 
 
 def test_all_15_tasks_come_out_of_the_product_set(whole: Build) -> None:
-    found = samples(whole)
-    counts = Counter(sample.task for sample in found)
+    result = samples(whole)
+    counts = Counter(sample.task for sample in result)
     assert set(counts) == set(TASKS)
     assert min(counts.values()) >= 4
-    assert len({sample.id for sample in found}) == len(found)
+    assert len({sample.id for sample in result}) == len(result)
     for task, of in TASKS.items():
-        many = [len(sample.frames) > 1 for sample in found if sample.task == task]
+        many = [len(sample.frames) > 1 for sample in result if sample.task == task]
         assert not of.multi_frame or all(many)
 
 
@@ -238,8 +238,8 @@ def test_right_options_stand_at_every_letter(whole: Build) -> None:
 
 
 def test_each_perturbation_is_there_and_differs_from_the_truth(whole: Build) -> None:
-    found = samples(whole)
-    assert {s.conflict_type for s in found} == {
+    result = samples(whole)
+    assert {s.conflict_type for s in result} == {
         *("", "look-alike logo", "another brand's logo", "brand taken out of the title"),
         *("another brand put into the title", "title of another product", "logo in place of the product"),
         *("another product of the category", "another product", "another brand in the background"),
@@ -247,7 +247,7 @@ def test_each_perturbation_is_there_and_differs_from_the_truth(whole: Build) -> 
         *("another brand of the category", "covered brand", "piggybacked brand", "false detection"),
         "item not for sale",
     }
-    for sample in found:
+    for sample in result:
         if sample.options:
             right = sample.options[LETTERS.index(sample.answer)]
             assert [normalise(option) for option in sample.options].count(normalise(right)) == 1
@@ -261,8 +261,8 @@ def test_each_perturbation_is_there_and_differs_from_the_truth(whole: Build) -> 
 
 
 def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path) -> None:
-    found = made(tmp_path / "build", per_stratum=12)
-    tasks = found.manifest["construction"][0]["tasks"]
+    result = made(tmp_path / "build", per_stratum=12)
+    tasks = result.manifest["construction"][0]["tasks"]
     for task in ("LD", "BR", "PMP", "PMO", "PD*", "SKU", "SPU", "BDC"):
         assert 11 <= tasks[task]["samples"] <= 12  # labels leave some out
         assert tasks[task]["shortfall"] == 0
@@ -272,8 +272,8 @@ def test_the_target_limits_each_task_and_shortfalls_are_reported(tmp_path: Path)
         made(tmp_path / "none", per_stratum=0)
 
 
-def _bytes(found: Build) -> dict[str, bytes]:
-    return {str(p.relative_to(found.path)): p.read_bytes() for p in sorted(found.path.rglob("*")) if p.is_file()}
+def _bytes(contents: Build) -> dict[str, bytes]:
+    return {str(p.relative_to(contents.path)): p.read_bytes() for p in sorted(contents.path.rglob("*")) if p.is_file()}
 
 
 def test_one_seed_gives_one_build_and_another_seed_another(tmp_path: Path, whole: Build) -> None:
@@ -319,9 +319,9 @@ def test_nothing_that_a_model_is_shown_gives_the_answer_away(whole: Build) -> No
 
 
 def test_highlighted_frames_of_bi_content_have_the_red_box_under_every_strategy(whole: Build) -> None:
-    found = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI*"]
-    assert {i.condition for i in found} >= {"vanilla", "som"}
-    for instance in found:
+    result = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI*"]
+    assert {i.condition for i in result} >= {"vanilla", "som"}
+    for instance in result:
         assert any(part.marks for part in instance.parts if isinstance(part, Media))
     plain = [i for i in CrossCheckBench().instances(whole, "paper") if i.strata["task"] == "BI"]
     assert not any(p.marks for i in plain if i.condition == "vanilla" for p in i.parts if isinstance(p, Media))
@@ -400,45 +400,45 @@ def _written(tmp_path: Path, model: Kept, **options: Any) -> Build:
     return made(tmp_path / "build", folder=folder, writer=model, replace=True, **options)
 
 
-def _rejected(found: Build) -> Counter[str]:
-    skipped = lines(found.path / "skipped.jsonl")
+def _rejected(reasons: Build) -> Counter[str]:
+    skipped = lines(reasons.path / "skipped.jsonl")
     return Counter(row["reason"].partition(":")[0] for row in skipped if row["row"].split(":")[0] in L2)
 
 
 def test_an_honest_writers_questions_are_all_taken(tmp_path: Path) -> None:
     model = Kept(lambda request: as_generation(honest(text_of(request))))
-    found = _written(tmp_path, model, per_stratum=8)
-    assert not _rejected(found)
+    result = _written(tmp_path, model, per_stratum=8)
+    assert not _rejected(result)
     raw = Raw()
-    of_l2 = [sample for sample in samples(found) if sample.task in L2]
+    of_l2 = [sample for sample in samples(result) if sample.task in L2]
     assert Counter(sample.task for sample in of_l2) == dict.fromkeys(L2, 8)
     for sample in of_l2:
         assert TRUTH[sample.task](sample, raw) == sample.answer
     assert len(model.asked) == 32
-    how = {row["sample"]: row["made"] for row in lines(found.path / "provenance.jsonl")}
+    how = {row["sample"]: row["made"] for row in lines(result.path / "provenance.jsonl")}
     assert {how[sample.id] for sample in of_l2} == {"model"}
     assert "Would somebody who orders either listing" in next(s.question for s in of_l2 if s.task == "SKU")
-    assert found.manifest["models"] == {"writer": "scripted"}
+    assert result.manifest["models"] == {"writer": "scripted"}
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_every_lie_is_caught_by_its_check(tmp_path: Path, lie: str) -> None:
     check, change = LIES[lie]
     model = Kept(lambda request: as_generation(change(text_of(request), honest(text_of(request)))))
-    found = _written(tmp_path, model, per_stratum=2)
-    rejected = _rejected(found)
+    result = _written(tmp_path, model, per_stratum=2)
+    rejected = _rejected(result)
     assert set(rejected) == {check}
     assert rejected[check] >= 8
-    assert not [sample for sample in samples(found) if sample.task in L2]
-    reasons = [row["reason"] for row in lines(found.path / "skipped.jsonl")]
+    assert not [sample for sample in samples(result) if sample.task in L2]
+    reasons = [row["reason"] for row in lines(result.path / "skipped.jsonl")]
     assert all('reply: "{' in reason for reason in reasons)
 
 
 @pytest.mark.parametrize("noise", NOISE)
 def test_what_cannot_be_read_is_asked_for_again_and_then_given_up(tmp_path: Path, noise: str) -> None:
     model = Kept(lambda request: as_generation(NOISE[noise]))
-    found = _written(tmp_path, model, per_stratum=1)
-    rejected = _rejected(found)
+    result = _written(tmp_path, model, per_stratum=1)
+    rejected = _rejected(result)
     assert set(rejected) == {"unparsed"}
     assert len(model.asked) == 3 * rejected["unparsed"]
     assert {request.decoding.temperature for request in model.asked} == {0.0, 0.7}
@@ -448,13 +448,13 @@ def test_a_reply_that_can_be_read_the_second_time_is_taken(tmp_path: Path) -> No
     model = Kept(
         lambda request: as_generation(honest(text_of(request)) if request.decoding.temperature else NOISE["prose"])
     )
-    found = _written(tmp_path, model, per_stratum=2)
-    assert not _rejected(found)
-    assert sum(sample.task in L2 for sample in samples(found)) == 8
+    result = _written(tmp_path, model, per_stratum=2)
+    assert not _rejected(result)
+    assert sum(sample.task in L2 for sample in samples(result)) == 8
 
 
 def test_a_writer_that_is_down_ends_the_build_with_one_sentence(tmp_path: Path) -> None:
-    from benchmarks.base import Generation
+    from benchmarks.vocabulary import Generation
 
     model = Kept(lambda request: Generation("", "", "error", error="no route"))
     with pytest.raises(ModelError, match=r"answered none of 8 requests \(no route\)"):
@@ -471,13 +471,13 @@ def _fickle(prompt: str) -> Any:
 
 
 def test_a_writer_that_lies_half_of_the_time_gets_no_lie_in(tmp_path: Path) -> None:
-    found = _written(tmp_path, Kept(lambda request: as_generation(_fickle(text_of(request)))), per_stratum=12)
+    result = _written(tmp_path, Kept(lambda request: as_generation(_fickle(text_of(request)))), per_stratum=12)
     raw = Raw()
-    of_l2 = [sample for sample in samples(found) if sample.task in L2]
+    of_l2 = [sample for sample in samples(result) if sample.task in L2]
     assert len(of_l2) > 24
     for sample in of_l2:
         assert TRUTH[sample.task](sample, raw) == sample.answer
-    assert set(_rejected(found)) == {check for check, _ in LIES.values()}
+    assert set(_rejected(result)) == {check for check, _ in LIES.values()}
     # One that is rejected is followed by another of its answer, so that the balance stays.
     assert Counter(s.answer for s in of_l2 if s.task == "BDC") == {"Yes": 6, "No": 6}
 

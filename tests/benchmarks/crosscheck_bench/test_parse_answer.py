@@ -1,4 +1,4 @@
-"""What a reply answers: the paper's exact match, and the final answer in a reasoned reply."""
+"""The answer in a reply: the paper's exact match, and the final answer in a reasoned reply."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.crosscheck_bench.parse_answer import extracted, normalised, printed, same_text
-from judges.base import get_judge
+from benchmarks.crosscheck_bench.parse_answer import equals_whole_reply, extract_answer, normalise, same_text
+from judges.registry import get_judge
 from tests.support.data.crosscheck_bench import made, records
 
 OPTIONS = ("Main item for sale", "Partial item for sale", "Item not for sale")
@@ -31,7 +31,7 @@ OPTIONS = ("Main item for sale", "Partial item for sale", "Item not for sale")
     ],
 )
 def test_the_papers_exact_match_is_of_the_whole_reply(reply: str, gold: str, same: bool) -> None:
-    assert printed(reply, gold) is same
+    assert equals_whole_reply(reply, gold) is same
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_the_papers_exact_match_is_of_the_whole_reply(reply: str, gold: str, sam
     ],
 )
 def test_the_letter_of_a_reply(reply: str, letter: str | None) -> None:
-    assert extracted(reply, "option", OPTIONS)[0] == letter
+    assert extract_answer(reply, "option", OPTIONS)[0] == letter
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "word"),
     [
         ("Yes", "Yes"),
         ("no.", "No"),
@@ -88,8 +88,8 @@ def test_the_letter_of_a_reply(reply: str, letter: str | None) -> None:
         ("yesterday", None),
     ],
 )
-def test_yes_or_no_of_a_reply(reply: str, said: str | None) -> None:
-    assert extracted(reply, "yes/no")[0] == said
+def test_yes_or_no_of_a_reply(reply: str, word: str | None) -> None:
+    assert extract_answer(reply, "yes/no")[0] == word
 
 
 @pytest.mark.parametrize(
@@ -104,19 +104,19 @@ def test_yes_or_no_of_a_reply(reply: str, said: str | None) -> None:
     ],
 )
 def test_open_answers_are_matched_as_a_whole(reply: str, gold: str, same: bool) -> None:
-    found, _ = extracted(reply, "open")
-    assert found is not None
-    assert same_text(found, gold) is same
+    answer, _ = extract_answer(reply, "open")
+    assert answer is not None
+    assert same_text(answer, gold) is same
 
 
 @given(st.text(max_size=300), st.sampled_from(["option", "yes/no", "open"]))
 def test_any_text_is_read(text: str, form: str) -> None:
-    found, rule = extracted(text, form, OPTIONS if form == "option" else ())
+    answer, rule = extract_answer(text, form, OPTIONS if form == "option" else ())
     assert rule
-    if found is not None:
-        assert found in "ABC" if form == "option" else True
-        assert found in ("Yes", "No") if form == "yes/no" else True
-    assert normalised(normalised(text)) == normalised(text)
+    if answer is not None:
+        assert answer in "ABC" if form == "option" else True
+        assert answer in ("Yes", "No") if form == "yes/no" else True
+    assert normalise(normalise(text)) == normalise(text)
 
 
 @given(
@@ -127,23 +127,23 @@ def test_any_text_is_read(text: str, form: str) -> None:
     ),
 )
 def test_a_marked_letter_is_found_after_any_reasoning(letter: str, reasoning: str, form: str) -> None:
-    assert extracted(f"{reasoning} {form.format(letter)}", "option", OPTIONS)[0] == letter
+    assert extract_answer(f"{reasoning} {form.format(letter)}", "option", OPTIONS)[0] == letter
 
 
 @pytest.mark.parametrize("unit", ["answer: ", "\\boxed{", "<answer>", "(A) ", "**", "\n", "[[[[", "answer is"])
 def test_a_hostile_reply_takes_no_long_time(unit: str) -> None:
     started = time.process_time()
     for form in ("option", "yes/no", "open"):
-        extracted(unit * 20_000, form, OPTIONS)
+        extract_answer(unit * 20_000, form, OPTIONS)
     assert time.process_time() - started < 2
 
 
 def test_both_readings_are_judges_and_differ_on_a_reasoned_reply() -> None:
-    found = records(
+    answer = records(
         [made("PI", 1), made("LD", 1), made("BR", 1)], lambda sample, _: f"I looked.\nAnswer: {sample.answer}"
     )
-    assert [record.verdicts["extracted@2"].label for record in found] == ["CORRECT"] * 3
-    assert [record.verdicts["printed@1"].label for record in found] == ["INCORRECT"] * 3
+    assert [record.verdicts["extracted@2"].label for record in answer] == ["CORRECT"] * 3
+    assert [record.verdicts["printed@1"].label for record in answer] == ["INCORRECT"] * 3
     alone = records([made("PI", 1), made("LD", 1), made("BR", 1)], lambda sample, _: sample.answer.lower())
     assert [record.verdicts["printed@1"].label for record in alone] == ["CORRECT"] * 3
 

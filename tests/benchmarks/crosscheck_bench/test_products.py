@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 
 from benchmarks.build import BuildOptions
 from benchmarks.crosscheck_bench.build import build
-from benchmarks.crosscheck_bench.construction.clue_graph import graphs, same, stands_in, without
+from benchmarks.crosscheck_bench.construction.clue_graph import (
+    build_graphs,
+    occurs_in,
+    remove_value,
+    same_attribute_value,
+)
 from benchmarks.crosscheck_bench.construction.drafts import QuestionDraft
-from benchmarks.crosscheck_bench.construction.human_written import authored
-from benchmarks.crosscheck_bench.construction.perception_templates import _ladder
+from benchmarks.crosscheck_bench.construction.human_written import read_authored_questions
+from benchmarks.crosscheck_bench.construction.perception_templates import _price_ladder
 from benchmarks.crosscheck_bench.construction.template_data import TemplateData
-from benchmarks.crosscheck_bench.sources.products import Price, read
+from benchmarks.crosscheck_bench.sources.products import Price, read_catalogue
 from benchmarks.errors import SourceError
 from benchmarks.rows.files import SkippedRow
 from tests.support.data.small import bomb, write_lines, write_picture
@@ -75,10 +80,10 @@ def test_rows_and_folders_of_products_are_read_alike(tmp_path: Path) -> None:
     write_picture(tmp_path / "second" / "b.png", 2)
     del row["id"]
     (tmp_path / "second" / "product.json").write_text(json.dumps(row), "utf-8")
-    found = read(tmp_path)
-    assert [product.id for product in found.products] == ["kettle", "second"]
-    assert found.products[0].pictures[0].shown == found.products[1].pictures[0].shown
-    assert not found.skipped
+    catalogue = read_catalogue(tmp_path)
+    assert [product.id for product in catalogue.products] == ["kettle", "second"]
+    assert catalogue.products[0].pictures[0].visible == catalogue.products[1].pictures[0].visible
+    assert not catalogue.skipped
 
 
 @pytest.mark.parametrize(
@@ -127,13 +132,13 @@ def test_what_is_wrong_is_said_by_row(tmp_path: Path, row: Any, where: str, reas
     (tmp_path / "text.png").write_text("no picture")
     (tmp_path / "cut.png").write_bytes((tmp_path / "a.png").read_bytes()[:60])
     (tmp_path / "bomb.png").write_bytes(bomb(20_000, 20_000))
-    found = read(tmp_path)
-    assert found.products[0].id == "kettle"
+    catalogue = read_catalogue(tmp_path)
+    assert catalogue.products[0].id == "kettle"
     if not where:
-        assert not found.skipped
+        assert not catalogue.skipped
         return
-    assert where in [each.row for each in found.skipped]
-    assert reason in next(each.reason for each in found.skipped if each.row == where)
+    assert where in [item.row for item in catalogue.skipped]
+    assert reason in next(item.reason for item in catalogue.skipped if item.row == where)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,7 @@ def test_what_is_wrong_is_said_by_row(tmp_path: Path, row: Any, where: str, reas
 )
 def test_a_bad_row_about_a_brand_is_reported(tmp_path: Path, name: str, content: str, reason: str) -> None:
     (folder(tmp_path, kettle()) / name).write_text(content)
-    (problem,) = read(tmp_path).skipped
+    (problem,) = read_catalogue(tmp_path).skipped
     assert (problem.row, reason in problem.reason) == ("brands.jsonl:1", True)
 
 
@@ -155,7 +160,7 @@ def test_a_folder_that_is_none_of_products_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=r"expected products\.jsonl with a product a line"):
             build([("products", str(place))], tmp_path / "out", BuildOptions())
     folder(tmp_path, kettle(title=""))
-    with pytest.raises(SourceError, match=r"no product that can be used \(products\.jsonl:1: the title is missing"):
+    with pytest.raises(SourceError, match=r"no usable product \(products\.jsonl:1: the title is missing"):
         build([("products", str(tmp_path))], tmp_path / "out", BuildOptions())
     assert not (tmp_path / "out").exists()
 
@@ -163,15 +168,15 @@ def test_a_folder_that_is_none_of_products_is_an_error(tmp_path: Path) -> None:
 def test_a_picture_that_changes_meanwhile_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.crosscheck_bench.construction import pipeline
 
-    found = read(SET)
+    catalogue = read_catalogue(SET)
 
     def changed(_: Path) -> Any:
-        for product in found.products:
+        for product in catalogue.products:
             for picture in product.pictures:
                 object.__setattr__(picture, "load", lambda: b"\x89PNG\r\n\x1a\nother")
-        return found
+        return catalogue
 
-    monkeypatch.setattr(pipeline, "read", changed)
+    monkeypatch.setattr(pipeline, "read_catalogue", changed)
     with pytest.raises(SourceError, match="changed while the products were read"):
         build([("products", str(SET))], tmp_path / "out", BuildOptions())
 
@@ -184,9 +189,9 @@ def test_a_graph_holds_what_picture_text_and_listing_say(tmp_path: Path) -> None
         id="mug", title="Velmo mug, blue, 300 ml", brand="Velmo", category="mug", description="", images=["b.png"]
     )
     other["attributes"] = {"colour": "blue", "volume": "300 ml"}
-    (graph, _) = graphs(read(folder(tmp_path, kettle(), other))).values()
-    said = {(fact.id, fact.modality, fact.value) for fact in graph.facts}
-    assert said == {
+    (graph, _) = build_graphs(read_catalogue(folder(tmp_path, kettle(), other))).values()
+    values = {(fact.id, fact.modality, fact.value) for fact in graph.facts}
+    assert values == {
         ("kettle/front/brand", "image", "NORDBREW"),
         ("kettle/front/price", "image", "€24.90"),
         ("kettle/front/colour", "image", "Red"),
@@ -213,8 +218,8 @@ def test_what_modalities_disagree_about_is_found_and_not_asked(tmp_path: Path) -
     row = kettle(description="")
     row["images"][0]["boxes"][1]["value"] = "$24.90"
     row["images"][0]["boxes"].append({"attribute": "product", "value": "kettle", "box": [0, 0, 40, 30]})
-    found = build([("products", str(folder(tmp_path / "in", row)))], tmp_path / "out", BuildOptions())
-    report = found.manifest["construction"][0]
+    catalogue = build([("products", str(folder(tmp_path / "in", row)))], tmp_path / "out", BuildOptions())
+    report = catalogue.manifest["construction"][0]
     assert report["discrepancies"] == {"kettle": ["price"]}
     assert report["consistent"] == round(1 - 1 / report["comparisons"], 4)
     assert report["tasks"]["SP"]["samples"] == 0
@@ -236,20 +241,20 @@ def test_a_slice_that_never_shows_the_brand_is_not_asked_for_it(
     row = kettle(description="", price=None, images=frames)
     mug = kettle(id="mug", brand="", title="Mug, blue", description="", attributes={}, images=["a.png"])
     mug["images"] = [{"file": "a.png", "boxes": [{"attribute": "product", "value": "mug"}]}]
-    found = build([("products", str(folder(tmp_path / "in", row, mug)))], tmp_path / "out", BuildOptions())
-    assert [each["answer"] for each in found.rows() if each["task"] == "BR*"] == asked
+    catalogue = build([("products", str(folder(tmp_path / "in", row, mug)))], tmp_path / "out", BuildOptions())
+    assert [item["answer"] for item in catalogue.rows() if item["task"] == "BR*"] == asked
 
 
 def test_the_products_set_has_no_contradiction_but_those_that_are_asked_about() -> None:
-    found = graphs(read(SET))
-    assert not any(graph.discrepancies for graph in found.values())
-    case = found["plovo-shell"]
+    catalogue = build_graphs(read_catalogue(SET))
+    assert not any(graph.discrepancies for graph in catalogue.values())
+    case = catalogue["plovo-shell"]
     assert case.by_id["plovo-shell/title/minor brand"].value == "Sonnar"
-    assert sum(len(graph.facts) for graph in found.values()) / len(found) > 12.7  # the paper's mean
+    assert sum(len(graph.facts) for graph in catalogue.values()) / len(catalogue) > 12.7  # the paper's mean
 
 
 @pytest.mark.parametrize(
-    ("attribute", "one", "other", "equal"),
+    ("attribute", "value", "other", "equal"),
     [
         ("price", "$48", "$48.00", True),
         ("price", "$48", "€48", False),
@@ -259,8 +264,8 @@ def test_the_products_set_has_no_contradiction_but_those_that_are_asked_about() 
         ("volume", "250 ml", "250ml", True),
     ],
 )
-def test_values_are_compared_as_people_would(attribute: str, one: str, other: str, equal: bool) -> None:
-    assert same(attribute, one, other) is equal
+def test_values_are_compared_as_people_would(attribute: str, value: str, other: str, equal: bool) -> None:
+    assert same_attribute_value(attribute, value, other) is equal
 
 
 @pytest.mark.parametrize(
@@ -275,14 +280,14 @@ def test_values_are_compared_as_people_would(attribute: str, one: str, other: st
     ],
 )
 def test_a_value_is_taken_out_of_a_title_as_a_word(value: str, title: str, left: str | None) -> None:
-    assert without(value, title) == left
+    assert remove_value(value, title) == left
 
 
 @given(st.text(max_size=30), st.text(max_size=60))
 @settings(max_examples=200)
 def test_any_value_and_any_text_can_be_compared(value: str, words: str) -> None:
-    left = without(value, words)
-    assert left is None or (stands_in(value, words) and len(left) <= len(words) + 1)
+    left = remove_value(value, words)
+    assert left is None or (occurs_in(value, words) and len(left) <= len(words) + 1)
 
 
 @given(st.integers(1, 5000), st.sampled_from([0, 0.5, 0.99]), st.integers(0, 3), st.randoms(use_true_random=False))
@@ -291,11 +296,11 @@ def test_a_price_ladder_rises_and_holds_the_price_where_it_should(
     whole: int, cents: float, place: int, random: Any
 ) -> None:
     price = Price(whole + cents, "USD")
-    ladder = _ladder(price, place, random)
+    ladder = _price_ladder(price, place, random)
     if not ladder:
         assert whole < 2 ** (place + 1)
         return
-    amounts = [float(each.removeprefix("$")) for each in ladder]
+    amounts = [float(price_text.removeprefix("$")) for price_text in ladder]
     assert ladder[place] == str(price)
     assert amounts == sorted(set(amounts))
     # The ending tells nothing, and neither does an exact half beside rounded ones.
@@ -329,21 +334,21 @@ COVERED: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def material() -> TemplateData:
-    catalogue = read(SET)
-    return TemplateData(catalogue, graphs(catalogue))
+    catalogue = read_catalogue(SET)
+    return TemplateData(catalogue, build_graphs(catalogue))
 
 
 def _authored(path: Path, material: TemplateData, *rows: Any) -> list[QuestionDraft | SkippedRow]:
     write_lines(path / "authored.jsonl", rows)
-    return list(authored(path, material))
+    return list(read_authored_questions(path, material))
 
 
 def test_good_rows_become_questions(tmp_path: Path, material: TemplateData) -> None:
-    one, two = _authored(tmp_path, material, GOOD, COVERED | {"id": "b"})
-    assert isinstance(one, QuestionDraft)
+    draft, two = _authored(tmp_path, material, GOOD, COVERED | {"id": "b"})
+    assert isinstance(draft, QuestionDraft)
     assert isinstance(two, QuestionDraft)
-    assert (one.answer, one.conflict, one.row_id) == ("B", "another brand in the background", "a")
-    assert "[0.588, 0.067, 0.941, 0.158]" in one.question
+    assert (draft.answer, draft.conflict, draft.row_id) == ("B", "another brand in the background", "a")
+    assert "[0.588, 0.067, 0.941, 0.158]" in draft.question
     assert (two.answer, two.conflict) == ("Yes", "covered brand")
 
 
@@ -378,16 +383,16 @@ def test_good_rows_become_questions(tmp_path: Path, material: TemplateData) -> N
     ],
 )  # fmt: skip
 def test_a_bad_row_is_refused_by_name(tmp_path: Path, material: TemplateData, row: Any, reason: str) -> None:
-    (found,) = _authored(tmp_path, material, row)
-    assert isinstance(found, SkippedRow)
-    assert found.row == "authored.jsonl:1"
-    assert found.reason.startswith(reason)
+    (outcomes,) = _authored(tmp_path, material, row)
+    assert isinstance(outcomes, SkippedRow)
+    assert outcomes.row == "authored.jsonl:1"
+    assert outcomes.reason.startswith(reason)
 
 
 def test_a_row_with_the_id_of_another_is_refused(tmp_path: Path, material: TemplateData) -> None:
-    _, found = _authored(tmp_path, material, GOOD, COVERED)
-    assert isinstance(found, SkippedRow)
-    assert found.reason.startswith("repeated")
+    _, outcomes = _authored(tmp_path, material, GOOD, COVERED)
+    assert isinstance(outcomes, SkippedRow)
+    assert outcomes.reason.startswith("repeated")
 
 
 # --- hostile rows --------------------------------------------------------------------------------
@@ -409,8 +414,8 @@ def test_no_row_breaks_a_build(tmp_path_factory: pytest.TempPathFactory, changes
         box(**changed_box) | {"id": "b"} | changes,
         kettle(id="c", images=[{"file": "a.png", "boxes": [boxed]}]),
     ]
-    found = build([("products", str(folder(place / "in", *rows)))], place / "out", BuildOptions())
-    assert found.manifest["construction"][0]["products"] >= 1
+    catalogue = build([("products", str(folder(place / "in", *rows)))], place / "out", BuildOptions())
+    assert catalogue.manifest["construction"][0]["products"] >= 1
 
 
 @given(st.dictionaries(st.sampled_from([*GOOD, "question", "rationale"]), JSON, max_size=3))
@@ -418,5 +423,5 @@ def test_no_row_breaks_a_build(tmp_path_factory: pytest.TempPathFactory, changes
 def test_no_authored_row_breaks_a_build(
     tmp_path_factory: pytest.TempPathFactory, material: TemplateData, changes: Any
 ) -> None:
-    (found,) = _authored(tmp_path_factory.mktemp("fuzz"), material, GOOD | changes)
-    assert isinstance(found, QuestionDraft | SkippedRow)
+    (catalogue,) = _authored(tmp_path_factory.mktemp("fuzz"), material, GOOD | changes)
+    assert isinstance(catalogue, QuestionDraft | SkippedRow)

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import (
+from benchmarks.crosscheck_bench import prompts
+from benchmarks.crosscheck_bench.grounding import find_named_marks
+from benchmarks.crosscheck_bench.instances import instances
+from benchmarks.crosscheck_bench.protocol import StrategyProtocol
+from benchmarks.crosscheck_bench.sample import CrossCheckSample
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import (
     Decoding,
     Generation,
     Instance,
@@ -18,15 +24,9 @@ from benchmarks.base import (
     Record,
     Request,
     Text,
-    get_benchmark,
     instance_from_json,
     instance_to_json,
 )
-from benchmarks.crosscheck_bench import prompts
-from benchmarks.crosscheck_bench.grounding import ground
-from benchmarks.crosscheck_bench.instances import instances
-from benchmarks.crosscheck_bench.protocol import StrategyProtocol
-from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from tests.support.data.crosscheck_bench import made
 
 LOGO, PRICE = Mark("brand logo", (10, 10, 70, 40)), Mark("price tag", (90, 80, 150, 110))
@@ -86,15 +86,15 @@ def test_a_text_that_says_image_is_no_place_for_one() -> None:
 
 
 def test_strategies_differ_in_the_instruction_and_in_the_marks_alone() -> None:
-    found = by_condition(made("PI"))
-    assert list(found) == ["vanilla", "cot", "som", "cot+som", "mm-cot"]
-    for condition, instance in found.items():
-        told = "".join(part.text for part in instance.parts if isinstance(part, Text))
-        assert told.endswith(f"\n{prompts.STEP_BY_STEP}") is (condition in ("cot", "cot+som", "mm-cot"))
+    grounded = by_condition(made("PI"))
+    assert list(grounded) == ["vanilla", "cot", "som", "cot+som", "mm-cot"]
+    for condition, instance in grounded.items():
+        remark = "".join(part.text for part in instance.parts if isinstance(part, Text))
+        assert remark.endswith(f"\n{prompts.STEP_BY_STEP}") is (condition in ("cot", "cot+som", "mm-cot"))
         (frame,) = (part for part in instance.parts if isinstance(part, Media))
         assert frame.marks == ((LOGO, PRICE) if condition in ("som", "cot+som", "mm-cot") else ())
-    assert len({instance.group for instance in found.values()}) == 1
-    assert [instance_from_json(instance_to_json(each)) for each in found.values()] == list(found.values())
+    assert len({instance.group for instance in grounded.values()}) == 1
+    assert [instance_from_json(instance_to_json(item)) for item in grounded.values()] == list(grounded.values())
 
 
 def test_a_sample_without_boxes_is_not_asked_where_boxes_are_drawn() -> None:
@@ -137,17 +137,17 @@ def test_marks_that_belong_to_a_frame_are_drawn_under_every_strategy_and_in_both
     plain = made("BI*")
     own = Mark("logo", PRICE.box)
     sample = replace(plain, frames=(replace(plain.frames[0], marks=(own,)), *plain.frames[1:]))
-    found = by_condition(sample)
-    shown = {name: [p.marks for p in each.parts if isinstance(p, Media)] for name, each in found.items()}
+    grounded = by_condition(sample)
+    shown = {name: [p.marks for p in item.parts if isinstance(p, Media)] for name, item in grounded.items()}
     assert shown["vanilla"] == shown["cot"] == [(own,), (), ()]
     assert shown["som"] == [(own, LOGO), (LOGO, PRICE), (LOGO, PRICE)], "no box is drawn twice"
     protocol = StrategyProtocol(Decoding())
-    first = protocol.next(found["mm-cot"], ())
-    cot = protocol.next(found["cot"], ())
+    first = protocol.next(grounded["mm-cot"], ())
+    cot = protocol.next(grounded["cot"], ())
     assert first is not None
     assert cot is not None
     assert first.digest == cot.digest
-    second = protocol.next(found["mm-cot"], (Generation("x", "The price tag.", "stop"),))
+    second = protocol.next(grounded["mm-cot"], (Generation("x", "The price tag.", "stop"),))
     assert second is not None
     assert [part.marks for part in media(second)] == [(own,), (PRICE,), (PRICE,)]
     assert CrossCheckSample.from_row(sample.to_row()) == sample
@@ -198,34 +198,34 @@ def test_a_first_stage_that_failed_ends_the_instance() -> None:
     ],
 )
 def test_boxes_are_named_by_label_or_by_coordinates(reasoning: str, named: list[Mark]) -> None:
-    assert list(ground(reasoning, [(LOGO, PRICE)], [SIZE]).frames[0]) == named
+    assert list(find_named_marks(reasoning, [(LOGO, PRICE)], [SIZE]).frames[0]) == named
 
 
 def test_what_is_no_box_is_kept_as_it_was_written_and_once() -> None:
-    found = ground("[1, 2, 3, 4] [1, 2, 3, 4] (100,5),(120,9)", [(LOGO,)], [SIZE])
-    assert found.unmatched == ("[1, 2, 3, 4]", "(100,5),(120,9)")
-    assert found.drawn == 0
+    grounded = find_named_marks("[1, 2, 3, 4] [1, 2, 3, 4] (100,5),(120,9)", [(LOGO,)], [SIZE])
+    assert grounded.unmatched == ("[1, 2, 3, 4]", "(100,5),(120,9)")
+    assert grounded.count == 0
 
 
 def test_a_label_marks_every_frame_and_coordinates_the_frame_they_fit() -> None:
     frames = [(LOGO,), (LOGO, PRICE), (PRICE,)]
-    assert [len(marks) for marks in ground("the brand logo", frames, [SIZE] * 3).frames] == [1, 1, 0]
-    assert ground("商标在左边", [(Mark("商标", (0, 0, 9, 9)),)], []).drawn == 1
+    assert [len(marks) for marks in find_named_marks("the brand logo", frames, [SIZE] * 3).frames] == [1, 1, 0]
+    assert find_named_marks("商标在左边", [(Mark("商标", (0, 0, 9, 9)),)], []).count == 1
 
 
 def test_without_sizes_coordinates_are_pixels() -> None:
-    assert ground("[10, 10, 70, 40]", [(LOGO,)], []).drawn == 1
-    assert ground("[0.06, 0.08, 0.44, 0.33]", [(LOGO,)], []).unmatched == ("[0.06, 0.08, 0.44, 0.33]",)
+    assert find_named_marks("[10, 10, 70, 40]", [(LOGO,)], []).count == 1
+    assert find_named_marks("[0.06, 0.08, 0.44, 0.33]", [(LOGO,)], []).unmatched == ("[0.06, 0.08, 0.44, 0.33]",)
 
 
 @given(st.text(max_size=300), st.text(min_size=1, max_size=20))
 def test_any_reasoning_is_read(reasoning: str, label: str) -> None:
-    found = ground(reasoning, [(Mark(label, (0, 0, 1, 1)),)], [SIZE])
-    assert found.drawn in (0, 1)
+    grounded = find_named_marks(reasoning, [(Mark(label, (0, 0, 1, 1)),)], [SIZE])
+    assert grounded.count in (0, 1)
 
 
 @pytest.mark.parametrize("unit", ["[1,", "(1,2),", "[1, 2, 3, ", "brand "])
 def test_a_hostile_reasoning_takes_no_long_time(unit: str) -> None:
     started = time.process_time()
-    ground(unit * 20_000, [(LOGO, PRICE)] * 4, [SIZE] * 4)
+    find_named_marks(unit * 20_000, [(LOGO, PRICE)] * 4, [SIZE] * 4)
     assert time.process_time() - started < 2

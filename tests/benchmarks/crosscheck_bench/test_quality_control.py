@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench.build import build
-from benchmarks.crosscheck_bench.construction.quality_control import agreement, kappa, review, to_review
+from benchmarks.crosscheck_bench.construction.quality_control import agreement, kappa, review, select_for_review
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
 from benchmarks.errors import SourceError
 from tests.support.data.small import write_lines
@@ -24,8 +24,8 @@ PAIRS = {f"s{i}": CrossCheckSample("LD", f"Question {i}?", "Yes") for i in range
 
 def named(labels: Mapping[str, str | tuple[str, str]]) -> list[dict[str, str]]:
     rows = []
-    for name, said in labels.items():
-        verdict, level = said if isinstance(said, tuple) else (said, "")
+    for name, problems in labels.items():
+        verdict, level = problems if isinstance(problems, tuple) else (problems, "")
         rows.append({"sample": PAIRS[name].id, "verdict": verdict, "level": level})
     return rows
 
@@ -33,16 +33,16 @@ def named(labels: Mapping[str, str | tuple[str, str]]) -> list[dict[str, str]]:
 def reviewed(
     folder: Path, first: list[dict[str, str]], second: list[dict[str, str]], decided: Any = ()
 ) -> tuple[dict[str, str], Any, list[tuple[str, str]]]:
-    """What is left out by the samples' short names, the report, and the rows that could not be used."""
+    """Return the excluded samples by their short names, the report, and the unusable rows."""
     for name, rows in (("annotator-1", first), ("annotator-2", second), ("adjudication", decided)):
         write_lines(folder / "labels" / f"{name}.jsonl", rows)
     bad: list[tuple[str, str]] = []
-    found = review(folder, list(PAIRS.values()), lambda row, why: bad.append((row, why)))
-    assert found is not None
+    outcome = review(folder, list(PAIRS.values()), lambda row, why: bad.append((row, why)))
+    assert outcome is not None
     short = {sample.id: name for name, sample in PAIRS.items()}
     return (
-        {short[name]: why.removeprefix("quality control: ") for name, why in found.left_out.items()},
-        found.report,
+        {short[name]: why.removeprefix("quality control: ") for name, why in outcome.left_out.items()},
+        outcome.report,
         bad,
     )
 
@@ -133,13 +133,13 @@ def test_one_annotator_alone_is_an_error_and_none_is_fine(tmp_path: Path) -> Non
 
 def test_a_tenth_of_each_task_is_put_up_for_review() -> None:
     many = [CrossCheckSample(task, f"Question {i}?", "Yes") for task, n in (("LD", 31), ("SP", 3)) for i in range(n)]
-    chosen = to_review(many, 0)
+    chosen = select_for_review(many, 0)
     assert [sample.task for sample in chosen] == ["LD"] * 4 + ["SP"]
-    assert chosen != to_review(many, 1)
+    assert chosen != select_for_review(many, 1)
 
 
-def _rows(found: Build) -> set[str]:
-    return {row["id"] for row in found.rows()}
+def _rows(rows: Build) -> set[str]:
+    return {row["id"] for row in rows.rows()}
 
 
 def test_the_product_sets_example_labels(tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import benchmarks.crosscheck_bench as package
-from benchmarks.base import Media, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.crosscheck_bench import sample as layout
 from benchmarks.crosscheck_bench.constants import CAPABILITIES, LEVELS, TASKS
-from benchmarks.crosscheck_bench.sample import CrossCheckSample, sample
+from benchmarks.crosscheck_bench.sample import CrossCheckSample, parse_sample
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.files import RowProblem
+from benchmarks.registry import get_benchmark
+from benchmarks.rows.base import RowProblem
+from benchmarks.vocabulary import Media
 from tests.support.data.crosscheck_bench import made, row, write_rows
 
 SCHEMA = json.loads((Path(package.__file__).parent / "sample.schema.json").read_text("utf-8"))
@@ -34,7 +35,7 @@ def built(sources: list[tuple[str, Path]], out: Path) -> Build:
 
 def reasons(build: Build) -> dict[str, str]:
     lines = (build.path / "skipped.jsonl").read_text("utf-8").splitlines()
-    return {each["row"]: each["reason"] for each in map(json.loads, lines)}
+    return {item["row"]: item["reason"] for item in map(json.loads, lines)}
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper is not beside the project")
@@ -44,12 +45,12 @@ def test_tasks_are_those_of_tables_4_to_6_in_table_1s_order() -> None:
     assert list(TASKS) == order.split()
     rows = re.findall(r"^\d+\t(.+?)\t(.+?)\t(A\d(?: \+ A\d)*)$", text, re.MULTILINE)
     assert len(rows) == 15
-    found = {}
+    result = {}
     for name, what, needed in rows:
         key = re.sub(r".*\((.+)\)$", r"\1", name)
         full = re.sub(r" \(.+\)$", "", name)
-        found[key] = (full, what, tuple(needed.split(" + ")))
-    assert found == {key: (task.name, task.what, task.capabilities) for key, task in TASKS.items()}
+        result[key] = (full, what, tuple(needed.split(" + ")))
+    assert result == {key: (task.name, task.description, task.capabilities) for key, task in TASKS.items()}
     named = dict(re.findall(r"^(A\d)\t([^\t]+)\t[^\t]+\t", text, re.MULTILINE))
     assert named == dict(CAPABILITIES)
 
@@ -67,18 +68,18 @@ def test_every_row_that_is_right_becomes_a_sample(tmp_path: Path) -> None:
     assert build.manifest["tasks"] == dict.fromkeys(TASKS, 2)
     assert (build.manifest["open"], build.manifest["with_boxes"]) == (4, 30)
     assert reasons(build) == {}
-    found = [CrossCheckSample.from_row(each) for each in build.rows()]
-    for fields, each in zip(rows, found, strict=True):
+    result = [CrossCheckSample.from_row(item) for item in build.rows()]
+    for fields, item in zip(rows, result, strict=True):
         same = {k: v for k, v in fields.items() if k not in ("frames", "id", "options", "boxes")}
-        assert {k: getattr(each, k) for k in same} == same
-        assert each.row_id == fields["id"]
-        assert list(each.options) == fields.get("options", [])
-        assert all(build.media_path(frame).is_file() for frame in each.frames)
-        assert each.sizes == ((160, 120),) * len(fields["frames"])
-        assert [[{"label": m.label, "box": list(m.box)} for m in marks] for marks in each.boxes] == fields["boxes"]
+        assert {k: getattr(item, k) for k in same} == same
+        assert item.row_id == fields["id"]
+        assert list(item.options) == fields.get("options", [])
+        assert all(build.media_path(frame).is_file() for frame in item.frames)
+        assert item.sizes == ((160, 120),) * len(fields["frames"])
+        assert [[{"label": m.label, "box": list(m.box)} for m in marks] for marks in item.boxes] == fields["boxes"]
     instances = list(get_benchmark("crosscheck-bench").instances(build, "paper"))
     assert len(instances) == 150
-    assert len({each.id for each in instances}) == 150
+    assert len({item.id for item in instances}) == 150
 
 
 def test_the_same_rows_give_the_same_build(tmp_path: Path) -> None:
@@ -87,9 +88,9 @@ def test_the_same_rows_give_the_same_build(tmp_path: Path) -> None:
 
 
 def test_ids_say_nothing_of_the_answer() -> None:
-    one = made("LD", 0)
-    assert replace(one, answer="No", conflict_type="brand", row_id="x", reasoning="Because.").id == one.id
-    assert replace(one, question="Another?").id != one.id
+    sample = made("LD", 0)
+    assert replace(sample, answer="No", conflict_type="brand", row_id="x", reasoning="Because.").id == sample.id
+    assert replace(sample, question="Another?").id != sample.id
 
 
 def changed(**fields: Any) -> dict[str, Any]:
@@ -141,30 +142,30 @@ def test_a_row_that_does_not_fit_is_left_out_with_its_reason(tmp_path: Path) -> 
     lines = [json.dumps(row("PI", 0)), *wrong, "not JSON", '{"frames": NaN}', json.dumps(row("PI", 0))]
     (folder / "rows.jsonl").write_text("\n".join(lines), "utf-8")
     build = built([("rows", folder)], tmp_path / "out")
-    found = reasons(build)
+    rows = reasons(build)
     for number, (name, (_, reason)) in enumerate(WRONG.items(), 2):
-        assert found[f"rows.jsonl:{number}"].startswith(reason), name
+        assert rows[f"rows.jsonl:{number}"].startswith(reason), name
     last = len(WRONG) + 2
-    assert found[f"rows.jsonl:{last}"] == "the line is not a JSON object"
-    assert found[f"rows.jsonl:{last + 1}"] == "the frames are not a list of file names"
-    assert found[f"rows.jsonl:{last + 2}"].startswith("repeated")
-    assert len(found) == len(WRONG) + 3
+    assert rows[f"rows.jsonl:{last}"] == "the line is not a JSON object"
+    assert rows[f"rows.jsonl:{last + 1}"] == "the frames are not a list of file names"
+    assert rows[f"rows.jsonl:{last + 2}"].startswith("repeated")
+    assert len(rows) == len(WRONG) + 3
     assert build.manifest["samples"] == 1
     assert build.manifest["media"] == 1, "nothing of a row that is left out stays in the build"
-    assert sum(build.manifest["sources"]["rows"]["skipped"].values()) == len(found)
+    assert sum(build.manifest["sources"]["rows"]["skipped"].values()) == len(rows)
 
 
 def test_a_wrong_folder_or_source_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "x.txt").write_text("x")
-    with pytest.raises(SourceError, match="there is no folder"):
+    with pytest.raises(SourceError, match="does not exist"):
         built([("rows", tmp_path / "gone")], tmp_path / "out")
     for wrong in (tmp_path / "empty", tmp_path / "x.txt"):
         with pytest.raises(SourceError, match="expected a folder with rows"):
             built([("rows", wrong)], tmp_path / "out")
     with pytest.raises(SpecError, match="did you mean 'rows'"):
         built([("row", tmp_path)], tmp_path / "out")
-    with pytest.raises(SourceError, match="no sub-folder named after a source"):
+    with pytest.raises(SourceError, match="no subfolder named after a source"):
         built([("", tmp_path)], tmp_path / "out")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "rows.jsonl").write_text('{"task": "XX", "frames": ["a"]}\n')
@@ -183,11 +184,11 @@ _JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(sorted(SCHEMA["properties"])), _JSON), st.integers(0, 3))
 def test_no_row_of_json_does_more_than_be_refused(fields: Mapping[str, Any], frames: int) -> None:
     try:
-        found = sample({**row("PI", 0), **fields}, frames)
+        rows = parse_sample({**row("PI", 0), **fields}, frames)
     except RowProblem:
         return
     media = [(Media("0" * 64, ".png"), (10**9, 10**9))] * frames
-    whole = layout.with_frames(found, media)
+    whole = layout.with_frames(rows, media)
     assert CrossCheckSample.from_row(json.loads(json.dumps(whole.to_row(), allow_nan=False))) == whole
 
 
@@ -196,11 +197,11 @@ def test_the_schema_the_page_and_the_reader_say_the_same() -> None:
     assert properties["task"]["enum"] == list(TASKS)
     assert set(properties) == {"id", "frames", *layout._FIELDS, "options", "boxes"} - {"row_id", "source"}
     assert set(SCHEMA["required"]) == {"task", "question", "frames", "answer"}
-    assert properties["question"]["maxLength"] == layout.LONGEST_TEXT
-    assert properties["answer"]["maxLength"] == layout.LONGEST_WORDS
-    assert properties["frames"]["maxItems"] == layout.MOST_FRAMES
-    assert properties["boxes"]["items"]["maxItems"] == layout.MOST_BOXES
+    assert properties["question"]["maxLength"] == layout.MAX_TEXT_LENGTH
+    assert properties["answer"]["maxLength"] == layout.MAX_SHORT_TEXT_LENGTH
+    assert properties["frames"]["maxItems"] == layout.MAX_FRAMES
+    assert properties["boxes"]["items"]["maxItems"] == layout.MAX_BOXES
     page = DOCS.read_text("utf-8")
     assert all(f"`{name}`" in page for name in properties)
     (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    assert sample(json.loads(example), 1).task == "BDC"
+    assert parse_sample(json.loads(example), 1).task == "BDC"

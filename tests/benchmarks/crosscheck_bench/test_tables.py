@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from app.report.published import published_cells
-from app.report.tables import with_published
-from benchmarks.base import Estimate, Generation, Record, Table, get_benchmark
+from app.report.tables import add_published
 from benchmarks.crosscheck_bench.constants import CONDITIONS, TASKS
-from benchmarks.crosscheck_bench.metrics import BY_CAPABILITY, BY_LEVEL, COMPOSITION, KEYS, MAIN
+from benchmarks.crosscheck_bench.metrics import BY_CAPABILITY, BY_LEVEL, COMPOSITION, MAIN, TASK_KEYS
 from benchmarks.crosscheck_bench.rubric import CrossCheckRubric
 from benchmarks.crosscheck_bench.sample import CrossCheckSample
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Estimate, Generation, Record, Table
 from judges.rubric import RubricJudge
 from mlx_backends.base import EngineInfo
 from tests.support.data.crosscheck_bench import made, records
@@ -31,16 +32,16 @@ def tables(runs: Mapping[str, Sequence[Record]], judge: str = "extracted@2", res
 
 
 def cell(table: Table, row: str, column: str) -> Estimate:
-    found = dict(table.rows)[row][table.columns.index(column)]
-    assert isinstance(found, Estimate)
-    return found
+    cells = dict(table.rows)[row][table.columns.index(column)]
+    assert isinstance(cells, Estimate)
+    return cells
 
 
 def values(table: Table, row: str) -> dict[str, float | None]:
     return {
-        column: each.value
-        for column, each in zip(table.columns, dict(table.rows)[row], strict=True)
-        if isinstance(each, Estimate)
+        column: item.value
+        for column, item in zip(table.columns, dict(table.rows)[row], strict=True)
+        if isinstance(item, Estimate)
     }
 
 
@@ -61,13 +62,13 @@ def row_number(sample: CrossCheckSample) -> int:
 
 def test_accuracy_by_task_level_capability_and_composition() -> None:
     """Each task has 4 samples; the i-th task of Table 1 has i % 5 of them right."""
-    right = {key: i % 5 for i, key in enumerate(KEYS)}
-    found = tables({"m": records(samples(), lambda s, _: answer_of(s, row_number(s) < right[s.task]))})
+    right = {key: i % 5 for i, key in enumerate(TASK_KEYS)}
+    cells = tables({"m": records(samples(), lambda s, _: answer_of(s, row_number(s) < right[s.task]))})
     share = {key: n / 4 for key, n in right.items()}
-    assert values(found["main"], "m") == pytest.approx({"Avg.": sum(share.values()) / 15, **share})
-    assert cell(found["main"], "m", "Avg.").n == 60
-    assert cell(found["main"], "m", "LD").n == 4
-    assert values(found["levels"], "m") == pytest.approx(
+    assert values(cells["main"], "m") == pytest.approx({"Avg.": sum(share.values()) / 15, **share})
+    assert cell(cells["main"], "m", "Avg.").n == 60
+    assert cell(cells["main"], "m", "LD").n == 4
+    assert values(cells["levels"], "m") == pytest.approx(
         {
             "L1 Perception": np.mean([share[k] for k in ("LD", "BR", "PMP", "PMO", "PD*", "SP")]),
             "L2 Integration": np.mean([share[k] for k in ("BR*", "SPU", "SKU", "BDC")]),
@@ -76,9 +77,9 @@ def test_accuracy_by_task_level_capability_and_composition() -> None:
     )
     needs_a3 = np.mean([share[k] for k in ("LD", "SPU", "SKU", "BI", "BI*")])
     needs_a5 = np.mean([share["SP"], share["SKU"]])
-    by = values(found["capabilities"], "m")
+    by = values(cells["capabilities"], "m")
     assert [by["A3"], by["A5"]] == pytest.approx([needs_a3, needs_a5])
-    alone = values(found["capabilities"], "m / the task that needs nothing else")
+    alone = values(cells["capabilities"], "m / the task that needs nothing else")
     assert alone == pytest.approx(
         {
             "A1": share["PMP"],
@@ -90,8 +91,8 @@ def test_accuracy_by_task_level_capability_and_composition() -> None:
             "A7": None,
         }
     )
-    assert cell(found["capabilities"], "m / the task that needs nothing else", "A7").reason == "no task needs it alone"
-    pairs = values(found["composition"], "m")
+    assert cell(cells["capabilities"], "m / the task that needs nothing else", "A7").reason == "no task needs it alone"
+    pairs = values(cells["composition"], "m")
     assert pairs["SKU drop"] == pytest.approx(share["SPU"] - share["SKU"])
     assert pairs["BI* drop"] == pytest.approx(share["BDC"] - share["BI*"])
     assert tuple(pairs) == (
@@ -102,19 +103,19 @@ def test_accuracy_by_task_level_capability_and_composition() -> None:
 
 def test_the_average_is_not_weighted_by_how_many_samples_a_task_has() -> None:
     many = [made("LD", number) for number in range(20)]
-    rest = [made(task, 0) for task in KEYS if task != "LD"]
-    found = tables({"m": records([*many, *rest], lambda s, _: answer_of(s, s.task == "LD"))})
-    assert cell(found["main"], "m", "Avg.").value == pytest.approx(1 / 15)
+    rest = [made(task, 0) for task in TASK_KEYS if task != "LD"]
+    cells = tables({"m": records([*many, *rest], lambda s, _: answer_of(s, s.task == "LD"))})
+    assert cell(cells["main"], "m", "Avg.").value == pytest.approx(1 / 15)
 
 
 def test_where_a_task_is_missing_means_are_not_available_and_it_is_said_which() -> None:
-    found = tables({"m": records([s for s in samples() if s.task != "SP"], lambda s, _: s.answer)})
-    average = cell(found["main"], "m", "Avg.")
+    cells = tables({"m": records([s for s in samples() if s.task != "SP"], lambda s, _: s.answer)})
+    average = cell(cells["main"], "m", "Avg.")
     assert (average.value, average.reason) == (None, "nothing was asked of SP")
-    assert cell(found["main"], "m", "LD").value == 1.0
-    assert cell(found["levels"], "m", "L1 Perception").value is None
-    assert cell(found["levels"], "m", "L3 Reasoning").value == 1.0
-    assert cell(found["capabilities"], "m", "A5").reason == "nothing was asked of SP"
+    assert cell(cells["main"], "m", "LD").value == 1.0
+    assert cell(cells["levels"], "m", "L1 Perception").value is None
+    assert cell(cells["levels"], "m", "L3 Reasoning").value == 1.0
+    assert cell(cells["capabilities"], "m", "A5").reason == "nothing was asked of SP"
     empty = tables({"m": []})
     assert empty["main"].rows == ()
 
@@ -124,7 +125,7 @@ def test_what_is_not_labelled_is_left_out_and_told_and_an_empty_answer_is_wrong(
     lost = Generation("x", "", "error", error="boom")
     judge = get_benchmark("crosscheck-bench").judges[0]
     blank = records([made("LD", 1)], lambda *_: "<think>hm")[0]
-    found = tables(
+    cells = tables(
         {
             "m": [
                 right,
@@ -136,11 +137,11 @@ def test_what_is_not_labelled_is_left_out_and_told_and_an_empty_answer_is_wrong(
     )
     assert judge == "extracted"
     assert empty.instance.id == blank.instance.id
-    figure = cell(found["main"], "m", "LD")
+    figure = cell(cells["main"], "m", "LD")
     assert (figure.value, figure.n) == (0.5, 2)
-    assert "Counted as incorrect: empty answers (1)." in found["main"].notes
-    assert "Left out: in error (1), pending (1)." in found["main"].notes
-    assert dict(found["failures"].rows)["m / vanilla"] == (2, 1, 1, 0, 1, 1, 0)
+    assert "Counted as incorrect: empty answers (1)." in cells["main"].notes
+    assert "Left out: in error (1), pending (1)." in cells["main"].notes
+    assert dict(cells["failures"].rows)["m / vanilla"] == (2, 1, 1, 0, 1, 1, 0)
 
 
 def test_a_whole_set_that_failed_is_not_zero() -> None:
@@ -160,12 +161,12 @@ def test_strategies_are_compared_over_the_samples_that_all_of_them_answered() ->
         ),
         ("vanilla", "cot", "som", "mm-cot"),
     )
-    found = tables({"m": asked})["interventions"]
-    assert "m: 30 of 31 samples are answered under all of its strategies." in found.notes
-    assert [row for row, _ in found.rows] == ["m / vanilla", "m / cot", "m / som", "m / mm-cot"]
-    assert values(found, "m / vanilla") == {"A5: Numeric": 0.5, "A6: OCR": 0.5, "A7: Logic": 0.5}
-    assert values(found, "m / cot")["A7: Logic gain"] == 0.5
-    assert cell(found, "m / cot", "A5: Numeric").n == 4
+    cells = tables({"m": asked})["interventions"]
+    assert "m: 30 of 31 samples are answered under all of its strategies." in cells.notes
+    assert [row for row, _ in cells.rows] == ["m / vanilla", "m / cot", "m / som", "m / mm-cot"]
+    assert values(cells, "m / vanilla") == {"A5: Numeric": 0.5, "A6: OCR": 0.5, "A7: Logic": 0.5}
+    assert values(cells, "m / cot")["A7: Logic gain"] == 0.5
+    assert cell(cells, "m / cot", "A5: Numeric").n == 4
     main = tables({"m": asked})["main"]
     assert [row for row, _ in main.rows] == ["m", "m / cot", "m / som", "m / mm-cot"]
     assert cell(main, "m", "SP").n == 3
@@ -181,9 +182,9 @@ def test_strategies_are_compared_across_runs_too_and_vanilla_alone_makes_no_such
 
 
 def test_what_mm_cot_could_highlight_is_counted() -> None:
-    said = {0: ("I see the brand logo.", "A"), 1: ("Nothing. [1, 2, 3, 4] [5, 6, 7, 8]", "A"), 2: ("price tag",)}
-    found = tables({"m": records([made("PI", n) for n in range(3)], lambda s, _: said[row_number(s)], ("mm-cot",))})
-    table = found["interleaved"]
+    notes = {0: ("I see the brand logo.", "A"), 1: ("Nothing. [1, 2, 3, 4] [5, 6, 7, 8]", "A"), 2: ("price tag",)}
+    cells = tables({"m": records([made("PI", n) for n in range(3)], lambda s, _: notes[row_number(s)], ("mm-cot",))})
+    table = cells["interleaved"]
     assert dict(zip(table.columns, table.rows[0][1], strict=True)) == {
         "asked": 3,
         "stage 1 answered": 3,
@@ -199,11 +200,11 @@ def test_both_readings_of_exact_match_stand_side_by_side_without_open_questions(
         [made(task, n) for task in ("LD", "BR") for n in range(4)],
         lambda s, _: s.answer if row_number(s) else f"Answer: {s.answer}",
     )
-    found = tables({"m": asked})["exact-match"]
-    assert (cell(found, "m / printed", "LD").value, cell(found, "m / extracted", "LD").value) == (0.75, 1.0)
-    assert (cell(found, "m / printed", "All").value, cell(found, "m / printed", "All").n) == (0.75, 4)
-    assert cell(found, "m / printed", "BR").value is None
-    assert found.judges == ()
+    cells = tables({"m": asked})["exact-match"]
+    assert (cell(cells, "m / printed", "LD").value, cell(cells, "m / extracted", "LD").value) == (0.75, 1.0)
+    assert (cell(cells, "m / printed", "All").value, cell(cells, "m / printed", "All").n) == (0.75, 4)
+    assert cell(cells, "m / printed", "BR").value is None
+    assert cells.judges == ()
 
 
 def test_open_questions_are_said_to_be_matched_unless_a_model_judges_them() -> None:
@@ -225,13 +226,13 @@ def test_a_model_is_asked_of_open_answers_alone() -> None:
         *records([made("BR", 3)], lambda *_: "It says Brand 3, of course."),
         *records([made("BR", 3)], lambda *_: ""),
     )
-    decided = [judge.unasked(record) for record in (closed, wrong, empty)]
+    decided = [judge.verdict_without_model(record) for record in (closed, wrong, empty)]
     assert [(v.status, v.label) for v in decided if v] == [
         ("labelled", "CORRECT"),
         ("labelled", "INCORRECT"),
         ("unparsed", None),
     ]
-    assert judge.unasked(opened) is None
+    assert judge.verdict_without_model(opened) is None
     prompt = CrossCheckRubric().prompt(opened)
     assert "<reference>Brand 3</reference>" in prompt
     assert prompt.endswith("<answer>\nIt says Brand 3, of course.\n</answer>")
@@ -249,14 +250,14 @@ def test_an_answer_cannot_end_its_own_fence() -> None:
 
 def published(table: str) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = {}
-    for each in CELLS:
-        if each["table"] == table:
-            rows.setdefault(each["row"], {})[each["column"]] = each["value"]
+    for row in CELLS:
+        if row["table"] == table:
+            rows.setdefault(row["row"], {})[row["column"]] = row["value"]
     return rows
 
 
 def as_accuracies(row: Mapping[str, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([row[key] for key in KEYS])
+    return np.array([row[key] for key in TASK_KEYS])
 
 
 def test_every_published_average_but_two_is_the_mean_of_its_cells() -> None:
@@ -281,19 +282,19 @@ SAME_MODEL = {
 
 
 def test_table_2_repeats_table_1_but_for_two_cells_and_its_drops_follow_from_its_own() -> None:
-    one, two = published("Table 1"), published("Table 2")
+    first, two = published("Table 1"), published("Table 2")
     assert set(two) == {*SAME_MODEL, "Overall-A"}
     differing = {
-        (model, key): (one[SAME_MODEL[model]][key], row[key])
+        (model, key): (first[SAME_MODEL[model]][key], row[key])
         for model, row in two.items()
         if model in SAME_MODEL
-        for key in KEYS
-        if key in row and row[key] != one[SAME_MODEL[model]][key]
+        for key in TASK_KEYS
+        if key in row and row[key] != first[SAME_MODEL[model]][key]
     }
     assert differing == {("InternVL3-78B", "BR"): (0.691, 0.739), ("MiMo-VL-7B", "SKU"): (0.564, 0.566)}
     for row in two.values():
         # The function that makes our table, on the published cells.
-        accuracies = np.array([row.get(key, np.nan) for key in KEYS])
+        accuracies = np.array([row.get(key, np.nan) for key in TASK_KEYS])
         for column in row:
             if column.endswith("drop"):
                 assert float(COMPOSITION[column](accuracies)) == pytest.approx(row[column], abs=0.00051), column
@@ -316,7 +317,7 @@ def test_what_the_text_says_of_levels_and_capabilities_is_not_what_the_cells_giv
     assert qwen["Avg."] == 0.699
     assert (level(qwen, "L1 Perception"), level(qwen, "L3 Reasoning")) == (69.3, 62.9)
     # "Even on reasoning tasks, human performance remains above 88%".
-    assert {key for key in KEYS if TASKS[key].level == "L3" and rows["Human"][key] < 0.88} == {"BC", "BC*"}
+    assert {key for key in TASK_KEYS if TASKS[key].level == "L3" and rows["Human"][key] < 0.88} == {"BC", "BC*"}
     # "Ovis2-8B drops to 36.6% on A5" is SP alone.
     ovis = rows["Ovis2-8B"]
     assert ovis["SP"] == 0.366
@@ -326,8 +327,8 @@ def test_what_the_text_says_of_levels_and_capabilities_is_not_what_the_cells_giv
 @pytest.mark.parametrize("name", ["main", "composition", "interventions"])
 def test_published_rows_stand_under_ours_in_its_columns(name: str) -> None:
     asked = records(samples(1), lambda s, _: s.answer, ("vanilla", "cot"))
-    table = with_published(tables({"m": asked})[name], BENCHMARK, {"m": asked})
-    columns = {each["column"] for each in CELLS if each.get("ours") == name}
+    table = add_published(tables({"m": asked})[name], BENCHMARK, {"m": asked})
+    columns = {row["column"] for row in CELLS if row.get("ours") == name}
     assert columns <= set(table.columns)
     rows = [label for label, _ in table.rows if label.endswith("(paper)")]
     assert len(rows) == {"main": 14, "composition": 6, "interventions": 6}[name]

@@ -1,4 +1,4 @@
-"""Media that ask for much: whatever a file holds, it is read or refused, soon and in little memory."""
+"""Expensive media: every file is read or refused, quickly and in little memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.media import load_image
 from benchmarks.media.audio import load_sound
 from benchmarks.media.decoder import TOO_MUCH_TIME
 from benchmarks.media.points import load_shape
-from benchmarks.media.previews import check
+from benchmarks.media.previews import check_media
 from tests.support.media import sound
 from tests.support.media_bombs import BOMBS, Medium, ascii_ply, glb, mutated, node_chain, png, textured
 
@@ -118,7 +118,7 @@ def test_a_tiff_is_turned_and_scaled_in_the_child_as_others_are() -> None:
 
 def test_a_reader_that_was_ended_is_started_again() -> None:
     with pytest.raises(MediaError, match="memory"):
-        check(textured(7740, 7740), ".glb", "point_cloud")
+        check_media(textured(7740, 7740), ".glb", "point_cloud")
     assert len(load_sound(sound(0.5), 8000)) == 4000
     assert len(load_shape(ascii_ply(3, 1), ".ply").points) == 3
 
@@ -127,16 +127,16 @@ def test_a_reader_that_was_ended_is_started_again() -> None:
 def test_work_without_end_is_ended() -> None:
     make, suffix, modality = BOMBS["JPEG of 3,000 scans"]
     with pytest.raises(MediaError) as caught:
-        check(make(), suffix, modality)
+        check_media(make(), suffix, modality)
     assert caught.value.reason == TOO_MUCH_TIME
 
 
 def test_deep_scenes_are_read_to_a_level() -> None:
-    check(node_chain(150), ".glb", "point_cloud")
+    check_media(node_chain(150), ".glb", "point_cloud")
     with pytest.raises(MediaError, match="levels"):
-        check(node_chain(300), ".glb", "point_cloud")
+        check_media(node_chain(300), ".glb", "point_cloud")
     with pytest.raises(MediaError):
-        check(glb({"nodes": [{"children": [0]}]}), ".glb", "point_cloud")
+        check_media(glb({"nodes": [{"children": [0]}]}), ".glb", "point_cloud")
 
 
 def test_keys_do_not_reach_the_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,5 +148,5 @@ def test_keys_do_not_reach_the_decoders(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_ordinary_picture_needs_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.media.image.read", None)
+    monkeypatch.setattr("benchmarks.media.image.run_decoder", None)
     assert load_image(png(2000, 2000)).size == (2000, 2000)

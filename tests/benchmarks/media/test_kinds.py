@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Sounds, videos and 3D models: read, shown, rendered; whatever is wrong with one is said, soon and in little memory."""
+"""Sounds, videos and 3D models: reading, previews, rendering, and quick refusals in little memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from benchmarks.base import Modality
 from benchmarks.errors import MediaError
 from benchmarks.media.audio import load_sound
 from benchmarks.media.limits import MOST_POINTS
 from benchmarks.media.points import load_shape
-from benchmarks.media.previews import check, facts, pictures, thumbnail
+from benchmarks.media.previews import check_media, media_facts, media_pictures, thumbnail
 from benchmarks.media.render import SIZE, VIEWS
 from benchmarks.media.video import load_frames
+from benchmarks.vocabulary import Modality
 from tests.support.data.contra4 import DATA, real_rows
 from tests.support.media import cloud, sound, video
 
@@ -51,7 +51,7 @@ def test_a_sound_is_one_channel_at_the_rate_asked_for(kind: str) -> None:
 
 
 def test_what_is_known_of_a_sound() -> None:
-    assert facts(sound(0.5, 16000, channels=2), ".wav", "audio") == {
+    assert media_facts(sound(0.5, 16000, channels=2), ".wav", "audio") == {
         "length": "0.5 s",
         "rate": "16000 Hz",
         "channels": "stereo",
@@ -64,8 +64,8 @@ def test_what_is_known_of_a_sound() -> None:
 @pytest.mark.parametrize(("kind", "codec"), [("mp4", "mpeg4"), ("matroska", "mpeg4"), ("avi", "mpeg4")])
 def test_frames_are_the_middles_of_equal_parts(kind: str, codec: str) -> None:
     data = video(30, kind, codec)
-    shown = [np.asarray(each).mean() for each in load_frames(data, 3)]
-    assert shown == pytest.approx([20 + 200 * n / 29 for n in (5, 15, 25)], abs=4)
+    brightness = [np.asarray(frame).mean() for frame in load_frames(data, 3)]
+    assert brightness == pytest.approx([20 + 200 * n / 29 for n in (5, 15, 25)], abs=4)
     assert len(load_frames(video(2, kind, codec), 8)) == 2
 
 
@@ -78,16 +78,16 @@ def test_point_clouds_of_every_layout_are_one() -> None:
     pointllm = load_shape(cloud(arr_0=np.concatenate([xyz, rgb], 1)), ".npz")
     point_e = load_shape(cloud(coords=xyz, R=rgb[:, 0], G=rgb[:, 1], B=rgb[:, 2]), ".npz")
     named = load_shape(cloud(points=xyz, rgb=(rgb * 255).astype(np.uint8)), ".npz")
-    for each in (pointllm, point_e, named):
-        assert each.colours is not None
-        np.testing.assert_allclose(each.points[:, 1], xyz[:, 2], rtol=1e-6)  # z is up there
-        assert np.abs(each.colours.astype(int) - (rgb * 255).astype(np.uint8)).max() <= 1
+    for shape in (pointllm, point_e, named):
+        assert shape.colours is not None
+        np.testing.assert_allclose(shape.points[:, 1], xyz[:, 2], rtol=1e-6)  # z is up there
+        assert np.abs(shape.colours.astype(int) - (rgb * 255).astype(np.uint8)).max() <= 1
 
 
 def test_views_are_labelled_squares_and_the_same_again() -> None:
-    once, again = (pictures(CUBE.encode(), ".off", "point_cloud") for _ in range(2))
+    once, again = (media_pictures(CUBE.encode(), ".off", "point_cloud") for _ in range(2))
     assert once == again
-    assert [_opened(each).size for each in once] == [(SIZE, SIZE)] * len(VIEWS)
+    assert [_opened(view).size for view in once] == [(SIZE, SIZE)] * len(VIEWS)
     front, quarter = (np.asarray(_opened(once[i])) for i in (0, -1))
     # A face from the front is one shade; from the corner three are seen.
     assert len(np.unique(front[100:236, 100:236].reshape(-1, 3), axis=0)) == 1
@@ -99,8 +99,8 @@ def test_what_is_nearer_hides_what_is_behind() -> None:
     points = np.array([[0, -1, 0]] * 50 + [[0, 1, 0]] * 50, np.float32)  # y of an npz goes away from the eye
     points = np.concatenate([points, [[-1, 0, -1], [1, 0, 1]]]).astype(np.float32)
     colours = np.array([[1, 0, 0]] * 50 + [[0, 0, 1]] * 50 + [[0, 1, 0]] * 2)
-    made = pictures(cloud(xyz=points, rgb=colours), ".npz", "point_cloud")
-    front, _, back = (np.asarray(_opened(made[i]))[SIZE // 2, SIZE // 2] for i in range(3))
+    views = media_pictures(cloud(xyz=points, rgb=colours), ".npz", "point_cloud")
+    front, _, back = (np.asarray(_opened(views[i]))[SIZE // 2, SIZE // 2] for i in range(3))
     assert front[0] > 100 > front[2]
     assert back[2] > 100 > back[0]
 
@@ -111,24 +111,24 @@ def test_what_is_nearer_hides_what_is_behind() -> None:
 )
 def test_real_models_fill_their_views_the_same_on_every_run(name: str) -> None:
     data = (DATA / "pc" / name).read_bytes()
-    made = pictures(data, Path(name).suffix, "point_cloud")
-    assert made == pictures(data, Path(name).suffix, "point_cloud")
-    for each in made:
-        shown = (np.asarray(_opened(each)).min(2) < 250).mean()
+    views = media_pictures(data, Path(name).suffix, "point_cloud")
+    assert views == media_pictures(data, Path(name).suffix, "point_cloud")
+    for view in views:
+        shown = (np.asarray(_opened(view)).min(2) < 250).mean()
         assert 0.05 < shown < 0.6
 
 
 @real_rows
 def test_real_media_are_whole_and_have_thumbnails() -> None:
     for file in sorted((DATA / "audio").glob("*.*g"))[:5] + sorted((DATA / "audio").glob("*.wav")):
-        assert check(file.read_bytes(), file.suffix, "audio") == file.suffix
+        assert check_media(file.read_bytes(), file.suffix, "audio") == file.suffix
         assert thumbnail(file.read_bytes(), file.suffix, "audio", 200).size == (200, 66)
     for file in sorted((DATA / "video").iterdir()):
-        assert check(file.read_bytes(), file.suffix, "video") == file.suffix
+        assert check_media(file.read_bytes(), file.suffix, "video") == file.suffix
         small = thumbnail(file.read_bytes(), file.suffix, "video", 200)
         assert max(small.size) <= 200
     for name in ("Duck.glb", "rabbit.obj", "sphere.ply", "20mm-xyz-cube.stl"):
-        assert check((DATA / "pc" / name).read_bytes(), Path(name).suffix, "point_cloud") == Path(name).suffix
+        assert check_media((DATA / "pc" / name).read_bytes(), Path(name).suffix, "point_cloud") == Path(name).suffix
 
 
 # --- hostile -------------------------------------------------------------------------------------
@@ -171,11 +171,11 @@ def _zip_bomb() -> bytes:
     out = io.BytesIO()
     with (
         zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as inside,
-        inside.open("arr_0.npy", "w", force_zip64=True) as one,
+        inside.open("arr_0.npy", "w", force_zip64=True) as member,
     ):
-        np.lib.format.write_array_header_1_0(one, {"descr": "<f4", "fortran_order": False, "shape": (25_000_000, 3)})
+        np.lib.format.write_array_header_1_0(member, {"descr": "<f4", "fortran_order": False, "shape": (25_000_000, 3)})
         for _ in range(300):
-            one.write(bytes(1 << 20))
+            member.write(bytes(1 << 20))
     return out.getvalue()
 
 
@@ -235,11 +235,11 @@ HOSTILE: list[tuple[str, bytes, str, Modality, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("data", "suffix", "modality", "told"), [each[1:] for each in HOSTILE], ids=[e[0] for e in HOSTILE]
+    ("data", "suffix", "modality", "message"), [case[1:] for case in HOSTILE], ids=[e[0] for e in HOSTILE]
 )
-def test_a_bad_medium_is_refused_in_a_sentence(data: bytes, suffix: str, modality: Modality, told: str) -> None:
-    with pytest.raises(MediaError, match=told):
-        check(data, suffix, modality)
+def test_a_bad_medium_is_refused_in_a_sentence(data: bytes, suffix: str, modality: Modality, message: str) -> None:
+    with pytest.raises(MediaError, match=message):
+        check_media(data, suffix, modality)
 
 
 def test_bad_media_take_little_memory_and_end(tmp_path: Path) -> None:
@@ -248,14 +248,14 @@ def test_bad_media_take_little_memory_and_end(tmp_path: Path) -> None:
     (tmp_path / "kinds.json").write_text(json.dumps([modality for _, _, _, modality, _ in HOSTILE]))
     script = (
         "import json, pathlib, resource, sys\n"
-        "from benchmarks.media.previews import check\n"
+        "from benchmarks.media.previews import check_media\n"
         "from benchmarks.errors import MediaError\n"
         "import av, soundfile, soxr, trimesh\n"
         "folder = pathlib.Path(sys.argv[1])\n"
         "kinds = json.loads((folder / 'kinds.json').read_text())\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "for path, kind in zip(sorted(folder.glob('[0-9]*')), kinds, strict=True):\n"
-        "    try: check(path.read_bytes(), path.suffix, kind)\n"
+        "    try: check_media(path.read_bytes(), path.suffix, kind)\n"
         "    except MediaError: continue\n"
         "    sys.exit(path.name)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
@@ -271,14 +271,14 @@ def test_bad_media_take_little_memory_and_end(tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_damaged_bytes_are_read_or_refused(drawn: st.DataObject) -> None:
-    made: list[tuple[bytes, str, Modality]] = [
+    cases: list[tuple[bytes, str, Modality]] = [
         (sound(0.1, kind="OGG"), ".ogg", "audio"),
         (video(3), ".mp4", "video"),
         (cloud(), ".npz", "point_cloud"),
         (CUBE.encode(), ".off", "point_cloud"),
     ]
-    data, suffix, modality = drawn.draw(st.sampled_from(made))
+    data, suffix, modality = drawn.draw(st.sampled_from(cases))
     at = drawn.draw(st.integers(0, len(data) - 1))
     damaged = data[:at] + drawn.draw(st.binary(max_size=8)) + data[at + drawn.draw(st.integers(0, 8)) :]
     with suppress(MediaError):
-        assert check(damaged, suffix, modality).startswith(".")
+        assert check_media(damaged, suffix, modality).startswith(".")

@@ -1,4 +1,4 @@
-"""Images: whatever a file holds, it is an RGB picture or a clear refusal."""
+"""Images: every file gives an RGB image or a clear refusal."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from benchmarks.base import Media
 from benchmarks.errors import MediaError, SpecError
 from benchmarks.media import LARGEST_IMAGE, image_suffix, load_image, pixel_digest, read_media
+from benchmarks.vocabulary import Media
 from tests.support.data.small import bomb, picture
 
 

@@ -1,4 +1,4 @@
-"""Set-of-mark: boxes and labels on any picture, and stores that know nothing of them."""
+"""Set-of-mark: boxes and labels on any image, and stores from before there were marks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageDraw
 
-from benchmarks.base import (
+from benchmarks.media import load_image
+from benchmarks.media import set_of_mark as module
+from benchmarks.media.set_of_mark import draw_marks
+from benchmarks.vocabulary import (
     Decoding,
     Mark,
     Media,
@@ -25,9 +28,6 @@ from benchmarks.base import (
     part_from_json,
     part_to_json,
 )
-from benchmarks.media import load_image
-from benchmarks.media import set_of_mark as module
-from benchmarks.media.set_of_mark import draw_marks
 from mlx_backends.remote.images import EncodedImages
 
 COCO = Path(__file__).resolve().parents[4] / "shared" / "data" / "clash" / "coco"
@@ -49,17 +49,17 @@ def png(image: Image.Image) -> bytes:
 
 
 def placed(image: Image.Image, marks: tuple[Mark, ...], monkeypatch: pytest.MonkeyPatch) -> list[module.Box]:
-    """Where the labels were put."""
-    found: list[module.Box] = []
+    """Return the places of the labels."""
+    places: list[module.Box] = []
     place = module._place
 
     def noted(*arguments: Any) -> module.Box:
-        found.append(place(*arguments))
-        return found[-1]
+        places.append(place(*arguments))
+        return places[-1]
 
     monkeypatch.setattr(module, "_place", noted)
     draw_marks(image, marks, *image.size)
-    return found
+    return places
 
 
 def test_a_medium_without_marks_is_stored_and_digested_as_before_there_were_any() -> None:
@@ -101,18 +101,18 @@ def test_labels_stay_inside_and_do_not_hide_each_other(monkeypatch: pytest.Monke
     image = Image.new("RGB", (400, 300), "white")
     crowd = tuple(Mark(f"region {i}", (150, 100, 250, 200)) for i in range(12))
     corners = (Mark("seal", (390, 290, 400, 300)), Mark("whole picture", (0, 0, 400, 300)))
-    found = placed(image, (*crowd, *corners), monkeypatch)
-    assert len(found) == 14
-    assert all(0 <= x0 <= x1 < 400 and 0 <= y0 <= y1 < 300 for x0, y0, x1, y1 in found)
-    assert not any(module._overlap(one, other) for one, other in combinations(found, 2))
+    places = placed(image, (*crowd, *corners), monkeypatch)
+    assert len(places) == 14
+    assert all(0 <= x0 <= x1 < 400 and 0 <= y0 <= y1 < 300 for x0, y0, x1, y1 in places)
+    assert not any(module._overlap(a, b) for a, b in combinations(places, 2))
 
 
 def test_lines_and_labels_are_as_thick_on_a_picture_that_is_scaled_down_as_on_a_small_one() -> None:
     large = Image.new("RGB", (2000, 1500), "white")
     small = Image.new("RGB", (200, 150), "white")
-    one = load_image(png(large), 200 * 150, scaled(2000, 1500))
-    assert one.size == (200, 150)
-    assert one.tobytes() == load_image(png(small), None, scaled(200, 150)).tobytes()
+    scaled_image = load_image(png(large), 200 * 150, scaled(2000, 1500))
+    assert scaled_image.size == (200, 150)
+    assert scaled_image.tobytes() == load_image(png(small), None, scaled(200, 150)).tobytes()
 
 
 def test_boxes_are_on_the_upright_picture() -> None:

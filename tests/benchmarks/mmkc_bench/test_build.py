@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Instance, Media, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import SourceError, SpecError
 from benchmarks.mmkc_bench.constants import CONDITIONS
 from benchmarks.mmkc_bench.example import Example
-from benchmarks.mmkc_bench.options import alike, distractor, query, read_options
-from benchmarks.mmkc_bench.sources.altered_text import altered, sentences, true_text
-from benchmarks.mmkc_bench.sources.released_rows import examples
-from benchmarks.rows.files import RowProblem
+from benchmarks.mmkc_bench.options import choose_distractor, format_query, overlaps, read_options
+from benchmarks.mmkc_bench.sources.altered_text import altered_sentence, recover_true_text, split_sentences
+from benchmarks.mmkc_bench.sources.released_rows import parse_examples
+from benchmarks.registry import get_benchmark
+from benchmarks.rows.base import RowProblem
 from benchmarks.text.answer_equality import normalise
+from benchmarks.vocabulary import Instance, Media, Text
 from tests.support.data.mmkc_bench import (
     MMKC_DATA,
     er_row,
@@ -37,16 +38,16 @@ def build(place: Path, out: Path, seed: int = 0) -> Build:
     return MMKC.build([("published", str(place))], out, BuildOptions(seed=seed))
 
 
-def instances(made: Build, prompt_set: str = "official") -> list[Instance]:
-    return list(MMKC.instances(made, prompt_set))
+def instances(built: Build, prompt_set: str = "official") -> list[Instance]:
+    return list(MMKC.instances(built, prompt_set))
 
 
-def skipped(made: Build) -> list[str]:
-    return [json.loads(line)["reason"] for line in (made.path / "skipped.jsonl").open(encoding="utf-8")]
+def skipped(built: Build) -> list[str]:
+    return [json.loads(line)["reason"] for line in (built.path / "skipped.jsonl").open(encoding="utf-8")]
 
 
-def only(found: list[Instance], condition: str, kind: str) -> Instance:
-    return next(each for each in found if each.condition == condition and each.strata["type"] == kind)
+def only(matches: list[Instance], condition: str, kind: str) -> Instance:
+    return next(instance for instance in matches if instance.condition == condition and instance.strata["type"] == kind)
 
 
 # --- prompts ---------------------------------------------------------------------------------------------------
@@ -65,8 +66,8 @@ def spelled(instance: Instance, build: Build) -> list[str]:
 
 
 def test_every_prompt_has_its_parts_in_the_order_of_the_published_code(tmp_path: Path) -> None:
-    made = build(whole_folder(tmp_path / "src", 1), tmp_path / "out")
-    found = instances(made)
+    built = build(whole_folder(tmp_path / "src", 1), tmp_path / "out")
+    examples = instances(built)
     er, row = er_row(1), knowledge_row(1)
     wrong = [er["mis_description"][f"incorrect_description_{n}"] for n in (1, 2)]
     mcq, asked = er["mcq_query"], er["open_query"]
@@ -80,37 +81,37 @@ def test_every_prompt_has_its_parts_in_the_order_of_the_published_code(tmp_path:
         "coarse-conflict": [D, PRE, "image1", wrong[0]],
         "coarse-non-conflict": [D, PRE, "image1", er["description"]],
     }
-    of_er = [each for each in found if each.strata["type"] == "ER"]
-    assert {each.condition: spelled(each, made) for each in of_er} == expected
+    of_er = [instance for instance in examples if instance.strata["type"] == "ER"]
+    assert {instance.condition: spelled(instance, built) for instance in of_er} == expected
     for place, (kind, error) in enumerate((("PT", "Temporal_error"), ("PL", "location_error"), ("PC", "Career_error"))):
         text = row["mis_knowledge"][error]["mis_knowledge1"]
         fine = [D, PRE, "image1", text.split(". ")[place]]
-        assert spelled(only(found, "fine-conflict", kind), made) == fine
-        assert spelled(only(found, "fine-non-conflict", kind), made)[-1] == row["knowledge"].split(". ")[place]
-        assert spelled(only(found, "coarse-conflict", kind), made) == [D, PRE, "image1", text]
+        assert spelled(only(examples, "fine-conflict", kind), built) == fine
+        assert spelled(only(examples, "fine-non-conflict", kind), built)[-1] == row["knowledge"].split(". ")[place]
+        assert spelled(only(examples, "coarse-conflict", kind), built) == [D, PRE, "image1", text]
     # The true text, which the three facts of a row share, is asked about once.
-    assert Counter(each.strata["type"] for each in found if each.condition == "coarse-non-conflict") == Counter(
-        ("ER", "VS", "PT", "LT")
-    )
+    assert Counter(
+        instance.strata["type"] for instance in examples if instance.condition == "coarse-non-conflict"
+    ) == Counter(("ER", "VS", "PT", "LT"))
 
 
 def test_the_prompts_for_gpt_have_their_own_preamble_and_order(tmp_path: Path) -> None:
-    made = build(folder(tmp_path / "src", ER=[er_row(1)]), tmp_path / "out")
-    found = instances(made, "official-gpt")
+    built = build(folder(tmp_path / "src", ER=[er_row(1)]), tmp_path / "out")
+    examples = instances(built, "official-gpt")
     er = er_row(1)
     wrong = [er["mis_description"][f"incorrect_description_{n}"] for n in (1, 2)]
     here = "Here are the external images and information:"
-    assert spelled(only(found, "original-mc", "ER"), made) == [I_MCQ, er["mcq_query"], "image0"]
+    assert spelled(only(examples, "original-mc", "ER"), built) == [I_MCQ, er["mcq_query"], "image0"]
     # The published script sends the first evidence twice here: a slip that is not copied.
     shown = [here, "image1", wrong[0], "image2", wrong[1], I_OPEN, er["open_query"], "image0"]
-    assert spelled(only(found, "inter-context-open", "ER"), made) == shown
+    assert spelled(only(examples, "inter-context-open", "ER"), built) == shown
 
 
 def test_the_original_setting_stands_first_in_every_group_and_is_its_siblings_basis(tmp_path: Path) -> None:
-    found = instances(build(whole_folder(tmp_path / "src", 2), tmp_path / "out"))
+    examples = instances(build(whole_folder(tmp_path / "src", 2), tmp_path / "out"))
     groups: dict[str, list[str]] = {}
-    for each in found:
-        groups.setdefault(each.group, []).append(each.condition)
+    for instance in examples:
+        groups.setdefault(instance.group, []).append(instance.condition)
     assert len(groups) == 16
     for conditions in groups.values():
         assert conditions[:2] == ["original-mc", "original-open"]
@@ -130,8 +131,8 @@ def test_the_original_setting_stands_first_in_every_group_and_is_its_siblings_ba
 
 def test_published_options_stay_as_they_are_and_tell_the_answers(tmp_path: Path) -> None:
     row = er_row(1, mcq_query="Which?  (A) Garden 1 (B) Bridge 1 (C) Palace 1 (D) Tower 1\n\n")
-    found = instances(build(folder(tmp_path / "src", ER=[row]), tmp_path / "out"))
-    choice = only(found, "inter-context-mc", "ER")
+    examples = instances(build(folder(tmp_path / "src", ER=[row]), tmp_path / "out"))
+    choice = only(examples, "inter-context-mc", "ER")
     assert row["mcq_query"] in [part.text for part in choice.parts if isinstance(part, Text)]
     assert choice.references == {
         "image": ("Tower 1",),
@@ -141,33 +142,33 @@ def test_published_options_stay_as_they_are_and_tell_the_answers(tmp_path: Path)
         "distractor": ("Garden 1",),
         "distractor letter": ("A",),
     }
-    context = only(found, "context-memory-open", "ER").references
+    context = only(examples, "context-memory-open", "ER").references
     assert context == {"image": ("Tower 1",), "text": ("Bridge 1",), "distractor": ("Garden 1",)}
 
 
 def test_the_other_spelling_of_the_letters_is_read_too(tmp_path: Path) -> None:
     row = er_row(1, mcq_dis_answer1="c", mcq_dis_answer2="B")
     del row["mcq_disanswer1"], row["mcq_disanswer2"]
-    found = instances(build(folder(tmp_path / "src", ER=[row]), tmp_path / "out"))
-    assert only(found, "context-memory-mc", "ER").references["text letter"] == ("C",)
+    examples = instances(build(folder(tmp_path / "src", ER=[row]), tmp_path / "out"))
+    assert only(examples, "context-memory-mc", "ER").references["text letter"] == ("C",)
 
 
 def test_a_row_is_the_same_example_on_every_machine_whatever_its_pictures_and_seed(tmp_path: Path) -> None:
-    one = build(whole_folder(tmp_path / "a", 2), tmp_path / "one", seed=0)
+    example = build(whole_folder(tmp_path / "a", 2), tmp_path / "one", seed=0)
     two = build(whole_folder(tmp_path / "b", 2), tmp_path / "two", seed=0)
     other = build(whole_folder(tmp_path / "c", 2), tmp_path / "three", seed=9)
     assert (tmp_path / "one" / "instances.jsonl").read_bytes() == (tmp_path / "two" / "instances.jsonl").read_bytes()
-    assert one.digest == two.digest
-    assert [row["id"] for row in one.rows()] == [row["id"] for row in other.rows()]
-    assert len({each.id for each in instances(one)}) == len(instances(one))
+    assert example.digest == two.digest
+    assert [row["id"] for row in example.rows()] == [row["id"] for row in other.rows()]
+    assert len({instance.id for instance in instances(example)}) == len(instances(example))
 
 
 def test_repeated_rows_and_names_are_told(tmp_path: Path) -> None:
     rows = [er_row(1), er_row(1, ID=7), er_row(2, instance="Tower 1")]
-    made = build(folder(tmp_path / "src", ER=rows), tmp_path / "out")
-    assert skipped(made) == ["repeated: another row is the same example"]
-    assert made.manifest["instances_of_the_same_name"] == {"ER": {"Tower 1": 2}}
-    assert made.manifest["examples"] == 2
+    built = build(folder(tmp_path / "src", ER=rows), tmp_path / "out")
+    assert skipped(built) == ["repeated: another row is the same example"]
+    assert built.manifest["instances_of_the_same_name"] == {"ER": {"Tower 1": 2}}
+    assert built.manifest["examples"] == 2
 
 
 @pytest.mark.parametrize(
@@ -198,13 +199,15 @@ def test_repeated_rows_and_names_are_told(tmp_path: Path) -> None:
 def test_a_row_that_cannot_be_asked_is_left_out_with_its_reason(
     tmp_path: Path, change: dict[str, Any], reason: str
 ) -> None:
-    made = build(folder(tmp_path / "src", ER=[er_row(2), er_row(1, **change)]), tmp_path / "out")
-    assert made.manifest["examples"] == 1
-    (told,) = skipped(made)
-    assert reason in told
-    assert list(made.manifest["skipped"].values()) == [1]
+    built = build(folder(tmp_path / "src", ER=[er_row(2), er_row(1, **change)]), tmp_path / "out")
+    assert built.manifest["examples"] == 1
+    (reasons,) = skipped(built)
+    assert reason in reasons
+    assert list(built.manifest["skipped"].values()) == [1]
     assert all(
-        isinstance(part, Text | Media) and "image/" not in str(part) for each in instances(made) for part in each.parts
+        isinstance(part, Text | Media) and "image/" not in str(part)
+        for instance in instances(built)
+        for part in instance.parts
     )
 
 
@@ -218,22 +221,22 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from([*er_row(), *knowledge_row(1), "image_path_first", "open_groundtruth"]), JSON))
 def test_any_row_is_an_example_or_a_problem(change: dict[str, Any]) -> None:
     for row, kinds in ((er_row(1), ("ER",)), (knowledge_row(1), ("PT", "PL", "PC"))):
-        found = list(examples({**row, **change}, kinds))
-        assert len(found) == len(kinds)
-        for each in found:
-            if isinstance(each, RowProblem):
-                assert str(each)
+        examples = list(parse_examples({**row, **change}, kinds))
+        assert len(examples) == len(kinds)
+        for instance in examples:
+            if isinstance(instance, RowProblem):
+                assert str(instance)
             else:
-                assert Example.from_row(json.loads(json.dumps(each.to_row()))) == each
+                assert Example.from_row(json.loads(json.dumps(instance.to_row()))) == instance
 
 
 @pytest.mark.parametrize("data", [b"", b"GIF89a", b"not a picture", b"\x89PNG\r\n\x1a\n" + b"0" * 50])
 def test_a_damaged_image_is_an_error_of_its_row_and_never_text(tmp_path: Path, data: bytes) -> None:
     place = folder(tmp_path / "src", ER=[er_row(1), er_row(2)])
     (place / er_row(1)["image_path"][2]).write_bytes(data)
-    made = build(place, tmp_path / "out")
-    assert made.manifest["examples"] == 1
-    assert skipped(made)[0].startswith("the image ")
+    built = build(place, tmp_path / "out")
+    assert built.manifest["examples"] == 1
+    assert skipped(built)[0].startswith("the image ")
 
 
 def test_what_is_no_mmkc_folder_is_fatal_and_says_what_was_expected(tmp_path: Path) -> None:
@@ -250,9 +253,9 @@ def test_what_is_no_mmkc_folder_is_fatal_and_says_what_was_expected(tmp_path: Pa
         bare / "other.json",
         tmp_path / "\0",
     ):
-        with pytest.raises(SourceError, match=r"image/ and one or more of ER\.json") as told:
+        with pytest.raises(SourceError, match=r"image/ and one or more of ER\.json") as message:
             build(place, tmp_path / "out")
-        assert "Traceback" not in str(told.value)
+        assert "Traceback" not in str(message.value)
     (bare / "image").mkdir()
     with pytest.raises(SourceError, match="once: the image is missing"):
         build(bare, tmp_path / "out")
@@ -263,8 +266,8 @@ def test_what_is_no_mmkc_folder_is_fatal_and_says_what_was_expected(tmp_path: Pa
 
 def test_a_single_file_is_read_by_its_name(tmp_path: Path) -> None:
     place = whole_folder(tmp_path / "src", 1)
-    made = build(place / "IS.json", tmp_path / "out")
-    assert made.manifest["types"] == {"VS": 1}
+    built = build(place / "IS.json", tmp_path / "out")
+    assert built.manifest["types"] == {"VS": 1}
 
 
 # --- options and sentences -------------------------------------------------------------------------------------
@@ -278,12 +281,12 @@ WORDS = (
 
 @given(st.lists(WORDS, min_size=4, max_size=4), WORDS)
 def test_made_options_are_read_back(words: list[str], question: str) -> None:
-    asked = query(question, words)
-    found = read_options(asked)
+    asked = format_query(question, words)
+    options = read_options(asked)
     # An answer may look like an option ("A. x"); then none are read rather than wrong ones.
-    assert found in ({}, dict(zip("ABCD", words, strict=True)))
+    assert options in ({}, dict(zip("ABCD", words, strict=True)))
     if not any(f"{c}{mark}" in f"{w} " for w in (question, *words) for c in "ABCD" for mark in (".", ")", ":")):
-        assert found
+        assert options
 
 
 @pytest.mark.parametrize(
@@ -295,35 +298,35 @@ def test_what_has_not_four_options_gives_none(text: str) -> None:
 
 @given(st.text(max_size=200))
 def test_any_query_can_be_read(text: str) -> None:
-    found = read_options(text)
-    assert not found or (list(found) == list("ABCD") and all(found.values()))
+    options = read_options(text)
+    assert not options or (list(options) == list("ABCD") and all(options.values()))
 
 
 @given(st.lists(WORDS, min_size=3, max_size=3), st.lists(WORDS, max_size=8), st.integers(0, 5))
 def test_a_distractor_is_nothing_that_is_there_already(taken: list[str], others: list[str], seed: int) -> None:
-    found = distractor("x", taken, others, seed)
-    if found:
-        assert found in others
-        assert not any(normalise(found) == normalise(each) or alike(found, each) for each in taken)
-        assert found == distractor("x", taken, reversed(others), seed)
+    choice = choose_distractor("x", taken, others, seed)
+    if choice:
+        assert choice in others
+        assert not any(normalise(choice) == normalise(answer) or overlaps(choice, answer) for answer in taken)
+        assert choice == choose_distractor("x", taken, reversed(others), seed)
     else:
-        assert all(any(alike(other, each) for each in taken) for other in others)
+        assert all(any(overlaps(other, answer) for answer in taken) for other in others)
 
 
 def test_the_altered_sentence_is_found_past_initials_and_titles() -> None:
     right = "Samuel L. Jackson was born in 1948. Samuel L. Jackson is American. Samuel L. Jackson is an actor."
     wrong = right.replace("American", "Canadian")
-    assert altered(wrong, right) == ("Samuel L. Jackson is Canadian", "Samuel L. Jackson is American")
-    assert len(sentences("IBM was founded in 1911. The creator of IBM is Thomas J. Watson. IBM is big.")) == 3
-    assert altered("A is b. C is d.", "A is c. C is e.") == ("", "")
-    assert altered("A is b. C is d. E.", "A is b. C is d.") == ("", "")
+    assert altered_sentence(wrong, right) == ("Samuel L. Jackson is Canadian", "Samuel L. Jackson is American")
+    assert len(split_sentences("IBM was founded in 1911. The creator of IBM is Thomas J. Watson. IBM is big.")) == 3
+    assert altered_sentence("A is b. C is d.", "A is c. C is e.") == ("", "")
+    assert altered_sentence("A is b. C is d. E.", "A is b. C is d.") == ("", "")
 
 
 def test_the_true_text_is_what_most_undone_edits_give() -> None:
     edits = [("x 1. y 2.", "1", "0"), ("x 3. y 2.", "3", "0"), ("x 0. y 7.", "7", "2"), ("x 0. y 2 of 2.", "2", "5")]
-    assert true_text(edits) == "x 0. y 2."
-    assert true_text([("x 1.", "1", "0"), ("y 1.", "1", "0")]) == ""
-    assert true_text([]) == ""
+    assert recover_true_text(edits) == "x 0. y 2."
+    assert recover_true_text([("x 1.", "1", "0"), ("y 1.", "1", "0")]) == ""
+    assert recover_true_text([]) == ""
 
 
 # --- the reconstructed rows ------------------------------------------------------------------------------------
@@ -331,28 +334,28 @@ def test_the_true_text_is_what_most_undone_edits_give() -> None:
 
 @pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the reconstructed rows are not beside the project")
 def test_the_reconstructed_rows_get_four_different_options(tmp_path: Path) -> None:
-    made = build(reconstructed_folder(tmp_path / "src"), tmp_path / "out")
-    assert made.manifest["types"] == {"PT": 145, "PL": 143, "PC": 146, "LT": 74, "LC": 74, "LO": 74}
-    assert made.manifest["skipped"] == {
+    built = build(reconstructed_folder(tmp_path / "src"), tmp_path / "out")
+    assert built.manifest["types"] == {"PT": 145, "PL": 143, "PC": 146, "LT": 74, "LC": 74, "LO": 74}
+    assert built.manifest["skipped"] == {
         "repeated": 11,
         "the row has neither options nor the three answers to make them of": 2,
     }
-    assert made.manifest["options_made_here"] == made.manifest["examples"] == 656
+    assert built.manifest["options_made_here"] == built.manifest["examples"] == 656
     places: Counter[str] = Counter()
-    for row in made.rows():
-        found = read_options(row["mcq_query"])
+    for row in built.rows():
+        examples = read_options(row["mcq_query"])
         answers = (row["own_answer"], *row["counter_answers"], row["distractor"])
-        assert sorted(found.values()) == sorted(answers)
-        assert len({normalise(each) for each in answers}) == 4
-        assert not any(alike(row["distractor"], each) for each in answers[:3])
+        assert sorted(examples.values()) == sorted(answers)
+        assert len({normalise(instance) for instance in answers}) == 4
+        assert not any(overlaps(row["distractor"], instance) for instance in answers[:3])
         letters = (row["own_letter"], *row["counter_letters"], row["distractor_letter"])
-        assert tuple(found[letter] for letter in letters) == answers
+        assert tuple(examples[letter] for letter in letters) == answers
         places[row["own_letter"]] += 1
         if row["right"] and all(row["sentences"]):
             assert row["sentences"][1] in row["right"]
             assert row["sentences"][0] in row["wrong"][0]
     assert min(places.values()) > 120, "the true answer stands under each letter about as often"
-    assert made.manifest["no_true_text"] == 34
+    assert built.manifest["no_true_text"] == 34
     with pytest.raises(SourceError, match="image/"):
         build(MMKC_DATA, tmp_path / "second")
 
@@ -360,8 +363,8 @@ def test_the_reconstructed_rows_get_four_different_options(tmp_path: Path) -> No
 @pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the reconstructed rows are not beside the project")
 def test_made_options_are_the_seeds_and_ids_are_not(tmp_path: Path) -> None:
     place = reconstructed_folder(tmp_path / "src", people=5, logos=5)
-    made, other = build(place, tmp_path / "one"), build(place, tmp_path / "two", seed=1)
+    built, other = build(place, tmp_path / "one"), build(place, tmp_path / "two", seed=1)
     again = build(reconstructed_folder(tmp_path / "again", people=5, logos=5), tmp_path / "three")
-    assert again.digest == made.digest
-    assert [row["mcq_query"] for row in other.rows()] != [row["mcq_query"] for row in made.rows()]
-    assert [row["id"] for row in other.rows()] == [row["id"] for row in made.rows()]
+    assert again.digest == built.digest
+    assert [row["mcq_query"] for row in other.rows()] != [row["mcq_query"] for row in built.rows()]
+    assert [row["id"] for row in other.rows()] == [row["id"] for row in built.rows()]

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Generation, Request, Text, get_benchmark
 from benchmarks.build import Build, BuildOptions
 from benchmarks.errors import ModelError, SourceError, SpecError
 from benchmarks.mmkc_bench.construction.pipeline import RejectedEdit, counter_answer, read_edits
-from benchmarks.mmkc_bench.construction.prompts import PROMPTS
+from benchmarks.mmkc_bench.construction.prompts import WRITER_PROMPTS
 from benchmarks.mmkc_bench.options import read_options
+from benchmarks.registry import get_benchmark
 from benchmarks.text_model import TextModel
+from benchmarks.vocabulary import Generation, Request, Text
 from tests.support.data.mmkc_bench import PAPER
 from tests.support.data.small import write_lines, write_picture
 
@@ -36,16 +37,16 @@ class Writer(TextModel):
         self.asked: list[Request] = []
         self._says = says
 
-    def ask(self, requests: Iterable[Request]) -> Iterator[Generation]:
+    def generate(self, requests: Iterable[Request]) -> Iterator[Generation]:
         for request in reversed(list(requests)):
             self.asked.append(request)
             part = request.messages[0].parts[0]
             assert isinstance(part, Text)
-            said = self._says(part.text, request.decoding.seed)
-            if said is None:
+            text = self._says(part.text, request.decoding.seed)
+            if text is None:
                 yield Generation(request.id, "", "error", error="down")
             else:
-                yield Generation(request.id, said, "stop")
+                yield Generation(request.id, text, "stop")
 
 
 def edited(prompt: str, seed: int = 0) -> str:
@@ -85,14 +86,14 @@ def construct(place: Path, out: Path, writer: TextModel | None, checker: TextMod
     return MMKC.build([("knowledge", str(place))], out, BuildOptions(writer=writer, checker=checker))
 
 
-def rejected(made: Build) -> list[str]:
-    return [json.loads(line)["reason"] for line in (made.path / "skipped.jsonl").open(encoding="utf-8")]
+def rejected(built: Build) -> list[str]:
+    return [json.loads(line)["reason"] for line in (built.path / "skipped.jsonl").open(encoding="utf-8")]
 
 
 def test_edits_become_examples_with_four_options(tmp_path: Path) -> None:
     place = source(tmp_path / "src", [tower("Big Tower"), tower("Old Gate"), tower("Red House")])
-    made = construct(place, tmp_path / "out", writer := Writer(edited))
-    rows = list(made.rows())
+    built = construct(place, tmp_path / "out", writer := Writer(edited))
+    rows = list(built.rows())
     assert [row["instance"] for row in rows] == ["Big Tower", "Old Gate", "Red House"]
     assert rows[0]["wrong"] == [
         "This is the Other 1. Other 1 is a landmark.",
@@ -105,8 +106,8 @@ def test_edits_become_examples_with_four_options(tmp_path: Path) -> None:
         assert [options[letter] for letter in row["counter_letters"]] == ["Other 1", "Other 2"]
         assert row["distractor"] in {"Big Tower", "Old Gate", "Red House"} - {row["instance"]}
     assert len(writer.asked) == 3
-    assert made.manifest["models"] == {"writer": "scripted"}
-    assert construct(place, tmp_path / "again", Writer(edited)).digest == made.digest
+    assert built.manifest["models"] == {"writer": "scripted"}
+    assert construct(place, tmp_path / "again", Writer(edited)).digest == built.digest
 
 
 def test_each_fact_of_a_person_is_edited_alone(tmp_path: Path) -> None:
@@ -126,8 +127,8 @@ def test_each_fact_of_a_person_is_edited_alone(tmp_path: Path) -> None:
         new = ("1951", "1952") if word == "1950" else ("Dane", "Swede") if word == "Finn" else ("judge", "baker")
         return f"1. {text.replace(word, new[0])}\n2. {text.replace(word, new[1])}"
 
-    made = construct(source(tmp_path / "src", [person(), *others]), tmp_path / "out", Writer(says))
-    rows = {(row["instance"], row["kind"]): row for row in made.rows()}
+    built = construct(source(tmp_path / "src", [person(), *others]), tmp_path / "out", Writer(says))
+    rows = {(row["instance"], row["kind"]): row for row in built.rows()}
     assert {kind for _, kind in rows} == {"PT", "PL", "PC"}
     assert rows["Musk", "PT"]["counter_answers"] == ["1972", "1973"]
     assert rows["Musk", "PL"]["counter_answers"] == ["Canadian", "Briton"]
@@ -162,9 +163,9 @@ def test_each_fact_of_a_person_is_edited_alone(tmp_path: Path) -> None:
     ],
 )
 def test_edits_that_are_not_what_was_asked_for_are_rejected_by_name(reply: str, check: str) -> None:
-    with pytest.raises(RejectedEdit) as told:
+    with pytest.raises(RejectedEdit) as message:
         read_edits(reply, "PT", MUSK, "1971")
-    assert told.value.check == check
+    assert message.value.check == check
 
 
 def test_a_name_is_altered_wherever_it_stands_and_nothing_else_is() -> None:
@@ -191,10 +192,10 @@ def test_a_name_is_altered_wherever_it_stands_and_nothing_else_is() -> None:
 )
 def test_any_reply_is_read_or_rejected(reply: str) -> None:
     try:
-        found = read_edits(reply, "PT", MUSK, "1971")
+        outcome = read_edits(reply, "PT", MUSK, "1971")
     except RejectedEdit:
         return
-    assert all(answer in text for answer, text in zip(found.answers, found.texts, strict=True))
+    assert all(answer in text for answer, text in zip(outcome.answers, outcome.texts, strict=True))
 
 
 def test_a_refused_reply_is_asked_for_again_and_then_rejected_with_it(tmp_path: Path) -> None:
@@ -205,22 +206,22 @@ def test_a_refused_reply_is_asked_for_again_and_then_rejected_with_it(tmp_path: 
             return "I cannot do that."
         return edited(prompt) if seed or "Red House" not in prompt else "hm"
 
-    made = construct(place, tmp_path / "out", writer := Writer(says))
-    assert [row["instance"] for row in made.rows()] == ["Big Tower", "Red House"]
-    assert rejected(made) == ['unparsed: the reply is not two numbered texts; reply: "I cannot do that."']
+    built = construct(place, tmp_path / "out", writer := Writer(says))
+    assert [row["instance"] for row in built.rows()] == ["Big Tower", "Red House"]
+    assert rejected(built) == ['unparsed: the reply is not two numbered texts; reply: "I cannot do that."']
     assert Counter(request.decoding.seed for request in writer.asked) == {0: 3, 1: 2, 2: 1}
     assert {request.decoding.temperature for request in writer.asked if request.decoding.seed} == {0.7}
-    assert made.manifest["skipped"] == {"unparsed": 1}
+    assert built.manifest["skipped"] == {"unparsed": 1}
 
 
 def test_a_checker_rejects_answers_of_another_kind(tmp_path: Path) -> None:
     place = source(tmp_path / "src", [tower("Big Tower"), tower("Old Gate"), tower("Red House")])
     checker = Writer(lambda prompt, seed: "No." if "Old Gate" in prompt and "Other 2" in prompt else "yes")
-    made = construct(place, tmp_path / "out", Writer(edited), checker)
-    assert [row["instance"] for row in made.rows()] == ["Big Tower", "Red House"]
-    assert rejected(made)[0].startswith("checked: the checker finds")
+    built = construct(place, tmp_path / "out", Writer(edited), checker)
+    assert [row["instance"] for row in built.rows()] == ["Big Tower", "Red House"]
+    assert rejected(built)[0].startswith("checked: the checker finds")
     assert len(checker.asked) == 6
-    assert made.manifest["models"] == {"writer": "scripted", "checker": "scripted"}
+    assert built.manifest["models"] == {"writer": "scripted", "checker": "scripted"}
 
 
 def test_what_a_user_can_do_wrong_is_told(tmp_path: Path) -> None:
@@ -240,8 +241,8 @@ def test_what_a_user_can_do_wrong_is_told(tmp_path: Path) -> None:
         {**person(), "answers": {"height": "1"}},
         tower("B"),
     ]
-    made = construct(source(tmp_path / "bad", [*bad, tower("Red House")]), tmp_path / "out", Writer(edited))
-    assert sorted(made.manifest["skipped"]) == [
+    built = construct(source(tmp_path / "bad", [*bad, tower("Red House")]), tmp_path / "out", Writer(edited))
+    assert sorted(built.manifest["skipped"]) == [
         "the answers are not of temporal, location, career, time, creator, content",
         'the row has neither "answers" to facts nor a "kind", ER or VS',
         "the text does not have the answer",
@@ -255,4 +256,4 @@ def test_the_papers_prompts_are_word_for_word(kind: str) -> None:
         return " ".join(re.sub(r"\*\*|---", " ", text).split())
 
     printed = words(PAPER.read_text("utf-8")).replace("Rule1:", "Rule1: ").replace("  ", " ")
-    assert words(PROMPTS[kind]) in printed
+    assert words(WRITER_PROMPTS[kind]) in printed

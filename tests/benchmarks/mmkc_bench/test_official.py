@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Estimate, Generation, Record, get_benchmark
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Estimate, Generation, Record
 from tests.support.data.mmkc_bench import er_row, knowledge_row, options
 from tests.support.data.small import write_lines
 
@@ -62,7 +63,7 @@ def names(count: int, *, repeated: bool) -> list[str]:
 def rows(kind: str, seed: int, count: int, *, repeated: bool) -> Rows:
     """Return ``count`` rows whose counter letters differ from row to row, also between rows of one name."""
     folder, _, fact = KINDS[kind]
-    made = []
+    built = []
     for number, name in enumerate(names(count, repeated=repeated)):
         letters = sorted("ABCD", key=lambda letter: draw(1 << 30, kind, seed, number, letter))
         texts = dict(zip(letters, ("own", "first", "second", "other"), strict=True))
@@ -76,33 +77,33 @@ def rows(kind: str, seed: int, count: int, *, repeated: bool) -> Rows:
             }
         else:
             row = er_row(number, mcq_query=query, mcq_disanswer1=letters[1], mcq_disanswer2=letters[2])
-        made.append(row | {"instance": name})
+        built.append(row | {"instance": name})
     if repeated:  # one row that is repeated as it stands
-        made[count // 2 + 3] = dict(made[0])
-    return made
+        built[count // 2 + 3] = dict(built[0])
+    return built
 
 
-def answered(given: Rows, *key: object) -> Rows:
+def answered(letters: Rows, *key: object) -> Rows:
     """Return the rows with predictions: mostly bare letters."""
 
     def prediction(number: int) -> str:
         place = draw(len(OTHER) * 4, *key, number)
         return OTHER[place] if place < len(OTHER) else "ABCD"[place % 4]
 
-    return [{**row, "success": True, "prediction": prediction(number)} for number, row in enumerate(given)]
+    return [{**row, "success": True, "prediction": prediction(number)} for number, row in enumerate(letters)]
 
 
 def write_pair(place: Path, kind: str, conflict: str, seed: int, count: int, *, repeated: bool) -> tuple[Path, Path]:
     """Write a file of answers without conflict and one under conflict; some rows are in one of them alone."""
     folder, _, fact = KINDS[kind]
-    given = rows(kind, seed, count, repeated=repeated)
+    letters = rows(kind, seed, count, repeated=repeated)
     stem = f"mcq_m_{fact}" if fact else "mcq_m"
     before, after = (
         place / "original" / folder / f"{stem}_ee.jsonl",
         place / "output" / folder / f"{stem}_{conflict}.jsonl",
     )
-    write_lines(before, answered(given[: count - 1], kind, conflict, seed, "before"))
-    write_lines(after, answered(given[:1] + given[2:], kind, conflict, seed, "after"))
+    write_lines(before, answered(letters[: count - 1], kind, conflict, seed, "before"))
+    write_lines(after, answered(letters[:1] + letters[2:], kind, conflict, seed, "after"))
     return before, after
 
 

@@ -1,4 +1,4 @@
-"""Which option an answer chooses, strictly and as the published code reads it, and whose answer an open one is."""
+"""The option an answer chooses, strictly and as the published code reads it, and the answer it keeps to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.mmkc_bench.parse_answer import is_counter, label, letter, official_label, official_letter
+from benchmarks.mmkc_bench.parse_answer import chosen_letter, is_counter, label_answer, official_label, official_letter
 
 # --- strict letters --------------------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ from benchmarks.mmkc_bench.parse_answer import is_counter, label, letter, offici
     ],
 )
 def test_a_letter_that_stands_for_an_option_is_read(answer: str, chosen: str) -> None:
-    assert letter(answer)[0] == chosen
+    assert chosen_letter(answer)[0] == chosen
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,21 @@ def test_a_letter_that_stands_for_an_option_is_read(answer: str, chosen: str) ->
     ],
 )
 def test_the_article_and_letters_in_words_are_no_answers(answer: str) -> None:
-    assert letter(answer) == (None, "no letter of an option")
+    assert chosen_letter(answer) == (None, "no letter of an option")
 
 
 @pytest.mark.parametrize(
     "answer", ["A. Red\nB. Green", "(A) or (B)", "B or C", "B and D", "A, B", "Option A is right. Option B is correct."]
 )
 def test_several_letters_choose_none(answer: str) -> None:
-    chosen, rule = letter(answer)
+    chosen, rule = chosen_letter(answer)
     assert chosen is None
     assert rule.startswith("several letters (")
 
 
 @given(st.text(max_size=300))
 def test_any_answer_can_be_read(answer: str) -> None:
-    assert letter(answer)[0] in ("A", "B", "C", "D", None)
+    assert chosen_letter(answer)[0] in ("A", "B", "C", "D", None)
     assert official_letter(answer) in ("A", "B", "C", "D", None)
 
 
@@ -98,7 +98,7 @@ def test_any_answer_can_be_read(answer: str) -> None:
     st.sampled_from("ABCD"), st.sampled_from(["{}", "({})", "{}.", "{}) that one", "The answer is {}.", "Answer: {}"])
 )
 def test_plain_answers_are_read_as_they_mean(chosen: str, form: str) -> None:
-    assert letter(form.format(chosen))[0] == chosen
+    assert chosen_letter(form.format(chosen))[0] == chosen
 
 
 # --- the published evaluation, rule by rule --------------------------------------------------------------------
@@ -160,11 +160,11 @@ BOTH = {"text letter": ("B", "C"), "text": ("1988", "1990")}
 
 
 def test_a_multiple_choice_is_own_counter_or_neither() -> None:
-    assert label("The answer is D", "D", "context-memory-mc", MC, WHEN)[0] == "ORIGINAL"
-    assert label("(B)", "D", "context-memory-mc", MC, WHEN)[0] == "COUNTER"
-    assert label("C", "D", "context-memory-mc", MC, WHEN)[0] == "IRRELEVANT"
-    assert label("C", "D", "inter-context-mc", BOTH, WHEN)[0] == "COUNTER"
-    assert label("1988", "D", "context-memory-mc", MC, WHEN) == (None, "no letter of an option")
+    assert label_answer("The answer is D", "D", "context-memory-mc", MC, WHEN)[0] == "ORIGINAL"
+    assert label_answer("(B)", "D", "context-memory-mc", MC, WHEN)[0] == "COUNTER"
+    assert label_answer("C", "D", "context-memory-mc", MC, WHEN)[0] == "IRRELEVANT"
+    assert label_answer("C", "D", "inter-context-mc", BOTH, WHEN)[0] == "COUNTER"
+    assert label_answer("1988", "D", "context-memory-mc", MC, WHEN) == (None, "no letter of an option")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_multiple_choice_is_own_counter_or_neither() -> None:
 def test_an_open_answer_is_own_counter_or_neither(
     answer: str, own: str, counters: tuple[str, ...], expected: str
 ) -> None:
-    assert label(answer, own, "inter-context-open", {"text": counters}, WHEN)[0] == expected
+    assert label_answer(answer, own, "inter-context-open", {"text": counters}, WHEN)[0] == expected
 
 
 def test_the_own_answer_may_already_be_the_counter_answer() -> None:
@@ -205,8 +205,8 @@ def test_the_own_answer_may_already_be_the_counter_answer() -> None:
 
 @given(st.text(max_size=40), st.text(max_size=40), st.lists(st.text(max_size=20), max_size=2))
 def test_any_open_answer_gets_one_label(answer: str, own: str, counters: list[str]) -> None:
-    found, rule = label(answer, own, "inter-context-open", {"text": tuple(counters)}, WHEN)
-    assert found in ("ORIGINAL", "COUNTER", "IRRELEVANT")
+    label, rule = label_answer(answer, own, "inter-context-open", {"text": tuple(counters)}, WHEN)
+    assert label in ("ORIGINAL", "COUNTER", "IRRELEVANT")
     assert rule
     if answer == own:
-        assert found == "ORIGINAL"
+        assert label == "ORIGINAL"

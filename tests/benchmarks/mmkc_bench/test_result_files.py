@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import ImportedAnswer, get_benchmark
+from benchmarks.base import ImportedAnswer
 from benchmarks.build import BuildOptions
 from benchmarks.errors import SourceError
 from benchmarks.mmkc_bench.sources.result_files import result_files
+from benchmarks.registry import get_benchmark
 from tests.support.data.mmkc_bench import MMKC_DATA, er_row, knowledge_row, whole_folder
 from tests.support.data.small import write_lines
 
@@ -20,13 +21,13 @@ MMKC = get_benchmark("mmkc-bench")
 
 
 def read(path: Path) -> tuple[list[ImportedAnswer], list[str]]:
-    told: list[str] = []
-    found = list(MMKC.read_answers(path, "published", lambda row, reason: told.append(f"{row} {reason}")))
-    return found, told
+    problems: list[str] = []
+    answers = list(MMKC.read_answers(path, "published", lambda row, reason: problems.append(f"{row} {reason}")))
+    return answers, problems
 
 
 def predicted(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{**row, "success": True, "prediction": said} for row, said in zip(rows, answers, strict=True)]
+    return [{**row, "success": True, "prediction": prediction} for row, prediction in zip(rows, answers, strict=True)]
 
 
 def test_names_and_folders_say_what_was_asked(tmp_path: Path) -> None:
@@ -40,14 +41,16 @@ def test_names_and_folders_say_what_was_asked(tmp_path: Path) -> None:
     }
     for name in (*names, "output/ER/readme.jsonl", "output/elsewhere/mcq_Qwen2.5-VL-7B_ie.jsonl"):
         write_lines(tmp_path / name, [])
-    found = result_files(tmp_path)
-    assert {each.path.relative_to(tmp_path).as_posix(): (each.kind, each.condition) for each in found} == names
-    assert {each.model for each in found} == {"Qwen2.5-VL-7B"}
-    assert [each.condition.startswith("original") for each in found] == [True] * 2 + [False] * 4
+    answers = result_files(tmp_path)
+    assert {
+        answer.path.relative_to(tmp_path).as_posix(): (answer.kind, answer.condition) for answer in answers
+    } == names
+    assert {answer.model for answer in answers} == {"Qwen2.5-VL-7B"}
+    assert [answer.condition.startswith("original") for answer in answers] == [True] * 2 + [False] * 4
     # One file stands for those that the published evaluation joins with it.
     joined = result_files(tmp_path / "output/ER/mcq_Qwen2.5-VL-7B_ie.jsonl")
-    assert [each.condition for each in joined] == ["original-mc", "context-memory-mc", "inter-context-mc"]
-    assert MMKC.answer_files(tmp_path, "published") == tuple(each.path for each in found)
+    assert [answer.condition for answer in joined] == ["original-mc", "context-memory-mc", "inter-context-mc"]
+    assert MMKC.answer_files(tmp_path, "published") == tuple(answer.path for answer in answers)
 
 
 def test_what_is_no_result_file_says_what_was_expected(tmp_path: Path) -> None:
@@ -62,32 +65,32 @@ def test_what_is_no_result_file_says_what_was_expected(tmp_path: Path) -> None:
 
 
 def test_answers_name_the_examples_that_a_build_has(tmp_path: Path) -> None:
-    made = MMKC.build([("published", str(whole_folder(tmp_path / "src", 2)))], tmp_path / "built", BuildOptions())
-    known = {each.id: each for each in MMKC.instances(made, "official")}
+    record = MMKC.build([("published", str(whole_folder(tmp_path / "src", 2)))], tmp_path / "built", BuildOptions())
+    known = {answer.id: answer for answer in MMKC.instances(record, "official")}
     rows = [er_row(1), er_row(2)]
     write_lines(tmp_path / "r" / "original" / "ER" / "mcq_m_ee.jsonl", predicted(rows, ["A", "B"]))
     write_lines(tmp_path / "r" / "output" / "ER" / "openqa_m_ie.jsonl", predicted(rows, ["Tower 1", None]))
     people = [knowledge_row(1), knowledge_row(2)]
     write_lines(tmp_path / "r" / "output" / "people" / "mcq_m_location_ee.jsonl", predicted(people, ["A", "B"]))
-    found, told = read(tmp_path / "r")
-    assert told == []
-    assert [each.answer for each in found] == ["A", "B", "Tower 1", "", "A", "B"]
-    for each in found:
-        built = known[each.instance.id]
-        assert each.instance.references == built.references
-        assert each.instance.strata == built.strata
-        assert [part for part in built.parts if part in each.instance.parts] == list(each.instance.parts)
+    answers, problems = read(tmp_path / "r")
+    assert problems == []
+    assert [answer.answer for answer in answers] == ["A", "B", "Tower 1", "", "A", "B"]
+    for answer in answers:
+        built = known[answer.instance.id]
+        assert answer.instance.references == built.references
+        assert answer.instance.strata == built.strata
+        assert [part for part in built.parts if part in answer.instance.parts] == list(answer.instance.parts)
 
 
 def test_a_repeated_row_is_an_answer_of_its_own_beside_its_own_original(tmp_path: Path) -> None:
     rows = [er_row(1), er_row(1, ID=9)]
     write_lines(tmp_path / "original" / "ER" / "mcq_m_ee.jsonl", predicted(rows, ["A", "D"]))
     write_lines(tmp_path / "output" / "ER" / "mcq_m_ie.jsonl", predicted(rows, ["B", "D"]))
-    found, _ = read(tmp_path)
-    groups = [each.instance.group for each in found]
+    answers, _ = read(tmp_path)
+    groups = [answer.instance.group for answer in answers]
     assert groups[0] == groups[2]
     assert groups[1] == groups[3] == f"{groups[0]}~2"
-    assert len({each.instance.id for each in found}) == 4
+    assert len({answer.instance.id for answer in answers}) == 4
 
 
 def test_rows_that_cannot_be_used_are_told_and_the_others_read(tmp_path: Path) -> None:
@@ -103,15 +106,15 @@ def test_rows_that_cannot_be_used_are_told_and_the_others_read(tmp_path: Path) -
     write_lines(file, rows)
     with file.open("a", encoding="utf-8") as more:
         more.write("not JSON\n[]\n\n")
-    found, told = read(file)
-    assert len(found) == 1
-    assert [one.split(" ", 1)[0] for one in told] == [f"mcq_m_ie.jsonl:{n}" for n in (2, 3, 4, 5, 6, 7, 8)]
-    for one, reason in zip(
-        told,
+    answers, problems = read(file)
+    assert len(answers) == 1
+    assert [answer.split(" ", 1)[0] for answer in problems] == [f"mcq_m_ie.jsonl:{n}" for n in (2, 3, 4, 5, 6, 7, 8)]
+    for answer, reason in zip(
+        problems,
         ("no prediction", "no prediction", "no wrong texts", "two letters", "longer than", "JSON", "JSON"),
         strict=True,
     ):
-        assert reason in one
+        assert reason in answer
 
 
 @pytest.mark.skipif(not MMKC_DATA.is_dir(), reason="the authors' sample is not beside the project")
@@ -120,10 +123,10 @@ def test_the_authors_sample_result_is_read(tmp_path: Path) -> None:
     file = tmp_path / "output" / "ER" / "mcq_llava_v1.5_7b_ie.jsonl"
     file.parent.mkdir(parents=True)
     file.write_bytes(sample)
-    found, told = read(file)
-    assert told == []
-    assert [each.answer for each in found] == ["C", "C"]
-    first = found[0].instance
+    answers, problems = read(file)
+    assert problems == []
+    assert [answer.answer for answer in answers] == ["C", "C"]
+    first = answers[0].instance
     assert first.strata == {"dataset": "ER", "type": "ER", "instance": "visual_entity_1"}
     # The wrong texts are of a green and a yellow apple.
     assert first.references["text letter"] == ("B",)
@@ -146,7 +149,7 @@ def test_any_json_is_read_or_told(tmp_path: Path) -> None:
     ]
     file = tmp_path / "output" / "ER" / "mcq_m_ie.jsonl"
     file.parent.mkdir(parents=True)
-    file.write_text("".join(json.dumps(each) + "\n" for each in odd))
-    found, told = read(file)
-    assert found == []
-    assert len(told) == len(odd)
+    file.write_text("".join(json.dumps(answer) + "\n" for answer in odd))
+    answers, problems = read(file)
+    assert answers == []
+    assert len(problems) == len(odd)

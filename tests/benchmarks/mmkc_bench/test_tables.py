@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Estimate, Generation, Instance, Record, Table, Verdict, get_benchmark
-from benchmarks.mmkc_bench.constants import CONDITIONS, FACTS, TYPES, dataset_of
+from benchmarks.mmkc_bench.constants import CONDITIONS, FACT_TYPES, ROW_TYPES, dataset_of
 from benchmarks.mmkc_bench.tables import DETECTION_COLUMNS
-from judges.base import get_judge
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Estimate, Generation, Instance, Record, Table, Verdict
+from judges.registry import get_judge
 from tests.support.data.mmkc_bench import PAPER, ROOT
 
 MMKC = get_benchmark("mmkc-bench")
@@ -32,7 +33,7 @@ REFERENCES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def answer(kind: str, name: str, condition: str, said: str | None, error: bool = False) -> Record:
+def answer(kind: str, name: str, condition: str, text: str | None, error: bool = False) -> Record:
     """An answer to a question whose own option is A, and whose counter options are B and, between contexts, C."""
     form = condition.rpartition("-")[2]
     references = REFERENCES.get(form, {})
@@ -42,17 +43,17 @@ def answer(kind: str, name: str, condition: str, said: str | None, error: bool =
         references = {"answer": ("Yes" if "non" in condition else "No",)}
     strata = {"dataset": dataset_of(kind), "type": kind, "instance": name}
     instance = Instance(f"{kind}-{name}/{condition}", f"{kind}-{name}", condition, "?", (), references, strata)
-    if said is None:
+    if text is None:
         return Record(instance)
-    return Record(instance, (Generation("x", said, "error" if error else "stop", error="broke" if error else None),))
+    return Record(instance, (Generation("x", text, "error" if error else "stop", error="broke" if error else None),))
 
 
 def joined(records: Iterable[Record], judge: bool = True) -> list[Record]:
     """The records with their bases and, unless told otherwise, with the verdicts of ``own-answer``."""
-    made = list(records)
-    answers = {(r.instance.group, r.instance.condition): r.answer for r in made}
+    built = list(records)
+    answers = {(r.instance.group, r.instance.condition): r.answer for r in built}
     done = []
-    for record in made:
+    for record in built:
         basis = MMKC.basis(record.instance.condition)
         with_basis = replace(record, basis=answers.get((record.instance.group, basis)) if basis else None)
         if judge and with_basis.answer is not None and with_basis.answer.finish_reason != "error":
@@ -80,9 +81,9 @@ def pairs(kind: str, answers: Sequence[tuple[str, str, str]], form: str = "mc") 
     """Per triple (own, after one text, after two) the three answers to a question of ``kind``."""
     conditions = (f"original-{form}", f"context-memory-{form}", f"inter-context-{form}")
     return [
-        answer(kind, f"n{number}", condition, said)
+        answer(kind, f"n{number}", condition, text)
         for number, triple in enumerate(answers)
-        for condition, said in zip(conditions, triple, strict=True)
+        for condition, text in zip(conditions, triple, strict=True)
     ]
 
 
@@ -149,8 +150,8 @@ def test_an_answer_that_already_is_the_second_counter_answer_is_left_out_between
 
 
 def test_nothing_that_counts_is_na_with_a_reason() -> None:
-    found = tables(joined(pairs("ER", [("B", "A", "A")])))
-    assert rates(found["main"], "Context-Memory", "ER") == (None, None, None)
+    cells = tables(joined(pairs("ER", [("B", "A", "A")])))
+    assert rates(cells["main"], "Context-Memory", "ER") == (None, None, None)
     assert tables([])["main"].rows == ()
     only_judged_elsewhere = tables(joined(pairs("ER", [("A", "A", "A")]), judge=False))
     assert rates(only_judged_elsewhere["main"], "Inter-Context", "ER") == (None, None, None)
@@ -158,15 +159,15 @@ def test_nothing_that_counts_is_na_with_a_reason() -> None:
 
 
 def test_entity_knowledge_is_the_mean_of_its_facts_and_the_average_is_weighted() -> None:
-    one, both, none = [("A", "A", "A")], [("A", "A", "B"), ("A", "B", "A")], [("A", "B", "B")]
-    of = {"ER": both, "VS": one, "PT": one, "PL": none, "PC": one * 5, "LT": both, "LC": none, "LO": one}
+    cell, both, none = [("A", "A", "A")], [("A", "A", "B"), ("A", "B", "A")], [("A", "B", "B")]
+    of = {"ER": both, "VS": cell, "PT": cell, "PL": none, "PC": cell * 5, "LT": both, "LC": none, "LO": cell}
     main = tables(joined(record for kind, answers in of.items() for record in pairs(kind, answers)))["main"]
     knowledge = (1 + 0 + 1 + 0.5 + 0 + 1) / 6
     assert rates(main, "Context-Memory", "EK")[0] == round(knowledge, 6)
     average = (757 * 0.5 + 669 * knowledge + 147 * 1) / 1573
     assert rates(main, "Context-Memory", "Avg.")[0] == round(average, 6)
     subtypes = tables(joined(record for kind, answers in of.items() for record in pairs(kind, answers)))["subtypes-mc"]
-    assert [value(subtypes, "m / Context-Memory / OAR", kind) for kind in FACTS] == [1, 0, 1, 0.5, 0, 1]
+    assert [value(subtypes, "m / Context-Memory / OAR", kind) for kind in FACT_TYPES] == [1, 0, 1, 0.5, 0, 1]
     without = tables(joined(record for kind in of if kind != "LO" for record in pairs(kind, of[kind])))["main"]
     assert rates(without, "Context-Memory", "EK") == rates(without, "Context-Memory", "Avg.") == (None, None, None)
 
@@ -202,28 +203,28 @@ def test_the_three_rates_sum_to_one_or_are_all_undefined(answers: list[tuple[str
     main = tables(joined(pairs("ER", answers)))["main"]
     for setting in SETTINGS:
         for row in ("m", "m (official)"):
-            found = rates(main, setting, "ER", row)
-            assert found == (None, None, None) or sum(filter(None, found)) == pytest.approx(1, abs=1e-5)
+            cells = rates(main, setting, "ER", row)
+            assert cells == (None, None, None) or sum(filter(None, cells)) == pytest.approx(1, abs=1e-5)
 
 
 # --- detection -------------------------------------------------------------------------------------------------
 
 
 def test_detection_accuracy_by_hand() -> None:
-    said = {"coarse-conflict": ["No", "No", "Yes", "Yes"], "coarse-non-conflict": ["Yes", "Yes", "Yes", "hm"]}
+    text = {"coarse-conflict": ["No", "No", "Yes", "Yes"], "coarse-non-conflict": ["Yes", "Yes", "Yes", "hm"]}
     records = [
         answer(kind, f"n{number}", condition, words)
-        for kind in ("ER", "VS", *FACTS)
-        for condition, answers in said.items()
+        for kind in ("ER", "VS", *FACT_TYPES)
+        for condition, answers in text.items()
         for number, words in enumerate(answers)
         if kind in ("ER", "VS", "PT", "LT") or condition == "coarse-conflict"
     ]
-    records += [answer(kind, "n0", "fine-conflict", "No") for kind in FACTS]
-    records += [answer(kind, "n0", "fine-non-conflict", "No" if kind == "PL" else "Yes") for kind in FACTS]
+    records += [answer(kind, "n0", "fine-conflict", "No") for kind in FACT_TYPES]
+    records += [answer(kind, "n0", "fine-non-conflict", "No" if kind == "PL" else "Yes") for kind in FACT_TYPES]
     records += [answer("ER", "empty", "coarse-conflict", ""), answer("ER", "later", "coarse-conflict", None)]
     table = tables(joined(records))["detection"]
     expected = [0.75, 0.5, 0.625] * 3 + [0.625, 5 / 6, 1, 11 / 12]
-    assert [value(table, "m", column) for column in DETECTION_COLUMNS] == [round(each, 6) for each in expected]
+    assert [value(table, "m", column) for column in DETECTION_COLUMNS] == [round(row, 6) for row in expected]
     cells = dict(zip(table.columns, table.rows[0][1], strict=True))
     ns = [cell.n for cell in cells.values() if isinstance(cell, Estimate)]
     assert ns == [4, 4, 8, 8, 24, 32, 4, 4, 8, 48, 6, 6, 12]
@@ -236,7 +237,7 @@ def test_detection_accuracy_by_hand() -> None:
 def test_published_cells_fit_our_tables_and_come_in_the_papers_order() -> None:
     everything = joined(
         answer(kind, "n", condition, "No" if condition.endswith("conflict") else "A")
-        for kind in TYPES
+        for kind in ROW_TYPES
         for condition in CONDITIONS
     )
     ours = tables(everything)
@@ -267,7 +268,7 @@ def test_every_published_figure_stands_in_the_paper() -> None:
 def test_a_table_has_the_papers_rows_under_ours(tmp_path: Path) -> None:
     from app.report.published import published_rows
 
-    found = dict(published_rows(tables(joined(pairs("ER", [("A", "A", "A")])))["main"], "mmkc-bench"))
-    row = found["GPT-4o mini / Inter-Context / IAR (paper)"]
+    cells = dict(published_rows(tables(joined(pairs("ER", [("A", "A", "A")])))["main"], "mmkc-bench"))
+    row = cells["GPT-4o mini / Inter-Context / IAR (paper)"]
     assert [cell.value if cell else None for cell in row] == [0.05, 0.03, 0.03, 0.04]
-    assert len(found) == 18
+    assert len(cells) == 18

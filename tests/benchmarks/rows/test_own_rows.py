@@ -1,4 +1,4 @@
-"""Tables of a user's own rows: what people's programs save, what each row becomes, and what its passages say."""
+"""Tables of a user's own rows: files as programs save them, the instances of each row, and their passages."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmarks.base import get_benchmark
 from benchmarks.build import Build, BuildOptions
-from benchmarks.cmc_bench.check_rows import check
-from benchmarks.cmc_bench.construction.passages import places, states, stating
-from benchmarks.cmc_bench.sources import SourceRow, read
+from benchmarks.cmc_bench.check_rows import check_rows
+from benchmarks.cmc_bench.construction.passages import answer_spans, passage_stating, states
+from benchmarks.cmc_bench.sources import read_source
+from benchmarks.cmc_bench.sources.base import SourceRow
 from benchmarks.errors import SourceError, SpecError
-from benchmarks.rows.csv_rows import LARGEST_CELL, columns, delimited_rows
-from benchmarks.rows.files import RowProblem, SkippedRow
+from benchmarks.registry import get_benchmark
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.csv_rows import LARGEST_CELL, read_columns, read_csv_rows
+from benchmarks.rows.files import SkippedRow
 from benchmarks.rows.own_rows import RowCheck
 from benchmarks.text.answer_equality import same_value
 from tests.support.data.small import picture
@@ -28,7 +30,7 @@ HEADER = "image,question,answer"
 
 
 def table(folder: Path, content: str | bytes, name: str = "rows.csv", pictures: int = 6) -> Path:
-    """A table with so many pictures beside it, ``0.png`` ..."""
+    """Write a table with ``pictures`` images next to it, ``0.png`` ..."""
     folder.mkdir(exist_ok=True)
     for number in range(pictures):
         (folder / f"{number}.png").write_bytes(picture(number))
@@ -38,12 +40,12 @@ def table(folder: Path, content: str | bytes, name: str = "rows.csv", pictures: 
 
 
 def usable(file: Path) -> list[SourceRow]:
-    return [row for row in read("rows", str(file)) if isinstance(row, SourceRow)]
+    return [row for row in read_source("rows", str(file)) if isinstance(row, SourceRow)]
 
 
 def checked(file: Path) -> dict[str, RowCheck]:
-    """The rows' checks, by the number of the row."""
-    return {row.where.rpartition(":")[2]: row for row in check(file, BuildOptions()).rows}
+    """Return the rows' checks by row number."""
+    return {row.where.rpartition(":")[2]: row for row in check_rows(file, BuildOptions()).rows}
 
 
 # --- what programs save ------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ def test_cells_in_quotes_hold_anything_and_rows_are_numbered_as_a_spreadsheet_nu
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "is empty"),
         ("\n \n", "is empty"),
@@ -94,10 +96,10 @@ def test_cells_in_quotes_hold_anything_and_rows_are_numbered_as_a_spreadsheet_nu
         (",".join(f"c{n}" for n in range(100_000)) + ",C7\n", "two columns called 'c7'"),
     ],
 )
-def test_what_is_no_such_table_says_what_it_is_and_where(tmp_path: Path, content: str | bytes, told: str) -> None:
+def test_other_files_are_refused_with_their_kind_and_line(tmp_path: Path, content: str | bytes, message: str) -> None:
     file = table(tmp_path, content)
-    with pytest.raises(SourceError, match=f"(?s){told}"):
-        list(read("rows", str(file)))
+    with pytest.raises(SourceError, match=f"(?s){message}"):
+        list(read_source("rows", str(file)))
 
 
 def test_another_kind_of_file_is_named(tmp_path: Path) -> None:
@@ -118,10 +120,10 @@ def test_whatever_a_writer_of_csv_writes_is_read_back(rows: list[tuple[str, str,
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "t.csv"
         file.write_text(text.getvalue(), "utf-8", newline="")
-        found = [tuple(each.values()) for _, each in delimited_rows(file) if not isinstance(each, RowProblem)]
-        assert columns(file) == ["image", "question", "answer"]
+        read = [tuple(row.values()) for _, row in read_csv_rows(file) if not isinstance(row, RowProblem)]
+        assert read_columns(file) == ["image", "question", "answer"]
     stripped = [tuple(cell.strip() for cell in row) for row in rows]
-    assert found == [row for row in stripped if any(row)]
+    assert read == [row for row in stripped if any(row)]
 
 
 @given(st.binary(max_size=300))
@@ -133,27 +135,27 @@ def test_any_bytes_are_a_table_or_an_error(data: bytes) -> None:
         file = Path(folder) / "t.csv"
         file.write_bytes(data)
         try:
-            for _, fields in delimited_rows(file):
+            for _, fields in read_csv_rows(file):
                 assert isinstance(fields, RowProblem) or all(isinstance(cell, str) for cell in fields.values())
         except SourceError:
             return
 
 
 def problems(file: Path) -> dict[int, tuple[str, str]]:
-    """The rows with too many cells: what is said, and of which line."""
-    return {number: (str(each), each.place) for number, each in delimited_rows(file) if isinstance(each, RowProblem)}
+    """Return the message and the line of each row with too many cells, by row number."""
+    return {number: (str(row), row.place) for number, row in read_csv_rows(file) if isinstance(row, RowProblem)}
 
 
-def test_commas_without_quotes_are_told_with_the_line_and_what_to_do(tmp_path: Path) -> None:
+def test_unquoted_commas_are_reported_with_the_line_and_the_fix(tmp_path: Path) -> None:
     file = table(tmp_path, f'sep=,\n{HEADER}\n0.png,"a,\nb?",5\n\n1.png,which, of these, is it?,6\n2.png,c?,7,,\n,,,\n')
-    told = "the row has more cells than the header; put text with commas in it in double quotes"
-    assert problems(file) == {4: (told, "line 6 has 5 cells, the header 3")}
+    message = "the row has more cells than the header; put text with commas in it in double quotes"
+    assert problems(file) == {4: (message, "line 6 has 5 cells, the header 3")}
     assert [row.answer for row in usable(file)] == ["5", "7"], "empty cells at a row's end do no harm"
     row = checked(file)["4"]
-    assert row.mend == "put text with commas in it in double quotes: line 6 has 5 cells, the header 3"
+    assert row.fix == "put text with commas in it in double quotes: line 6 has 5 cells, the header 3"
     semicolons = table(tmp_path, "image;question;answer;;\n0.png;a;b;c;d;e;;\n")
-    told = told.replace("commas", "semicolons")
-    assert problems(semicolons) == {2: (told, "line 2 has 6 cells, the header 3")}
+    message = message.replace("commas", "semicolons")
+    assert problems(semicolons) == {2: (message, "line 2 has 6 cells, the header 3")}
 
 
 @given(
@@ -170,12 +172,12 @@ def test_a_row_is_refused_only_for_what_stands_beyond_the_header(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "t.csv"
         file.write_text(end.join(lines) + end, "utf-8", newline="")
-        found = problems(file)
+        by_row = problems(file)
     wrong = {number for number, cells in enumerate(rows, 2) if any(cell.strip() for cell in cells[3:])}
-    assert set(found) == wrong
+    assert set(by_row) == wrong
     for number in wrong:
         filled = len(separator.join(rows[number - 2]).rstrip(separator + " ").split(separator))
-        assert found[number][1] == f"line {number} has {filled} cells, the header 3"
+        assert by_row[number][1] == f"line {number} has {filled} cells, the header 3"
 
 
 # --- where images lie --------------------------------------------------------------------------------
@@ -193,15 +195,15 @@ def test_images_are_found_from_the_table_from_home_and_by_whole_paths(
     assert [row.image() for row in usable(file)] == [picture(n) for n in (9, 9, 1, 2, 3)]
 
 
-def test_images_that_are_not_there_are_told_by_row(tmp_path: Path) -> None:
+def test_missing_images_are_reported_by_row(tmp_path: Path) -> None:
     paths = ["gone.png", "https://example.org/a.png", "~nobody-of-that-name/a.png", "", "x" * 5000, ".", "/dev/null"]
     file = table(tmp_path, "\n".join([HEADER, *(f"{path},{n}?,{n}" for n, path in enumerate(paths, 1))]))
-    found = list(checked(file).values())
-    assert [row.usable for row in found] == [False] * len(paths)
-    assert "address" in found[1].told
-    assert "save it as a file" in found[1].mend
-    assert found[3].told == "the row has no image"
-    assert all(row.mend for row in found)
+    checks = list(checked(file).values())
+    assert [row.usable for row in checks] == [False] * len(paths)
+    assert "address" in checks[1].message
+    assert "save it as a file" in checks[1].fix
+    assert checks[3].message == "the row has no image"
+    assert all(row.fix for row in checks)
 
 
 # --- what a row becomes --------------------------------------------------------------------------------
@@ -231,11 +233,11 @@ def own(folder: Path) -> Path:
     return table(folder, content.getvalue())
 
 
-def test_each_row_says_what_it_becomes_or_how_to_mend_it(tmp_path: Path) -> None:
-    found = checked(own(tmp_path))
-    assert len(found) == len(ROWS)
-    told = {where: row.told for where, row in found.items() if not row.usable}
-    assert told == {
+def test_each_row_says_what_it_becomes_or_how_to_fix_it(tmp_path: Path) -> None:
+    checks = checked(own(tmp_path))
+    assert len(checks) == len(ROWS)
+    messages = {where: row.message for where, row in checks.items() if not row.usable}
+    assert messages == {
         "9": "the passage does not state the answer",
         "10": "the conflicting value is the answer",
         "11": "the passage states the conflicting value as well",
@@ -245,39 +247,39 @@ def test_each_row_says_what_it_becomes_or_how_to_mend_it(tmp_path: Path) -> None
         "15": "no contradicting value: no other answer of its type",
         "16": "the image is missing",
     }
-    assert all(found[where].mend for where in told)
-    assert found["2"].told.startswith("temporal: 2008 against 20")
-    assert found["5"].told.startswith("factual: 1,204 against 999; wrong image of rows.csv:")
-    assert all(row.usable == bool(row.instances) for row in found.values())
+    assert all(checks[where].fix for where in messages)
+    assert checks["2"].message.startswith("temporal: 2008 against 20")
+    assert checks["5"].message.startswith("factual: 1,204 against 999; wrong image of rows.csv:")
+    assert all(row.usable == bool(row.instances) for row in checks.values())
 
 
 def test_the_build_is_what_the_check_said(tmp_path: Path) -> None:
     file = own(tmp_path)
-    made = get_benchmark("cmc-bench").build([("rows", str(file))], tmp_path / "built", BuildOptions())
-    said = {row.where: row for row in check(file, BuildOptions()).rows}
-    assert made.manifest["instances"] == 8 * sum(row.usable for row in said.values())
-    left_out = [json.loads(line) for line in (made.path / "skipped.jsonl").read_text("utf-8").splitlines()]
-    assert {line["row"] for line in left_out} == {where for where, row in said.items() if not row.usable}
-    built = {instance.id: instance for instance in get_benchmark("cmc-bench").instances(made, "paper")}
-    for row in said.values():
+    new_build = get_benchmark("cmc-bench").build([("rows", str(file))], tmp_path / "built", BuildOptions())
+    checks = {row.where: row for row in check_rows(file, BuildOptions()).rows}
+    assert new_build.manifest["instances"] == 8 * sum(row.usable for row in checks.values())
+    left_out = [json.loads(line) for line in (new_build.path / "skipped.jsonl").read_text("utf-8").splitlines()]
+    assert {line["row"] for line in left_out} == {where for where, row in checks.items() if not row.usable}
+    built = {instance.id: instance for instance in get_benchmark("cmc-bench").instances(new_build, "paper")}
+    for row in checks.values():
         for instance in row.instances:
             assert built[instance.id] == replace(instance, strata=built[instance.id].strata)
-    assert made.manifest["contradicting_values"]["the row's own"] == 2
+    assert new_build.manifest["contradicting_values"]["the row's own"] == 2
 
 
-def rows_of(made: Build, question: str) -> dict[str, str]:
-    """The passages of the examples with a question, by condition."""
-    return {row["id"].partition("/")[2]: row["passage"] for row in made.rows() if row["question"] == question}
+def rows_of(new_build: Build, question: str) -> dict[str, str]:
+    """Return the passages of the examples with a question, by condition."""
+    return {row["id"].partition("/")[2]: row["passage"] for row in new_build.rows() if row["question"] == question}
 
 
 def test_an_own_passage_stands_as_it_is_and_is_changed_in_the_value_alone(tmp_path: Path) -> None:
-    made = get_benchmark("cmc-bench").build([("rows", str(own(tmp_path)))], tmp_path / "built", BuildOptions())
-    who = rows_of(made, "Who?")
+    new_build = get_benchmark("cmc-bench").build([("rows", str(own(tmp_path)))], tmp_path / "built", BuildOptions())
+    who = rows_of(new_build, "Who?")
     assert who["aligned"] == who["text-correct"] == who["text-only/right"] == "It was the north, not Northgate."
     assert who["image-correct"] == who["both-wrong"] == "It was the South, not Northgate."
-    sold = [row for row in made.rows() if row["references"].get("text") == "999"]
+    sold = [row for row in new_build.rows() if row["references"].get("text") == "999"]
     assert {row["passage"] for row in sold} == {"In all 999 were sold; 1204.5 was hoped for."}
-    years = [row for row in made.rows() if row["references"].get("image") == "2008" and row["passage"]]
+    years = [row for row in new_build.rows() if row["references"].get("image") == "2008" and row["passage"]]
     assert years
     assert all(same_value(row["references"]["text"], "2008") == ("in 2008," in row["passage"]) for row in years)
 
@@ -285,8 +287,8 @@ def test_an_own_passage_stands_as_it_is_and_is_changed_in_the_value_alone(tmp_pa
 def test_values_are_taken_out_of_the_same_group_first(tmp_path: Path) -> None:
     lines = [f"{n}.png,How many?,{100 * (n % 2) + n + 10},{'odd' if n % 2 else 'even'}" for n in range(6)]
     file = table(tmp_path, "\n".join([f"{HEADER},Group", *lines]))
-    made = get_benchmark("cmc-bench").build([("rows", str(file))], tmp_path / "built", BuildOptions())
-    for row in made.rows():
+    new_build = get_benchmark("cmc-bench").build([("rows", str(file))], tmp_path / "built", BuildOptions())
+    for row in new_build.rows():
         large = row["strata"]["subject"] == "odd"
         assert all((float(answer) > 100) == large for answer in row["references"].values())
         assert row["id"].startswith(row["group"])
@@ -300,14 +302,14 @@ def test_a_table_without_passages_builds_as_the_same_json_lines_do(tmp_path: Pat
     )
     table(tmp_path / "b", as_lines, "rows.jsonl")
     benchmark = get_benchmark("cmc-bench")
-    one = benchmark.build([("rows", str(as_csv))], tmp_path / "1", BuildOptions())
+    from_csv = benchmark.build([("rows", str(as_csv))], tmp_path / "1", BuildOptions())
     other = benchmark.build([("rows", str(tmp_path / "b"))], tmp_path / "2", BuildOptions())
-    assert one.digest == other.digest
+    assert from_csv.digest == other.digest
 
 
 def test_columns_that_nothing_is_read_from_are_said(tmp_path: Path) -> None:
     file = table(tmp_path, f"{HEADER},Pasage,notes\n0.png,a?,5,,\n")
-    assert "nothing is read from the columns pasage, notes" in check(file, BuildOptions()).remarks
+    assert "nothing is read from the columns pasage, notes" in check_rows(file, BuildOptions()).remarks
 
 
 def test_options_may_stand_with_bars_between_them(tmp_path: Path) -> None:
@@ -319,8 +321,8 @@ def test_options_may_stand_with_bars_between_them(tmp_path: Path) -> None:
     assert (second.answer, third.options) == ("Egg", ())
 
 
-def test_a_cell_with_the_separator_in_it_is_told(tmp_path: Path) -> None:
-    (left_out,) = read("rows", str(table(tmp_path, f"{HEADER}\n0.png,a, b?,5\n")))
+def test_a_cell_with_the_separator_in_it_is_reported(tmp_path: Path) -> None:
+    (left_out,) = read_source("rows", str(table(tmp_path, f"{HEADER}\n0.png,a, b?,5\n")))
     assert isinstance(left_out, SkippedRow)
     assert "double quotes" in left_out.reason
 
@@ -350,7 +352,7 @@ def test_a_benchmark_that_takes_no_table_says_so(tmp_path: Path) -> None:
     ],
 )
 def test_where_a_text_states_an_answer(text: str, answer: str, stated: list[str]) -> None:
-    assert [text[start:end] for start, end in places(text, answer)] == stated
+    assert [text[start:end] for start, end in answer_spans(text, answer)] == stated
 
 
 short = st.text(st.characters(categories=["L", "Nd", "P", "Zs"]), min_size=1, max_size=12).filter(str.strip)
@@ -362,8 +364,8 @@ def test_a_changed_passage_states_the_value_and_the_gold_no_more(
 ) -> None:
     text = f"{before} {gold.strip()} {after}"
     row = SourceRow("rows", "1", "chartqa", "?", gold.strip(), bytes, passage=text)
-    assert stating(row, gold) == text
+    assert passage_stating(row, gold) == text
     if states(text, gold.strip()) and not same_value(gold, value):
-        changed = stating(row, value)
+        changed = passage_stating(row, value)
         assert " ".join(value.split()) in changed
         assert changed != text or " ".join(value.split()).casefold() == " ".join(gold.split()).casefold()

@@ -1,4 +1,4 @@
-"""Rows of parquet files, honest and hostile: what is read is what was written, and nothing takes much memory or time."""
+"""Rows of valid and hostile Parquet files: they are read as written, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from benchmarks.errors import SourceError
 from benchmarks.rows import parquet_rows
-from benchmarks.rows.files import RawRow, SkippedRow, rows
+from benchmarks.rows.files import RawRow, SkippedRow, read_rows
 
 MB = 1 << 20
 
@@ -25,7 +25,7 @@ def _one_page(folder: Path, value: pa.Array, **options: object) -> Path:
 
 
 def test_values_are_what_was_written(tmp_path: Path) -> None:
-    told = {
+    fields = {
         "question": "How many äpples?",
         "image": {"bytes": b"\x89PNG\0\xff", "path": "a.png"},
         "options": ["3", "4"],
@@ -37,16 +37,16 @@ def test_values_are_what_was_written(tmp_path: Path) -> None:
         "none": None,
         "day": datetime.date(2026, 1, 2),
     }
-    parquet.write_table(pa.Table.from_pylist([told] * 20), tmp_path / "rows.parquet", row_group_size=7)
-    found = list(rows(tmp_path / "rows.parquet", tmp_path, "source"))
-    assert [row.where for row in found if isinstance(row, RawRow)] == [f"rows.parquet:{n}" for n in range(1, 21)]
-    assert all(row.fields == {**told, "day": "2026-01-02"} for row in found if isinstance(row, RawRow))
+    parquet.write_table(pa.Table.from_pylist([fields] * 20), tmp_path / "rows.parquet", row_group_size=7)
+    parsed = list(read_rows(tmp_path / "rows.parquet", tmp_path, "source"))
+    assert [row.where for row in parsed if isinstance(row, RawRow)] == [f"rows.parquet:{n}" for n in range(1, 21)]
+    assert all(row.fields == {**fields, "day": "2026-01-02"} for row in parsed if isinstance(row, RawRow))
 
 
 def test_several_files_are_read_at_the_same_time_and_not_to_their_ends(tmp_path: Path) -> None:
     for name in ("a", "b"):
         parquet.write_table(pa.table({"question": [f"{name}{n}" for n in range(100)]}), tmp_path / f"{name}.parquet")
-    first, second = (rows(tmp_path / f"{name}.parquet", tmp_path, "source") for name in ("a", "b"))
+    first, second = (read_rows(tmp_path / f"{name}.parquet", tmp_path, "source") for name in ("a", "b"))
     for number, (left, right) in enumerate(zip(first, second, strict=False)):
         assert isinstance(left, RawRow)
         assert isinstance(right, RawRow)
@@ -54,7 +54,7 @@ def test_several_files_are_read_at_the_same_time_and_not_to_their_ends(tmp_path:
         if number == 50:
             break
     first.close()  # type: ignore[attr-defined]
-    assert len(list(rows(tmp_path / "a.parquet", tmp_path, "source"))) == 100
+    assert len(list(read_rows(tmp_path / "a.parquet", tmp_path, "source"))) == 100
 
 
 _BOMBS: dict[str, Callable[[Path], Path]] = {
@@ -75,18 +75,18 @@ def test_a_small_file_does_not_become_much_memory(kind: str, tmp_path: Path, mon
     monkeypatch.setattr(parquet_rows, "MEMORY", 40 * 10**6)
     monkeypatch.setattr(parquet_rows, "_idle", [])
     with pytest.raises(SourceError, match="memory"):
-        list(rows(file, tmp_path, "source"))
+        list(read_rows(file, tmp_path, "source"))
 
 
 def test_rows_that_take_no_room_have_an_end(tmp_path: Path) -> None:
     file = _one_page(tmp_path, pa.nulls(parquet_rows.MOST_ROWS + 1))
     with pytest.raises(SourceError, match="rows"):
-        list(rows(file, tmp_path, "source"))
+        list(read_rows(file, tmp_path, "source"))
 
 
 def test_a_row_that_is_too_large_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
     file = _one_page(tmp_path, pa.array([b"a", bytes(parquet_rows.LARGEST_ROW + 1), b"c"]), compression="zstd")
-    first, large, last = rows(file, tmp_path, "source")
+    first, large, last = read_rows(file, tmp_path, "source")
     assert isinstance(large, SkippedRow)
     assert large.reason == parquet_rows.LONG_ROW
     assert [row.fields["question"] for row in (first, last) if isinstance(row, RawRow)] == [b"a", b"c"]
@@ -102,7 +102,7 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
             changed[at : at + 4] = chance.choice((b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\0", chance.randbytes(4)))
         whole.write_bytes(changed)
         try:
-            list(rows(whole, tmp_path, "source"))
+            list(read_rows(whole, tmp_path, "source"))
         except SourceError:
             refused += 1
     assert refused > 10

@@ -1,4 +1,4 @@
-"""Sources without end: long lines, many columns, pipes and devices, characters that no encoding has."""
+"""Unbounded sources: long lines, many columns, pipes and devices, characters without an encoding."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ import pytest
 
 from benchmarks.build import BuildWriter
 from benchmarks.errors import SourceError
-from benchmarks.rows.csv_rows import columns, delimited_rows
+from benchmarks.rows.base import LARGEST_LINE, RowProblem
+from benchmarks.rows.csv_rows import read_columns, read_csv_rows
 from benchmarks.rows.files import (
-    LARGEST_LINE,
     LONG_LINE,
     NOT_UNICODE,
     RawRow,
-    RowProblem,
     SkippedRow,
     image_loader,
-    json_lines,
-    rows,
+    read_json_lines,
+    read_rows,
 )
 from tests.support.command import Rashomon
 
@@ -33,8 +32,8 @@ def test_a_header_of_many_columns_is_read_in_little_time(tmp_path: Path) -> None
     names = [f"column{number}" for number in range(100_000)]
     file.write_text(",".join(names) + "\n" + ",".join("x" for _ in names) + "\n")
     began = time.process_time()
-    assert columns(file) == names
-    ((number, row),) = delimited_rows(file)
+    assert read_columns(file) == names
+    ((number, row),) = read_csv_rows(file)
     assert number == 2
     assert isinstance(row, dict)
     assert len(row) == 100_000
@@ -44,7 +43,7 @@ def test_a_header_of_many_columns_is_read_in_little_time(tmp_path: Path) -> None
 def test_a_line_that_is_too_long_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text('{"a": 1}\n{"a": "' + "x" * LARGEST_LINE + '"}\n{"a": 3}\n')
-    first, long, last = rows(file, tmp_path, "source")
+    first, long, last = read_rows(file, tmp_path, "source")
     assert isinstance(first, RawRow)
     assert isinstance(last, RawRow)
     assert isinstance(long, SkippedRow)
@@ -59,10 +58,10 @@ def test_a_line_of_400_megabytes_takes_little_memory(tmp_path: Path, name: str) 
         sparse.write(b"[1, " if name != "rows.csv" else b'image,question\n"')
         sparse.truncate(400 << 20)
     script = (
-        "import resource, sys\nfrom pathlib import Path\nfrom benchmarks.rows.files import rows\n"
+        "import resource, sys\nfrom pathlib import Path\nfrom benchmarks.rows.files import read_rows\n"
         "from benchmarks.errors import SourceError\nimport benchmarks.rows.csv_rows\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\nfile = Path(sys.argv[1])\n"
-        "try: list(rows(file, file.parent, 'x'))\nexcept SourceError: pass\n"
+        "try: list(read_rows(file, file.parent, 'x'))\nexcept SourceError: pass\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=True)
@@ -73,7 +72,7 @@ def test_a_table_whose_quote_is_never_closed_is_not_read_to_its_end(tmp_path: Pa
     file = tmp_path / "rows.csv"
     file.write_text('image,question\n0.png,"' + "one line of many\n" * 2_000_000)
     with pytest.raises(SourceError, match=r"line 2.*double quote"):
-        list(delimited_rows(file))
+        list(read_csv_rows(file))
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.csv", "rows.parquet"])
@@ -83,9 +82,9 @@ def test_pipes_and_devices_are_no_sources(tmp_path: Path, name: str) -> None:
     device.symlink_to("/dev/zero")
     for file in (pipe, device):
         with pytest.raises(SourceError, match="regular file"):
-            list(rows(file, tmp_path, "source"))
+            list(read_rows(file, tmp_path, "source"))
     with pytest.raises(SourceError):
-        list(json_lines(tmp_path))
+        list(read_json_lines(tmp_path))
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "published"])
@@ -93,17 +92,17 @@ def test_answers_are_imported_from_regular_files_alone(tmp_path: Path, kind: str
     os.mkfifo(tmp_path / "pipe")
     for file in (tmp_path / "pipe", Path("/dev/zero")):
         arguments = ("import", file, "--benchmark", "clash", "--model", "m", "--format", kind)
-        told = Rashomon(tmp_path).process(*arguments, code=2).stderr
-        assert "Traceback" not in told
+        stderr = Rashomon(tmp_path).process(*arguments, code=2).stderr
+        assert "Traceback" not in stderr
 
 
 def test_a_row_with_a_lone_surrogate_is_left_out_and_the_others_are_rows(tmp_path: Path) -> None:
-    told = [{"question": "How many \ud800 apples?"}, {"question": "How many pears?"}, {"image": "\ud800.png"}]
-    for name, text in (("rows.jsonl", "\n".join(map(json.dumps, told))), ("rows.json", json.dumps(told))):
+    invalid = [{"question": "How many \ud800 apples?"}, {"question": "How many pears?"}, {"image": "\ud800.png"}]
+    for name, text in (("rows.jsonl", "\n".join(map(json.dumps, invalid))), ("rows.json", json.dumps(invalid))):
         (tmp_path / name).write_text(text)
-        first, row, last = rows(tmp_path / name, tmp_path, "source")
+        first, row, last = read_rows(tmp_path / name, tmp_path, "source")
         assert isinstance(row, RawRow)
-        assert [each.reason for each in (first, last) if isinstance(each, SkippedRow)] == [NOT_UNICODE] * 2
+        assert [row.reason for row in (first, last) if isinstance(row, SkippedRow)] == [NOT_UNICODE] * 2
 
 
 def test_a_lone_surrogate_that_reaches_a_build_is_stored_and_read_as_it_stands(tmp_path: Path) -> None:

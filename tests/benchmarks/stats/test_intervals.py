@@ -1,4 +1,4 @@
-"""Intervals."""
+"""Confidence intervals: published values, coverage, degenerate counts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.base import Estimate
 from benchmarks.stats.intervals import (
-    difference_of,
+    clustered_wilson,
     estimate,
-    mean_of_shares,
+    independent_difference,
+    macro_average,
     resample,
     wilson,
-    wilson_of_groups,
 )
+from benchmarks.vocabulary import Estimate
 
 
 def _share(totals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -31,7 +31,7 @@ def _share(totals: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _interval(counts: NDArray[np.int64], *, n: int, resamples: int = 1000, seed: int = 0, reason: str = "") -> Estimate:
-    """The share of summed counts with its bootstrap interval, put together as the tables do."""
+    """Return the share of summed counts with its bootstrap interval, as the tables compute it."""
     return estimate(float(_share(counts.sum(0))), _share(resample(counts, resamples, seed)), n, reason=reason)
 
 
@@ -48,67 +48,67 @@ def test_wilson_is_the_published_interval() -> None:
         (0, 20, 0, 0.1611),
         (1, 29, 0.0061, 0.1718),
     ):
-        found = wilson(successes, n)
-        assert found.value == successes / n
-        assert found.low == pytest.approx(low, abs=5e-5)
-        assert found.high == pytest.approx(high, abs=5e-5)
+        interval = wilson(successes, n)
+        assert interval.value == successes / n
+        assert interval.low == pytest.approx(low, abs=5e-5)
+        assert interval.high == pytest.approx(high, abs=5e-5)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200))
 def test_wilson_of_groups_of_one_answer_is_wilson(hits: list[bool]) -> None:
-    found, plain = wilson_of_groups(hits, [1] * len(hits)), wilson(sum(hits), len(hits))
-    assert (found.value, found.n) == (plain.value, plain.n)
-    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+    interval, plain = clustered_wilson(hits, [1] * len(hits)), wilson(sum(hits), len(hits))
+    assert (interval.value, interval.n) == (plain.value, plain.n)
+    assert (interval.low, interval.high) == pytest.approx((plain.low, plain.high))
 
 
 def test_answers_that_hang_together_count_as_fewer() -> None:
-    def width(found: Estimate) -> float:
-        assert found.low is not None
-        assert found.high is not None
-        return found.high - found.low
+    def width(interval: Estimate) -> float:
+        assert interval.low is not None
+        assert interval.high is not None
+        return interval.high - interval.low
 
-    together = wilson_of_groups([2, 0] * 40, [2] * 80)  # each example's two answers are the same
+    together = clustered_wilson([2, 0] * 40, [2] * 80)  # each example's two answers are the same
     assert together.n == 160
     assert width(together) == pytest.approx(width(wilson(40, 80)))
-    assert width(wilson_of_groups([1] * 80, [2] * 80)) == pytest.approx(width(wilson(80, 160))), "never as more"
-    assert width(wilson_of_groups([2] * 30, [2] * 30)) == pytest.approx(width(wilson(30, 30))), (
+    assert width(clustered_wilson([1] * 80, [2] * 80)) == pytest.approx(width(wilson(80, 160))), "never as more"
+    assert width(clustered_wilson([2] * 30, [2] * 30)) == pytest.approx(width(wilson(30, 30))), (
         "all alike: the examples"
     )
-    assert wilson_of_groups([], []).value is None
+    assert clustered_wilson([], []).value is None
 
 
 def test_no_answers_is_not_zero() -> None:
-    found = wilson(0, 0)
-    assert (found.value, found.low, found.n) == (None, None, 0)
-    assert found.reason
+    interval = wilson(0, 0)
+    assert (interval.value, interval.low, interval.n) == (None, None, 0)
+    assert interval.reason
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_holds_its_value_and_stays_within_zero_and_one(pair: tuple[int, int]) -> None:
-    found = wilson(*pair)
-    assert found.low is not None
-    assert found.value is not None
-    assert found.high is not None
-    assert 0 <= found.low <= found.value <= found.high <= 1
+    interval = wilson(*pair)
+    assert interval.low is not None
+    assert interval.value is not None
+    assert interval.high is not None
+    assert 0 <= interval.low <= interval.value <= interval.high <= 1
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     for trial in range(200):
-        found = _interval(_coins(120, 0.3, trial), n=120, resamples=300, seed=trial)
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= 0.3 <= found.high
+        interval = _interval(_coins(120, 0.3, trial), n=120, resamples=300, seed=trial)
+        assert interval.low is not None
+        assert interval.high is not None
+        covered += interval.low <= 0.3 <= interval.high
     assert 0.88 <= covered / 200 <= 0.99
 
 
 def test_the_mean_of_one_share_is_wilsons_and_a_difference_newcombes() -> None:
-    assert mean_of_shares([1], [5]) == pytest.approx(wilson(1, 5))
+    assert macro_average([1], [5]) == pytest.approx(wilson(1, 5))
     # Newcombe 1998, table II, example (a), method 10: 56/70 - 48/80.
-    found = difference_of(wilson(56, 70), wilson(48, 80))
-    assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
-    assert difference_of(wilson(56, 70), Estimate(0.6)) == Estimate(0.8 - 0.6, n=70)
-    assert mean_of_shares([1, 0], [5, 0]).value is None
+    interval = independent_difference(wilson(56, 70), wilson(48, 80))
+    assert (interval.value, interval.low, interval.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    assert independent_difference(wilson(56, 70), Estimate(0.6)) == Estimate(0.8 - 0.6, n=70)
+    assert macro_average([1, 0], [5, 0]).value is None
 
 
 SIZES = ([1] * 15, [4] * 15, [40] * 15, [1] + [100] * 14, list(range(1, 16)))
@@ -122,22 +122,22 @@ def test_the_interval_of_a_mean_over_tasks_covers_the_truth_however_few_answers_
 ) -> None:
     """Fifteen tasks, 500 runs; a percentile bootstrap of the same answers covers as little as .5."""
     rng = np.random.default_rng(1)
-    found = [mean_of_shares(rng.binomial(sizes, truth).tolist(), sizes) for _ in range(500)]
-    covered = sum((each.low or 0) <= truth.mean() <= (each.high or 0) for each in found)
+    averages = [macro_average(rng.binomial(sizes, truth).tolist(), sizes) for _ in range(500)]
+    covered = sum((average.low or 0) <= truth.mean() <= (average.high or 0) for average in averages)
     assert covered / 500 >= 0.925
 
 
 def test_groups_are_drawn_whole() -> None:
     """Ten copies of each answer in a group make the interval no narrower."""
     single = _coins(60, 0.5, 1)
-    one, ten = (_interval(counts, n=1, seed=4) for counts in (single, single * 10))
-    assert (one.low, one.high) == (ten.low, ten.high)
-    assert one.low is not None
-    assert one.high is not None
+    single_interval, repeated_interval = (_interval(counts, n=1, seed=4) for counts in (single, single * 10))
+    assert (single_interval.low, single_interval.high) == (repeated_interval.low, repeated_interval.high)
+    assert single_interval.low is not None
+    assert single_interval.high is not None
     alone = _interval(np.repeat(single, 10, axis=0), n=1, seed=4)
     assert alone.low is not None
     assert alone.high is not None
-    assert alone.high - alone.low < 0.6 * (one.high - one.low)
+    assert alone.high - alone.low < 0.6 * (single_interval.high - single_interval.low)
 
 
 def test_one_seed_gives_one_interval_in_any_order_of_groups() -> None:
@@ -148,8 +148,8 @@ def test_one_seed_gives_one_interval_in_any_order_of_groups() -> None:
 
 
 def test_undefined_is_not_available_with_the_reason() -> None:
-    found = _interval(np.zeros((5, 2), int), n=0, reason="no trials")
-    assert (found.value, found.low, found.high, found.reason) == (None, None, None, "no trials")
+    interval = _interval(np.zeros((5, 2), int), n=0, reason="no trials")
+    assert (interval.value, interval.low, interval.high, interval.reason) == (None, None, None, "no trials")
 
 
 def test_undefined_resamples_are_left_out() -> None:
@@ -157,13 +157,13 @@ def test_undefined_resamples_are_left_out() -> None:
     counts = np.array([[1, 1], [0, 0], [0, 0]])
     drawn = _share(resample(counts, 500, 0))
     assert 0.2 < np.isnan(drawn).mean() < 0.4
-    found = _interval(counts, n=1, resamples=500)
-    assert (found.value, found.low, found.high) == (1.0, 1.0, 1.0)
+    interval = _interval(counts, n=1, resamples=500)
+    assert (interval.value, interval.low, interval.high) == (1.0, 1.0, 1.0)
 
 
 def test_a_single_group_has_no_interval() -> None:
-    found = _interval(np.array([[3, 4]]), n=4)
-    assert (found.value, found.low, found.high) == (0.75, None, None)
+    interval = _interval(np.array([[3, 4]]), n=4)
+    assert (interval.value, interval.low, interval.high) == (0.75, None, None)
 
 
 def test_no_resamples_no_interval() -> None:
@@ -175,12 +175,12 @@ def test_fifty_thousand_different_groups_stay_within_memory_and_seconds() -> Non
     counts = np.stack([np.arange(50_000), np.full(50_000, 50_000)], axis=1)
     tracemalloc.start()
     started = time.process_time()
-    found = _interval(counts, n=50_000, resamples=1000)
+    interval = _interval(counts, n=50_000, resamples=1000)
     taken, peak = time.process_time() - started, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 0.5 < found.high
-    assert found.high - found.low < 0.01
+    assert interval.low is not None
+    assert interval.high is not None
+    assert interval.low < 0.5 < interval.high
+    assert interval.high - interval.low < 0.01
     assert taken < 20
     assert peak < 200e6

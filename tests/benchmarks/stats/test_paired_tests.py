@@ -1,4 +1,4 @@
-"""Paired tests and bounds, against statsmodels' and scipy's numbers, by counting out, and on data of known truth."""
+"""Paired tests and bounds, against statsmodels and scipy, exhaustive enumeration, and simulated data."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.base import LabelMetrics, get_benchmark
+from benchmarks.base import LabelMetrics
 from benchmarks.cmc_bench.constants import ACCURATE
+from benchmarks.registry import get_benchmark
 from benchmarks.stats.paired_tests import (
+    contributing_labels,
     holm,
-    holm_of_hypotheses,
-    hypotheses,
-    rests_on,
+    holm_by_hypothesis,
+    hypothesis_numbers,
+    permutation_test,
+    permuted_totals,
     share_difference,
-    share_of,
-    sign_flip,
-    swap_test,
-    swaps,
+    share_labels,
+    sign_flip_test,
 )
 from tests.support.compared_runs import simulated
 
@@ -43,7 +44,7 @@ MCNEMAR = {
 
 @pytest.mark.parametrize(("lost", "gained"), list(MCNEMAR))
 def test_with_one_answer_an_example_the_sign_flip_test_is_mcnemars_exact_test(lost: int, gained: int) -> None:
-    p = sign_flip([-1] * lost + [0] * 100 + [1] * gained)
+    p = sign_flip_test([-1] * lost + [0] * 100 + [1] * gained)
     assert p == pytest.approx(MCNEMAR[lost, gained], rel=1e-9)
 
 
@@ -52,14 +53,14 @@ def test_with_one_answer_an_example_the_sign_flip_test_is_mcnemars_exact_test(lo
 def test_and_the_binomial_test_that_scipy_has(lost: int, gained: int) -> None:
     stats = pytest.importorskip("scipy.stats")
     expected = stats.binomtest(lost, lost + gained).pvalue if lost + gained else 1.0
-    assert sign_flip([-1] * lost + [1] * gained) == pytest.approx(expected, rel=1e-9)
+    assert sign_flip_test([-1] * lost + [1] * gained) == pytest.approx(expected, rel=1e-9)
 
 
 @given(st.lists(st.integers(-4, 4), max_size=9))
 def test_with_several_answers_an_example_it_is_what_counting_out_gives(sums: list[int]) -> None:
     signs = itertools.product([-1, 1], repeat=len(sums))
     as_far = [abs(sum(s * d for s, d in zip(sign, sums, strict=True))) >= abs(sum(sums)) for sign in signs]
-    assert sign_flip(sums) == pytest.approx(sum(as_far) / len(as_far), rel=1e-9)
+    assert sign_flip_test(sums) == pytest.approx(sum(as_far) / len(as_far), rel=1e-9)
 
 
 def test_the_permutation_test_is_scipys() -> None:
@@ -70,15 +71,14 @@ def test_the_permutation_test_is_scipys() -> None:
     def preference(counts: Any) -> Any:
         return counts[..., 0] / (counts[..., 0] + counts[..., 1])
 
-    def difference(
-        one: Any, other: Any, axis: int
-    ) -> Any:  # over the indices of groups, so that a group stays together
+    def difference(before: Any, after: Any, axis: int) -> Any:
+        """Return the difference by indices of groups, so that a group stays together."""
         both = np.stack([first, second])
-        ones = both[one // 11, one % 11].sum(-2)
-        others = both[other // 11, other % 11].sum(-2)
-        return preference(others) - preference(ones)
+        totals_before = both[before // 11, before % 11].sum(-2)
+        totals_after = both[after // 11, after % 11].sum(-2)
+        return preference(totals_after) - preference(totals_before)
 
-    told = stats.permutation_test(
+    reference = stats.permutation_test(
         (np.arange(11), np.arange(11, 22)),
         difference,
         permutation_type="samples",
@@ -87,8 +87,8 @@ def test_the_permutation_test_is_scipys() -> None:
         axis=-1,
     )
     counts = np.stack([first, second], 1).astype(float)
-    found = swap_test(counts, swaps(counts, draws=40_000, seed=1), preference)
-    assert found == pytest.approx(told.pvalue, abs=0.01)
+    p_value = permutation_test(counts, permuted_totals(counts, draws=40_000, seed=1), preference)
+    assert p_value == pytest.approx(reference.pvalue, abs=0.01)
 
 
 def test_a_figure_that_is_undefined_has_no_p_and_one_that_is_the_same_has_1() -> None:
@@ -97,8 +97,8 @@ def test_a_figure_that_is_undefined_has_no_p_and_one_that_is_the_same_has_1() ->
     def ratio(of: Any) -> Any:
         return np.divide(of[..., 0], of[..., 1], out=np.full(of.shape[:-1], np.nan), where=of[..., 1] > 0)
 
-    assert swap_test(counts, swaps(counts), ratio) is None
-    assert swap_test(counts, swaps(counts), lambda of: of[..., 0]) == 1
+    assert permutation_test(counts, permuted_totals(counts), ratio) is None
+    assert permutation_test(counts, permuted_totals(counts), lambda of: of[..., 0]) == 1
 
 
 def test_holm_is_statsmodels() -> None:
@@ -121,11 +121,11 @@ def test_figures_of_which_one_follows_from_the_other_are_one_hypothesis() -> Non
     figures = get_benchmark("cmc-bench").figures()
     assert figures is not None
     names = list(figures.of)
-    numbers = dict(zip(names, hypotheses(names, figures), strict=True))
+    numbers = dict(zip(names, hypothesis_numbers(names, figures), strict=True))
     assert numbers["MPB Img"] == numbers["MPB Txt"]
     assert len(set(numbers.values())) == len(names) - 1
     chances = [0.01, 0.02, None, 0.02, 0.5]
-    corrected = holm_of_hypotheses(chances, ["a", "b", "c", "b", "d"])
+    corrected = holm_by_hypothesis(chances, ["a", "b", "c", "b", "d"])
     three = holm([0.01, 0.02, 0.5])
     assert corrected == [three[0], three[1], None, three[1], three[2]]
 
@@ -133,7 +133,7 @@ def test_figures_of_which_one_follows_from_the_other_are_one_hypothesis() -> Non
 def test_a_figure_rests_on_the_labels_that_change_it() -> None:
     figures = get_benchmark("cmc-bench").figures()
     assert figures is not None
-    preference = rests_on(figures.of["MPB Img"], figures)
+    preference = contributing_labels(figures.of["MPB Img"], figures)
     counted = {
         (condition, label)
         for i, condition in enumerate(figures.conditions)
@@ -142,19 +142,19 @@ def test_a_figure_rests_on_the_labels_that_change_it() -> None:
     }
     conflicts = ("image-correct", "text-correct", "both-wrong")
     assert counted == {(condition, label) for condition in conflicts for label in ("IMAGE", "TEXT")}
-    assert rests_on(figures.of["MFR"], figures).sum() == len(conflicts) * len(figures.labels)
-    assert rests_on(figures.of["ΔAcc"], figures).sum() == 4 * len(figures.labels)
+    assert contributing_labels(figures.of["MFR"], figures).sum() == len(conflicts) * len(figures.labels)
+    assert contributing_labels(figures.of["ΔAcc"], figures).sum() == 4 * len(figures.labels)
 
 
 def test_a_bound_with_one_answer_an_example_is_bonett_and_prices() -> None:
     # Bonett and Price (2012) for 1, 1, 7 and 12 of 21 pairs: each discordant count one more, n two more.
     p12, p21, n = 2 / 23, 8 / 23, 21
     half = 1.959964 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / (n + 2))
-    found = share_difference(np.array([-1.0] * 7 + [1.0] + [0.0] * 13), np.ones(n))
-    assert found is not None
-    assert found.value == pytest.approx(-6 / 21)
-    assert found.interval() == pytest.approx((p12 - p21 - half, p12 - p21 + half), abs=1e-6)
-    assert found.lower(0.975) == pytest.approx(p12 - p21 - half, abs=1e-6)
+    difference = share_difference(np.array([-1.0] * 7 + [1.0] + [0.0] * 13), np.ones(n))
+    assert difference is not None
+    assert difference.value == pytest.approx(-6 / 21)
+    assert difference.interval() == pytest.approx((p12 - p21 - half, p12 - p21 + half), abs=1e-6)
+    assert difference.lower(0.975) == pytest.approx(p12 - p21 - half, abs=1e-6)
 
 
 def test_runs_that_agree_everywhere_are_bounded_by_how_few_they_are() -> None:
@@ -163,7 +163,7 @@ def test_runs_that_agree_everywhere_are_bounded_by_how_few_they_are() -> None:
     assert many is not None
     assert few.lower() == pytest.approx(-1.644854 * math.sqrt(2) / 22, abs=1e-5)  # a tenth, not 0
     assert -0.002 < many.lower() < 0
-    assert few.worse_by(0.05) > 0.05 > many.worse_by(0.05)
+    assert few.non_inferiority_p(0.05) > 0.05 > many.non_inferiority_p(0.05)
     assert share_difference(np.zeros(0), np.zeros(0)) is None
 
 
@@ -173,7 +173,7 @@ def test_as_many_groups_as_are_asked_for_have_that_error(error: float, sums: lis
     sizes = np.full(len(sums), 4.0)
     pilot = share_difference(np.array(sums, float) - np.mean(sums), sizes)  # without a difference, as it is planned
     assert pilot is not None
-    times = pilot.groups_for(error) / len(sums)
+    times = pilot.groups_needed(error) / len(sums)
     many = share_difference(
         np.tile(np.array(sums, float) - np.mean(sums), max(1, round(times))), np.tile(sizes, max(1, round(times)))
     )
@@ -185,7 +185,7 @@ def test_as_many_groups_as_are_asked_for_have_that_error(error: float, sums: lis
 def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
     figures = get_benchmark("cmc-bench").figures()
     assert figures is not None
-    shares = {name: share_of(of, figures) for name, of in figures.of.items()}
+    shares = {name: share_labels(of, figures) for name, of in figures.of.items()}
     assert {name for name, hits in shares.items() if hits is None} == {"MPB Img", "MPB Txt", "ΔAcc"}
     mfr = shares["MFR"]
     assert mfr is not None
@@ -193,7 +193,7 @@ def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
     assert counted == {c: set(ACCURATE[c]) if c != "aligned" else set() for c in figures.conditions}
     clash = get_benchmark("clash").figures()
     assert clash is not None
-    assert all(share_of(of, clash) is not None for of in clash.of.values())
+    assert all(share_labels(of, clash) is not None for of in clash.of.values())
 
 
 @pytest.mark.parametrize(
@@ -206,21 +206,21 @@ def test_which_figures_are_shares_is_found_and_what_they_count() -> None:
     ],
 )
 def test_what_only_looks_like_a_share_is_none(figure: Callable[[Any], Any]) -> None:
-    assert share_of(figure, LabelMetrics(("a", "b"), ("X", "Y"), {"f": figure})) is None
+    assert share_labels(figure, LabelMetrics(("a", "b"), ("X", "Y"), {"f": figure})) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("examples", "conditions"), [(40, 1), (40, 4), (150, 4)])
-def test_runs_that_are_equal_in_truth_are_told_apart_in_five_of_a_hundred(examples: int, conditions: int) -> None:
+def test_equal_runs_differ_significantly_in_five_of_a_hundred(examples: int, conditions: int) -> None:
     random = np.random.default_rng(examples + conditions)
     rejected = outside = 0
     for _ in range(1000):
         right = simulated(random, examples, conditions, [0.0])
         sums = (right[..., 1].astype(int) - right[..., 0]).sum(1)
-        rejected += sign_flip(sums.tolist()) <= 0.05
-        found = share_difference(sums.astype(float), np.full(examples, float(conditions)))
-        assert found is not None
-        low, high = found.interval()
+        rejected += sign_flip_test(sums.tolist()) <= 0.05
+        difference = share_difference(sums.astype(float), np.full(examples, float(conditions)))
+        assert difference is not None
+        low, high = difference.interval()
         outside += not low <= 0 <= high
     assert rejected <= 65  # of 1,000; 5% and two standard errors
     assert outside <= 65

@@ -1,4 +1,4 @@
-"""When two short answers are the same answer."""
+"""Equality of short answers."""
 
 from __future__ import annotations
 

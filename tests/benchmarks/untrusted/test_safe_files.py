@@ -1,4 +1,4 @@
-"""Files of received folders: links, FIFOs, devices and hard links are refused by name, and nothing outside changes."""
+"""Files of received folders: links, FIFOs, devices and hard links are refused, and nothing outside changes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _socket(place: Path) -> None:
     here = Path.cwd()
     os.chdir(place.parent)  # a socket's path is at most some hundred bytes long
     try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(place.name)
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(place.name)
     finally:
         os.chdir(here)
 

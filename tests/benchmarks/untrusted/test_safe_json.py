@@ -1,4 +1,4 @@
-"""JSON from outside: whatever is wrong with it is one error, and nothing else is raised."""
+"""Untrusted JSON: every fault raises the same error type, and nothing else is raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far ``match`` agrees with people: answers labelled by hand, the paper's own four, and real reference values."""
+"""Agreement of ``match`` with people: answers labelled by hand, the paper's own four, and constructed frames."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from benchmarks.text.answer_equality import same_value
-from judges.base import get_judge, judge_names
 from judges.cmc_rules.judge import LABELS, Match
+from judges.registry import get_judge, judge_names
 from tests.support.records import label
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -46,7 +46,7 @@ def confused(labelled: list[dict[str, Any]]) -> Counter[tuple[str, str | None]]:
 
 
 def test_a_judge_that_judges_nothing_compiles_no_rules() -> None:
-    code = "import sys; from judges.base import get_judge; get_judge('match'); print('judges.cmc_rules.cues' in sys.modules)"
+    code = "import sys; from judges.registry import get_judge; get_judge('match'); print('judges.cmc_rules.cues' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -99,7 +99,7 @@ def test_the_two_sets_share_no_answer() -> None:
 
 @pytest.mark.parametrize("human", LABELS)
 def test_no_label_is_missed_in_favour_of_the_others(human: str, confusion: Counter[tuple[str, str | None]]) -> None:
-    total = sum(n for (given, _), n in confusion.items() if given == human)
+    total = sum(n for (labels, _), n in confusion.items() if labels == human)
     assert total >= 35
     assert confusion[human, human] / total >= 0.95, table(confusion)
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from benchmarks.base import Generation, Instance, Record
-from judges.base import get_judge
+from benchmarks.vocabulary import Generation, Instance, Record
+from judges.registry import get_judge
 from tests.support.option_forms import CHOSEN, NOT_CHOSEN
 from tests.support.own_answer_sentences import ROWS
 

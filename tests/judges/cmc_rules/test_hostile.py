@@ -1,4 +1,4 @@
-"""What a model may say to a judge: any characters, any length."""
+"""Hostile input to the judge: any characters, any length."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.base import Generation, Instance, Record, Text
+from benchmarks.vocabulary import Generation, Instance, Record, Text
 from judges.cmc_rules.judge import Match
 from tests.support.records import label, verdict
 
@@ -153,15 +153,15 @@ def test_a_single_source_gives_its_label_or_none(answer: str, image: str, text: 
 
 def test_several_acceptable_answers_of_a_source_all_count() -> None:
     instance = Instance("i", "g", "c", PET, (Text(PET),), {"image": ("Dog", "Hound"), "text": ("Cat",)})
-    made = Record(instance, (Generation("i#0", "The most common pet is the hound.", "stop"),))
-    assert Match().judge(made).label == "IMAGE"
+    record = Record(instance, (Generation("i#0", "The most common pet is the hound.", "stop"),))
+    assert Match().judge(record).label == "IMAGE"
 
 
 # --- the same value in other words ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("reference", "said"),
+    ("reference", "notation"),
     [
         ("64%", "64 percent"),
         ("64%", "sixty-four percent"),
@@ -187,12 +187,12 @@ def test_several_acceptable_answers_of_a_source_all_count() -> None:
         ("x = 7", "7"),
     ],
 )
-def test_one_value_in_two_notations_agrees(reference: str, said: str) -> None:
-    assert label(f"It is {said}.", reference, "999") == "IMAGE"
+def test_one_value_in_two_notations_agrees(reference: str, notation: str) -> None:
+    assert label(f"It is {notation}.", reference, "999") == "IMAGE"
 
 
 @pytest.mark.parametrize(
-    ("reference", "said"),
+    ("reference", "notation"),
     [
         ("20", "2015"),
         ("5", "55"),
@@ -205,8 +205,8 @@ def test_one_value_in_two_notations_agrees(reference: str, said: str) -> None:
         ("1950s", "1960s"),
     ],
 )
-def test_digits_shared_with_another_value_do_not_agree(reference: str, said: str) -> None:
-    assert label(f"It is {said}.", reference, "999") == "NEITHER"
+def test_digits_shared_with_another_value_do_not_agree(reference: str, notation: str) -> None:
+    assert label(f"It is {notation}.", reference, "999") == "NEITHER"
 
 
 def test_the_magnitude_the_question_asks_in_is_kept() -> None:

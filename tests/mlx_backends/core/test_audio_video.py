@@ -13,14 +13,14 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from benchmarks.base import Decoding, Media, Message, Modality, Request, Text
 from benchmarks.media import load_image
 from benchmarks.media.audio import load_sound
 from benchmarks.media.video import Clip
-from mlx_backends.core.audio_video import MOST_FRAMES, AudioVideoReader
+from benchmarks.vocabulary import Decoding, Media, Message, Modality, Request, Text
+from mlx_backends.core.audio_video import MAX_FRAMES, AudioVideoReader
 from mlx_backends.core.chat_prompt import PromptError
-from mlx_backends.mlx.preprocess import Preprocessor, common
-from mlx_backends.mlx.vlm import TOGETHER, VLMBackend
+from mlx_backends.mlx.preprocess import Preprocessor, shared_prefix_length
+from mlx_backends.mlx.vlm import BATCHED_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.mlx_backends.mlx.test_batched import loaded, tokens
@@ -71,12 +71,12 @@ def qwen(tmp_path_factory: pytest.TempPathFactory, files: Files) -> Iterator[VLM
 
 
 def mlx_vlms_own(backend: VLMBackend, request: Request, **media: Any) -> tuple[int, ...]:
-    """What mlx-vlm says to the same prompt when it is handed the media itself."""
+    """Return the tokens of mlx-vlm's answer to the same prompt with the media themselves."""
     from mlx_vlm import stream_generate
 
-    prompt = backend._preparer._prompter.prompt(request.messages)
+    prompt = backend._preprocessor._prompter.prompt(request.messages)
     backend._processor.detokenizer = __import__("mlx_backends.mlx.vlm", fromlist=["_NoText"])._NoText()
-    found = stream_generate(
+    stream = stream_generate(
         backend._model,
         backend._processor,
         prompt.text,
@@ -84,7 +84,7 @@ def mlx_vlms_own(backend: VLMBackend, request: Request, **media: Any) -> tuple[i
         temperature=0.0,
         **media,
     )
-    return tuple(int(one.token) for one in found if one.finish_reason is None)
+    return tuple(int(response.token) for response in stream if response.finish_reason is None)
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +106,9 @@ def test_all_kinds_in_one_prompt_are_answered_as_mlx_vlm_answers_them(
     image, heard, filmed = files.noise(4, 96, 64), files.sound(seconds=2), files.video(frames=30)
     scenes = (Text("Scene A: "), heard, Text(" Scene B: "), filmed, Text(" Scene C: "), image, Text(" Which?"))
     asking = asked(*scenes, decoding=Decoding(8))
-    clips = backend._preparer.clips
-    samples = clips.sound(files.path(heard), heard, keep=False)[1].samples
-    seen = clips.video(files.path(filmed), filmed, None, keep=False)[1]
+    clips = backend._preprocessor.audio_video
+    samples = clips.read_audio(files.path(heard), heard, keep=False)[1].samples
+    seen = clips.read_video(files.path(filmed), filmed, None, keep=False)[1]
     theirs = mlx_vlms_own(
         backend,
         asking,
@@ -136,9 +136,9 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
         model_input_names = ("pixel_values",)
 
     marks = {f"{kind}_token": f"<{kind}>" for kind in ("image", "audio", "boi", "eoi", "boa", "eoa")}
-    each = "{%- elif c.type == 'audio' %}{{- '<audio>' }}"
+    audio_block = "{%- elif c.type == 'audio' %}{{- '<audio>' }}"
     template = architectures._TURNS.replace("IMAGE", "<image>").replace(
-        "{%- elif c.type == 't", each + "{%- elif c.type == 't"
+        "{%- elif c.type == 't", audio_block + "{%- elif c.type == 't"
     )
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *marks.values()]
     ids = architectures._tokenizer(tmp_path / "gemma3n", special, template, extra_special_tokens=marks)
@@ -146,7 +146,7 @@ def test_a_gemma_3n_is_given_its_sounds(files: Files, tmp_path: Path) -> None:
     processor = Processor(Gemma3nAudioFeatureExtractor(), NoImages(), tokenizer, tokenizer.chat_template)
     config = SimpleNamespace(model_type="gemma3n", image_token_id=ids["<image>"], audio_token_id=ids["<audio>"])
     preparer = Preprocessor(processor, config, files.path)
-    assert preparer.clips.seconds == 30
+    assert preparer.audio_video.max_seconds == 30
     asking = asked(
         Text("Scene A: "), files.sound(seconds=2), Text(" Scene B: "), files.sound(pitch=900), Text(" Which?")
     )
@@ -192,37 +192,37 @@ def test_a_sound_is_what_mlx_vlm_makes_of_its_file(omni: VLMBackend, files: File
 
 
 def test_what_is_heard_changes_the_answer(omni: VLMBackend, files: Files) -> None:
-    said = {
+    settings = {
         answer(omni, asked(Text("Listen: "), files.sound(pitch=pitch, seconds=2), Text(" What is it?"))).tokens
         for pitch in (110.0, 880.0, 3000.0)
     }
-    assert len(said) == 3
+    assert len(settings) == 3
 
 
 def test_a_sound_is_one_channel_at_the_processors_rate(omni: VLMBackend, files: Files) -> None:
     clips = AudioVideoReader(omni._processor)
-    assert (clips.rate, clips.seconds) == (16000, 30.0)
+    assert (clips.rate, clips.max_seconds) == (16000, 30.0)
     stereo = files.sound(seconds=0.5, rate=44100, channels=2)
-    _, heard = clips.sound(files.path(stereo), stereo, keep=False)
+    _, heard = clips.read_audio(files.path(stereo), stereo, keep=False)
     assert heard.samples.shape == (8000,)
     assert heard.samples.dtype == np.float32
-    assert not heard.cut
+    assert not heard.truncated
 
 
 def test_what_a_model_does_not_hear_of_a_sound_is_said(omni: VLMBackend, files: Files) -> None:
     long = files.sound(seconds=31)
-    found = answer(omni, asked(Text("Listen: "), long, Text(" What?"), decoding=Decoding(2)))
-    assert found.error is None
-    assert omni.remarks == ("omni hears the first 30 s of a sound; 1 are longer and were cut.",)
-    same = omni._preparer.tensors(asked(Text("Listen: "), files.sound(seconds=30), Text(" What?")))[1]
-    cut = omni._preparer.tensors(asked(Text("Listen: "), long, Text(" What?")))[1]
+    generation = answer(omni, asked(Text("Listen: "), long, Text(" What?"), decoding=Decoding(2)))
+    assert generation.error is None
+    assert omni.remarks == ("omni hears the first 30 s of audio; 1 longer files were truncated.",)
+    same = omni._preprocessor.tensors(asked(Text("Listen: "), files.sound(seconds=30), Text(" What?")))[1]
+    cut = omni._preprocessor.tensors(asked(Text("Listen: "), long, Text(" What?")))[1]
     assert cut["input_features"].shape == same["input_features"].shape
     assert mx.array_equal(cut["input_features"][..., :-3], same["input_features"][..., :-3]), "all but the very end"
 
 
 def test_a_model_without_ears_says_so(qwen: VLMBackend, files: Files) -> None:
-    found = answer(qwen, asked(Text("Listen: "), files.sound(), Text(" What?")))
-    assert found.error == "this model cannot be asked that: no audio can be put into its prompt."
+    generation = answer(qwen, asked(Text("Listen: "), files.sound(), Text(" What?")))
+    assert generation.error == "this model cannot be given this prompt: no audio can be put into its prompt."
 
 
 def test_a_second_sound_is_not_lost(omni: VLMBackend, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +230,7 @@ def test_a_second_sound_is_not_lost(omni: VLMBackend, files: Files, monkeypatch:
     request = asked(files.sound(), Text(" or "), files.sound(pitch=880), Text("?"))
     assert answer(omni, request).error is None
     monkeypatch.setattr(type(omni._processor), "supports_multiple_audio", False)
-    assert answer(omni, request).error == "this model takes one sound a prompt, and the request holds 2."
+    assert answer(omni, request).error == "this model takes one audio clip per prompt, and the request holds 2."
 
 
 # --- videos ----------------------------------------------------------------------------------------
@@ -246,23 +246,23 @@ def test_frames_and_times_are_those_that_mlx_vlm_takes(qwen: VLMBackend, files: 
 
     path = REAL / "video" / name
     medium = files.put(path.read_bytes(), path.suffix, "video")
-    _, seen = qwen._preparer.clips.video(files.path(medium), medium, None, keep=False)
-    sampling = replace(resolve_video_sampling(qwen._processor, {}), max_frames=MOST_FRAMES)
+    _, seen = qwen._preprocessor.audio_video.read_video(files.path(medium), medium, None, keep=False)
+    sampling = replace(resolve_video_sampling(qwen._processor, {}), max_frames=MAX_FRAMES)
     frames, metadata = load_video(str(path), sampling)
     assert seen.frames.shape == frames.shape
     assert seen.metadata.frames_indices == metadata.frames_indices
     assert np.allclose(seen.metadata.timestamps, metadata.timestamps, atol=0.15)
-    apart = [float(np.abs(one.astype(int) - other).mean()) for one, other in zip(seen.frames, frames, strict=True)]
+    apart = [float(np.abs(frame.astype(int) - other).mean()) for frame, other in zip(seen.frames, frames, strict=True)]
     assert np.median(apart) < 1, "OpenCV's seeking is a frame late in the end of one of them"
-    assert seen.thinned == (name == "man_playing_drums.mp4")
+    assert seen.subsampled == (name == "man_playing_drums.mp4")
 
 
 def test_a_video_is_answered_as_mlx_vlm_answers_its_frames(qwen: VLMBackend, files: Files) -> None:
     medium = files.video(frames=40)
     request = asked(Text("Scene A: "), medium, Text(" Is it bright?"))
-    _, seen = qwen._preparer.clips.video(files.path(medium), medium, None, keep=False)
+    _, seen = qwen._preprocessor.audio_video.read_video(files.path(medium), medium, None, keep=False)
     assert len(seen.frames) == 8, "two a second"
-    inputs = qwen._preparer.tensors(request)[1]
+    inputs = qwen._preprocessor.tensors(request)[1]
     read = qwen._tokenizer.decode(inputs["input_ids"][0].tolist())
     assert "Scene A: <0.3 seconds><|vision_start|><|video_pad|>" in read
     assert "<3.6 seconds>" in read
@@ -274,10 +274,10 @@ def test_a_video_is_answered_as_mlx_vlm_answers_its_frames(qwen: VLMBackend, fil
 
 @pytest.mark.parametrize(
     ("frames", "fps", "expected"),
-    [(1, 10.0, 1), (2, 10.0, 2), (3, 10.0, 2), (5, 10.0, 4), (100, 10.0, 20), (3000, 10.0, MOST_FRAMES)],
+    [(1, 10.0, 1), (2, 10.0, 2), (3, 10.0, 2), (5, 10.0, 4), (100, 10.0, 20), (3000, 10.0, MAX_FRAMES)],
 )
 def test_how_many_frames_are_taken(qwen: VLMBackend, frames: int, fps: float, expected: int) -> None:
-    numbers = AudioVideoReader(qwen._processor).sampled(Clip(64, 48, frames, frames / fps))
+    numbers = AudioVideoReader(qwen._processor).sample_frames(Clip(64, 48, frames, frames / fps))
     assert len(numbers) == expected
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 0
@@ -286,9 +286,9 @@ def test_how_many_frames_are_taken(qwen: VLMBackend, frames: int, fps: float, ex
 
 def test_a_large_frame_is_scaled_down_and_max_pixels_bounds_it(qwen: VLMBackend, files: Files) -> None:
     medium = files.video(frames=4, size=(1600, 1200))
-    clips = qwen._preparer.clips
+    clips = qwen._preprocessor.audio_video
     for bound, most in ((None, 1024 * 1024), (5000, 5000)):
-        _, seen = clips.video(files.path(medium), medium, bound, keep=True)
+        _, seen = clips.read_video(files.path(medium), medium, bound, keep=True)
         assert seen.frames.shape[1] == 3
         assert most * 0.9 < seen.frames.shape[2] * seen.frames.shape[3] <= most
 
@@ -299,13 +299,13 @@ def test_a_damaged_clip_is_an_error_of_its_own_answer(omni: VLMBackend, files: F
         (files.put(whole[: len(whole) // 2], ".mp4", "video"), "the video"),
         (files.put(b"no sound", ".wav", "audio"), "the sound"),
         (Media("0" * 64, ".wav", "audio"), f"the sound '{'0' * 64}.wav' is missing"),
-        (Media("0" * 64, ".npz", "point_cloud"), "no model is shown a medium of type point_cloud"),
+        (Media("0" * 64, ".npz", "point_cloud"), "no model takes media of type point_cloud"),
     ]
     for medium, says in broken:
-        found = answer(omni, asked(Text("A: "), medium, Text(" What?")))
-        assert found.finish_reason == "error"
-        assert found.error is not None
-        assert says in found.error
+        generation = answer(omni, asked(Text("A: "), medium, Text(" What?")))
+        assert generation.finish_reason == "error"
+        assert generation.error is not None
+        assert says in generation.error
     assert answer(omni, asked(Text("Still there?"))).error is None
 
 
@@ -314,7 +314,7 @@ def test_a_damaged_clip_is_an_error_of_its_own_answer(omni: VLMBackend, files: F
 
 def mixed(files: Files) -> list[Request]:
     """Images and videos in every order, siblings and lookalikes side by side."""
-    found = []
+    requests = []
     for number in range(3):
         image, clip = files.noise(number, 64, 64), files.video(frames=12 + 10 * number)
         other = files.video(frames=14 + 10 * number)
@@ -328,21 +328,21 @@ def mixed(files: Files) -> list[Request]:
                 (Text(f"No scene, {number}."),),
             ]
         ):
-            found.append(Request(f"{number}-{kind}", 0, (Message("user", parts),), Decoding(max_tokens=6)))
-    return found
+            requests.append(Request(f"{number}-{kind}", 0, (Message("user", parts),), Decoding(max_tokens=6)))
+    return requests
 
 
 def test_videos_answered_together_and_shared_say_what_they_say_alone(qwen: VLMBackend, files: Files) -> None:
     qwen.exact()
     requests = mixed(files)
     expected = tokens(answers(qwen, requests))
-    assert len({found[0] for found in expected.values()}) > len(expected) / 2
+    assert len({answer_tokens[0] for answer_tokens in expected.values()}) > len(expected) / 2
     proof = qwen.prove(requests)
     assert proof is not None
-    assert (proof.way, proof.failed) == (TOGETHER, {})
+    assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert tokens(answers(qwen, requests)) == expected
     assert tokens(answers(qwen, requests[::-1])) == expected
-    whole = sum(len(qwen._preparer.inputs(request).content) for request in requests)
+    whole = sum(len(qwen._preprocessor.inputs(request).content) for request in requests)
     assert qwen.prefilled < 1.7 * whole, "of two rounds"
 
 
@@ -350,35 +350,37 @@ def test_positions_stand_for_what_is_shown_there(qwen: VLMBackend, files: Files)
     clip, other, image = files.video(frames=20), files.video(frames=21), files.noise(9, 64, 64)
 
     def content(*parts: Any) -> Any:
-        return qwen._preparer.inputs(asked(*parts))
+        return qwen._preprocessor.inputs(asked(*parts))
 
-    one = content(Text("A: "), clip, Text(" B: "), image, Text(" Which?"))
+    inputs = content(Text("A: "), clip, Text(" B: "), image, Text(" Which?"))
     same = content(Text("A: "), clip, Text(" B: "), image, Text(" Why?"))
     later = content(Text("A: "), clip, Text(" B: "), other, Text(" Which?"))
-    assert (len(one.images), len(one.videos)) == (1, 1)
-    assert one.videos == same.videos == later.videos[:1]
-    before = int((one.ids[0] == qwen._model.config.image_token_id).tolist().index(True))
-    assert common(one.content, same.content) > before
-    assert int(np.argmax(one.content < 0)) + 8 < common(one.content, later.content) <= before + 1, "the first video"
-    assert len(np.unique(one.content[one.content < 0])) == int((one.content < 0).sum())
+    assert (len(inputs.images), len(inputs.videos)) == (1, 1)
+    assert inputs.videos == same.videos == later.videos[:1]
+    before = int((inputs.ids[0] == qwen._model.config.image_token_id).tolist().index(True))
+    assert shared_prefix_length(inputs.content, same.content) > before
+    assert int(np.argmax(inputs.content < 0)) + 8 < shared_prefix_length(inputs.content, later.content) <= before + 1, (
+        "the first video"
+    )
+    assert len(np.unique(inputs.content[inputs.content < 0])) == int((inputs.content < 0).sum())
     brighter = content(Text("A: "), other, Text(" B: "), image, Text(" Which?"))
-    assert one.content.shape == brighter.content.shape
-    first = int(np.argmax(one.content < 0))
-    assert common(one.content, brighter.content) == first, "two videos of one size are two"
+    assert inputs.content.shape == brighter.content.shape
+    media_start = int(np.argmax(inputs.content < 0))
+    assert shared_prefix_length(inputs.content, brighter.content) == media_start, "two videos of one size are two"
 
 
 def test_sounds_are_told_apart_and_stand_for_all_media_of_a_prompt(omni: VLMBackend, files: Files) -> None:
     def content(*parts: Any) -> Any:
-        return omni._preparer.inputs(asked(*parts))
+        return omni._preprocessor.inputs(asked(*parts))
 
     image = files.noise(3, 64, 64)
     low, high = files.sound(pitch=200, seconds=1), files.sound(pitch=900, seconds=1)
-    one, two = (content(Text("A: "), each, Text(" B: "), image, Text(" Which?")) for each in (low, high))
+    first, two = (content(Text("A: "), bound, Text(" B: "), image, Text(" Which?")) for bound in (low, high))
     again = content(Text("A: "), low, Text(" B: "), image, Text(" Why?"))
-    assert one.ids.tolist() == two.ids.tolist()
-    assert common(one.content, two.content) == int(np.argmax(one.content < 0))
-    assert common(one.content, again.content) > np.flatnonzero(one.content < 0)[-1]
-    assert (one.images, one.videos) == ((), ())
+    assert first.ids.tolist() == two.ids.tolist()
+    assert shared_prefix_length(first.content, two.content) == int(np.argmax(first.content < 0))
+    assert shared_prefix_length(first.content, again.content) > np.flatnonzero(first.content < 0)[-1]
+    assert (first.images, first.videos) == ((), ())
 
 
 def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so(
@@ -387,12 +389,12 @@ def test_a_model_whose_features_no_batch_is_known_for_is_asked_alone_and_says_so
     requests = [
         asked(Text(f"{n}: "), files.sound(pitch=200 + n), Text(" What?"), decoding=Decoding(3)) for n in range(4)
     ]
-    requests = [replace(one, instance_id=str(number)) for number, one in enumerate(requests)]
+    requests = [replace(request, instance_id=str(number)) for number, request in enumerate(requests)]
     omni.exact()
     expected = tokens(answers(omni, requests))
     proof = omni.prove(requests)
     assert proof is not None
-    assert "asked one at a time" in omni.remarks[0]
+    assert "answered one at a time" in omni.remarks[0]
     assert "layout that is not known to be the same in a batch" in omni.remarks[0]
     assert tokens(answers(omni, requests)) == expected
     omni.exact()
@@ -408,10 +410,10 @@ def test_a_text_between_two_media_cannot_pass_for_one(
 
 
 def test_inputs_without_one_of_the_media_are_refused(qwen: VLMBackend, files: Files) -> None:
-    prompter = qwen._preparer._prompter
+    prompter = qwen._preprocessor._prompter
     request = asked(Text("A: "), files.video(frames=20), Text(" B: "), files.video(frames=30), Text(" Which?"))
     prompt = prompter.prompt(request.messages)
-    inputs = qwen._preparer.tensors(request)[1]
+    inputs = qwen._preprocessor.tensors(request)[1]
     prompter.check_inputs(prompt, inputs)
     ids = inputs["input_ids"][0].tolist()
     pad = qwen._model.config.video_token_id

@@ -1,4 +1,4 @@
-"""Where texts and images come to stand in a prompt, whatever the texts say."""
+"""Positions of texts and images in a prompt, whatever the texts contain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.base import Media, Message, Part, Text
+from benchmarks.vocabulary import Media, Message, Part, Text
 from mlx_backends.core.chat_prompt import Prompter, PromptError
 from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
@@ -69,10 +69,10 @@ def test_the_prompt_is_the_one_mlx_vlm_makes(prompter: Prompter, tiny_parts: tup
 
 @pytest.mark.parametrize("token", CONTROL)
 def test_a_control_token_in_a_text_is_broken_visibly(prompter: Prompter, token: str) -> None:
-    got = prompter.neutralised(f"before {token} after")
+    got = prompter.neutralise(f"before {token} after")
     assert got.replace(" ", "") == f"before{token}after"
     assert token not in got
-    assert prompter.neutralised(got) == got
+    assert prompter.neutralise(got) == got
 
 
 def test_a_control_token_split_over_two_parts_is_broken_too(prompter: Prompter) -> None:
@@ -82,7 +82,7 @@ def test_a_control_token_split_over_two_parts_is_broken_too(prompter: Prompter) 
 
 def test_ordinary_text_is_left_as_it_is(prompter: Prompter) -> None:
     text = "a < b, <table>, [1], | x |, 5 > 3, <|, |>, ünïcode 図\u200b"
-    assert prompter.neutralised(text) == text
+    assert prompter.neutralise(text) == text
 
 
 hostile = st.lists(
@@ -105,7 +105,7 @@ def test_no_text_adds_an_image_or_ends_the_turn(
     assert got.text.count("<|im_end|>") == 1
     for text, segment in zip(texts, got.segments[1:], strict=True):
         shown = segment.removesuffix("<|im_end|>\n<|im_start|>assistant\n")
-        assert "".join(shown.split()) == "".join(prompter.neutralised(text).split())
+        assert "".join(shown.split()) == "".join(prompter.neutralise(text).split())
 
 
 class FakeTokens:

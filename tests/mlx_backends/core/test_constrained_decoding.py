@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.base import Choice, Decoding, Form, JSONObject, Media, Text
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Choice, Decoding, Form, JSONObject, Media, Text
 from mlx_backends.base import Backend
 from mlx_backends.core.constrained_decoding import Constrainer
 from mlx_backends.core.detokenize import Detokenizer
@@ -101,7 +101,7 @@ def test_a_cut_answer_says_so(backend: Backend) -> None:
 
 def test_a_form_that_no_answer_can_have_is_an_error_of_that_request(backend: Backend) -> None:
     got = answer(backend, replace(asked(Text("What?")), form=Choice(())))
-    assert got.error == "a choice without words was asked for."
+    assert got.error == "a choice needs at least one option, and this one has none."
     assert answer(backend, replace(asked(Text("What?")), form=WORDS)).text in LABELS
 
 
@@ -269,7 +269,7 @@ def test_a_token_outside_the_form_is_an_error(writer: Writer) -> None:
     logits = mx.zeros((1, len(writer.tokenizer)))
     constraint(mx.array([1]), logits)
     (wrong,) = writer.tokenizer.encode("w", add_special_tokens=False)[-1:]
-    with pytest.raises(ModelError, match="left the form"):
+    with pytest.raises(ModelError, match="left the requested form"):
         constraint(mx.array([1, wrong]), logits)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.base import Decoding, Mark, Request, Text
 from benchmarks.errors import MediaError
-from mlx_backends.core.images import ProcessedImages, opened
+from benchmarks.vocabulary import Decoding, Mark, Request, Text
+from mlx_backends.core.images import ProcessedImages, keyed_image
 from mlx_backends.core.lru_cache import LRUCache
 from mlx_backends.mlx.vlm import VLMBackend
 from mlx_backends.registry import load_backend
@@ -56,16 +56,16 @@ def shown(pictures: Folder) -> list[Request]:
     ]
 
 
-def same(some: Any, other: Any) -> bool:
-    if isinstance(some, mx.array):
-        return some.dtype == other.dtype and some.shape == other.shape and bool(mx.array_equal(some, other))
-    return bool(some == other)
+def same(value: Any, other: Any) -> bool:
+    if isinstance(value, mx.array):
+        return value.dtype == other.dtype and value.shape == other.shape and bool(mx.array_equal(value, other))
+    return bool(value == other)
 
 
 @pytest.mark.parametrize("kind", ["qwen3_vl", "qwen2_5_vl", "lfm2_vl", "internvl_chat"])
 def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Folder, tmp_path: Path) -> None:
     backend = loaded(kind, tmp_path / "model", pictures)
-    preparer = backend._preparer
+    preparer = backend._preprocessor
     asks = 0
     for _ in range(2):
         for request in shown(pictures):
@@ -73,8 +73,8 @@ def test_what_is_kept_is_what_the_processor_makes_anew(kind: str, pictures: Fold
             kept = preparer.inputs(request).tensors
             assert kept.keys() == anew.keys()
             assert all(same(kept[name], anew[name]) for name in anew), request
-        asks = asks or preparer._pictures.processed
-        assert preparer._pictures.processed == asks, "the second time nothing is processed"
+        asks = asks or preparer._processed_images.processed
+        assert preparer._processed_images.processed == asks, "the second time nothing is processed"
     images = [preparer.inputs(request).images for request in shown(pictures)]
     assert len(set(images)) == len(images) - 1, "only two of them show the same"
     if kind.startswith("qwen"):
@@ -88,7 +88,7 @@ def test_the_processor_is_as_it_was_also_after_an_error(qwen: VLMBackend, pictur
     torn = asked(pictures.file(data[: len(data) // 2]), Text("What?"))
     for _ in range(2):
         with pytest.raises(MediaError, match="truncated or damaged"):
-            qwen._preparer.inputs(torn)
+            qwen._preprocessor.inputs(torn)
         assert qwen._processor.image_processor is processor
 
 
@@ -97,17 +97,18 @@ def test_a_file_that_is_no_longer_the_one_that_was_built_is_never_answered_from_
 ) -> None:
     media, other = pictures.noise(21, 64, 64), pictures.noise(22, 64, 64)
     request = asked(media, Text("What?"))
-    qwen._preparer.inputs(request)
+    qwen._preprocessor.inputs(request)
     right = pictures.path(media).read_bytes()
     pictures.path(media).write_bytes(pictures.path(other).read_bytes())
     with pytest.raises(MediaError, match="not the one that was built"):
-        qwen._preparer.inputs(request)
+        qwen._preprocessor.inputs(request)
     pictures.path(media).unlink()
     with pytest.raises(MediaError, match="missing"):
-        qwen._preparer.inputs(request)
+        qwen._preprocessor.inputs(request)
     pictures.path(media).write_bytes(right)
     assert same(
-        qwen._preparer.inputs(request).tensors["pixel_values"], qwen._preparer.tensors(request)[1]["pixel_values"]
+        qwen._preprocessor.inputs(request).tensors["pixel_values"],
+        qwen._preprocessor.tensors(request)[1]["pixel_values"],
     )
 
 
@@ -125,9 +126,9 @@ class Careless:
             return {"pixel_values": np.stack([np.asarray(image, np.float32) * scale for image in images])}
 
     def __call__(self, images: Any, **how: Any) -> Any:
-        found = self.image_processor.preprocess(images, **how)
-        found["pixel_values"] += 1
-        return found["pixel_values"]
+        processed = self.image_processor.preprocess(images, **how)
+        processed["pixel_values"] += 1
+        return processed["pixel_values"]
 
 
 def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: Folder) -> None:
@@ -135,13 +136,13 @@ def test_what_is_kept_cannot_be_written_to_and_settings_tell_it_apart(pictures: 
     kept = ProcessedImages(processor)
     media = pictures.noise(31, 16, 16)
     calls = Careless.image_processor.calls
-    found = []
+    outputs = []
     for how in ({}, {}, {"scale": 2.0}, {}):
-        with kept.showing([opened(pictures.path(media), media, None)]) as images:
-            found.append(processor(images, **how))
+        with kept.showing([keyed_image(pictures.path(media), media, None)]) as images:
+            outputs.append(processor(images, **how))
     assert Careless.image_processor.calls == calls + 2
-    assert all(np.array_equal(found[0], found[n]) for n in (1, 3))
-    assert np.array_equal(found[2] - 1, (found[0] - 1) * 2)
+    assert all(np.array_equal(outputs[0], outputs[n]) for n in (1, 3))
+    assert np.array_equal(outputs[2] - 1, (outputs[0] - 1) * 2)
 
 
 def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) -> None:
@@ -149,7 +150,7 @@ def test_an_image_that_a_processor_changed_on_the_way_goes_by(pictures: Folder) 
     kept = ProcessedImages(processor)
     media = pictures.noise(32, 16, 16)
     for turn in range(3):
-        with kept.showing([opened(pictures.path(media), media, None)]) as images:
+        with kept.showing([keyed_image(pictures.path(media), media, None)]) as images:
             turned = images[0].rotate(90 * turn)
             pixels = processor([turned])
             assert np.array_equal(pixels[0], np.asarray(turned, np.float32) + 1)
@@ -161,9 +162,9 @@ def test_no_more_is_kept_than_fits_and_the_longest_unused_goes_first() -> None:
     asks: list[str] = []
 
     def get(key: str, size: int) -> None:
-        before = kept.made
-        assert kept.get(key, lambda: key.upper(), lambda made: size) == key.upper()
-        asks.extend([key] * (kept.made - before))
+        before = kept.misses
+        assert kept.get(key, lambda: key.upper(), lambda value: size) == key.upper()
+        asks.extend([key] * (kept.misses - before))
 
     for key in "abab":
         get(key, 5)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.base import Generation, Likelihood, Media, Request, Text
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Generation, Likelihood, Media, Request, Text
 from mlx_backends.base import Backend
-from mlx_backends.core.loglikelihood import score
+from mlx_backends.core.loglikelihood import score_options
 from mlx_backends.core.probe import log_softmax
 from mlx_backends.mlx.lm import LMBackend
-from mlx_backends.mlx.vlm import SHARED, VLMBackend
+from mlx_backends.mlx.vlm import SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.support.architectures import TEXTS
@@ -38,23 +38,23 @@ def test_a_score_is_the_sum_of_logprobs_each_after_those_before() -> None:
     probabilities = {(): [0.5, 0.3, 0.2], (0,): [0.1, 0.8, 0.1], (0, 1): [0.25, 0.25, 0.5]}
     asked_for: list[tuple[int, ...]] = []
 
-    def led(sequences: Sequence[Sequence[int]]) -> list[Any]:
+    def forced_logits(sequences: Sequence[Sequence[int]]) -> list[Any]:
         asked_for.extend(map(tuple, sequences))
         return [np.log([probabilities[s[:n]] for n in range(len(s))]) for s in asked_for]
 
-    found = score(Likelihood(("A", "B", "ABC", "AB")), Letters(), led)
-    assert np.allclose(np.exp(found.scores), [0.5, 0.3, 0.5 * 0.8 * 0.5, 0.5 * 0.8])
-    assert (found.best, found.tokens) == ("A", (0,))
+    scored = score_options(Likelihood(("A", "B", "ABC", "AB")), Letters(), forced_logits)
+    assert np.allclose(np.exp(scored.scores), [0.5, 0.3, 0.5 * 0.8 * 0.5, 0.5 * 0.8])
+    assert (scored.best, scored.tokens) == ("A", (0,))
     assert asked_for == [(0, 1, 2)], "one sequence tells of all of them"
 
 
 def test_of_equal_scores_the_first_wins_and_an_empty_option_is_refused() -> None:
-    def led(sequences: Sequence[Sequence[int]]) -> list[Any]:
+    def forced_logits(sequences: Sequence[Sequence[int]]) -> list[Any]:
         return [np.zeros((1, 3))]
 
-    assert score(Likelihood(("B", "A")), Letters(), led).best == "B"
-    with pytest.raises(ModelError, match="without any text"):
-        score(Likelihood(("A", "")), Letters(), led)
+    assert score_options(Likelihood(("B", "A")), Letters(), forced_logits).best == "B"
+    with pytest.raises(ModelError, match="without text"):
+        score_options(Likelihood(("A", "")), Letters(), forced_logits)
 
 
 @pytest.fixture(scope="module")
@@ -65,40 +65,40 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def questions(pictures: Pictures) -> list[Request]:
     form = Likelihood(WORDS)
     images: list[Media] = [pictures.noise(1), pictures.noise(2)]
-    made = [(Text("Which?"),), (images[0], Text("Which?")), (images[1], Text("or"), images[0], Text("which?"))] * 3
-    return [replace(asked(*parts), instance_id=str(n), form=form) for n, parts in enumerate(made)]
+    prompts = [(Text("Which?"),), (images[0], Text("Which?")), (images[1], Text("or"), images[0], Text("which?"))] * 3
+    return [replace(asked(*parts), instance_id=str(n), form=form) for n, parts in enumerate(prompts)]
 
 
 def scored(backend: Backend, requests: list[Request]) -> dict[str, Generation]:
-    found = {request.id: answer(backend, request) for request in requests}
-    assert {one.error for one in found.values()} == {None}
-    return found
+    generations = {request.id: answer(backend, request) for request in requests}
+    assert {generation.error for generation in generations.values()} == {None}
+    return generations
 
 
 def test_scores_are_those_of_each_option_forced_by_itself(model: Path, pictures: Pictures) -> None:
     backend = load_backend(str(model), pictures.path)
     assert isinstance(backend, VLMBackend)
     requests = questions(pictures)
-    found = scored(backend, requests)
+    generations = scored(backend, requests)
     for request in requests[:3]:
-        one = found[request.id]
+        generation = generations[request.id]
         by_probe = []
         for word in WORDS:
             tokens = backend._tokenizer.encode(word, add_special_tokens=False)
             by_probe.append(sum(backend.probe(request, tokens).logprobs))
-        assert np.allclose(one.scores, by_probe, atol=1e-5)
-        assert one.text == WORDS[int(np.argmax(by_probe))]
-        assert (one.finish_reason, one.completion_tokens) == ("stop", 0)
-        assert one.prompt_tokens
-    assert len({one.scores for one in found.values()}) == 3, "they depend on what is asked"
+        assert np.allclose(generation.scores, by_probe, atol=1e-5)
+        assert generation.text == WORDS[int(np.argmax(by_probe))]
+        assert (generation.finish_reason, generation.completion_tokens) == ("stop", 0)
+        assert generation.prompt_tokens
+    assert len({generation.scores for generation in generations.values()}) == 3, "they depend on what is asked"
     backend.width = 1
     proof = backend.prove(requests)
     assert proof is not None
-    assert proof.way == SHARED
+    assert proof.way == SEQUENTIAL_SHARED
     shared = scored(backend, requests)
-    for name, one in found.items():
-        assert np.allclose(one.scores, shared[name].scores, atol=1e-4)
-        assert one.text == shared[name].text
+    for name, generation in generations.items():
+        assert np.allclose(generation.scores, shared[name].scores, atol=1e-4)
+        assert generation.text == shared[name].text
     backend.close()
 
 
@@ -109,10 +109,13 @@ def test_pytorch_scores_the_same(model: Path, pictures: Pictures) -> None:
     mine = scored(backend, requests)
     backend.close()
     for prove in (False, True):
-        told = in_torch(model, requests, pictures.path, prove=prove)
-        for name, one in mine.items():
-            assert np.allclose(one.scores, told.answers[name].scores, atol=1e-4)
-            assert (one.text, one.tokens) == (told.answers[name].text, told.answers[name].tokens)
+        torch_results = in_torch(model, requests, pictures.path, prove=prove)
+        for name, generation in mine.items():
+            assert np.allclose(generation.scores, torch_results.answers[name].scores, atol=1e-4)
+            assert (generation.text, generation.tokens) == (
+                torch_results.answers[name].text,
+                torch_results.answers[name].tokens,
+            )
 
 
 def test_an_engine_that_cannot_score_says_so(tmp_path: Path) -> None:
@@ -120,9 +123,9 @@ def test_an_engine_that_cannot_score_says_so(tmp_path: Path) -> None:
 
     backend = load_backend(str(build_tiny_lm(tmp_path / "lm", TEXTS, quantise=False)), no_media)
     assert isinstance(backend, LMBackend)
-    found = answer(backend, replace(asked(Text("Which?")), form=Likelihood(("A", "B"))))
-    assert found.finish_reason == "error"
-    assert "--score" in (found.error or "")
+    generation = answer(backend, replace(asked(Text("Which?")), form=Likelihood(("A", "B"))))
+    assert generation.finish_reason == "error"
+    assert "--score" in (generation.error or "")
     backend.close()
 
 

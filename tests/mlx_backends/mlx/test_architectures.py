@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.base import Media, Text
+from benchmarks.vocabulary import Media, Text
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 from tests.support import architectures
@@ -47,10 +47,10 @@ def test_images_anywhere_are_answered_and_counted(
 def test_an_image_of_several_tiles_stands_in_its_place(pictures: Pictures, tmp_path: Path) -> None:
     backend = load_backend(str(architectures.lfm2_vl(tmp_path / "model")), pictures.path)
     small, large = pictures.noise(1, 64, 64), pictures.noise(2, 300, 150)
-    one = answer(backend, asked(Text("see "), small, Text(" there")))
+    single = answer(backend, asked(Text("see "), small, Text(" there")))
     tiled = answer(backend, asked(Text("see "), large, Text(" there")))
     assert tiled.error is None
-    assert (tiled.prompt_tokens or 0) > (one.prompt_tokens or 0) + 4
+    assert (tiled.prompt_tokens or 0) > (single.prompt_tokens or 0) + 4
 
 
 def test_a_prompt_that_a_processor_cuts_is_an_error(pictures: Pictures, tmp_path: Path) -> None:

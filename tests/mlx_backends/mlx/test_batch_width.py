@@ -1,4 +1,4 @@
-"""How many requests fit beside a model, by the arithmetic of real configurations on made-up machines."""
+"""Batch widths next to a model, from the arithmetic of real configurations on made-up machines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlx_backends.models.memory_estimate import GIB, fits, need, width
-from mlx_backends.models.request_memory import cache_bytes, reading_bytes
+from mlx_backends.models.memory_estimate import GIB, batch_width, memory_fit, required_memory
+from mlx_backends.models.request_memory import cache_bytes, prefill_bytes
 
 # The figures of the models' own config.json on the Hub.
 _QWEN = {"num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}
@@ -53,12 +53,14 @@ def mac(gigabytes: int) -> dict[str, Any]:
     ],
 )
 def test_the_width_is_what_is_left_of_the_working_set(config: Any, weights: int, widths: tuple[int, ...]) -> None:
-    assert tuple(width(config, weights, PROMPT, ANSWER, mac(size), most=1000) for size in MACS) == widths
-    assert tuple(width(config, weights, PROMPT, ANSWER, mac(size), most=8) for size in MACS) == tuple(
+    assert tuple(batch_width(config, weights, PROMPT, ANSWER, mac(size), most=1000) for size in MACS) == widths
+    assert tuple(batch_width(config, weights, PROMPT, ANSWER, mac(size), most=8) for size in MACS) == tuple(
         min(8, wide) for wide in widths
     )
     object_too = SimpleNamespace(text_config=SimpleNamespace(**config["text_config"]))
-    assert width(object_too, weights, PROMPT, ANSWER, mac(16), most=1000) == widths[1], "a library's own configuration"
+    assert batch_width(object_too, weights, PROMPT, ANSWER, mac(16), most=1000) == widths[1], (
+        "a library's own configuration"
+    )
 
 
 def test_a_cache_is_keys_and_values_of_every_layer_in_whole_steps() -> None:
@@ -85,7 +87,7 @@ def test_layers_without_a_cache_of_their_own_hold_none() -> None:
 def test_numbers_are_as_wide_as_the_models(dtype: object, size: int) -> None:
     config = {**QWEN_4B, "torch_dtype": dtype}
     assert cache_bytes(config, 256) == size * (cache_bytes(QWEN_4B, 256) or 0) // 2
-    assert reading_bytes(config, 512) == size * 512 * (151936 + 4 * 9728)
+    assert prefill_bytes(config, 512) == size * 512 * (151936 + 4 * 9728)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_numbers_are_as_wide_as_the_models(dtype: object, size: int) -> None:
 )
 def test_a_configuration_that_does_not_say_makes_one_at_a_time(silent: Any) -> None:
     assert cache_bytes(silent, 100) is None
-    assert width(silent, GIB, PROMPT, ANSWER, mac(64), most=16) == 1
+    assert batch_width(silent, GIB, PROMPT, ANSWER, mac(64), most=16) == 1
 
 
 @given(
@@ -104,13 +106,13 @@ def test_a_configuration_that_does_not_say_makes_one_at_a_time(silent: Any) -> N
     most=st.integers(1, 256),
 )
 def test_the_rows_that_are_allowed_fit(weights: int, prompt: int, answer: int, memory: int, most: int) -> None:
-    wide = width(QWEN_4B, weights, prompt, answer, mac(memory), most=most)
+    wide = batch_width(QWEN_4B, weights, prompt, answer, mac(memory), most=most)
     assert 1 <= wide <= most
-    row = (cache_bytes(QWEN_4B, prompt + answer) or 0) + reading_bytes(QWEN_4B, min(prompt, 512))
-    have = fits(weights, mac(memory)).have
-    assert wide == 1 or need(weights) + wide * row <= have
-    assert wide == most or need(weights) + (wide + 1) * row > have
-    assert width(QWEN_4B, weights, prompt, answer, mac(2 * memory), most=most) >= wide
+    row = (cache_bytes(QWEN_4B, prompt + answer) or 0) + prefill_bytes(QWEN_4B, min(prompt, 512))
+    have = memory_fit(weights, mac(memory)).available
+    assert wide == 1 or required_memory(weights) + wide * row <= have
+    assert wide == most or required_memory(weights) + (wide + 1) * row > have
+    assert batch_width(QWEN_4B, weights, prompt, answer, mac(2 * memory), most=most) >= wide
 
 
 def test_the_cache_of_a_real_model_is_what_is_computed(tiny: Path) -> None:

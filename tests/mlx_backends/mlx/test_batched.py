@@ -1,4 +1,4 @@
-"""Answered together and with common beginnings read once, a model says token for token what it says alone."""
+"""In a batch with shared prefixes read once, a model gives token for token the answers it gives alone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from benchmarks.base import Choice, Decoding, Generation, Media, Message, Request, Text
+from benchmarks.vocabulary import Choice, Decoding, Generation, Media, Message, Request, Text
 from mlx_backends.core.batch_invariance import BATCHED
-from mlx_backends.mlx.prefix_cache import whole_only
-from mlx_backends.mlx.preprocess import distinct
-from mlx_backends.mlx.vlm import SHARED, TOGETHER, VLMBackend
+from mlx_backends.mlx.prefix_cache import trim_limitation
+from mlx_backends.mlx.preprocess import count_distinct_tokens
+from mlx_backends.mlx.vlm import BATCHED_SHARED, SEQUENTIAL_SHARED, VLMBackend
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import SAMPLED, Pictures, asked
 from tests.support import architectures
@@ -61,7 +61,7 @@ def alone(qwen: VLMBackend) -> VLMBackend:
 
 def varied(pictures: Pictures, count: int = 4) -> list[Request]:
     """Text-only questions, images before, between and behind texts, several images, siblings side by side."""
-    found = []
+    requests = []
     for number in range(count):
         image, other = pictures.noise(number, 64, 64 + 32 * (number % 2)), pictures.noise(number + 50, 96, 32)
         for kind, parts in enumerate(
@@ -73,17 +73,22 @@ def varied(pictures: Pictures, count: int = 4) -> list[Request]:
             ]
         ):
             message = Message("user", parts)
-            found.append(Request(f"{number}-{kind}", 0, (message,), Decoding(max_tokens=2 + (5 * number + kind) % 9)))
-    return found
+            requests.append(
+                Request(f"{number}-{kind}", 0, (message,), Decoding(max_tokens=2 + (5 * number + kind) % 9))
+            )
+    return requests
 
 
-def tokens(found: dict[str, Generation]) -> dict[str, tuple[Any, ...]]:
-    assert all(one.error is None for one in found.values()), found
-    return {name: (one.tokens, one.text, one.finish_reason, one.prompt_tokens) for name, one in found.items()}
+def tokens(generations: dict[str, Generation]) -> dict[str, tuple[Any, ...]]:
+    assert all(generation.error is None for generation in generations.values()), generations
+    return {
+        name: (generation.tokens, generation.text, generation.finish_reason, generation.prompt_tokens)
+        for name, generation in generations.items()
+    }
 
 
 def in_order(requests: Sequence[Request]) -> list[Request]:
-    """As the engine asks them, roughly: what begins alike is adjacent."""
+    """Return requests roughly in the engine's order, in which shared prefixes are adjacent."""
     return sorted(requests, key=lambda request: repr(request.messages))
 
 
@@ -104,7 +109,7 @@ def test_answers_are_those_of_one_at_a_time(kind: str, width: int, pictures: Pic
     expected = answers(backend, requests)
     proof = backend.prove(requests)
     assert proof is not None
-    assert (proof.way, proof.failed) == (TOGETHER if width > 1 else SHARED, {})
+    assert (proof.way, proof.failed) == (BATCHED_SHARED if width > 1 else SEQUENTIAL_SHARED, {})
     assert backend.capacity == 2 * width
     assert backend.remarks == ()
     assert tokens(answers(backend, requests)) == tokens(expected)
@@ -118,11 +123,11 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
     kind: str, questions: tuple[Asked, dict[str, list[Request]]], tmp_path: Path
 ) -> None:
     where, sets = questions
-    requests = [request for each in sets.values() for request in each]
+    requests = [request for group in sets.values() for request in group]
     backend = loaded(kind, tmp_path / "model", where.path)
     first = answers(backend, requests)
-    said = len({one.tokens for one in first.values()})
-    assert said > len(first) / 4, "what it says depends on what it is asked"
+    distinct = len({generation.tokens for generation in first.values()})
+    assert distinct > len(first) / 4, "what it says depends on what it is asked"
     after = second_stage(requests, first)
     second = answers(backend, after)
     noise = 0.0
@@ -134,45 +139,47 @@ def test_the_benchmarks_answers_are_those_of_one_at_a_time(
         noise = max(noise, proof.noise)
         assert tokens(answers(backend, in_order(requests))) == tokens(first)
         assert tokens(answers(backend, after)) == tokens(second)
-    counted = f"{len(first) + len(second)} answers at four widths, {said} of the first {len(first)} different"
+    counted = f"{len(first) + len(second)} answers at four widths, {distinct} of the first {len(first)} different"
     print(f"{kind}: {counted}; noise {noise:.2g}")
     backend.close()
 
 
 def test_sampled_answers_do_not_depend_on_what_is_sampled_beside_them(alone: VLMBackend, pictures: Pictures) -> None:
-    requests = [replace(one, decoding=replace(SAMPLED, seed=n)) for n, one in enumerate(varied(pictures, 2))]
+    requests = [replace(request, decoding=replace(SAMPLED, seed=n)) for n, request in enumerate(varied(pictures, 2))]
     expected = tokens(answers(alone, requests))
     alone.prove(requests)
     assert tokens(answers(alone, requests)) == expected
     assert tokens(answers(alone, requests[::-1])) == expected
-    greedy = [one if n % 2 else replace(one, decoding=Decoding(max_tokens=16)) for n, one in enumerate(requests)]
+    greedy = [
+        request if n % 2 else replace(request, decoding=Decoding(max_tokens=16)) for n, request in enumerate(requests)
+    ]
     mixed = tokens(answers(alone, greedy))
     assert {name: mixed[name] for n, name in enumerate(expected) if n % 2} == {
-        name: found for n, (name, found) in enumerate(expected.items()) if n % 2
+        name: expected_tokens for n, (name, expected_tokens) in enumerate(expected.items()) if n % 2
     }
 
 
 def test_a_form_holds_its_own_answer_and_no_other(alone: VLMBackend, pictures: Pictures) -> None:
     form = Choice(("IMAGE", "TEXT", "NEITHER"))
-    requests = [replace(one, form=form if n % 3 == 0 else None) for n, one in enumerate(varied(pictures, 3))]
-    requests = [replace(one, decoding=Decoding(max_tokens=12)) for one in requests]
+    requests = [replace(request, form=form if n % 3 == 0 else None) for n, request in enumerate(varied(pictures, 3))]
+    requests = [replace(request, decoding=Decoding(max_tokens=12)) for request in requests]
     expected = tokens(answers(alone, requests))
     alone.prove(requests)
-    found = answers(alone, requests)
-    assert tokens(found) == expected
-    assert all((found[one.id].text in form.words) == (one.form is not None) for one in requests)
+    generations = answers(alone, requests)
+    assert tokens(generations) == expected
+    assert all((generations[request.id].text in form.words) == (request.form is not None) for request in requests)
 
 
 def test_an_answer_ends_at_its_own_limit_or_end(pictures: Pictures, qwen: VLMBackend) -> None:
     qwen.prove(varied(pictures))
     requests = [asked(Text("Count."), decoding=Decoding(max_tokens=limit)) for limit in (1, 9, 2, 30, 5)]
-    requests = [replace(one, instance_id=f"limit {one.decoding.max_tokens}") for one in requests]
-    found = answers(qwen, requests)
-    longest = found["limit 30#0"].tokens
-    for one in requests:
-        limit = one.decoding.max_tokens
-        assert found[one.id].tokens == longest[:limit]
-        assert found[one.id].finish_reason == ("length" if len(longest) >= limit else "stop")
+    requests = [replace(request, instance_id=f"limit {request.decoding.max_tokens}") for request in requests]
+    generations = answers(qwen, requests)
+    longest = generations["limit 30#0"].tokens
+    for request in requests:
+        limit = request.decoding.max_tokens
+        assert generations[request.id].tokens == longest[:limit]
+        assert generations[request.id].finish_reason == ("length" if len(longest) >= limit else "stop")
 
 
 def test_a_cancelled_request_changes_no_other(
@@ -184,20 +191,20 @@ def test_a_cancelled_request_changes_no_other(
     expected = tokens(answers(qwen, requests))
     taken = requests[: qwen.capacity]
     for steps in (0, 1, 3, 6, 12):
-        dropped = {one.id for one in taken[::2]}
-        for one in taken:
-            more = replace(one.decoding, max_tokens=500) if one.id in dropped else one.decoding
-            qwen.submit(replace(one, decoding=more))
-        before = [one.request_id for _ in range(steps) for one in qwen.step()]
-        found: dict[str, Generation] = {}
+        dropped = {request.id for request in taken[::2]}
+        for request in taken:
+            more = replace(request.decoding, max_tokens=500) if request.id in dropped else request.decoding
+            qwen.submit(replace(request, decoding=more))
+        before = [generation.request_id for _ in range(steps) for generation in qwen.step()]
+        generations: dict[str, Generation] = {}
         for name in dropped:
             qwen.cancel(name)
         qwen.cancel("somebody else's#0")
-        while len(found) + len(set(before) - dropped) < len(taken) - len(dropped):
-            found |= {one.request_id: one for one in qwen.step()}
-        assert not dropped & found.keys()
+        while len(generations) + len(set(before) - dropped) < len(taken) - len(dropped):
+            generations |= {generation.request_id: generation for generation in qwen.step()}
+        assert not dropped & generations.keys()
         assert qwen.step() == []
-        assert tokens(found) == {name: expected[name] for name in found}
+        assert tokens(generations) == {name: expected[name] for name in generations}
 
 
 def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures: Pictures) -> None:
@@ -208,12 +215,12 @@ def test_a_broken_image_is_an_error_of_its_own_answer(qwen: VLMBackend, pictures
         replace(asked(pictures.file(b"not an image"), Text("What?")), instance_id="broken"),
         replace(asked(Media("0" * 64, ".png"), Text("What?")), instance_id="missing"),
     ]
-    found = answers(qwen, [*requests[:3], *broken, *requests[3:]])
-    assert {name: one.finish_reason for name, one in found.items() if one.error} == {
+    generations = answers(qwen, [*requests[:3], *broken, *requests[3:]])
+    assert {name: generation.finish_reason for name, generation in generations.items() if generation.error} == {
         "broken#0": "error",
         "missing#0": "error",
     }
-    assert tokens({name: one for name, one in found.items() if not one.error}) == expected
+    assert tokens({name: generation for name, generation in generations.items() if not generation.error}) == expected
 
 
 def test_where_a_batch_fails_each_request_is_asked_alone(
@@ -235,14 +242,14 @@ def test_where_a_batch_fails_each_request_is_asked_alone(
     monkeypatch.setattr(ar.BatchGenerator, "next", fails_now_and_then)
     assert tokens(answers(qwen, requests)) == expected
     monkeypatch.setattr("mlx_backends.mlx.batched._SLICE_S", 0.0)
-    taken = [replace(one, instance_id=f"again {n}") for n, one in enumerate(requests[: qwen.capacity])]
-    for one in taken:
-        qwen.submit(one)
-    assert qwen._together is not None
-    while not qwen._together.alone:
+    taken = [replace(request, instance_id=f"again {n}") for n, request in enumerate(requests[: qwen.capacity])]
+    for request in taken:
+        qwen.submit(request)
+    assert qwen._batched is not None
+    while not qwen._batched.sequential:
         qwen.step()
-    for one in taken:
-        qwen.cancel(one.id)
+    for request in taken:
+        qwen.cancel(request.id)
     assert qwen.step() == []
     assert qwen.capacity == 2, "where memory is short, fewer are answered together"
     monkeypatch.setattr(ar.BatchGenerator, "next", real)
@@ -288,7 +295,7 @@ def test_images_of_one_size_one_pixel_apart_or_written_over_are_told_apart(
     assert len({expected[f"{name} 0#0"][0] for name in ("noise", "another")}) == 2
     alone.prove(requests)
     assert tokens(answers(alone, requests)) == expected
-    contents = {alone._preparer.inputs(one).images for one in requests}
+    contents = {alone._preprocessor.inputs(request).images for request in requests}
     assert len(contents) == len(images), "every image has a key of its own, whatever its size"
 
 
@@ -335,11 +342,14 @@ def test_every_distinct_token_is_computed_about_once(
     where, sets = questions
     requests = in_order(sets[name])
     backend = loaded("qwen3_vl", tmp_path / "model", where.path, width=4)
-    contents = [backend._preparer.inputs(request).content for request in requests]
+    contents = [backend._preprocessor.inputs(request).content for request in requests]
     backend.prove(requests[:32])
     encoder = backend._model.vision_tower
     answers(backend, requests)
-    ratio, without = backend.prefilled / distinct(contents), sum(map(len, contents)) / distinct(contents)
+    ratio, without = (
+        backend.prefilled / count_distinct_tokens(contents),
+        sum(map(len, contents)) / count_distinct_tokens(contents),
+    )
     print(f"{name}: {ratio:.3f} of the distinct tokens, {without:.2f} without sharing")
     assert 1 <= ratio <= 1.05
     assert without > 1.3
@@ -347,14 +357,14 @@ def test_every_distinct_token_is_computed_about_once(
     backend.close()
 
 
-@pytest.mark.parametrize(("kind", "rigid"), [("qwen3_vl", ""), ("lfm2_vl", "cannot be cut back (ArraysCache)")])
+@pytest.mark.parametrize(("kind", "rigid"), [("qwen3_vl", ""), ("lfm2_vl", "cannot be trimmed (ArraysCache)")])
 def test_a_model_whose_cache_cannot_be_cut_back_says_what_that_costs(
     kind: str, rigid: str, pictures: Pictures, tmp_path: Path
 ) -> None:
     backend = loaded(kind, tmp_path / "model", pictures.path, width=2)
     proof = backend.prove(varied(pictures, 3))
     assert proof is not None
-    assert (proof.way, proof.failed) == (TOGETHER, {})
+    assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
     assert rigid in proof.lacks
     assert bool(proof.lacks) == bool(rigid)
     assert backend.remarks == (), "no answer is changed by it"
@@ -364,17 +374,17 @@ def test_a_model_whose_cache_cannot_be_cut_back_says_what_that_costs(
 def test_which_caches_can_be_used_again_in_part() -> None:
     from mlx_vlm.models.cache import ArraysCache, KVCache, RotatingKVCache
 
-    assert whole_only([KVCache(), KVCache()]) == ""
-    assert whole_only([KVCache(), RotatingKVCache(max_size=512)]) == (
-        "its cache cannot be cut back beyond 512 tokens (a sliding window)"
+    assert trim_limitation([KVCache(), KVCache()]) == ""
+    assert trim_limitation([KVCache(), RotatingKVCache(max_size=512)]) == (
+        "its cache cannot be trimmed beyond 512 tokens (a sliding window)"
     )
-    assert "(ArraysCache)" in whole_only([RotatingKVCache(max_size=512), ArraysCache(2)])
+    assert "(ArraysCache)" in trim_limitation([RotatingKVCache(max_size=512), ArraysCache(2)])
 
 
-# --- what the canary is for ------------------------------------------------------------------------
+# --- the batch-invariance check --------------------------------------------------------------------
 
 
-def test_without_the_repair_the_canary_finds_the_fault(
+def test_the_batch_invariance_check_finds_the_bug_without_the_patch(
     pictures: Pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mlx_vlm.generate import ar
@@ -385,15 +395,15 @@ def test_without_the_repair_the_canary_finds_the_fault(
     requests = varied(pictures, 6)
     expected = tokens(answers(backend, requests))
     merge = ar._merge_prefill_prompt_kwargs
-    monkeypatch.setattr(qwen3_vl_deepstack, "NEEDED_BY", ())
+    monkeypatch.setattr(qwen3_vl_deepstack, "AFFECTED_VERSIONS", ())
     monkeypatch.setattr(ar, "_merge_prefill_prompt_kwargs", getattr(merge, "__wrapped__", merge))
     proof = backend.prove(requests)
     assert proof is not None
-    assert proof.way == SHARED
-    assert "token 1 of an answer was another one" in proof.failed[TOGETHER]
+    assert proof.way == SEQUENTIAL_SHARED
+    assert "token 1 of an answer was another one" in proof.failed[BATCHED_SHARED]
     assert BATCHED in proof.failed
     (remark,) = backend.remarks
-    assert "was asked one at a time, with common beginnings read once, because" in remark
+    assert "answered one at a time, with common beginnings read once, because" in remark
     assert tokens(answers(backend, requests)) == expected
 
 
@@ -411,7 +421,7 @@ def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
     monkeypatch.setattr(BatchKVCache, "make_mask", lambda self, *_, **__: None)  # pads are read like any token
     proof = backend.prove(requests)
     assert proof is not None
-    assert TOGETHER in proof.failed
+    assert BATCHED_SHARED in proof.failed
     assert tokens(answers(backend, requests)) == expected
 
 
@@ -422,25 +432,32 @@ def test_a_model_that_does_not_bear_padding_is_asked_one_by_one(
 @pytest.mark.parametrize("folder", ["model-bf16", "model-4bit"])
 def test_the_demo_model_is_as_right_together_as_alone(folder: str, tmp_path: Path) -> None:
     from assets.demo.recipe.evaluate import build
-    from benchmarks.base import Record, get_benchmark
+    from benchmarks.registry import get_benchmark
+    from benchmarks.vocabulary import Record
     from judges.cmc_rules import Match
 
     built = build("cmc-bench", tmp_path / "build")
     asked_of = {"image-only": "IMAGE", "text-only": "TEXT", "aligned": "BOTH"}
-    chosen = [one for one in get_benchmark("cmc-bench").instances(built, "paper") if not one.id.endswith("/wrong")]
-    groups = list(dict.fromkeys(one.group for one in chosen))[::3]
-    instances = [one for one in chosen if one.condition in asked_of and one.group in groups]
-    requests = [Request(one.id, 0, (Message("user", one.parts),), Decoding(max_tokens=16)) for one in instances]
+    chosen = [
+        instance
+        for instance in get_benchmark("cmc-bench").instances(built, "paper")
+        if not instance.id.endswith("/wrong")
+    ]
+    groups = list(dict.fromkeys(instance.group for instance in chosen))[::3]
+    instances = [instance for instance in chosen if instance.condition in asked_of and instance.group in groups]
+    requests = [
+        Request(instance.id, 0, (Message("user", instance.parts),), Decoding(max_tokens=16)) for instance in instances
+    ]
     backend = load_backend(str(Path(__file__).resolve().parents[3] / "assets" / "demo" / folder), built.media_path)
     judge, right = Match(), {}
     for way in ("alone", "together"):
         if way == "together":
             proof = backend.prove(requests[:32])
             assert proof is not None
-            assert (proof.way, proof.failed) == (TOGETHER, {})
-        found = answers(backend, requests)
-        labels = [judge.judge(Record(one, (found[f"{one.id}#0"],))).label for one in instances]
-        right[way] = [label == asked_of[one.condition] for one, label in zip(instances, labels, strict=True)]
+            assert (proof.way, proof.failed) == (BATCHED_SHARED, {})
+        generations = answers(backend, requests)
+        labels = [judge.judge(Record(instance, (generations[f"{instance.id}#0"],))).label for instance in instances]
+        right[way] = [label == asked_of[instance.condition] for instance, label in zip(instances, labels, strict=True)]
     print(f"{folder}: right {sum(right['alone'])} alone, {sum(right['together'])} together, of {len(instances)}")
     assert sum(right["alone"]) > 0.7 * len(instances)
     # Near ties fall either way in the last bits of bf16; as many are lost as won.

@@ -13,11 +13,21 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Choice, Decoding, Form, Generation, JSONObject, Media, Message, Request, Text
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import (
+    Choice,
+    Decoding,
+    Form,
+    Generation,
+    JSONObject,
+    Media,
+    Message,
+    Request,
+    Text,
+)
 from mlx_backends.base import Backend, EngineInfo
 from mlx_backends.mlx.lm import WIDTH, LMBackend
-from mlx_backends.mlx.lm_batch import PROVEN, BatchedTextRows, SequentialTextRows, TextRow, rows_for
+from mlx_backends.mlx.lm_batch import BATCH_INVARIANT_MODELS, BatchedTextRows, SequentialTextRows, TextRow, make_rows
 from mlx_backends.mlx.load import load_text
 from mlx_backends.models.weights import weights_digest
 from mlx_backends.registry import describe, load_backend
@@ -26,9 +36,9 @@ from tests.support.architectures import TEXTS
 from tests.support.text_architectures import CONFIGS, VOCABULARY, text_model
 from tests.support.tiny_qwen3 import build_tiny_lm
 
-BATCHED = [kind for kind in CONFIGS if kind in PROVEN or kind == "mistral"]
+BATCHED = [kind for kind in CONFIGS if kind in BATCH_INVARIANT_MODELS or kind == "mistral"]
 USUAL = ("llama", "gemma3_text", "lfm2")
-"""What the fast suite tries: a plain cache, one with a sliding window, and one with convolutions."""
+"""Models of the fast suite: one with a plain cache, one with a sliding window, and one with convolutions."""
 ENDS = frozenset({7})
 
 
@@ -72,19 +82,19 @@ def every_kind(count: int, *, decoding: Decoding = GREEDY) -> list[Request]:
     """Requests of very different lengths; every third has a form."""
     forms: list[Form | None] = [None, Choice(("IMAGE", "TEXT", "BOTH")), JSONObject({"label": ("YES", "NO")})]
     random_ = random.Random(3)
-    made = []
+    requests = []
     for number in range(count):
         words = " ".join(random_.choice(["bar", "chart", "7", "<|im_end|>", "é", "\n"]) for _ in range(number % 5 * 25))
         message = Message("user", (Text(f"{number}: {words}?"),))
         limit = replace(decoding, max_tokens=(24, 40, 1, 33)[number % 4])
-        made.append(Request(f"r{number}", 0, (message,), limit, form=forms[number % 3]))
-    return made
+        requests.append(Request(f"r{number}", 0, (message,), limit, form=forms[number % 3]))
+    return requests
 
 
 def answers(
     backend: Backend, requests: Sequence[Request], *, at_once: int, cancelled: frozenset[str] = frozenset()
 ) -> dict[str, Generation]:
-    """What ``requests`` yield, at most one submitted before each step and ``at_once`` under way."""
+    """Return the generations of ``requests``, at most one submitted before each step and ``at_once`` in progress."""
     waiting, under_way, done = list(requests), 0, {}
     steps = 0
     while waiting or under_way:
@@ -149,7 +159,7 @@ def test_a_batch_gives_the_answers_that_each_request_has_alone(kind: str) -> Non
 
 
 def test_every_architecture_that_is_called_proven_is_proven_here() -> None:
-    assert {type(text_model(kind)).__module__.rpartition(".")[2] for kind in BATCHED} == PROVEN
+    assert {type(text_model(kind)).__module__.rpartition(".")[2] for kind in BATCHED} == BATCH_INVARIANT_MODELS
 
 
 def test_an_architecture_that_a_batch_changes_answers_one_at_a_time() -> None:
@@ -157,18 +167,18 @@ def test_an_architecture_that_a_batch_changes_answers_one_at_a_time() -> None:
     expected = written(SequentialTextRows(model, ENDS), rows("mamba"), late=False)
     assert written(BatchedTextRows(model, ENDS, 8), rows("mamba"), late=False) != expected
     for kind in ("mamba", "gemma2"):
-        assert rows_for(text_model(kind), ENDS, WIDTH).width == 1
-    assert rows_for(text_model("llama"), ENDS, WIDTH).width == WIDTH
+        assert make_rows(text_model(kind), ENDS, WIDTH).width == 1
+    assert make_rows(text_model("llama"), ENDS, WIDTH).width == WIDTH
 
 
 def test_a_class_of_that_name_from_elsewhere_is_not_taken_for_proven() -> None:
     model = text_model("llama")
     other = type("Model", (type(model),), {"__module__": "elsewhere.llama"})
     model.__class__ = other
-    assert rows_for(model, ENDS, WIDTH).width == 1
+    assert make_rows(model, ENDS, WIDTH).width == 1
 
 
-def test_a_runs_canary_tries_the_model_and_exact_is_one_at_a_time(lm: Backend) -> None:
+def test_prove_checks_the_model_and_exact_answers_one_at_a_time(lm: Backend) -> None:
     requests = every_kind(12)
     lm.exact()
     assert lm.capacity == 1
@@ -182,8 +192,10 @@ def test_a_runs_canary_tries_the_model_and_exact_is_one_at_a_time(lm: Backend) -
     assert [together[request.id].tokens for request in requests] == expected
 
 
-def test_the_canary_finds_a_model_that_a_batch_changes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlx_backends.mlx.lm_batch.PROVEN", frozenset({"mamba"}))
+def test_the_batch_invariance_check_finds_a_model_that_a_batch_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlx_backends.mlx.lm_batch.BATCH_INVARIANT_MODELS", frozenset({"mamba"}))
     _, tokenizer = load_text(folder)
     backend = LMBackend(EngineInfo("mlx-lm", "mamba"), text_model("mamba", size=len(tokenizer)), tokenizer)
     assert backend.capacity == WIDTH
@@ -191,7 +203,7 @@ def test_the_canary_finds_a_model_that_a_batch_changes(folder: Path, monkeypatch
     assert proof is not None
     assert (proof.way, list(proof.failed), backend.capacity) == ("one at a time", ["together"], 1)
     (remark,) = backend.remarks
-    assert remark.startswith("mamba was asked one at a time, because")
+    assert remark.startswith("mamba answered one at a time, because")
     backend.close()
 
 
@@ -251,7 +263,9 @@ def test_a_request_that_breaks_a_batch_does_not_spoil_its_neighbours(
     monkeypatch.setattr(BatchedTextRows, "work", failing)
     got = answers(lm, requests, at_once=WIDTH)
     assert got.pop("r3#0").error == "ValueError: a row that cannot be computed"
-    assert {name: one.tokens for name, one in got.items()} == {k: v for k, v in expected.items() if k != "r3#0"}
+    assert {name: generation.tokens for name, generation in got.items()} == {
+        k: v for k, v in expected.items() if k != "r3#0"
+    }
     monkeypatch.undo()
     assert answer(lm, requests[3]).tokens == expected["r3#0"]
 
@@ -309,16 +323,16 @@ def test_figures_of_an_answer(lm: Backend) -> None:
     began = time.perf_counter()
     got = answers(lm, requests, at_once=WIDTH).values()
     took = time.perf_counter() - began
-    assert 0.5 * took < sum((one.prefill_s or 0) + (one.decode_s or 0) for one in got) < took
-    assert all(one.prefill_s and one.decode_s for one in got)
-    assert all(100_000 < (one.peak_memory or 0) < 1_000_000_000 for one in got)
-    assert all(one.completion_tokens == len(one.tokens) <= 20 for one in got)
+    assert 0.5 * took < sum((generation.prefill_s or 0) + (generation.decode_s or 0) for generation in got) < took
+    assert all(generation.prefill_s and generation.decode_s for generation in got)
+    assert all(100_000 < (generation.peak_memory or 0) < 1_000_000_000 for generation in got)
+    assert all(generation.completion_tokens == len(generation.tokens) <= 20 for generation in got)
 
 
 def test_an_image_is_an_error_and_the_next_request_is_answered(lm: Backend) -> None:
     expected = answer(lm, asked(Text("Hello."))).tokens
     got = answer(lm, asked(Media("0" * 64, ".png"), Text("What is it?")))
-    assert got.error == "this model reads text only, and the request holds a medium of type image."
+    assert got.error == "this model reads text only, and the request holds media of type image."
     assert answer(lm, asked(Text("Hello."))).tokens == expected
 
 
@@ -510,22 +524,22 @@ def no_tokenizer(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
-        (runs_a_file, "asks to run code of its own"),
+        (runs_a_file, "asks to run its own code"),
         (unknown_type, "'qwen9', which this version of mlx-lm does not know"),
         (a_path, "does not know"),
         (a_submodule, "does not know"),
         (no_type, "does not know"),
         (a_library_module, "could not be loaded"),
         (a_wrong_shape, "could not be loaded"),
-        (pickles, "pickled weights only"),
+        (pickles, "only pickled weights"),
         (no_tokenizer, "holds no tokenizer"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_folder_that_cannot_or_must_not_be_run_is_refused(
-    spoil: Callable[[Path], None], said: str, copy: Path, monkeypatch: pytest.MonkeyPatch
+    spoil: Callable[[Path], None], message: str, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = copy / "ran"
     (copy / "evil.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Evil: pass\nModel = ModelArgs = Evil\n")
@@ -533,7 +547,7 @@ def test_a_folder_that_cannot_or_must_not_be_run_is_refused(
     spoil(copy)
     with pytest.raises(ModelError) as caught:
         load_backend(str(copy), nowhere)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not ran.exists()
 
@@ -556,7 +570,8 @@ def test_a_model_that_does_not_fit_is_not_loaded(folder: Path, monkeypatch: pyte
     from mlx_backends.models.memory_estimate import MemoryFit
 
     monkeypatch.setattr(
-        "mlx_backends.registry.fits", lambda *_: MemoryFit(2, 1, "this machine", False, "it needs more than there is")
+        "mlx_backends.mlx.engine.memory_fit",
+        lambda *_: MemoryFit(2, 1, "this machine", False, "it needs more than there is"),
     )
     with pytest.raises(ModelError, match="it needs more than there is"):
         load_backend(str(folder), nowhere)

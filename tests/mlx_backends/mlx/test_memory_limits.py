@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Text
+from benchmarks.vocabulary import Text
 from mlx_backends.base import Backend
 from mlx_backends.mlx.memory_limits import MemoryLimits, MemoryUsage, out_of_memory
 from mlx_backends.models import memory_estimate
@@ -21,7 +21,7 @@ MAC = {"max_recommended_working_set_size": WORKING_SET, "memory_size": 16 * GIB}
 
 
 class Device:
-    """What of ``mlx.core`` is about memory, for a device of ``metal`` or not; notes what is done to it."""
+    """The memory functions of ``mlx.core``, for a device with or without ``metal``, with a record of calls."""
 
     def __init__(self, *, metal: bool = True, refuses: bool = False) -> None:
         self.metal = SimpleNamespace(is_available=lambda: metal)

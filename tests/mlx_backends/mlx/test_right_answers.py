@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from assets.demo.recipe import evaluate
-from benchmarks.base import Decoding, Generation, Instance, Media, Message, Part, Record, Request, Text
+from benchmarks.vocabulary import Decoding, Generation, Instance, Media, Message, Part, Record, Request, Text
 from judges.cmc_rules import Match
 from mlx_backends.base import Backend
+from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
-from mlx_backends.remote.options import RemoteOptions
 from tests.support.demo import BF16, FOUR_BIT, Held
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, run
@@ -34,9 +34,9 @@ def asking(instance: Instance, decoding: Decoding = GREEDY) -> Request:
     return Request(instance.id, 0, (Message("user", instance.parts),), decoding)
 
 
-def right(instances: list[Instance], said: list[Generation]) -> float:
+def right(instances: list[Instance], generations: list[Generation]) -> float:
     """The share that answers what its own question's chart shows."""
-    by_id = {generation.request_id.rpartition("#")[0]: generation for generation in said}
+    by_id = {generation.request_id.rpartition("#")[0]: generation for generation in generations}
     verdicts = [Match().judge(Record(instance, (by_id[instance.id],))) for instance in instances]
     return [verdict.label for verdict in verdicts].count("IMAGE") / len(instances)
 
@@ -47,19 +47,21 @@ def test_an_answer_to_one_question_is_never_handed_to_another(charts: Held, load
     forth = run(loaded, [asking(instance) for instance in asked])
     back = run(loaded, [asking(instance) for instance in reversed(asked)])
     assert right(asked, forth) >= 0.9
-    assert {each.request_id: each.tokens for each in forth} == {each.request_id: each.tokens for each in back}
+    assert {generation.request_id: generation.tokens for generation in forth} == {
+        generation.request_id: generation.tokens for generation in back
+    }
 
 
 def test_a_request_that_is_given_up_leaves_nothing_behind(charts: Held, loaded: Backend) -> None:
     asked = charts.under("image-only", 8)
-    said = []
+    generations = []
     for given_up, instance in zip([*asked[1:], asked[0]], asked, strict=True):
         request = asking(given_up)
         loaded.submit(request)
         loaded.step()
         loaded.cancel(request.id)
-        said += run(loaded, [asking(instance)])
-    assert right(asked, said) >= 0.8
+        generations += run(loaded, [asking(instance)])
+    assert right(asked, generations) >= 0.8
 
 
 @pytest.mark.slow
@@ -91,8 +93,8 @@ def test_both_precisions_read_the_same_charts(charts: Held, loaded: Backend) -> 
 def shown(value: Any) -> Iterator[Part | bytes]:
     """The texts and pictures of a request's body in order, whichever API it is for."""
     if isinstance(value, list):
-        for each in value:
-            yield from shown(each)
+        for item in value:
+            yield from shown(item)
     elif isinstance(value, dict):
         data = value.get("data") or (value.get("url") or "").partition("base64,")[2]
         if isinstance(value.get("text"), str):
@@ -100,8 +102,8 @@ def shown(value: Any) -> Iterator[Part | bytes]:
         elif data:
             yield base64.b64decode(data, altchars=b"-_" if "-" in data or "_" in data else None)  # Gemini's library
         else:
-            for each in value.values():
-                yield from shown(each)
+            for item in value.values():
+                yield from shown(item)
     elif isinstance(value, str) and len(value) > 20:
         yield Text(value)
 
@@ -116,13 +118,13 @@ class Served:
     def reply(self, prompt: str, times: int) -> str:
         body = self._server.received[-1].body
         parts: list[Part] = []
-        for each in shown(body.get("messages") or body.get("contents")):
-            if isinstance(each, bytes):
-                media = Media(hashlib.sha256(each).hexdigest(), ".png")
-                (self._folder / media.name).write_bytes(each)
+        for image in shown(body.get("messages") or body.get("contents")):
+            if isinstance(image, bytes):
+                media = Media(hashlib.sha256(image).hexdigest(), ".png")
+                (self._folder / media.name).write_bytes(image)
                 parts.append(media)
-            elif isinstance(each, Text):
-                parts.append(each)
+            elif isinstance(image, Text):
+                parts.append(image)
         return evaluate.answer(self._backend, Instance("served", "", "", prompt, tuple(parts))).text
 
 
@@ -139,9 +141,9 @@ def test_a_server_is_shown_the_chart_where_it_stands_in_the_question(
         asked = charts.under("image-only", 8)
         terms = RemoteOptions(replies=tmp_path / "replies.sqlite", scope="test", concurrency=1)
         for _ in range(2):  # the second time from the replies that were kept
-            backend = load_backend(model.format(server.url), charts.path, terms=terms)
-            said = run(backend, [asking(instance) for instance in asked])
+            backend = load_backend(model.format(server.url), charts.path, remote=terms)
+            generations = run(backend, [asking(instance) for instance in asked])
             backend.close()
-            assert right(asked, said) >= 0.8
+            assert right(asked, generations) >= 0.8
         assert server.requests == len(asked)
-        assert {generation.calls for generation in said} == {0}
+        assert {generation.calls for generation in generations} == {0}

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Decoding, Generation, Mark, Media, Message, Request, Text
 from benchmarks.media import load_image
+from benchmarks.vocabulary import Decoding, Generation, Mark, Media, Message, Request, Text
 from mlx_backends.base import Backend
 from mlx_backends.mlx.load import load
 from mlx_backends.registry import load_backend
@@ -78,14 +78,14 @@ def test_greedy_answers_are_mlx_vlms_own(kind: str, pictures: Pictures, request:
 
 def test_where_an_image_stands_and_which_one_changes_the_answer(model: Backend, pictures: Pictures) -> None:
     a, b = pictures.noise(1), pictures.noise(2)
-    one, two = Text("What does the first show? "), Text("And the second?")
+    first, two = Text("What does the first show? "), Text("And the second?")
     orders: list[tuple[Text | Media, ...]] = [
-        (a, one, two),
-        (one, a, two),
-        (one, two, a),
-        (a, one, b, two),
-        (b, one, a, two),
-        (b, one, two),
+        (a, first, two),
+        (first, a, two),
+        (first, two, a),
+        (a, first, b, two),
+        (b, first, a, two),
+        (b, first, two),
     ]
     answers = [answer(model, asked(*order)).tokens for order in orders]
     assert len(set(answers)) == len(orders)
@@ -175,7 +175,7 @@ def test_marks_are_seen_and_a_second_stage_is_sampled_the_same_in_any_order(mode
         first, again = Message("user", (plain, Text("What?"))), Message("user", (shown, Text("What?")))
         return Request("instance", 1, (first, Message("assistant", (Text(reasoning),)), again), decoding)
 
-    same = [answer(model, asked(each, Text("What?"))).tokens for each in (marked, drawn, plain)]
+    same = [answer(model, asked(image, Text("What?"))).tokens for image in (marked, drawn, plain)]
     assert same[0] == same[1] != same[2]
     requests = [second_stage(marked, f"The logo. {number}") for number in range(3)]
     tokens = [answer(model, request).tokens for request in requests]
@@ -282,7 +282,7 @@ def test_a_missing_image_is_an_error(model: Backend) -> None:
 
 def test_a_medium_that_the_model_does_not_take_is_an_error(model: Backend) -> None:
     got = answer(model, asked(Media("0" * 64, ".wav", "audio"), QUESTION))
-    assert got.error == "this model cannot be asked that: no audio can be put into its prompt."
+    assert got.error == "this model cannot be given this prompt: no audio can be put into its prompt."
 
 
 def test_lone_surrogates_and_nul_in_a_text_are_asked_all_the_same(model: Backend) -> None:

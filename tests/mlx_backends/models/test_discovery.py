@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Media, Text
 from benchmarks.errors import ModelError, SpecError
+from benchmarks.vocabulary import Media, Text
 from mlx_backends.models.discovery import cached_models, hub_cache, inspect, resolve
-from mlx_backends.models.weights import stored_type, weight_files, weights_digest
+from mlx_backends.models.weights import stored_dtype, weight_files, weights_digest
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 
@@ -168,7 +168,7 @@ def test_the_cache_is_listed_with_what_is_wrong_with_it(hub: Path, tiny: Path, t
     )
     assert good.weights_bytes == (tiny_4bit / "model.safetensors").stat().st_size
     assert (good.engine, models["org/text"].engine, models["org/text"].problem) == ("mlx-vlm", "mlx-lm", None)
-    assert "how images are prepared" in (models["org/blind"].problem or "")
+    assert "settings of its image processor" in (models["org/blind"].problem or "")
     assert models["org/empty"].problem
     assert models["org/cut"].problem
 
@@ -302,38 +302,38 @@ def no_processor(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (no_config, "holds no config.json"),
         (config_not_json, "cannot be read as JSON"),
         (config_too_deep, "cannot be read as JSON"),
         (config_no_object, "is not a JSON object"),
         (no_weights, "holds no weights"),
-        (pickles_only, "pickled weights only"),
+        (pickles_only, "only pickled weights"),
         (index_of("model.safetensors", "model-00002-of-00002.safetensors"), "1 of the 2 weight files"),
-        (index_of("../elsewhere.safetensors"), "outside its folder"),
+        (index_of("../elsewhere.safetensors"), "outside the model's folder"),
         (index_broken, "not an index of weights"),
-        (cut_short, "is cut short"),
+        (cut_short, "is truncated"),
         (no_header, "not a whole safetensors file"),
         (text_only, "the text-only model broken could not be loaded"),
         (unknown_type, "'qwen9_vl', which this version of mlx-vlm does not know"),
         (type_a_path, "does not know"),
         (type_no_string, "does not know"),
         (odd_architectures, "does not know"),
-        (runs_a_file, "asks to run code of its own"),
+        (runs_a_file, "asks to run its own code"),
         (missing_tensor, "could not be loaded"),
         (no_tokenizer, "holds no tokenizer"),
-        (no_processor, "does not say how images are prepared"),
+        (no_processor, "lacks the settings of its image processor"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_folder_that_cannot_be_run_is_one_clear_sentence(
-    broken: Path, spoil: Callable[[Path], None], said: str
+    broken: Path, spoil: Callable[[Path], None], message: str
 ) -> None:
     spoil(broken)
     with pytest.raises(ModelError) as caught:
         load_backend(str(broken), nowhere)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -357,7 +357,7 @@ def test_a_hostile_weights_file_is_read_or_refused(
     stated = struct.pack("<Q", len(text) if length is None else length)
     (folder / "model.safetensors").write_bytes(stated + text + rest)
     with suppress(ModelError):
-        assert stored_type(weight_files(folder)) in {None, "bf16", "fp16", "fp32", "fp64"}
+        assert stored_dtype(weight_files(folder)) in {None, "bf16", "fp16", "fp32", "fp64"}
 
 
 @given(json_values | st.fixed_dictionaries({"weight_map": json_values}))
@@ -387,7 +387,7 @@ def test_code_in_a_models_folder_is_never_run(
 ) -> None:
     """A processor of the folder's own: transformers would import it, and mlx-vlm would let it."""
     if not guarded:  # the switch that mlx-vlm and transformers offer has to do on its own as well
-        monkeypatch.setattr("mlx_backends.mlx.load._set", lambda *_: nullcontext())
+        monkeypatch.setattr("mlx_backends.core.isolation._set", lambda *_: nullcontext())
     ran = tmp_path / "ran"
     (broken / "evil.py").write_text(
         f"open({str(ran)!r}, 'w').close()\nclass Evil:\n    @classmethod\n    def from_pretrained(cls, *a, **k): pass\n"
@@ -406,14 +406,14 @@ def test_code_in_a_models_folder_is_never_run(
 def test_code_is_refused_even_where_a_library_asks_for_it(broken: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    from mlx_backends.mlx.load import contained
+    from mlx_backends.core.isolation import contained
 
     ran = tmp_path / "ran"
     (broken / "evil.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Evil: pass\n")
     file = broken / "tokenizer_config.json"
     settings = {**json.loads(file.read_text()), "tokenizer_class": "Evil"}
     file.write_text(json.dumps({**settings, "auto_map": {"AutoTokenizer": ["evil.Evil", None]}}))
-    with contained(), pytest.raises(ModelError, match="Rashomon runs none from a model"):
+    with contained(), pytest.raises(ModelError, match="which Rashomon never runs"):
         AutoTokenizer.from_pretrained(str(broken), trust_remote_code=True)
     assert not ran.exists()
 

@@ -1,4 +1,4 @@
-"""What fits, and that a model that does not is refused before it is loaded."""
+"""Memory estimates, and the refusal of models that do not fit before they are loaded."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import Text
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Text
 from mlx_backends.models import memory_estimate
-from mlx_backends.models.memory_estimate import GIB, device_info, fits, need
+from mlx_backends.models.memory_estimate import GIB, device_info, memory_fit, required_memory
 from mlx_backends.registry import load_backend
 from tests.mlx_backends.conftest import Pictures, answer, asked
 
 
 @given(st.integers(0, 10**13))
 def test_a_model_needs_its_weights_and_an_allowance(weights: int) -> None:
-    assert need(weights) == weights + weights // 8 + GIB
+    assert required_memory(weights) == weights + weights // 8 + GIB
 
 
 def test_with_metals_figure_the_answer_is_exact() -> None:
     device = {"device_name": "Apple M2 Pro", "max_recommended_working_set_size": 11 * GIB, "memory_size": 16 * GIB}
-    good, bad = fits(8 * GIB, device), fits(9 * GIB, device)
-    assert (good.need, good.have, good.ok) == (10 * GIB, 11 * GIB, True)
+    good, bad = memory_fit(8 * GIB, device), memory_fit(9 * GIB, device)
+    assert (good.need, good.available, good.ok) == (10 * GIB, 11 * GIB, True)
     assert not bad.ok
     assert bad.source == "Metal's recommended working set"
     assert bad.sentence == (
@@ -43,8 +43,8 @@ def test_without_mlx_a_mac_is_estimated_and_says_so(total: int, share: float, mo
 
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("subprocess.run", sysctl)
-    fit = fits(GIB)
-    assert fit.have == pytest.approx(total * GIB * share)
+    fit = memory_fit(GIB)
+    assert fit.available == pytest.approx(total * GIB * share)
     assert f"estimated from {total} GiB" in fit.source
 
 
@@ -52,17 +52,17 @@ def test_elsewhere_a_margin_of_the_machines_memory_is_kept(monkeypatch: pytest.M
     monkeypatch.setattr("sys.platform", "linux")
     for total, have in ((8, 6), (64, 56), (1, 0)):
         monkeypatch.setattr(memory_estimate, "_total", lambda total=total: total * GIB)
-        assert fits(0).have == have * GIB
+        assert memory_fit(0).available == have * GIB
 
 
 @pytest.mark.parametrize("figure", [None, 0, -1, "12", 1.5])
 def test_a_device_that_gives_no_usable_figure_is_not_believed(figure: object) -> None:
-    assert fits(0, {"max_recommended_working_set_size": figure}) == fits(0)
+    assert memory_fit(0, {"max_recommended_working_set_size": figure}) == memory_fit(0)
 
 
 def test_this_machine_has_some_memory() -> None:
     assert isinstance(device_info(), dict)
-    assert fits(0, device_info()).have > GIB
+    assert memory_fit(0, device_info()).available > GIB
 
 
 @pytest.mark.parametrize("kind", ["function", "metal", "neither", "fails"])
@@ -72,11 +72,11 @@ def test_device_information_is_asked_wherever_this_mlx_keeps_it(kind: str, monke
     def fail() -> dict[str, object]:
         raise RuntimeError("[metal::device_info] no Metal back-end")
 
-    given = {"max_recommended_working_set_size": 5}
-    metal = SimpleNamespace(device_info=lambda: given) if kind == "metal" else SimpleNamespace()
-    monkeypatch.setattr(mx, "device_info", {"function": lambda: given, "fails": fail}.get(kind), raising=False)
+    info = {"max_recommended_working_set_size": 5}
+    metal = SimpleNamespace(device_info=lambda: info) if kind == "metal" else SimpleNamespace()
+    monkeypatch.setattr(mx, "device_info", {"function": lambda: info, "fails": fail}.get(kind), raising=False)
     monkeypatch.setattr(mx, "metal", metal, raising=False)
-    assert device_info() == (given if kind in ("function", "metal") else {})
+    assert device_info() == (info if kind in ("function", "metal") else {})
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers_before_it_is_loaded(

@@ -1,4 +1,4 @@
-"""Which media a model takes is read from its configuration, and from nothing else."""
+"""Modalities of a model, read from its configuration and from nothing else."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlx_backends.models.discovery import inspect
-from mlx_backends.models.modalities import ALL, in_words, takes
-from mlx_backends.registry import describe, takes_of
+from mlx_backends.models.modalities import ALL_MODALITIES, describe_modalities, supported_modalities
+from mlx_backends.registry import describe, modalities
 
 VISION: dict[str, Any] = {"vision_config": {"depth": 2}, "image_token_id": 151655}
 # As the published config.json have them, cut down to what speaks of media.
@@ -34,7 +34,10 @@ PUBLISHED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         ("image", "audio"),
     ),
-    "gemma-4 with audio": ({**VISION, "audio_config": {"hidden_size": 8}, "video_token_id": 258884}, ALL[:3]),
+    "gemma-4 with audio": (
+        {**VISION, "audio_config": {"hidden_size": 8}, "video_token_id": 258884},
+        ALL_MODALITIES[:3],
+    ),
     "gemma-4 without": (
         {**VISION, "audio_config": None, "audio_token_id": 258881, "video_token_id": 258884},
         ("image", "video"),
@@ -45,7 +48,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             "talker_config": {"audio_token_id": 151675},
             "thinker_config": {**VISION, "audio_config": {"d_model": 8}, "audio_token_id": 1, "video_token_id": 2},
         },
-        ALL[:3],
+        ALL_MODALITIES[:3],
     ),
     "Phi-4-multimodal": (
         {
@@ -59,7 +62,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "MiniCPM-o": ({**VISION, "audio_config": {"d_model": 8}, "init_audio": True}, ("image", "audio")),
     "MiniCPM-o without its ears": ({**VISION, "audio_config": {"d_model": 8}, "init_audio": False}, ("image",)),
-    "Nemotron-Omni": ({**VISION, "sound_config": {"n": 1}, "video_context_token_id": 3}, ALL[:3]),
+    "Nemotron-Omni": ({**VISION, "sound_config": {"n": 1}, "video_context_token_id": 3}, ALL_MODALITIES[:3]),
     "LFM2-VL": ({"model_type": "lfm2_vl", "image_token_id": 396, "vision_config": {"n": 1}}, ("image",)),
     "an unused video token": ({**VISION, "video_token_index": -1}, ("image",)),
     "Qwen3": ({"model_type": "qwen3", "hidden_size": 1024}, ()),
@@ -69,8 +72,11 @@ PUBLISHED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_configurations(name: str) -> None:
     config, expected = PUBLISHED[name]
-    assert takes(config) == expected
-    assert takes({**config, "model_type": "gemma3n-audio-video", "architectures": ["Qwen3OmniForAudio"]}) == expected
+    assert supported_modalities(config) == expected
+    assert (
+        supported_modalities({**config, "model_type": "gemma3n-audio-video", "architectures": ["Qwen3OmniForAudio"]})
+        == expected
+    )
 
 
 _JSON = st.recursive(
@@ -83,10 +89,10 @@ _KEYS = st.sampled_from(["audio_config", "video_token_id", "init_audio", "thinke
 
 @given(st.dictionaries(_KEYS, _JSON, max_size=6))
 def test_any_configuration_says_something(config: dict[str, Any]) -> None:
-    found = takes(config)
-    assert list(found) == [modality for modality in ALL if modality in found]
-    assert "point_cloud" not in found
-    assert in_words(found)
+    modalities = supported_modalities(config)
+    assert list(modalities) == [modality for modality in ALL_MODALITIES if modality in modalities]
+    assert "point_cloud" not in modalities
+    assert describe_modalities(modalities)
 
 
 def test_a_model_that_keeps_its_eyes_further_inside_is_no_text_only_model(tiny: Path, tmp_path: Path) -> None:
@@ -94,12 +100,12 @@ def test_a_model_that_keeps_its_eyes_further_inside_is_no_text_only_model(tiny: 
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "config.json").unlink()
     (tmp_path / "config.json").write_text(json.dumps(PUBLISHED["Qwen3-Omni"][0]))
-    found = inspect(tmp_path)
-    assert (found.engine, found.takes) == ("mlx-vlm", ALL[:3])
+    model_info = inspect(tmp_path)
+    assert (model_info.engine, model_info.takes) == ("mlx-vlm", ALL_MODALITIES[:3])
 
 
 def test_what_engines_take(tiny: Path) -> None:
-    assert takes_of(str(tiny)) == describe(str(tiny)).takes == ("image", "video")
+    assert modalities(str(tiny)) == describe(str(tiny)).takes == ("image", "video")
     for name in ("openai:gpt", "anthropic:claude", "gemini:flash", "endpoint:x@http://localhost:1/v1"):
-        assert takes_of(name) == describe(name).takes == ("image",)
-    assert takes_of("policy:random") == takes_of("imported:elsewhere") == ALL
+        assert modalities(name) == describe(name).takes == ("image",)
+    assert modalities("policy:random") == modalities("imported:elsewhere") == ALL_MODALITIES

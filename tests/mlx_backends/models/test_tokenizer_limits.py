@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.errors import ModelError
-from mlx_backends.models.tokenizer_limits import MOST_SPECIAL, check_tokenizer, panics_as_errors
+from mlx_backends.models.tokenizer_limits import MAX_SPECIAL_TOKENS, check_tokenizer, panics_as_errors
 
 SPACE = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
 BACK = {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}
@@ -58,8 +58,8 @@ def test_published_layouts_are_taken(parts: dict[str, Any], tmp_path: Path) -> N
         {"normalizer": {"type": "Replace", "pattern": {"String": ""}, "content": "e" * 10**5}},
         {"normalizer": charsmap(10**5)},
         {"normalizer": sequence(*[{"type": "NFC"}] * 1000)},
-        {"post_processor": template(MOST_SPECIAL + 1, 1)},
-        {"post_processor": template(1, MOST_SPECIAL + 1)},
+        {"post_processor": template(MAX_SPECIAL_TOKENS + 1, 1)},
+        {"post_processor": template(1, MAX_SPECIAL_TOKENS + 1)},
         {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "x"}},
     ],
 )

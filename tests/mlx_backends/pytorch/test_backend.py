@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.base import Choice, Decoding, Media, Message, Request, Text
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Choice, Decoding, Media, Message, Request, Text
 from mlx_backends.core.batch_invariance import BATCHED
 from mlx_backends.core.probe import Probe
 from mlx_backends.pytorch import spec
-from mlx_backends.pytorch.backend import answer_ends
-from mlx_backends.pytorch.batch import draws
+from mlx_backends.pytorch.backend import stop_token_ids
+from mlx_backends.pytorch.batch import make_sampler
 from mlx_backends.registry import describe, load_backend
 from tests.mlx_backends.conftest import GREEDY, SAMPLED, Pictures, asked
 from tests.support import architectures
@@ -40,72 +40,72 @@ def built(kind: str, folder: Path) -> Path:
         return in_fp32(Path(shutil.copytree(FOUR_BIT if kind.endswith("4bit") else BF16, folder)))
     if kind.startswith("qwen3_vl"):
         return in_fp32(build_tiny_vlm(folder, TEXTS, quantise=kind.endswith("4bit")))
-    made: Path = getattr(architectures, kind)(folder)
-    return made
+    model_folder: Path = getattr(architectures, kind)(folder)
+    return model_folder
 
 
 def compared(model: Path, requests: Sequence[Request], where: Asked | Pictures, *, prove: bool = False) -> Told:
     """Both engines asked the same; inputs and forced logprobs agree, and so do the answers."""
     backend = load_backend(str(model), where.path)
     mine = answers(backend, requests)
-    assert {one.error for one in mine.values()} == {None}
-    forced = {name: one.tokens for name, one in mine.items()}
+    assert {generation.error for generation in mine.values()} == {None}
+    forced = {name: generation.tokens for name, generation in mine.items()}
     ours = [backend.probe(request, forced[request.id], keep=True) for request in requests]
     backend.close()
-    told = in_torch(model, requests, where.path, prove=prove, forced=forced)
-    assert not told.loaded & {"mlx", "mlx_vlm", "mlx_lm"}
-    pixels, logprobs = inputs_differ(ours, told.probes), 0.0
-    for one, other in zip(ours, told.probes, strict=True):
-        assert [likely[0][0] for likely in one.top] == [likely[0][0] for likely in other.top]
-        logprobs = max(logprobs, *np.abs(np.subtract(one.logprobs, other.logprobs)))
+    torch_results = in_torch(model, requests, where.path, prove=prove, forced=forced)
+    assert not torch_results.loaded & {"mlx", "mlx_vlm", "mlx_lm"}
+    pixels, logprobs = inputs_differ(ours, torch_results.probes), 0.0
+    for probe, other in zip(ours, torch_results.probes, strict=True):
+        assert [likely[0][0] for likely in probe.top] == [likely[0][0] for likely in other.top]
+        logprobs = max(logprobs, *np.abs(np.subtract(probe.logprobs, other.logprobs)))
     assert logprobs < CLOSE
-    assert {n: g.tokens for n, g in told.answers.items()} == {n: g.tokens for n, g in mine.items()}
-    assert {n: (g.text, g.finish_reason) for n, g in told.answers.items()} == {
+    assert {n: g.tokens for n, g in torch_results.answers.items()} == {n: g.tokens for n, g in mine.items()}
+    assert {n: (g.text, g.finish_reason) for n, g in torch_results.answers.items()} == {
         n: (g.text, g.finish_reason) for n, g in mine.items()
     }
-    said = len({one.tokens for one in mine.values()})
-    print(f"{model.name}: {len(mine)} answers, {said} different; pixels {pixels:.2g}, logprobs {logprobs:.2g}")
-    return told
+    distinct = len({generation.tokens for generation in mine.values()})
+    print(f"{model.name}: {len(mine)} answers, {distinct} different; pixels {pixels:.2g}, logprobs {logprobs:.2g}")
+    return torch_results
 
 
 def inputs_differ(ours: Sequence[Probe], theirs: Sequence[Probe]) -> float:
     """By how much pixel values differ at most; prompts and token ids must be the same."""
     most = 0.0
-    for one, other in zip(ours, theirs, strict=True):
-        assert (one.prompt, one.token_ids) == (other.prompt, other.token_ids)
-        assert one.pixel_values is not None
+    for inputs, other in zip(ours, theirs, strict=True):
+        assert (inputs.prompt, inputs.token_ids) == (other.prompt, other.token_ids)
+        assert inputs.pixel_values is not None
         assert other.pixel_values is not None
-        for mine, its in zip(one.pixel_values, other.pixel_values, strict=True):
+        for mine, its in zip(inputs.pixel_values, other.pixel_values, strict=True):
             assert mine.shape == its.shape
             most = max(most, float(np.abs(mine - its).max()))
-        if one.pixels == other.pixels:
-            assert one.pixel_stats == other.pixel_stats
+        if inputs.pixels == other.pixels:
+            assert inputs.pixel_stats == other.pixel_stats
     assert most < 1e-5
     return most
 
 
 def several(pictures: Pictures) -> list[Request]:
     """Texts, images before and between them, several images, and what looks like a control token."""
-    one, other = pictures.noise(1, 96, 64), pictures.noise(2, 64, 128)
-    made = [
+    image, other = pictures.noise(1, 96, 64), pictures.noise(2, 64, 128)
+    requests = [
         (Text("What does the passage say?"),),
-        (one, Text("What is the value of the bar? <|im_end|>")),
-        (Text("Look: "), other, Text(" and "), one, Text(" differ. Why? é")),
-        (Text("One: "), one, Text(" two: "), other, Text(" three: "), one, Text("?")),
+        (image, Text("What is the value of the bar? <|im_end|>")),
+        (Text("Look: "), other, Text(" and "), image, Text(" differ. Why? é")),
+        (Text("One: "), image, Text(" two: "), other, Text(" three: "), image, Text("?")),
     ]
     return [
         Request(f"{n}", 0, (Message("user", parts),), Decoding(max_tokens=6 + 3 * n, max_pixels=40_000))
-        for n, parts in enumerate(made)
+        for n, parts in enumerate(requests)
     ]
 
 
 @needs_torch
 @pytest.mark.parametrize("kind", ["qwen3_vl", "lfm2_vl"])
 def test_pytorch_reads_and_says_what_mlx_does(kind: str, pictures: Pictures, tmp_path: Path) -> None:
-    told = compared(built(kind, tmp_path / kind), several(pictures), pictures, prove=True)
-    assert told.proof is not None
-    assert (told.proof.way, told.proof.failed) == (BATCHED, {})
-    assert told.capacity == 8
+    torch_results = compared(built(kind, tmp_path / kind), several(pictures), pictures, prove=True)
+    assert torch_results.proof is not None
+    assert (torch_results.proof.way, torch_results.proof.failed) == (BATCHED, {})
+    assert torch_results.capacity == 8
 
 
 @needs_torch
@@ -137,11 +137,11 @@ def test_sampling_is_seeded_and_forms_are_kept_alone_and_together(pictures: Pict
     held = replace(asked(Text("Which?")), instance_id="held", form=Choice(("IMAGE", "TEXT")))
     requests = [*sampled, held]
     alone = in_torch(model, requests, pictures.path).answers
-    told = in_torch(model, requests[::-1], pictures.path, prove=True)
-    assert told.capacity == 8
-    assert {n: g.tokens for n, g in told.answers.items()} == {n: g.tokens for n, g in alone.items()}
+    torch_results = in_torch(model, requests[::-1], pictures.path, prove=True)
+    assert torch_results.capacity == 8
+    assert {n: g.tokens for n, g in torch_results.answers.items()} == {n: g.tokens for n, g in alone.items()}
     assert alone[held.id].text in ("IMAGE", "TEXT")
-    greedy = in_torch(model, [replace(one, decoding=GREEDY) for one in sampled], pictures.path).answers
+    greedy = in_torch(model, [replace(request, decoding=GREEDY) for request in sampled], pictures.path).answers
     assert any(greedy[name].tokens != alone[name].tokens for name in greedy), "it draws"
     assert all(g.prefill_s and g.peak_memory and g.prompt_tokens for g in alone.values())
 
@@ -150,19 +150,19 @@ def test_sampling_is_seeded_and_forms_are_kept_alone_and_together(pictures: Pict
 def test_what_cannot_be_asked_is_an_error_of_that_request_alone(pictures: Pictures, tmp_path: Path) -> None:
     model = built("qwen3_vl", tmp_path / "model")
     broken = replace(asked(pictures.file(b"no picture"), Text("What?")), instance_id="broken")
-    found = in_torch(model, [broken, *several(pictures)], pictures.path, prove=True).answers
-    assert found[broken.id].finish_reason == "error"
-    assert [one.error for name, one in found.items() if name != broken.id] == [None] * 4
+    generations = in_torch(model, [broken, *several(pictures)], pictures.path, prove=True).answers
+    assert generations[broken.id].finish_reason == "error"
+    assert [generation.error for name, generation in generations.items() if name != broken.id] == [None] * 4
 
 
 # --- without PyTorch -----------------------------------------------------------------------------
 
 
 def test_a_name_says_model_type_and_device(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spec, "device", lambda: "mps")
-    assert spec.named("cuda:org/name") == spec.TorchModelName("org/name", None, "mps")
-    assert spec.named("cuda:org/name@fp32@cpu") == spec.TorchModelName("org/name", "fp32", "cpu")
-    assert spec.named("cuda:./a@b") == spec.TorchModelName("./a@b", None, "mps")
+    monkeypatch.setattr(spec, "default_device", lambda: "mps")
+    assert spec.parse_name("cuda:org/name") == spec.TorchModelName("org/name", None, "mps")
+    assert spec.parse_name("cuda:org/name@fp32@cpu") == spec.TorchModelName("org/name", "fp32", "cpu")
+    assert spec.parse_name("cuda:./a@b") == spec.TorchModelName("./a@b", None, "mps")
     info = describe(f"cuda:{tiny}@fp32")
     assert (info.engine, info.model, info.quantisation) == ("transformers", "cuda:tiny-bf16", "bf16 in fp32")
     assert (info.device, info.weights) == ("mps", describe(str(tiny)).weights)
@@ -170,17 +170,17 @@ def test_a_name_says_model_type_and_device(tiny: Path, monkeypatch: pytest.Monke
 
 def test_the_device_is_told_without_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    assert spec.device() == "mps"
+    assert spec.default_device() == "mps"
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr(spec, "_version", lambda name: "2.13.0")
     monkeypatch.setattr(Path, "exists", lambda self: True)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert spec.device() == "cuda"
+    assert spec.default_device() == "cuda"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert spec.device() == "cpu"
+    assert spec.default_device() == "cpu"
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     monkeypatch.setattr(spec, "_version", lambda name: "2.13.0+cpu")
-    assert spec.device() == "cpu"
+    assert spec.default_device() == "cpu"
 
 
 def test_without_pytorch_the_extra_is_named(tiny: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,22 +190,22 @@ def test_without_pytorch_the_extra_is_named(tiny: Path, pictures: Pictures, monk
 
 
 def test_draws_come_from_temperature_then_top_p() -> None:
-    draw = draws(Decoding(temperature=1.0, top_p=0.7), seed=1)
+    draw = make_sampler(Decoding(temperature=1.0, top_p=0.7), seed=1)
     assert draw is not None
     logits = np.log(np.array([0.1, 0.5, 0.3, 0.1]))
-    found = [draw(logits) for _ in range(2000)]
-    assert set(found) == {1, 2}  # 0.5 does not reach 0.7, with 0.3 it does
-    assert abs(found.count(1) / 2000 - 0.5 / 0.8) < 0.04
-    assert draws(Decoding(), seed=1) is None
+    drawn = [draw(logits) for _ in range(2000)]
+    assert set(drawn) == {1, 2}  # 0.5 does not reach 0.7, with 0.3 it does
+    assert abs(drawn.count(1) / 2000 - 0.5 / 0.8) < 0.04
+    assert make_sampler(Decoding(), seed=1) is None
 
 
 def test_ends_are_the_generation_settings_then_the_configurations(tmp_path: Path) -> None:
     class Tokenizer:
         eos_token_id = 3
 
-    assert answer_ends(tmp_path, {"eos_token_id": [1, 2]}, Tokenizer) == {1, 2, 3}
+    assert stop_token_ids(tmp_path, {"eos_token_id": [1, 2]}, Tokenizer) == {1, 2, 3}
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": 7}))
-    assert answer_ends(tmp_path, {"eos_token_id": [1, 2]}, Tokenizer) == {7, 3}
+    assert stop_token_ids(tmp_path, {"eos_token_id": [1, 2]}, Tokenizer) == {7, 3}
 
 
 @needs_torch
@@ -237,13 +237,13 @@ def test_nf4_asks_bitsandbytes_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     _installed(monkeypatch, "")
     monkeypatch.setattr(transformers, "BitsAndBytesConfig", dict)
-    found = load._nf4("cuda", mlx=False)
-    assert found["quantization_config"] == {
+    settings = load._nf4("cuda", mlx=False)
+    assert settings["quantization_config"] == {
         "load_in_4bit": True,
         "bnb_4bit_quant_type": "nf4",
         "bnb_4bit_compute_dtype": torch.bfloat16,
     }
-    assert (found["device_map"], found["dtype"]) == ("cuda", torch.bfloat16)
+    assert (settings["device_map"], settings["dtype"]) == ("cuda", torch.bfloat16)
 
 
 def _installed(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
@@ -260,18 +260,18 @@ def _installed(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
 
 
 def test_a_gpus_memory_is_what_must_hold_the_weights() -> None:
-    from mlx_backends.models.memory_estimate import GIB, fits
+    from mlx_backends.models.memory_estimate import GIB, memory_fit
 
-    fit = fits(20 * GIB, {"total_memory": 24 * GIB, "architecture": "sm_89"})
+    fit = memory_fit(20 * GIB, {"total_memory": 24 * GIB, "architecture": "sm_89"})
     assert fit.ok
     assert fit.sentence.endswith("24.0 GiB of the GPU's memory")
-    assert not fits(22 * GIB, {"total_memory": 24 * GIB}).ok
+    assert not memory_fit(22 * GIB, {"total_memory": 24 * GIB}).ok
 
 
 def test_four_bit_weights_are_counted_as_they_will_be_computed_back(tiny_4bit: Path) -> None:
-    _, found = spec._described(spec.named(f"cuda:{tiny_4bit}"))
-    assert spec._needed(found, spec.named(f"cuda:{tiny_4bit}")) == 4 * found.weights_bytes
-    assert spec._needed(found, spec.named(f"cuda:{tiny_4bit}@fp32")) == 8 * found.weights_bytes
+    _, model_info = spec._described(spec.parse_name(f"cuda:{tiny_4bit}"))
+    assert spec._needed(model_info, spec.parse_name(f"cuda:{tiny_4bit}")) == 4 * model_info.weights_bytes
+    assert spec._needed(model_info, spec.parse_name(f"cuda:{tiny_4bit}@fp32")) == 8 * model_info.weights_bytes
 
 
 @needs_torch

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.errors import ModelError
 from mlx_backends.pytorch import dequantize
-from mlx_backends.pytorch.dequantize import computed_in, converted, dequantised, for_mlx, quantisation
+from mlx_backends.pytorch.dequantize import compute_dtype, convert_weights, dequantise, is_mlx_format, mlx_quantisation
 from tests.support import architectures
 from tests.support.in_torch import needs_torch
 
@@ -29,9 +29,9 @@ def test_affine_weights_are_computed_back_bit_for_bit(bits: int, group: int, kin
     random = mx.random.normal((40, 256), key=mx.random.key(bits)).astype(getattr(mx, kind))
     packed = mx.quantize(random, group_size=group, bits=bits)
     expected = mx.dequantize(*packed, group_size=group, bits=bits)
-    found = dequantised(*map(_tensor, packed), bits=bits)
-    assert found.dtype == getattr(torch, kind)
-    assert torch.equal(found, _tensor(expected))
+    weights = dequantise(*map(_tensor, packed), bits=bits)
+    assert weights.dtype == getattr(torch, kind)
+    assert torch.equal(weights, _tensor(expected))
 
 
 @needs_torch
@@ -41,7 +41,7 @@ def test_large_matrices_and_stacks_of_them_are_computed_back_too(monkeypatch: py
     monkeypatch.setattr(dequantize, "_ROWS", 7)
     packed = mx.quantize(mx.random.normal((3, 20, 128), key=mx.random.key(0)), group_size=64, bits=4)
     expected = mx.dequantize(*packed, group_size=64, bits=4)
-    assert torch.equal(dequantised(*map(_tensor, packed), bits=4), _tensor(expected))
+    assert torch.equal(dequantise(*map(_tensor, packed), bits=4), _tensor(expected))
 
 
 def _tensor(value: mx.array) -> Any:
@@ -73,7 +73,7 @@ def test_names_and_convolutions_are_put_as_pytorch_has_them(tmp_path: Path) -> N
             "language_model.model.layers.0.weight": mx.ones((2,)),
         },
     )
-    found = converted(
+    weights = convert_weights(
         path,
         config,
         {
@@ -84,10 +84,10 @@ def test_names_and_convolutions_are_put_as_pytorch_has_them(tmp_path: Path) -> N
             "model.language_model.layers.0.weight": (2,),
         },
     )
-    assert torch.equal(found["model.visual.patch_embed.proj.weight"], _tensor(conv).movedim(-1, 1))
-    assert torch.equal(found["model.language_model.layers.0.conv.conv.weight"], _tensor(line).movedim(-1, 1))
-    assert found["model.visual.layers.0.weight"].sum() == 0
-    assert found["model.language_model.layers.0.weight"].sum() == 2
+    assert torch.equal(weights["model.visual.patch_embed.proj.weight"], _tensor(conv).movedim(-1, 1))
+    assert torch.equal(weights["model.language_model.layers.0.conv.conv.weight"], _tensor(line).movedim(-1, 1))
+    assert weights["model.visual.layers.0.weight"].sum() == 0
+    assert weights["model.language_model.layers.0.weight"].sum() == 2
 
 
 @needs_torch
@@ -101,8 +101,8 @@ def test_layers_may_have_bits_of_their_own(tmp_path: Path) -> None:
         weights |= dict(zip((f"{name}.weight", f"{name}.scales", f"{name}.biases"), packed, strict=True))
         expected[f"{name}.weight"] = _tensor(mx.dequantize(*packed, bits=bits))
     path, config = folder(tmp_path, weights, quantization={**AFFINE, "b": {"group_size": 64, "bits": 8}})
-    found = converted(path, config, {"a.weight": (8, 64), "b.weight": (8, 64)})
-    assert all(torch.equal(found[name], value) for name, value in expected.items())
+    converted = convert_weights(path, config, {"a.weight": (8, 64), "b.weight": (8, 64)})
+    assert all(torch.equal(converted[name], value) for name, value in expected.items())
 
 
 @needs_torch
@@ -123,19 +123,19 @@ def test_what_cannot_be_put_into_pytorch_is_told(
     weights = dict(zip(("a.weight", "a.scales", "a.biases"), packed, strict=True))
     path, config = folder(tmp_path, weights, quantization=quantization)
     with pytest.raises(ModelError, match=why):
-        converted(path, config, shapes)
+        convert_weights(path, config, shapes)
 
 
 def test_a_folder_tells_whether_it_was_made_for_mlx_and_what_it_computes_in(tmp_path: Path, tiny: Path) -> None:
     lfm = architectures.lfm2_vl(tmp_path / "lfm2_vl")
-    assert for_mlx(lfm, {})
-    assert not for_mlx(tiny, {})
-    assert for_mlx(tiny, {"quantization": AFFINE})
-    assert quantisation({"quantization_config": {"quant_method": "awq", "group_size": 128}}) == {}
-    assert (computed_in(tiny), computed_in(lfm)) == ("bfloat16", "float32")
+    assert is_mlx_format(lfm, {})
+    assert not is_mlx_format(tiny, {})
+    assert is_mlx_format(tiny, {"quantization": AFFINE})
+    assert mlx_quantisation({"quantization_config": {"quant_method": "awq", "group_size": 128}}) == {}
+    assert (compute_dtype(tiny), compute_dtype(lfm)) == ("bfloat16", "float32")
     config = json.loads((tiny / "config.json").read_text())
-    assert quantisation(config) == {}
+    assert mlx_quantisation(config) == {}
 
 
 def test_four_bit_weights_compute_in_the_type_of_their_scales(tiny_4bit: Path) -> None:
-    assert computed_in(tiny_4bit) == "bfloat16"
+    assert compute_dtype(tiny_4bit) == "bfloat16"

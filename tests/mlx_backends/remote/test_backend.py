@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.base import Generation, Request, Text
 from benchmarks.errors import BudgetError, ModelError
+from benchmarks.vocabulary import Generation, Request, Text
 from mlx_backends.base import Backend
+from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import rate_limit
-from mlx_backends.remote.options import RemoteOptions
 from tests.support.fault_server import FaultServer, faults
 from tests.support.remote import KEYS, ask, ended, endpoint, nowhere, one, run
 
@@ -34,12 +34,12 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BASE_S", 0.01)
-    monkeypatch.setattr(rate_limit, "CAP_S", 0.05)
+    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
+    monkeypatch.setattr(rate_limit, "MAX_BACKOFF_S", 0.05)
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.DEBUG):
         yield caplog
 
@@ -93,8 +93,8 @@ COMMON = ("429", "500", "timeout", "reset", "html", "html 502", "half", "empty",
 @pytest.mark.parametrize(
     ("model", "fault", "reason"),
     [
-        *(("openai:m", *each) for each in PASSING),
-        *((model, *each) for model in ("anthropic:m", "gemini:m") for each in PASSING if each[0] in COMMON),
+        *(("openai:m", *failure) for failure in PASSING),
+        *((model, *failure) for model in ("anthropic:m", "gemini:m") for failure in PASSING if failure[0] in COMMON),
     ],
 )
 def test_what_passes_is_asked_again_and_in_the_end_given_up(
@@ -106,7 +106,7 @@ def test_what_passes_is_asked_again_and_in_the_end_given_up(
         backend = load_backend(
             model,
             nowhere,
-            terms=RemoteOptions(attempts=2, timeout=0.25 if fault.startswith(("timeout", "drip")) else 5),
+            remote=RemoteOptions(attempts=2, timeout=0.25 if fault.startswith(("timeout", "drip")) else 5),
         )
         began = time.monotonic()
         generation = one(backend, ask(1))
@@ -114,7 +114,7 @@ def test_what_passes_is_asked_again_and_in_the_end_given_up(
         backend.close()
     assert (generation.finish_reason, generation.text, generation.calls) == ("error", "", 2)
     assert generation.error is not None
-    assert generation.error.startswith("asked 2 times, the last time: ")
+    assert generation.error.startswith("failed 2 times, the last time: ")
     assert reason in generation.error
     assert len(generation.error) <= 300
     assert generation.error.isprintable()
@@ -136,8 +136,8 @@ def test_what_passes_is_asked_again_and_in_the_end_given_up(
         ("content-filter", "the provider refused: content filter"),
         ("content_filter", "the provider refused: content filter"),
         ("redirect http://127.0.0.1:1/v1", "HTTP 307"),
-        ("429 retry-after=9999", "wants to be left alone for 9999 seconds: HTTP 429"),
-        ("429 retry-after=1e999", "wants to be left alone for inf seconds: HTTP 429"),
+        ("429 retry-after=9999", "asks to wait 9999 seconds: HTTP 429"),
+        ("429 retry-after=1e999", "asks to wait inf seconds: HTTP 429"),
     ],
 )
 @pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "gemini:m", "azure:m"])
@@ -147,7 +147,7 @@ def test_what_would_fail_again_is_not_asked_again(
     with FaultServer(fault=lambda number: fault) as server:
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
-        backend = load_backend(model, nowhere, terms=RemoteOptions())
+        backend = load_backend(model, nowhere, remote=RemoteOptions())
         generation = one(backend, ask(1))
         backend.close()
     assert generation.finish_reason == "error"
@@ -279,7 +279,7 @@ def test_without_a_file_for_replies_every_request_is_asked() -> None:
 
 
 def until_refused(backend: Backend, requests: Iterable[Request]) -> tuple[list[Generation], str]:
-    """Feed a backend until it raises BudgetError; what it gave until then, and what it said."""
+    """Feed a backend until it raises BudgetError; its generations until then, and the message."""
     waiting, under_way = list(requests)[::-1], 0
     done: list[Generation] = []
     try:
@@ -299,14 +299,14 @@ def test_the_ceiling_is_not_passed_whatever_is_under_way(tmp_path: Path) -> None
     with FaultServer(lambda prompt, times: "word " * 60, latency=0.02) as server:
         terms = {"replies": tmp_path / "r.sqlite", "concurrency": 8, "max_tokens": 3000}
         backend = endpoint(server, **terms)
-        answered, told = until_refused(backend, (ask(number) for number in range(200)))
+        answered, message = until_refused(backend, (ask(number) for number in range(200)))
         used = server.prompt_tokens + server.completion_tokens
         assert 3000 - 100 < used <= 3000
         assert len(answered) == server.requests
-        assert told == (
+        assert message == (
             f"{server.prompt_tokens:,} prompt and {server.completion_tokens:,} completion tokens are used, and the next "
-            "call could pass the ceiling of 3,000 tokens; what was answered is kept, and the same command with a higher "
-            "ceiling goes on."
+            "call could exceed the ceiling of 3,000 tokens; all answers are kept, and the same command with a higher "
+            "ceiling resumes."
         )
         with pytest.raises(BudgetError):
             backend.step()
@@ -322,11 +322,11 @@ def test_the_ceiling_is_not_passed_whatever_is_under_way(tmp_path: Path) -> None
 def test_a_ceiling_on_cost() -> None:
     with FaultServer(lambda prompt, times: "word " * 60) as server:
         backend = endpoint(server, max_cost=0.01, input_price=1.0, output_price=10.0)
-        done, told = until_refused(backend, (ask(number) for number in range(100)))
+        done, message = until_refused(backend, (ask(number) for number in range(100)))
         backend.close()
         assert 0.009 < (server.prompt_tokens * 1.0 + server.completion_tokens * 10.0) / 1e6 <= 0.01
     assert len(done) == server.requests
-    assert re.search(r"at a cost of 0\.009\d, .* ceiling of a cost of 0\.01", told)
+    assert re.search(r"at a cost of 0\.009\d, .* ceiling of a cost of 0\.01", message)
 
 
 # --- stopping ---
@@ -386,7 +386,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
     fault: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    said: pytest.LogCaptureFixture,
+    log: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with FaultServer(fault=lambda number: fault) as server:
@@ -395,19 +395,19 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
         monkeypatch.setenv("OPENAI_LOG", "debug")
         monkeypatch.setenv("ANTHROPIC_LOG", "debug")
         model = f"{engine}:m" + (f"@{server.url}" if engine == "endpoint" else "")
-        backend = load_backend(model, nowhere, terms=RemoteOptions(attempts=2, replies=tmp_path / "replies.sqlite"))
+        backend = load_backend(model, nowhere, remote=RemoteOptions(attempts=2, replies=tmp_path / "replies.sqlite"))
         try:
             generation = one(backend, ask(1))
-            told = generation.error or generation.text
+            message = generation.error or generation.text
         except ModelError as error:
             assert fault == "echo 401"
-            told = str(error)
+            message = str(error)
         written = [
-            told,
+            message,
             repr(backend),
             repr(vars(backend)),
             repr(describe(model)),
-            said.text,
+            log.text,
             *capfd.readouterr(),
         ]
         backend.close()
@@ -415,7 +415,7 @@ def test_a_key_is_nowhere_even_where_the_server_echoes_it(
         sent = " ".join(server.received[0].headers.values())
     own = [value for value in KEYS.values() if value in sent]
     assert len(own) == 1
-    assert "***" in told
+    assert "***" in message
     written += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
     assert not [text for text in written for piece in (own[0], own[0][:12], own[0][-12:]) if piece in text]
 
@@ -440,7 +440,7 @@ def test_a_server_of_ones_own_gets_no_other_key_or_header(monkeypatch: pytest.Mo
 # --- the rest ---
 
 
-def test_describing_and_importing_take_no_library_of_a_vendor() -> None:
+def test_describing_and_importing_load_no_library_of_a_provider() -> None:
     script = """
 import sys
 from mlx_backends.registry import describe
@@ -449,12 +449,12 @@ print(sorted({"openai", "anthropic", "google.genai", "httpx2", "keyring", "PIL"}
 """
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    told, imported = ran.stdout.splitlines()
+    described, imported = ran.stdout.splitlines()
     assert imported == "[]"
-    assert "'server': '[::1]:8080/v1'" in told
+    assert "'server': '[::1]:8080/v1'" in described
 
 
-def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, said: pytest.LogCaptureFixture) -> None:
+def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, log: pytest.LogCaptureFixture) -> None:
     spoilt = tmp_path / "spoilt.sqlite"
     spoilt.write_bytes(b"no database" * 1000)
     (tmp_path / "file").write_text("in the way")
@@ -462,13 +462,13 @@ def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, said: py
     with sqlite3.connect(locked) as database:
         database.execute("CREATE VIEW reply AS SELECT 1 AS key, 2 AS body")
     for path in (spoilt, tmp_path / "file" / "replies.sqlite", locked):
-        said.clear()
+        log.clear()
         with FaultServer() as server:
             backend = endpoint(server, replies=path)
             done = run(backend, [ask(number) for number in range(5)])
             backend.close()
         assert {g.finish_reason for g in done} == {"stop"}
-        assert len([r for r in said.records if "cannot be kept" in r.getMessage()]) == 1
+        assert len([r for r in log.records if "cannot be cached" in r.getMessage()]) == 1
 
 
 def test_standard_output_stays_clean(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a server refuses (a parameter, the key), what is behind an address, and what that means for answers that are kept."""
+"""Refusals of a server (a parameter, the key), and their consequences for requests and cached responses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.base import JSONObject
 from benchmarks.errors import ModelError
+from benchmarks.vocabulary import JSONObject
+from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import load_backend
 from mlx_backends.remote import rate_limit
-from mlx_backends.remote.options import RemoteOptions
-from mlx_backends.remote.provider import PermanentError, classify
+from mlx_backends.remote.provider import PermanentError, classify_error
 from mlx_backends.remote.responses import refused_parameter
 from tests.support.fault_server import FaultServer
 from tests.support.remote import KEYS, ask, endpoint, nowhere, one, run
@@ -34,7 +34,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BASE_S", 0.01)
+    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
 
 
 # --- what is behind an address ---
@@ -58,7 +58,7 @@ def test_another_model_at_an_endpoint_does_not_get_the_replies_of_the_one_before
 
 
 @pytest.mark.parametrize(("model", "calls"), [("azure:m", 1), ("openai:m", 2), ("anthropic:m", 2), ("gemini:m", 2)])
-def test_replies_are_shared_by_all_runs_only_where_the_vendor_serves_its_own_models(
+def test_responses_are_shared_by_all_runs_only_where_the_provider_serves_its_own_models(
     model: str, calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultServer() as server:
@@ -66,7 +66,7 @@ def test_replies_are_shared_by_all_runs_only_where_the_vendor_serves_its_own_mod
             monkeypatch.setenv(name, server.url)
         for scope in ("first run", "second run", "first run"):
             backend = load_backend(
-                model, nowhere, terms=RemoteOptions(replies=tmp_path / "replies.sqlite", scope=scope)
+                model, nowhere, remote=RemoteOptions(replies=tmp_path / "replies.sqlite", scope=scope)
             )
             one(backend, ask(1))
             backend.close()
@@ -87,7 +87,7 @@ def test_a_reply_without_a_parameter_is_no_reply_to_the_whole_request(tmp_path: 
             backend.close()
             return generation.text, generation.calls, remarks
 
-        remark = "endpoint:some-model refuses temperature; it was left out."
+        remark = "endpoint:some-model refuses temperature, which was left out."
         assert asked() == ("answer 1", 2, [remark])
         server.fault = lambda number: None
         assert asked() == ("answer 2", 1, [])
@@ -121,7 +121,7 @@ def test_a_second_run_finds_the_replies_to_what_was_left_of_the_requests(tmp_pat
     assert {g.request_id: g.text for g in after} == before
     assert len(server.replies) == answered == 40
     # No more than the calls that find out what is refused: those under way until then, for each parameter.
-    assert sum(g.calls for g in after) == server.requests - asked <= 2 * rate_limit.START
+    assert sum(g.calls for g in after) == server.requests - asked <= 2 * rate_limit.INITIAL_CALLS
     assert sum(g.prompt_tokens or 0 for g in after) == 0
 
 
@@ -241,16 +241,16 @@ def test_nothing_is_refused_that_was_not_sent_or_is_not_named(
     words: list[str], param: str | None, sent: set[str]
 ) -> None:
     message = "".join(words)
-    found = refused_parameter(_openai(message, param), sent)
-    if found is None:
+    parameter = refused_parameter(_openai(message, param), sent)
+    if parameter is None:
         return
-    spelt = {found, "topP"} if found == "top_p" else {found}
-    assert found in sent
+    spelt = {parameter, "topP"} if parameter == "top_p" else {parameter}
+    assert parameter in sent
     if param in (*SENT, "topP"):
         assert param in spelt
     else:
         assert any(name in message for name in spelt)
-    if found != "response_format":
+    if parameter != "response_format":
         assert "not supported" in message or "unknown parameter" in message
 
 
@@ -271,8 +271,8 @@ def test_a_wrong_key_ends_the_run_after_the_calls_that_were_under_way(concurrenc
         time.sleep(0.1)
         backend.close()
         assert 1 <= server.requests <= concurrency
-    told = str(caught.value)
-    assert told == (
+    message = str(caught.value)
+    assert message == (
         "endpoint:some-model: the provider refuses the key; set RASHOMON_ENDPOINT_KEY again "
         f"(HTTP {status}: key Bearer *** is wrong)."
     )
@@ -281,8 +281,8 @@ def test_a_wrong_key_ends_the_run_after_the_calls_that_were_under_way(concurrenc
 def test_a_server_that_is_not_there_ends_the_run_after_the_first_request_was_given_up() -> None:
     with FaultServer() as server:
         url = server.url
-    backend = load_backend(f"endpoint:m@{url}", nowhere, terms=RemoteOptions(attempts=3))
-    with pytest.raises(ModelError, match=r"^endpoint:m: the server cannot be reached; see that it runs .*connection"):
+    backend = load_backend(f"endpoint:m@{url}", nowhere, remote=RemoteOptions(attempts=3))
+    with pytest.raises(ModelError, match=r"^endpoint:m: the server cannot be reached; check that it runs .*connection"):
         run(backend, [ask(number) for number in range(50)])
     backend.close()
 
@@ -292,7 +292,7 @@ def test_which_key_is_refused_is_said(model: str, monkeypatch: pytest.MonkeyPatc
     with FaultServer(fault=lambda number: "401") as server:
         for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
             monkeypatch.setenv(name, server.url)
-        backend = load_backend(model, nowhere, terms=RemoteOptions())
+        backend = load_backend(model, nowhere, remote=RemoteOptions())
         variable = {"azure:m": "AZURE_OPENAI_API_KEY"}.get(model, f"{model[:-2].upper()}_API_KEY")
         with pytest.raises(
             ModelError, match=rf"^{model}: the provider refuses the key; set {variable} again \(HTTP 401"
@@ -336,8 +336,8 @@ def test_gemini_says_it_of_a_request() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
     body = {"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT", "details": details}}
     wrong, other = (
-        classify(400, {}, json.dumps(body)),
-        classify(400, {}, '{"error": {"message": "API key not valid."}}'),
+        classify_error(400, {}, json.dumps(body)),
+        classify_error(400, {}, '{"error": {"message": "API key not valid."}}'),
     )
     assert isinstance(wrong, PermanentError)
     assert isinstance(other, PermanentError)
@@ -371,7 +371,7 @@ def test_the_second_address_is_tried_where_the_first_refuses(monkeypatch: pytest
     with FaultServer() as server:
         url = server.url.replace("127.0.0.1", "many.invalid")
         agree_to(url)
-        backend = load_backend(f"endpoint:m@{url}", nowhere, terms=RemoteOptions(attempts=1))
+        backend = load_backend(f"endpoint:m@{url}", nowhere, remote=RemoteOptions(attempts=1))
         assert one(backend, ask(1)).text == "yes"
         backend.close()
     assert server.received[0].headers["host"].startswith("many.invalid:")
@@ -389,7 +389,7 @@ def test_all_addresses_together_have_the_time_of_one_call(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(socket, "create_connection", silent)
     agree_to("http://many.invalid")
-    backend = load_backend("endpoint:m@http://many.invalid/v1", nowhere, terms=RemoteOptions(attempts=1, timeout=0.8))
+    backend = load_backend("endpoint:m@http://many.invalid/v1", nowhere, remote=RemoteOptions(attempts=1, timeout=0.8))
     began = time.monotonic()
     generation = one(backend, ask(1))
     backend.close()

@@ -1,4 +1,4 @@
-"""What remote engines are sent, what they are called, and what is kept from them."""
+"""Requests sent to remote engines, the names of their models, and what is cached of their responses."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from keyring.backend import KeyringBackend
 from PIL import Image, PngImagePlugin
 
-from benchmarks.base import Choice, Decoding, JSONObject, Media, Message, Request, Text
 from benchmarks.errors import KeyMissingError, ModelError, SpecError
+from benchmarks.vocabulary import Choice, Decoding, JSONObject, Media, Message, Request, Text
 from mlx_backends.core.response_cache import ResponseCache
+from mlx_backends.options import RemoteOptions
 from mlx_backends.registry import describe, load_backend
 from mlx_backends.remote import api_keys, is_remote, rate_limit
-from mlx_backends.remote.budget import Budget, estimate
+from mlx_backends.remote.budget import Budget, estimate_usage
 from mlx_backends.remote.model_names import address_of, parse
-from mlx_backends.remote.options import RemoteOptions
 from mlx_backends.remote.provider import retry_after
 from mlx_backends.remote.rate_limit import RateLimit
 from tests.support.fault_server import FaultServer
@@ -46,7 +46,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(rate_limit, "BASE_S", 0.01)
+    monkeypatch.setattr(rate_limit, "BACKOFF_BASE_S", 0.01)
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def picture(folder: Path, size: tuple[int, int] = (60, 40)) -> Media:
     """An image with something in its metadata; its left half is red, its right half blue."""
     image = Image.new("RGB", size, (255, 0, 0))
     image.paste((0, 0, 255), (size[0] // 2, 0, *size))
-    told = PngImagePlugin.PngInfo()
-    told.add_text("comment", "where it was taken")
+    metadata = PngImagePlugin.PngInfo()
+    metadata.add_text("comment", "where it was taken")
     file = io.BytesIO()
-    image.save(file, "PNG", pnginfo=told)
+    image.save(file, "PNG", pnginfo=metadata)
     name = sha256(file.getvalue()).hexdigest()
     (folder / f"{name}.png").write_bytes(file.getvalue())
     return Media(name, ".png")
@@ -80,7 +80,7 @@ def test_an_image_arrives_in_its_place_in_its_size_without_metadata(
 ) -> None:
     image = picture(tmp_path)
     with server:
-        backend = load_backend(model, lambda media: tmp_path / media.name, terms=RemoteOptions())
+        backend = load_backend(model, lambda media: tmp_path / media.name, remote=RemoteOptions())
         generation = one(backend, ask(1, Text("before"), image, Text("after"), max_pixels=max_pixels))
         backend.close()
     assert generation.text == "yes"
@@ -121,11 +121,11 @@ def test_a_medium_that_cannot_be_sent_is_an_error_and_no_call(tmp_path: Path) ->
         done = run(backend, [ask(1, image), ask(2, sound), ask(3, gone)])
         backend.close()
         assert server.requests == 0
-    told = {g.request_id: g.error or "" for g in done}
+    errors = {g.request_id: g.error or "" for g in done}
     assert {g.calls for g in done} == {0}
-    assert "is not the one that was built" in told["r1#0"]
-    assert "type audio" in told["r2#0"]
-    assert "is missing" in told["r3#0"]
+    assert "is not the one that was built" in errors["r1#0"]
+    assert "type audio" in errors["r2#0"]
+    assert "is missing" in errors["r3#0"]
 
 
 def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
@@ -138,7 +138,7 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
     request = Request("r", 0, tuple(Message(role, (Text(text),)) for role, text in turns), Decoding())
     with server:
         for model in ("openai:m", "anthropic:m", "gemini:m"):
-            backend = load_backend(model, nowhere, terms=RemoteOptions())
+            backend = load_backend(model, nowhere, remote=RemoteOptions())
             one(backend, request)
             backend.close()
     openai, anthropic, gemini = (received.body for received in server.received)
@@ -152,7 +152,7 @@ def test_a_conversation_keeps_its_roles(server: FaultServer) -> None:
 
 def sent(server: FaultServer, model: str, request: Request) -> dict[str, object]:
     """The body that a request to ``model`` ends up as."""
-    backend = load_backend(model, nowhere, terms=RemoteOptions())
+    backend = load_backend(model, nowhere, remote=RemoteOptions())
     assert one(backend, request).finish_reason == "stop"
     backend.close()
     return dict(server.received[-1].body)
@@ -216,7 +216,7 @@ def test_what_a_model_refuses_is_left_out_from_then_on_and_said_once(
     server.fault = lambda number: f"refuses {refused}"
     names = refused.split(",")
     with server:
-        backend = load_backend(model, nowhere, terms=RemoteOptions(attempts=1, concurrency=1))
+        backend = load_backend(model, nowhere, remote=RemoteOptions(attempts=1, concurrency=1))
         first = one(backend, ask(1, form=LABEL))
         second = one(backend, ask(2, form=LABEL))
         backend.close()
@@ -228,19 +228,19 @@ def test_what_a_model_refuses_is_left_out_from_then_on_and_said_once(
         assert body["max_tokens"] == 64
     if model == "azure:m":
         assert body["max_completion_tokens"] == 64
-    said = [record.getMessage() for record in caplog.records if "asked without it" in record.getMessage()]
-    assert len(said) == len(names)
-    assert all(text.startswith(model) for text in said)
+    messages = [record.getMessage() for record in caplog.records if "left out from now on" in record.getMessage()]
+    assert len(messages) == len(names)
+    assert all(text.startswith(model) for text in messages)
     # The limit on tokens has another name, and is sent under that.
     left_out = sorted(set(names) - {"max_tokens", "max_completion_tokens"})
     spelt = ["response_schema" if name == "responseSchema" else name for name in left_out]
-    assert sorted(backend.remarks) == [f"{model} refuses {name}; it was left out." for name in sorted(spelt)]
+    assert sorted(backend.remarks) == [f"{model} refuses {name}, which was left out." for name in sorted(spelt)]
 
 
 def test_a_limit_that_is_refused_by_either_name_is_an_error(server: FaultServer) -> None:
     server.fault = lambda number: "refuses max_tokens,max_completion_tokens"
     with server:
-        backend = load_backend("openai:m", nowhere, terms=RemoteOptions())
+        backend = load_backend("openai:m", nowhere, remote=RemoteOptions())
         generation = one(backend, ask(1))
         backend.close()
     assert (generation.finish_reason, generation.calls) == ("error", 2)
@@ -251,11 +251,11 @@ def test_a_proxy_is_used_where_the_environment_names_one(monkeypatch: pytest.Mon
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "elsewhere.invalid")
         agree_to("http://somewhere.invalid", "http://elsewhere.invalid")
-        backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, terms=RemoteOptions(attempts=1))
+        backend = load_backend("endpoint:m@http://somewhere.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
         assert one(backend, ask(1)).text == "yes"
         backend.close()
         assert server.received[0].path == "http://somewhere.invalid/v1/chat/completions"
-        backend = load_backend("endpoint:m@http://elsewhere.invalid/v1", nowhere, terms=RemoteOptions(attempts=1))
+        backend = load_backend("endpoint:m@http://elsewhere.invalid/v1", nowhere, remote=RemoteOptions(attempts=1))
         with pytest.raises(ModelError, match="cannot be reached"):
             one(backend, ask(1))
         backend.close()
@@ -408,19 +408,19 @@ def test_a_keychains_entry_is_of_one_address(keychain: Keychain, monkeypatch: py
         monkeypatch.delenv(name, raising=False)
         keychain.set_password("rashomon", name, "sk-of-the-vendor")
         keychain.set_password("rashomon", f"{name}@http://127.0.0.1:8080", "sk-of-one-server")
-        assert api_keys.key(name, address="http://127.0.0.1:8080", own=False) == "sk-of-one-server"
+        assert api_keys.find_key(name, address="http://127.0.0.1:8080", own=False) == "sk-of-one-server"
         for other in ("http://127.0.0.1:8081", "https://127.0.0.1:8080", OPENAI):
             with pytest.raises(KeyMissingError):
-                api_keys.key(name, address=other, own=False)
+                api_keys.find_key(name, address=other, own=False)
 
 
 def test_a_key_in_the_environment_is_of_the_addresses_it_is_named_with(monkeypatch: pytest.MonkeyPatch) -> None:
     named = "https://A.example/v1=sk-one=/x http://[::1]:8080=sk-two https://x:y=sk-three nonsense"
     monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", named)
-    assert api_keys.key("RASHOMON_ENDPOINT_KEY", address="https://a.example:443", own=False) == "sk-one=/x"
-    assert api_keys.key("RASHOMON_ENDPOINT_KEY", address="http://[::1]:8080", own=False) == "sk-two"
+    assert api_keys.find_key("RASHOMON_ENDPOINT_KEY", address="https://a.example:443", own=False) == "sk-one=/x"
+    assert api_keys.find_key("RASHOMON_ENDPOINT_KEY", address="http://[::1]:8080", own=False) == "sk-two"
     with pytest.raises(KeyMissingError):
-        api_keys.key("RASHOMON_ENDPOINT_KEY", address="http://a.example:80", own=False)
+        api_keys.find_key("RASHOMON_ENDPOINT_KEY", address="http://a.example:80", own=False)
     assert api_keys.redact("it says sk-one=/x and sk-three") == "it says *** and ***"
     assert api_keys.redact("https://a.example/v1 did not answer") == "https://a.example/v1 did not answer"
 
@@ -463,9 +463,9 @@ def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
     keychain: Keychain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keychain.set_password("rashomon", "OPENAI_API_KEY", "sk-from-the-keychain")
-    assert api_keys.key("OPENAI_API_KEY", address=OPENAI) == SECRET
+    assert api_keys.find_key("OPENAI_API_KEY", address=OPENAI) == SECRET
     monkeypatch.setenv("OPENAI_API_KEY", " ")
-    assert api_keys.key("OPENAI_API_KEY", address=OPENAI) == "sk-from-the-keychain"
+    assert api_keys.find_key("OPENAI_API_KEY", address=OPENAI) == "sk-from-the-keychain"
     assert api_keys.redact("got sk-from-the-keychain!") == "got ***!"
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with pytest.raises(
@@ -476,7 +476,7 @@ def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
     monkeypatch.delenv("GEMINI_API_KEY")
     monkeypatch.setenv("GOOGLE_API_KEY", "AIza-of-google")
     assert (
-        api_keys.key("GEMINI_API_KEY", "GOOGLE_API_KEY", address="https://generativelanguage.googleapis.com:443")
+        api_keys.find_key("GEMINI_API_KEY", "GOOGLE_API_KEY", address="https://generativelanguage.googleapis.com:443")
         == "AIza-of-google"
     )
 
@@ -485,13 +485,13 @@ def test_a_key_comes_from_the_environment_and_else_from_the_keychain(
 def test_a_key_that_no_header_can_carry_is_refused_unseen(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", value)
     with pytest.raises(KeyMissingError) as caught:
-        api_keys.key("OPENAI_API_KEY", address=OPENAI)
+        api_keys.find_key("OPENAI_API_KEY", address=OPENAI)
     assert value not in str(caught.value)
 
 
 def test_a_quoted_piece_of_a_key_is_hidden() -> None:
-    said = f"Incorrect API key provided: {SECRET[:11]}*******{SECRET[-9:]}. See {quote(SECRET)} and {SECRET!r}"
-    assert api_keys.redact(said) == f"Incorrect API key provided: ***{'*' * 7}***. See *** and '***'"
+    message = f"Incorrect API key provided: {SECRET[:11]}*******{SECRET[-9:]}. See {quote(SECRET)} and {SECRET!r}"
+    assert api_keys.redact(message) == f"Incorrect API key provided: ***{'*' * 7}***. See *** and '***'"
 
 
 SPELLINGS: tuple[Callable[[str], str], ...] = (
@@ -510,12 +510,12 @@ SPELLINGS: tuple[Callable[[str], str], ...] = (
 def test_no_known_key_survives(before: str, after: str, value: str, spelt: Callable[[str], str]) -> None:
     os.environ["RASHOMON_ENDPOINT_KEY"] = value
     try:
-        assert api_keys.key("RASHOMON_ENDPOINT_KEY", address="http://127.0.0.1:80", own=False) == value
-        told = api_keys.redact(f"{before}{spelt(value)}{after}")
-        assert value not in told
-        assert spelt(value) not in told
+        assert api_keys.find_key("RASHOMON_ENDPOINT_KEY", address="http://127.0.0.1:80", own=False) == value
+        redacted = api_keys.redact(f"{before}{spelt(value)}{after}")
+        assert value not in redacted
+        assert spelt(value) not in redacted
         for start in range(len(value) - 7):
-            assert value[start : start + 8] not in told
+            assert value[start : start + 8] not in redacted
     finally:
         os.environ["RASHOMON_ENDPOINT_KEY"] = KEYS["RASHOMON_ENDPOINT_KEY"]
         api_keys._handed_out.discard(value)
@@ -524,8 +524,8 @@ def test_no_known_key_survives(before: str, after: str, value: str, spelt: Calla
 def test_text_without_keys_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RASHOMON_ENDPOINT_KEY", "ollama")
     text = "An ollama, and the key sk-proj- of nobody."
-    assert api_keys.without_keys(text) == text
-    assert api_keys.without_keys(f"It says {SECRET}.") == "It says ***."
+    assert api_keys.mask_keys(text) == text
+    assert api_keys.mask_keys(f"It says {SECRET}.") == "It says ***."
     assert api_keys.redact("by ollama") == "by ***"
 
 
@@ -616,8 +616,8 @@ def test_gemini_says_it_in_the_body() -> None:
 
 @given(st.text(max_size=40))
 def test_any_header_is_a_time_or_nothing(text: str) -> None:
-    found = retry_after({"retry-after": text})
-    assert found is None or found >= 0
+    delay = retry_after({"retry-after": text})
+    assert delay is None or delay >= 0
 
 
 # --- budget and replies ---
@@ -628,19 +628,19 @@ def test_what_it_will_take_is_told_without_decoding_an_image(tmp_path: Path) -> 
     (tmp_path / image.name).write_bytes((tmp_path / image.name).read_bytes()[:200])
     requests = [ask(1, Text("x" * 100), image), ask(2, Text("ü" * 3), image, max_pixels=7500)]
     terms = RemoteOptions(input_price=2.0, output_price=10.0)
-    told = estimate(requests, terms, lambda media: tmp_path / media.name)
-    assert (told.calls, told.images, told.output_tokens_at_most) == (2, 2, 128)
-    assert told.input_tokens == 8 + 34 + 2000 + 8 + 2 + 10
-    assert told.cost == pytest.approx((told.input_tokens * 2 + 128 * 10) / 1e6)
-    assert str(told) == (
+    usage = estimate_usage(requests, terms, lambda media: tmp_path / media.name)
+    assert (usage.calls, usage.images, usage.output_tokens_at_most) == (2, 2, 128)
+    assert usage.input_tokens == 8 + 34 + 2000 + 8 + 2 + 10
+    assert usage.cost == pytest.approx((usage.input_tokens * 2 + 128 * 10) / 1e6)
+    assert str(usage) == (
         "2 calls of about 2,062 prompt tokens (2 images) and at most 128 completion tokens, which cost at most about 0.01"
     )
-    assert estimate([ask(1)], RemoteOptions()).cost is None
+    assert estimate_usage([ask(1)], RemoteOptions()).cost is None
 
 
 def test_a_ceiling_on_cost_needs_prices() -> None:
     with pytest.raises(SpecError, match="needs the input price and the output price"):
-        load_backend("openai:m", nowhere, terms=RemoteOptions(max_cost=1.0, input_price=1.0))
+        load_backend("openai:m", nowhere, remote=RemoteOptions(max_cost=1.0, input_price=1.0))
 
 
 @given(
@@ -648,7 +648,7 @@ def test_a_ceiling_on_cost_needs_prices() -> None:
     calls=st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300), st.floats(0, 1), st.booleans()), max_size=60),
 )
 def test_no_order_of_calls_passes_the_ceiling(ceiling: int, calls: list[tuple[int, int, float, bool]]) -> None:
-    from mlx_backends.remote.budget import NOTHING, RequestSize
+    from mlx_backends.remote.budget import NO_TOKENS, RequestSize
 
     budget = Budget(RemoteOptions(max_tokens=ceiling))
     under_way = []
@@ -660,7 +660,7 @@ def test_no_order_of_calls_passes_the_ceiling(ceiling: int, calls: list[tuple[in
         if ends and under_way:
             needed, held, share = under_way.pop(0)
             budget.settle(needed, held, int(needed.prompt * share), int(needed.completion * share))
-        assert budget.allows(NOTHING)
+        assert budget.allows(NO_TOKENS)
 
 
 def test_prompts_longer_than_estimated_are_expected_to_go_on_so() -> None:
@@ -675,7 +675,7 @@ def test_prompts_longer_than_estimated_are_expected_to_go_on_so() -> None:
 
 
 def test_replies_are_shared_between_processes(tmp_path: Path) -> None:
-    from benchmarks.base import Generation
+    from benchmarks.vocabulary import Generation
 
     one_of_them, other = ResponseCache(tmp_path / "r.sqlite"), ResponseCache(tmp_path / "r.sqlite")
     one_of_them.put("who", "digest", Generation("r", "\ud800 text", "length", prompt_tokens=3, completion_tokens=4))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.base import Generation, Request, Text
 from benchmarks.text_model import TextModel
+from benchmarks.vocabulary import Generation, Request, Text
 from tests.support.data.small import write_picture
 from tests.support.media import cloud, sound, video
 
@@ -125,7 +125,7 @@ class Scripted(TextModel):
         self.requests: list[Request] = []
         self._reply = reply
 
-    def ask(self, requests: Any) -> Iterator[Generation]:
+    def generate(self, requests: Any) -> Iterator[Generation]:
         for request in reversed(list(requests)):
             self.asked.append(prompt(request))
             self.requests.append(request)

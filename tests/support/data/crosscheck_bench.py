@@ -9,11 +9,11 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from benchmarks.base import Generation, Media, Record
 from benchmarks.crosscheck_bench.constants import TASKS
 from benchmarks.crosscheck_bench.instances import instances
-from benchmarks.crosscheck_bench.sample import CrossCheckSample, sample, with_frames
-from judges.base import get_judge
+from benchmarks.crosscheck_bench.sample import CrossCheckSample, parse_sample, with_frames
+from benchmarks.vocabulary import Generation, Media, Record
+from judges.registry import get_judge
 
 SIZE = (160, 120)
 BOXES: list[dict[str, Any]] = [
@@ -64,7 +64,7 @@ def made(task: str, number: int = 0, *, boxes: bool = True) -> CrossCheckSample:
     """The sample of a row, with pictures that are nowhere."""
     fields = row(task, number, boxes=boxes)
     media = [(Media(f"{i:064x}", ".png"), SIZE) for i in range(len(fields["frames"]))]
-    return with_frames(sample(fields, len(media)), media)
+    return with_frames(parse_sample(fields, len(media)), media)
 
 
 def records(samples: Iterable[CrossCheckSample], say: Any, conditions: Sequence[str] = ("vanilla",)) -> list[Record]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from app.engine.workers.run_control import is_paused, pause, stop_run, unpause, worker_of
-from app.store.workspace import summary
+from app.engine.run_control import is_paused, pause, stop_run, unpause, worker_pid
+from app.store.workspace import read_summary
 from tests.app.commands.test_batch import wait_until
 from tests.support.command import Rashomon, kill_all
 
@@ -37,16 +37,16 @@ def test_a_pause_holds_a_batch_until_it_is_lifted(rashomon: Rashomon) -> None:
     process = slow.start(*ARGUMENTS)
     wait_until(lambda: calls(log) > 3)
     pause(folder)
-    wait_until(lambda: summary(folder).state == "paused" and summary(folder).done == calls(log))
+    wait_until(lambda: read_summary(folder).state == "paused" and read_summary(folder).done == calls(log))
     asked = calls(log)
     assert json.loads(rashomon.run("runs", "--json").stdout)[0]["state"] == "paused"
     assert "is already working on" in rashomon.run(*ARGUMENTS, code=2).stderr
     assert is_paused(folder), "being refused lifts no pause"
     assert calls(log) == asked, "nothing was asked meanwhile"
-    assert "its pause is lifted" in rashomon.run("resume", RUN).stdout
+    assert "no longer paused" in rashomon.run("resume", RUN).stdout
     assert process.wait() == 0
     process.communicate()
-    run = summary(folder)
+    run = read_summary(folder)
     assert (run.state, run.done) == ("done", run.total)
     assert calls(log) == run.total, "nothing was asked twice"
 
@@ -58,18 +58,18 @@ def test_a_paused_run_can_be_stopped_and_killed_and_goes_on_when_it_is_started(r
     process = slow.start(*ARGUMENTS)
     wait_until(lambda: calls(log) > 3)
     pause(folder)
-    wait_until(lambda: summary(folder).state == "paused")
+    wait_until(lambda: read_summary(folder).state == "paused")
     stop_run(folder)
     assert process.wait() == 130
     process.communicate()
-    assert (summary(folder).state, is_paused(folder)) == ("interrupted", True)
+    assert (read_summary(folder).state, is_paused(folder)) == ("interrupted", True)
     process = slow.start("resume", RUN, "--display", "none")
-    wait_until(lambda: summary(folder).state == "running" and worker_of(folder) is not None)
+    wait_until(lambda: read_summary(folder).state == "running" and worker_pid(folder) is not None)
     assert not is_paused(folder), "whoever starts a run wants it to go on"
     pause(folder)
-    wait_until(lambda: summary(folder).state == "paused")
+    wait_until(lambda: read_summary(folder).state == "paused")
     kill_all(process)
-    wait_until(lambda: summary(folder).state == "interrupted")
+    wait_until(lambda: read_summary(folder).state == "interrupted")
     assert not unpause(folder)
     rashomon.run("resume", RUN, "--display", "none")
-    assert summary(folder).state == "done"
+    assert read_summary(folder).state == "done"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from app.commands.progress_display import SilentDisplay
-from app.engine.workers.keep_awake import awake
+from app.engine.workers.keep_awake import keep_awake
 from app.engine.workers.supervise import Job, Supervisor
 from app.store.database import DATABASE
 from benchmarks.build import Build
@@ -70,7 +70,7 @@ def test_a_request_that_kills_costs_two_deaths_and_one_error(rashomon: Rashomon,
     poison = instance(rashomon, 10)
     calls = rashomon.home / "calls"
     told = batch(rashomon.ordered(capacity=8, calls=str(calls), dies={"how": how, "of": [poison]}), code=1)
-    assert told.count("it is started again") == 2, told
+    assert told.count("; restart ") == 2, told
     found = errors(rashomon)
     assert list(found) == [poison]
     assert says in found[poison]
@@ -82,11 +82,11 @@ def test_a_request_that_kills_costs_two_deaths_and_one_error(rashomon: Rashomon,
     assert asked.count(f"{poison}#0") == 2, "with seven others, then alone"
     assert max(map(asked.count, asked)) == 2, "what was answered alone is not asked again"
     shown = rashomon.run("show", RUN).stdout
-    assert "8 answers under way, which are asked again alone, then others 4 at a time" in shown
-    assert f"while it had only {poison} to answer, for the second time: recorded as an error" in shown
-    assert shown.count(says) == told.count(says) - told.count("it is started again"), "and the end report says the same"
+    assert "8 requests in flight; they are repeated one at a time, then others 4 at a time" in shown
+    assert f"for the second time on {poison} alone: recorded as an error" in shown
+    assert shown.count(says) == told.count(says) - told.count("; restart "), "and the end report says the same"
     log = (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
-    assert log.count("it is started again") == 2
+    assert log.count("; restart ") == 2
 
 
 def test_what_is_too_wide_is_halved_until_it_fits(rashomon: Rashomon) -> None:
@@ -111,8 +111,8 @@ def test_without_restarts_the_next_command_still_learns_from_the_death(rashomon:
     poison = instance(rashomon, 10)
     poisoned = rashomon.ordered(capacity=8, dies={"how": "SIGKILL", "of": [poison]})
     told = batch(poisoned, "--restarts", "0", code=1)
-    assert "it is started again" not in told
-    assert "go on with `rashomon resume r`" in told
+    assert "; restart " not in told
+    assert "run `rashomon resume r`" in told
     poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=1)
     assert list(errors(rashomon)) == [poison]
     poisoned.run("resume", RUN, "--restarts", "0", "--display", "none", code=1)  # an error is there
@@ -138,8 +138,8 @@ def test_other_deaths_are_not_repeated(rashomon: Rashomon, how: str, says: str) 
     told = batch(rashomon.ordered(calls=str(calls), dies={"how": how, "above": 0}), code=1)
     assert says in told
     assert calls.read_text().count("\n") == 1
-    assert "started again" not in told
-    assert "started again" not in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
+    assert "; restart " not in told
+    assert "; restart " not in (rashomon.workspace / "runs" / RUN / "worker.log").read_text()
 
 
 def test_a_worker_that_found_no_room_is_told_as_that(
@@ -168,7 +168,7 @@ def test_whoever_stops_a_run_has_it_stopped(rashomon: Rashomon, number: str) -> 
             process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert "started again" not in out + err
+    assert "; restart " not in out + err
     assert states(rashomon)[RUN][0] == "interrupted"
     assert query(rashomon, "SELECT count(*) FROM meta WHERE key IN ('deaths', 'suspects')") == [(0,)]
 
@@ -200,11 +200,11 @@ def test_a_mac_is_kept_awake_while_a_run_goes_on(tmp_path: Path, monkeypatch: py
     a_program(tmp_path, f'echo "$$ $@" > {tmp_path}/called; exec sleep 60')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     called = tmp_path / "called"
-    with awake():
+    with keep_awake():
         pass
     assert sys.platform == "darwin" or not called.exists(), "elsewhere nothing is started"
     monkeypatch.setattr("sys.platform", "darwin")
-    with awake():
+    with keep_awake():
         wait_until(lambda: called.exists() and called.read_text().endswith("\n"))
         pid, *arguments = called.read_text().split()
         assert arguments == ["-i", "-w", str(os.getpid())]
@@ -223,12 +223,12 @@ def test_a_mac_is_kept_awake_while_a_run_goes_on(tmp_path: Path, monkeypatch: py
 def test_a_mac_that_cannot_be_kept_awake_runs_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with awake():
+    with keep_awake():
         pass
     (tmp_path / "caffeinate").write_bytes(b"\x7fELF is no program")
     (tmp_path / "caffeinate").chmod(0o755)
-    with awake():
+    with keep_awake():
         pass
     a_program(tmp_path, "exit 3")
-    with awake():
+    with keep_awake():
         pass

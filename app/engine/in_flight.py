@@ -1,4 +1,4 @@
-"""UnderWay: what a worker has before its model, written where whoever finds the worker dead can read it."""
+"""Record of the requests in flight, which survives the worker and is read if the worker dies."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from types import TracebackType
 from typing import Any, Self
 
 from app.store.rows import PendingInstance
-from benchmarks.base import Request, canonical_json
 from benchmarks.errors import RashomonError
 from benchmarks.untrusted.safe_files import open_descriptor, read_bytes, remove_file
 from benchmarks.untrusted.safe_json import parse_json
+from benchmarks.vocabulary import Request, canonical_json
 
 _NAME = "under-way.json"
 _LARGEST = 1 << 24
 
 
 class InFlight:
-    """The requests that are under way in one run; a context manager around the answering.
+    """The requests in flight in one run; a context manager around the answering.
 
-    They stand in a file beside the store, which is gone when the block is left in order. It is written in one call and not
-    waited for: it has to survive the worker, not the machine. ``width`` is how many the worker has under way at most,
-    ``engine`` what answers.
+    They are kept in a file next to the store, which is removed when the block ends without an error. It is written in one call
+    and not synchronised to disk, since it has to survive the worker, not the machine. ``width`` is the most requests that the
+    worker has in flight, ``engine`` describes what answers.
     """
 
     def __init__(self, folder: Path, width: int, engine: Mapping[str, Any]) -> None:
@@ -34,7 +34,7 @@ class InFlight:
         self._fd: int | None = None
 
     def __enter__(self) -> Self:
-        with suppress(OSError):  # a full disk is the store's to tell
+        with suppress(OSError):  # the store reports a full disk
             self._fd = open_descriptor(self._folder, _NAME, os.O_WRONLY | os.O_CREAT)
             os.ftruncate(self._fd, 0)
         self.note(())
@@ -46,29 +46,31 @@ class InFlight:
         if self._fd is not None:
             os.close(self._fd)
         if kind is None:
-            forget(self._folder)
+            remove_leftover(self._folder)
 
-    def note(self, asked: Iterable[tuple[PendingInstance, Request]]) -> None:
-        """These are under way from now on."""
+    def note(self, requests: Iterable[tuple[PendingInstance, Request]]) -> None:
+        """Record ``requests`` as those in flight from now on."""
         if self._fd is None:
             return
-        rows = [[p.ordinal, p.instance.condition, r.step, r.digest, p.instance.id] for p, r in asked]
+        rows = [[p.ordinal, p.instance.condition, r.step, r.digest, p.instance.id] for p, r in requests]
         text = canonical_json({**self._about, "asked": rows}).encode("utf-8", "backslashreplace")
         with suppress(OSError):
-            os.pwrite(self._fd, text.ljust(self._size), 0)  # spaces over what is left of a longer one
+            os.pwrite(self._fd, text.ljust(self._size), 0)  # spaces overwrite the end of a longer record
         self._size = max(self._size, len(text))
 
 
-def left_under_way(folder: Path) -> dict[str, Any] | None:
-    """What a worker that died left under way: "width", "engine", and "asked" as rows of ordinal, condition, step, digest of the
-    request, and instance id. None where it left nothing that can be read, or something else stands there."""
+def read_leftover(folder: Path) -> dict[str, Any] | None:
+    """Read the record that a dead worker left in ``folder``; None if there is no valid one.
+
+    It has "width", "engine", and "asked": rows of ordinal, condition, step, digest of the request, and instance id.
+    """
     try:
-        found: dict[str, Any] = parse_json(read_bytes(folder, _NAME, limit=_LARGEST))
+        content: dict[str, Any] = parse_json(read_bytes(folder, _NAME, limit=_LARGEST))
     except (OSError, ValueError, RashomonError):
         return None
-    match found:
+    match content:
         case {"width": int(), "engine": dict(), "asked": [*rows]} if all(map(_is_row, rows)):
-            return found
+            return content
     return None
 
 
@@ -79,7 +81,7 @@ def _is_row(row: Any) -> bool:
     return False
 
 
-def forget(folder: Path) -> None:
-    """Forget what an earlier worker left."""
+def remove_leftover(folder: Path) -> None:
+    """Remove the record of an earlier worker."""
     with suppress(FileNotFoundError):
         remove_file(folder, _NAME)

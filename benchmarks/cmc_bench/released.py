@@ -1,4 +1,4 @@
-"""The author's released instances, taken as they are.
+"""The author's released instances, used without changes.
 
 The release could not be read when this was written: the layout is inferred from the paper (section 3.2, Table 4), and
 several names are accepted for each field.
@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.base import Media, digest
 from benchmarks.cmc_bench.constants import PAPER_CONDITIONS, TYPES
-from benchmarks.cmc_bench.construction.candidates import answer_problem, picture, text_problem
-from benchmarks.cmc_bench.instances import CORRECT, InstanceDraft, single_sources
-from benchmarks.cmc_bench.sources import folder_of, wrong_folder
+from benchmarks.cmc_bench.construction.candidates import answer_problem, inspect_image, text_problem
+from benchmarks.cmc_bench.instances import CORRECT_SOURCES, InstanceDraft, single_source_drafts
+from benchmarks.cmc_bench.sources.base import existing_path, layout_error
 from benchmarks.errors import MediaError
-from benchmarks.rows.files import Loader, RawRow, RowProblem, SkippedRow, files, image_loader, rows, text
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import Loader, RawRow, SkippedRow, image_loader, list_files, read_rows, text_field
+from benchmarks.vocabulary import Media, digest
 
 LAYOUT = (
     "a folder with .jsonl or .json rows of example_id, condition, conflict_type, question, image, text_passage and gold, "
@@ -55,26 +56,26 @@ class _Read:
     load: Loader
 
 
-def released(place: str) -> Iterator[tuple[list[InstanceDraft], Mapping[Media, Loader]] | SkippedRow]:
-    """The released examples, each as its drafts (and its sources alone) with its images. Raises SourceError.
+def read_released(place: str) -> Iterator[tuple[list[InstanceDraft], Mapping[Media, Loader]] | SkippedRow]:
+    """Yield each released example as its drafts (single sources included) with its images. Raises SourceError.
 
     A reference that a row lacks is the gold where its source is right. Where it is wrong it is what the passage
     states, or the gold of the example that the image belongs to; a row for which neither is known is skipped.
     """
-    found = []
+    read_rows = []
     for raw in _raw_rows(place):
         read = raw if isinstance(raw, SkippedRow) else _read(raw)
         if isinstance(read, SkippedRow):
             yield read
         else:
-            found.append(read)
+            read_rows.append(read)
     owners: dict[Media, str] = {}
-    for read in found:
-        if CORRECT[read.condition] in ("both", "image"):
+    for read in read_rows:
+        if CORRECT_SOURCES[read.condition] in ("both", "image"):
             owners.setdefault(read.media, read.gold)
     examples: defaultdict[str, dict[str, InstanceDraft]] = defaultdict(dict)
     loaders: defaultdict[str, dict[Media, Loader]] = defaultdict(dict)
-    for read in found:
+    for read in read_rows:
         try:
             draft = _draft(read, owners)
             if read.condition in examples[read.group]:
@@ -87,24 +88,24 @@ def released(place: str) -> Iterator[tuple[list[InstanceDraft], Mapping[Media, L
     for group, by_condition in examples.items():
         ordered = [by_condition[c] for c in PAPER_CONDITIONS if c in by_condition]
         if ordered:
-            yield [*ordered, *single_sources(ordered)], loaders[group]
+            yield [*ordered, *single_source_drafts(ordered)], loaders[group]
 
 
 def _raw_rows(place: str) -> Iterator[RawRow | SkippedRow]:
-    root = folder_of(_NAME, place, LAYOUT)
+    root = existing_path(_NAME, place, LAYOUT)
     folder: Path = root.parent if root.is_file() else root
-    found = [root] if root.is_file() else files(root, ".jsonl") or files(root, ".json")
-    if not found:
-        raise wrong_folder(_NAME, root, LAYOUT)
-    for file in found:
-        yield from rows(file, folder, _NAME)
+    paths = [root] if root.is_file() else list_files(root, ".jsonl") or list_files(root, ".json")
+    if not paths:
+        raise layout_error(_NAME, root, LAYOUT)
+    for file in paths:
+        yield from read_rows(file, folder, _NAME)
 
 
 def _read(raw: RawRow) -> _Read | SkippedRow:
     try:
-        condition = _condition(text(raw.fields, *_CONDITION))
-        kind = _type(text(raw.fields, *_TYPE))
-        question, passage, gold = (text(raw.fields, *names) for names in (_QUESTION, _PASSAGE, _GOLD))
+        condition = _condition(text_field(raw.fields, *_CONDITION))
+        kind = _type(text_field(raw.fields, *_TYPE))
+        question, passage, gold = (text_field(raw.fields, *names) for names in (_QUESTION, _PASSAGE, _GOLD))
         if not passage:
             raise RowProblem("the row has no text passage")
         problem = text_problem(question, passage) or answer_problem(gold)
@@ -112,21 +113,21 @@ def _read(raw: RawRow) -> _Read | SkippedRow:
             raise RowProblem(problem)
         load = image_loader(raw, *_IMAGE)
         data = load()
-        seen = picture(data)
+        image = inspect_image(data)
     except (RowProblem, MediaError) as error:
         reason = f"the image {error.reason}" if isinstance(error, MediaError) else str(error)
         return SkippedRow(_NAME, raw.where, reason)
-    media = Media(hashlib.sha256(data).hexdigest(), seen.suffix)
-    name = text(raw.fields, *_EXAMPLE) or _without_condition(text(raw.fields, "id", "instance_id"))
+    media = Media(hashlib.sha256(data).hexdigest(), image.suffix)
+    name = text_field(raw.fields, *_EXAMPLE) or _without_condition(text_field(raw.fields, "id", "instance_id"))
     group = f"{kind}-{digest([_NAME, name, question, gold])[:12]}"
     return _Read(raw, condition, group, kind, question, passage, gold, media, load)
 
 
 def _draft(read: _Read, owners: Mapping[Media, str]) -> InstanceDraft:
-    correct = CORRECT[read.condition]
+    correct = CORRECT_SOURCES[read.condition]
     references = {}
     for source in ("image", "text"):
-        stated = text(read.raw.fields, *_REFERENCES[source])
+        stated = text_field(read.raw.fields, *_REFERENCES[source])
         if not stated and correct in ("both", source):
             stated = read.gold
         if not stated:
@@ -170,5 +171,5 @@ def _without_condition(name: str) -> str:
 
 
 def _stated(passage: str) -> str:
-    found = _STATED.fullmatch(passage)
-    return found[1] if found else ""
+    match = _STATED.fullmatch(passage)
+    return match[1] if match else ""

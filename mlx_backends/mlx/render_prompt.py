@@ -1,8 +1,8 @@
-"""``python -m mlx_backends.core.render_prompt MODEL``: how a model's chat template puts messages, without its weights.
+"""``python -m mlx_backends.mlx.render_prompt MODEL``: messages rendered by a model's chat template, without its weights.
 
-For a process of its own, as it imports MLX and the libraries around it: a line of JSON in (the messages, each
-``[role, [parts]]``), a line of JSON out, ``{"text": ...}`` or ``{"error": ...}``, until the end of the input. The first line
-out comes when it is ready.
+Runs as a process of its own, because it imports MLX and the libraries around it. It reads lines of JSON (the messages, each
+``[role, [parts]]``) and answers each with a line of JSON, ``{"text": ...}`` or ``{"error": ...}``, until the end of the
+input. A first line tells that it is ready.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO
 
-from benchmarks.base import Message, part_from_json
 from benchmarks.errors import ModelError, RashomonError
+from benchmarks.vocabulary import Message, part_from_json
 from mlx_backends.core.chat_prompt import Prompter
-from mlx_backends.mlx.load import contained, one_line
+from mlx_backends.core.error_text import one_line
+from mlx_backends.core.isolation import contained
+from mlx_backends.core.text_prompt import TextPrompter
 from mlx_backends.models.discovery import inspect, read_config, resolve
 from mlx_backends.models.tokenizer_limits import check_tokenizer
 
 
-def prompter(path: Path) -> Prompter:
-    """What makes the prompts of the model in folder ``path``: its tokenizer and processor are loaded, its weights are not.
+def load_prompter(path: Path) -> Prompter:
+    """Return the prompter of the model in folder ``path``, with its tokenizer and processor but without its weights.
 
     Raises ModelError where they cannot be loaded.
     """
@@ -37,8 +39,6 @@ def prompter(path: Path) -> Prompter:
             if not sees:
                 from mlx_lm.utils import load_tokenizer
 
-                from mlx_backends.mlx.lm import TextPrompter
-
                 return TextPrompter(load_tokenizer(path, tokenizer_config_extra=trust))
             from mlx_vlm.utils import get_model_and_args, load_image_processor, load_processor
 
@@ -50,29 +50,29 @@ def prompter(path: Path) -> Prompter:
             return Prompter(processor, SimpleNamespace(**config))
     except RashomonError:
         raise
-    except Exception as error:  # whatever a folder's content makes a dozen libraries raise
+    except Exception as error:  # a malformed folder can make these libraries raise anything
         raise ModelError(f"its tokenizer cannot be loaded: {one_line(error)}") from error
 
 
 def serve(model: str, lines: IO[str], out: IO[str]) -> None:
-    """Answer ``lines`` on ``out``, as said above."""
+    """Answer ``lines`` on ``out``, in the format of the module's docstring."""
     try:
-        making, trouble = prompter(resolve(model)), ""
+        prompter, problem = load_prompter(resolve(model)), ""
     except RashomonError as error:
-        making, trouble = None, str(error)
-    print(json.dumps({"error": trouble} if trouble else {}), file=out, flush=True)
+        prompter, problem = None, str(error)
+    print(json.dumps({"error": problem} if problem else {}), file=out, flush=True)
     for line in lines:
         try:
             messages = [Message(role, tuple(map(part_from_json, parts))) for role, parts in json.loads(line)]
-            told = {"error": trouble} if making is None else {"text": making.prompt(messages).text}
+            reply = {"error": problem} if prompter is None else {"text": prompter.prompt(messages).text}
         except RashomonError as error:
-            told = {"error": str(error)}
-        except Exception as error:  # of a template or tokenizer unlike any other
-            told = {"error": one_line(error)}
-        print(json.dumps(told), file=out, flush=True)
+            reply = {"error": str(error)}
+        except Exception as error:  # an unusual template or tokenizer can raise anything
+            reply = {"error": one_line(error)}
+        print(json.dumps(reply), file=out, flush=True)
 
 
 if __name__ == "__main__":
     own = sys.stdout
-    sys.stdout = sys.stderr  # what libraries print is no answer
+    sys.stdout = sys.stderr  # keeps what libraries print out of the answers
     serve(sys.argv[1], sys.stdin, own)

@@ -1,4 +1,4 @@
-"""What can be saved of a damaged run: its valid rows, one by one, and a report of every other."""
+"""Salvage of a damaged run: its valid rows, one by one, and a report of every other row."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from app.store.database import DATABASE, PAGE, Row
 from app.store.integrity import stored_values
-from app.store.integrity.digests import COLUMNS, COUNTED, KEYS, NONE
+from app.store.integrity.digests import COLUMNS, COUNTED, EMPTY, KEYS
 from app.store.run import RunStore
 from app.store.sqlite_errors import DamagedError
-from benchmarks.base import Generation, Instance, Verdict
 from benchmarks.errors import StoreError
+from benchmarks.vocabulary import Generation, Instance, Verdict
 
 Report = Callable[[StoreError], None]
-"""Called with every row that cannot be read; the error says which and why."""
+"""A callback for each row that cannot be read; the error names the row and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedAnswer:
-    """A valid answer: the digest of its request, the engine that gave it and when, and the valid verdicts on it."""
+    """A valid answer, with the digest of its request, its engine and time, and its valid verdicts."""
 
     generation: Generation
     request: str
@@ -31,7 +31,7 @@ class SavedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SavedInstance:
-    """A valid instance with its answers, one a step. Where one of them is damaged there are none: it is asked again."""
+    """A valid instance with its answers, one a step; none if any is damaged, so that the instance is asked again."""
 
     instance: Instance
     done: bool
@@ -39,10 +39,10 @@ class SavedInstance:
 
 
 class Salvage(RunStore):
-    """A run's store that is read in spite of damage. Open it through :meth:`read`."""
+    """A run's store that is read in spite of damage; opened through :meth:`read`."""
 
     def saved(self, report: Report) -> Iterator[SavedInstance]:
-        """Every valid instance in order, a few rows in memory at a time. What is set aside is left out."""
+        """Yield every valid instance in order, a few rows in memory at a time, without anything set aside."""
         engines: dict[int, dict[str, Any]] = {}
         for row in self.valid("engine", report):
             engines[row["id"]] = stored_values.engine_info(row["info"])
@@ -51,11 +51,11 @@ class Salvage(RunStore):
             yield SavedInstance(self._instance(tuple(row.values())), bool(row["done"] and answers), answers)
 
     def saved_meta(self, report: Report) -> dict[str, Any]:
-        """The valid values kept with the run."""
+        """Return the valid values stored with the run."""
         return {row["key"]: stored_values.meta_value(row["key"], row["value"]) for row in self.valid("meta", report)}
 
     def valid(self, table: str, report: Report) -> Iterator[Row]:
-        """Every valid row of a table, in the order of its key; the others are reported."""
+        """Yield every valid row of a table, in the order of its key; report the others."""
         key, last = KEYS[table][0], -1
         if key not in ("id", "ordinal"):
             yield from self._valid_rows(table, "", (), report)
@@ -64,7 +64,7 @@ class Salvage(RunStore):
             (end,) = self._ids(f"SELECT coalesce(max({key}), -1) FROM {table}")
         except StoreError as error:
             report(error)
-            end = self._tallies().get(table, NONE)[0]
+            end = self._tallies().get(table, EMPTY)[0]
         while last < end:
             where, values = f"WHERE r.{key} > ? ORDER BY r.{key} LIMIT {PAGE}", (last,)
             try:
@@ -137,13 +137,13 @@ class Salvage(RunStore):
                 report(error)
 
     def find_wrong_counters(self, report: Report) -> None:
-        """Report the counters that are not what the rows count to, and samples that are not listed as their instances are."""
+        """Report counters that do not match the rows, and samples that do not match their instances."""
         try:
             progress, judged = self.counted()
             kept = self._counters()
             for condition in {**progress, **kept.progress}:
-                now, then = (_rounded(rows.get(condition)) for rows in (progress, kept.progress))
-                if now != then:
+                counted, stored = (_rounded(rows.get(condition)) for rows in (progress, kept.progress))
+                if counted != stored:
                     report(DamagedError(self.folder, f"table progress, row {condition!r:.60}", "its counts are wrong"))
             for key in {**judged, **kept.judged}:
                 if judged.get(key) != kept.judged.get(key):
@@ -157,7 +157,7 @@ class Salvage(RunStore):
             report(error)
 
     def find_broken_pages(self, report: Report) -> None:
-        """Report what SQLite's own examination finds: of pages, indexes and references between tables."""
+        """Report the findings of SQLite's own check of pages, indexes and foreign keys."""
         try:
             for (problem,) in self._rows("PRAGMA integrity_check(10)"):
                 if problem != "ok":

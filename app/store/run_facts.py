@@ -1,0 +1,108 @@
+"""Facts that a run's store records about its answering: excluded instances, an early stop, and workers that ran out of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from app.store.run import RunStore
+from mlx_backends.models.modalities import ALL_MODALITIES, MODALITY_NAMES
+
+EXCLUDED_KEY = "excluded"
+"""The meta key of a run's :class:`ExcludedInstances`."""
+
+REACHED_KEY = "reached"
+"""The meta key of the interval width at which a run stopped early; None once it resumed."""
+
+DEATHS_KEY = "deaths"
+"""The meta key of a run's :class:`WorkerDeath` entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedInstances:
+    """Count of the instances, out of the ``of`` that were selected, that are excluded because the model cannot take them.
+
+    ``by`` counts them by each modality that the model lacks; an instance with two such modalities counts under both.
+    ``conditions`` counts them by condition.
+    """
+
+    total: int = 0
+    of: int = 0
+    by: Mapping[str, int] = field(default_factory=dict)
+    conditions: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, store: RunStore) -> Self:
+        """Return the counts stored with a run; zeros for a run planned before they were recorded."""
+        return cls(**store.meta(EXCLUDED_KEY, {}))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """The number of excluded instances and the reason; "" if there are none."""
+        if not self.total:
+            return ""
+        return f"{self.total:,} of {self.of:,} not asked: the model takes {missing_modalities(self.by)}"
+
+
+NONE_EXCLUDED = ExcludedInstances()
+"""The counts of a run without excluded instances."""
+
+
+def missing_modalities(by: Mapping[str, int]) -> str:
+    """Format counts by modality, such as ``no audio (900), no 3D (700)``."""
+    return ", ".join(
+        f"no {MODALITY_NAMES[modality]} ({by[modality]:,})" for modality in ALL_MODALITIES if by.get(modality)
+    )
+
+
+def stop_reason(store: RunStore) -> str | None:
+    """Return the reason why a run stopped early, as prose; None if it did not."""
+    width = store.meta(REACHED_KEY)
+    return None if width is None else f"every condition's 95% interval is {width:g} wide or less"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDeath:
+    """The death of a worker that ran out of memory.
+
+    Attributes:
+        cause: A phrase that follows "the worker".
+        at: The time, in seconds since 1970.
+        width: The most requests the worker had in flight; None if it died before its first request.
+        suspects: The ids of the instances that were in flight; each is asked again on its own.
+        failed: The id of an instance that was in flight on its own, and is now recorded as an error.
+    """
+
+    cause: str
+    at: float
+    width: int | None = None
+    suspects: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+    @property
+    def reduced_width(self) -> int | None:
+        """The width for the next worker: half, unless a single request was already too much."""
+        return self.width if self.width is None or self.failed else max(1, self.width // 2)
+
+    def sentence(self) -> str:
+        """Describe the death and its consequence in one sentence."""
+        subject = f"the worker {self.cause}"
+        if self.failed:
+            return f"{subject} for the second time on {self.failed[0]} alone: recorded as an error"
+        if not self.suspects:
+            return f"{subject} with no request in flight"
+        count = len(self.suspects)
+        requests = f"{count} requests in flight; they are" if count > 1 else "one request in flight; it is"
+        return f"{subject} with {requests} repeated one at a time, then others {self.reduced_width} at a time"
+
+
+def worker_deaths(store: RunStore) -> list[WorkerDeath]:
+    """Return the deaths of a run's workers, oldest first."""
+    return [
+        WorkerDeath(**{**death, "suspects": tuple(death["suspects"]), "failed": tuple(death["failed"])})
+        for death in store.meta(DEATHS_KEY, [])
+    ]

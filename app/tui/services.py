@@ -1,0 +1,92 @@
+"""Protocols of the app and its screens, as far as other modules use them.
+
+Screens, widgets and helpers depend on these protocols rather than on the app, which imports all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from textual.theme import Theme
+from textual.widget import Widget
+
+from app.store.trash import Trash
+from app.store.workspace import Workspace
+from app.tui.key_queue import KeyQueue
+from app.tui.processes import RunProcesses
+from app.tui.settings import Settings
+from app.tui.workspace_watcher import WatchedRun, WorkspaceSnapshot
+
+if TYPE_CHECKING:
+    from app.tui.result_cache import ResultCache
+
+T = TypeVar("T")
+Severity = Literal["information", "warning", "error"]
+
+
+class Services(Protocol):
+    """The app as screens and widgets use it; :class:`app.tui.app.RashomonApp` documents the attributes."""
+
+    workspace: Workspace
+    processes: RunProcesses
+    trash: Trash
+    snapshot: WorkspaceSnapshot
+    under_cursor: tuple[Path, ...]
+    marked: tuple[Path, ...]
+    images: str
+    image_widget: type[Widget] | None
+    settings: Settings
+    settings_problems: list[str]
+    keys: dict[str, str]
+    key_queue: KeyQueue
+
+    @property
+    def available_themes(self) -> dict[str, Theme]:
+        """The themes by name."""
+
+    @property
+    def results(self) -> ResultCache:
+        """The cache of computed tables and comparisons, shared by all screens."""
+
+    def open_screen(self, name: str, folders: Sequence[Path] | None = None, *, on_top: bool = False) -> None:
+        """Open a screen by name."""
+
+    def open_workspace(self, workspace: Workspace) -> None:
+        """Switch to another workspace."""
+
+    def push_screen(self, screen: Any, callback: Callable[[Any], None] | None = None) -> Any:
+        """Show a dialog and call ``callback`` with its result."""
+
+    async def action_back(self) -> None:
+        """Close the screen on top."""
+
+    def resume(self, run: WatchedRun) -> None:
+        """Resume a run."""
+
+    def pause_or_resume(self, run: WatchedRun) -> None:
+        """Pause an active run; resume a paused one."""
+
+    def stop_run(self, run: WatchedRun) -> None:
+        """Stop a run at its next answer."""
+
+    def show_error(self, error: BaseException | str) -> None:
+        """Show an error in a dialog from which it can be copied."""
+
+    def toast(self, message: object, *, severity: Severity = "information", title: str = "") -> None:
+        """Show a notification; ``message`` may be hostile."""
+
+    def copy(self, text: str) -> None:
+        """Copy a text to the clipboard."""
+
+
+class BackgroundScreen(Protocol):
+    """A screen that works in threads."""
+
+    @property
+    def rashomon(self) -> Services:
+        """The app."""
+
+    def in_thread(self, work: Callable[[], T], then: Callable[[T], None], *, group: str = "work") -> None:
+        """Run ``work`` in a thread, then call ``then`` with its result on the event loop."""

@@ -1,0 +1,102 @@
+"""The shared types of the sources: a source row, its parser, and the folders of COCO images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.clash.categories import join_categories, shared_categories
+from benchmarks.clash.constants import CHANGE_TYPES, RELATIONS
+from benchmarks.clash.sample import ClashSample
+from benchmarks.rows.base import RowProblem
+from benchmarks.rows.files import Loader, SkippedRow, list_folders
+from benchmarks.text.answer_equality import normalise
+
+CONSTRUCTED = ("coco", "spatial")
+SOURCE_NAMES = ("published", "sugar-crepe", "coco", "spatial", "rows")
+
+LONGEST_SENTENCE = 2_000
+"""The maximum characters of a caption or question; COCO's longest have about 250."""
+
+LONGEST_ANSWER = 200
+"""The maximum characters of an answer or changed word; the published ones have at most 19."""
+
+_SENTENCES = ("original_caption", "conflicting_caption", "question")
+_ANSWERS = ("image_only", "text_only", "distractor")
+_WORDS = ("changed_original", "changed_conflicting")
+_COCO_FOLDERS = ("train2017", "val2017")
+
+
+@dataclass(frozen=True, slots=True)
+class ClashSourceRow:
+    """A sample of a source: ``row`` is its place in the source, ``image`` returns its image's bytes."""
+
+    row: str
+    sample: ClashSample
+    image: Loader
+
+
+Reader = Callable[[str, int], Iterator[ClashSourceRow | SkippedRow]]
+
+
+def image_folders(root: Path) -> tuple[Path, ...]:
+    """Return the folders that may hold COCO images: ``root``, its sub-folders, and train2017/, val2017/ in them."""
+    parents = [root, *(folder for folder in list_folders(root) if folder.name not in _COCO_FOLDERS)]
+    candidates = [place for folder in parents for place in (folder, *(folder / name for name in _COCO_FOLDERS))]
+    return tuple(place for place in candidates if place.is_dir())
+
+
+def parse_sample(fields: Mapping[str, Any], source: str) -> ClashSample:
+    """Parse ``fields``, named as ClashSample's are, into a sample with its category and without its image.
+
+    Raises RowProblem, with one of a fixed set of sentences, for an unusable row.
+    """
+    values = {name: _text(fields.get(name), name, LONGEST_SENTENCE) for name in _SENTENCES}
+    values |= {name: _text(fields.get(name), name, LONGEST_ANSWER) for name in (*_ANSWERS, *_WORDS, "image_id")}
+    change_type, relation = fields.get("change_type"), fields.get("relation") or ""
+    if change_type not in CHANGE_TYPES:
+        raise RowProblem(f"the change type is not one of {', '.join(CHANGE_TYPES)}")
+    if (relation not in RELATIONS) if change_type == "spatial" else relation:
+        raise RowProblem(f"the relation is not one of {', '.join(RELATIONS)}, or the change is not spatial")
+    if _folded(values["original_caption"]) == _folded(values["conflicting_caption"]):
+        raise RowProblem("the two captions are the same")
+    if len({normalise(values[name]) for name in _ANSWERS}) < len(_ANSWERS):
+        raise RowProblem("two of the three answers are the same")
+    names = shared_categories(change_type, values["changed_original"], values["changed_conflicting"])
+    return ClashSample(
+        image=None,
+        change_type=change_type,
+        relation=relation,
+        category=join_categories(names, change_type),
+        source=source,
+        published_category=_published(fields.get("published_category"), change_type),
+        **values,
+    )
+
+
+def _text(value: Any, name: str, longest: int) -> str:
+    label = name.replace("_", " ")
+    if not isinstance(value, str) or not value.strip():
+        raise RowProblem(f"the row has no {label}")
+    if len(value) > longest:
+        raise RowProblem(f"the {label} is longer than {longest} characters")
+    if len(value.strip().splitlines()) > 1:
+        raise RowProblem(f"the {label} has more than one line")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise RowProblem("the text is not valid Unicode") from error
+    return value
+
+
+def _published(value: Any, change_type: str) -> str | None:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) and 0 < len(n) <= 40 for n in names):
+        return None
+    return join_categories(names, change_type)
+
+
+def _folded(caption: str) -> str:
+    return " ".join(caption.casefold().split())

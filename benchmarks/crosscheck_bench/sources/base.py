@@ -1,0 +1,21 @@
+"""Names and row type of CrossCheck-Bench's data sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.crosscheck_bench.sample import CrossCheckSample
+from benchmarks.rows.files import Loader
+
+ROWS = "rows"
+PRODUCTS = "products"
+SOURCE_NAMES = (PRODUCTS, ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCheckSourceRow:
+    """A sample from a source: ``row`` is its place for a reader, ``frames`` load its pictures' bytes in order."""
+
+    row: str
+    sample: CrossCheckSample
+    frames: tuple[Loader, ...]

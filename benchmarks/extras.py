@@ -1,0 +1,19 @@
+"""Extras: optional libraries, and the message where one is needed and missing."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from benchmarks.errors import ExtraMissingError
+
+LIBRARIES = {"video": "av", "shapes": "trimesh", "serve": "textual_serve"}
+"""The module that each extra of pyproject.toml brings."""
+
+
+def require_extra(extra: str, purpose: str) -> None:
+    """Raise ExtraMissingError if the library of ``extra`` is not installed; ``purpose`` is what needs it, such as "videos"."""
+    library = LIBRARIES[extra]
+    if find_spec(library) is None:
+        raise ExtraMissingError(
+            f"{purpose} need the library {library}; install it with `pip install 'rashomon[{extra}]'`."
+        )

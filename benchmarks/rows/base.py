@@ -1,0 +1,41 @@
+"""Types and limits that the readers of all file formats share."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from benchmarks.errors import SourceError
+
+Fields = Mapping[str, Any]
+
+LARGEST_LINE = 16 * 1024 * 1024
+"""The maximum size of a JSON line or a table row, in bytes."""
+
+
+class RowProblem(Exception):
+    """The reason for leaving out a row, and the file or line it refers to. The code that reads rows catches it."""
+
+    def __init__(self, reason: str, place: str = "") -> None:
+        super().__init__(reason)
+        self.place = place
+
+
+def open_source(file: Path) -> BufferedReader:
+    """Open a file that a user or a data set names. Raises SourceError if it is not a regular file or cannot be read.
+
+    Pipes and devices are refused without waiting for them, since sources are read more than once and must end.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return os.fdopen(descriptor, "rb")
+        os.close(descriptor)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "invalid file name"
+        raise SourceError(f"{file} cannot be read ({reason}); check that it exists and is readable.") from error
+    raise SourceError(f"{file} is not a regular file; save its contents to a file and name that file.")

@@ -1,0 +1,68 @@
+"""Registry of judges: those by rule, those that other packages register as ``rashomon.judges``, and any model with a rubric."""
+
+from __future__ import annotations
+
+from benchmarks import plugins
+from benchmarks.base import Benchmark
+from benchmarks.errors import SpecError, did_you_mean
+from judges.base import HUMAN, OVERRIDE, FunctionJudge, Judge
+from judges.rubric import RubricJudge
+
+GROUP = "rashomon.judges"
+"""The group of entry points: name to a class that derives from :class:`judges.base.FunctionJudge`."""
+
+BUILT_IN = {
+    "match": "judges.cmc_rules:Match",
+    "strict": "judges.string_match:Strict",
+    "relaxed": "judges.string_match:Relaxed",
+    "yes-no": "judges.yes_no:YesNo",
+    "own-answer": "judges.own_answer:OwnAnswer",
+    "extracted": "judges.exact_match:ExtractedMatch",
+    "printed": "judges.exact_match:PrintedMatch",
+    "choice": "judges.scene_choice:SceneChoice",
+    "official": "judges.scene_choice:OfficialSceneChoice",
+}
+
+
+def judge_names() -> tuple[str, ...]:
+    """Return the names of all judges that need no model."""
+    return plugins.names(GROUP, BUILT_IN)
+
+
+def get_judge(name: str) -> FunctionJudge:
+    """Return the judge by rule called ``name``, imported only now. Raises SpecError with the nearest right name."""
+    kind = plugins.load(name, GROUP, BUILT_IN)
+    if kind is None:
+        raise SpecError(f"there is no judge {name!r}; {did_you_mean(name, judge_names())}")
+    judge: FunctionJudge = kind()
+    return judge
+
+
+def find_judge(name: str, benchmark: Benchmark) -> Judge:
+    """Return the judge of ``benchmark``'s answers called ``name``: a registered one, or a model with the benchmark's rubric.
+
+    Raises SpecError where there is none, and ModelError for a model that is not there.
+    """
+    if name in judge_names():
+        judge = get_judge(name)
+        if benchmark.name not in judge.benchmarks:
+            raise SpecError(f"the judge {name} is not made for {benchmark.name}; use {', '.join(benchmark.judges)}.")
+        return judge
+    if name.startswith(OVERRIDE):
+        raise SpecError(f"{name} is a person; `rashomon override` takes a person's corrections of a judge's labels.")
+    if name.startswith(HUMAN):
+        raise SpecError(f"{name} is a person; `rashomon label` takes human labels.")
+    from mlx_backends.registry import describe, looks_like_model
+
+    if not looks_like_model(name):
+        raise SpecError(
+            f"there is no judge {name!r}; {did_you_mean(name, benchmark.judges)} A model judges by its name or folder."
+        )
+    if benchmark.rubric is None:
+        raise SpecError(
+            f"{benchmark.name} has no rubric for a judge that is a model; use {', '.join(benchmark.judges)}."
+        )
+    info = describe(name)
+    if info.engine in ("policy", "imported"):
+        raise SpecError(f"{name} cannot judge, because it reads nothing; use a model or {', '.join(benchmark.judges)}.")
+    return RubricJudge(name.rstrip("/"), info, benchmark.rubric)

@@ -1,0 +1,66 @@
+"""Prompts of text-only models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from benchmarks.vocabulary import Media, Message
+from mlx_backends.core.chat_prompt import Prompter, PromptError, Turn
+from mlx_backends.models.tokenizer_limits import panics_as_errors
+
+
+class TextPrompter(Prompter):
+    """Builder of a text-only model's prompts, from mlx-lm's tokenizer for it."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._wrapper = tokenizer
+        super().__init__(tokenizer._tokenizer, None)
+
+    @panics_as_errors()
+    def ids(self, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of the prompt for ``messages``. Raises PromptError where there is none."""
+        text = self.prompt(messages).text
+        templated = self._wrapper.has_chat_template  # such a template writes every control token itself
+        ids = list(self._tokenizer(text, add_special_tokens=not templated)["input_ids"])
+        if not ids:
+            raise PromptError("the messages yield no tokens.")
+        return ids
+
+    def _check_count(self, images: Sequence[Media]) -> None:
+        if images:
+            raise PromptError(f"this model reads text only, and the request holds media of type {images[0].modality}.")
+
+    def _declared(self, turns: Sequence[Turn]) -> str:
+        joined = [(role, "".join(piece for piece in pieces if isinstance(piece, str))) for role, pieces in turns]
+        return self._rendered([{"role": role, "content": text} for role, text in joined])
+
+    def _plain_forms(self) -> Iterator[Callable[[Sequence[Turn]], str]]:
+        def listed(turns: Sequence[Turn]) -> str:
+            lists = [[{"type": "text", "text": str(piece)} for piece in pieces] for _, pieces in turns]
+            return self._rendered(
+                [{"role": turn[0], "content": parts} for turn, parts in zip(turns, lists, strict=True)]
+            )
+
+        yield listed
+        yield lambda turns: self._declared(_without_system(turns))
+        yield lambda turns: listed(_without_system(turns))
+
+    def _rendered(self, messages: list[dict[str, Any]]) -> str:
+        if not self._wrapper.has_chat_template:
+            return super()._rendered(messages)
+        rendered = self._wrapper.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, enable_thinking=False
+        )
+        if not isinstance(rendered, str):
+            raise PromptError("its chat template does not return text")
+        return rendered
+
+
+def _without_system(turns: Sequence[Turn]) -> list[Turn]:
+    """Return ``turns`` with the system's text before the first user turn, for templates without a system role."""
+    system = tuple(piece for role, pieces in turns if role == "system" for piece in pieces)
+    others = [turn for turn in turns if turn[0] != "system"]
+    if not system or not others or others[0][0] != "user":
+        return list(turns)
+    return [("user", (*system, "\n\n", *others[0][1])), *others[1:]]

@@ -1,0 +1,86 @@
+"""MLX as an engine: a folder, or a Hub id in the Hugging Face cache, answers through mlx-vlm or mlx-lm."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from benchmarks.errors import ModelError
+from benchmarks.vocabulary import Modality
+from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
+from mlx_backends.core.error_text import one_line
+from mlx_backends.models.discovery import ModelInfo, inspect, resolve, revision
+from mlx_backends.models.memory_estimate import memory_fit
+from mlx_backends.models.weights import weights_digest
+from mlx_backends.options import LoadOptions
+
+_LIBRARIES = ("mlx", "transformers")  # and the engine itself
+
+
+class MLXEngine(Engine):
+    """Models of this machine. Describing one neither loads it nor imports MLX."""
+
+    def describe(self, model: str) -> EngineInfo:
+        return _describe(inspect(resolve(model)))
+
+    def modalities(self, model: str) -> tuple[Modality, ...]:
+        return inspect(resolve(model)).takes
+
+    def engine_name(self, model: str) -> str:
+        return inspect(resolve(model)).engine
+
+    def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
+        """Load ``model``. Raises ModelError for one that cannot be loaded, or does not fit in memory without ``force``."""
+        found = inspect(resolve(model))
+        from mlx_backends.mlx.lm import LMBackend
+        from mlx_backends.mlx.load import check_supported, check_text_supported, load, load_text
+        from mlx_backends.mlx.memory_limits import MemoryLimits
+        from mlx_backends.mlx.vlm import QUEUE_FACTOR, VLMBackend
+        from mlx_backends.models.memory_estimate import device_info
+
+        sees = found.engine == "mlx-vlm"
+        (check_supported if sees else check_text_supported)(found.path)
+        fit = memory_fit(found.weights_bytes, device_info())
+        if not fit.ok and not options.force:
+            raise ModelError(
+                f"{found.name} was not loaded: {fit.sentence}; "
+                "choose a smaller quantisation, or add --force to load it anyway."
+            )
+        MemoryLimits.here().set()
+        info = _describe(found)
+        loaded = (load if sees else load_text)(found.path)
+        width = options.max_in_flight
+        try:
+            if sees:
+                return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
+            return LMBackend(info, *loaded, width=width)
+        except Exception as error:  # a processor or template unlike any other
+            raise ModelError(f"{found.name} was loaded but cannot be asked: {one_line(error)}") from error
+
+
+def _describe(model: ModelInfo) -> EngineInfo:
+    return EngineInfo(
+        engine=model.engine,
+        model=model.name,
+        revision=revision(model.path),
+        weights=weights_digest(model.path),
+        quantisation=model.quantisation,
+        device=_device(),
+        versions={name: _version(name) for name in sorted({*_LIBRARIES, model.engine})},
+        weights_bytes=model.weights_bytes,
+        takes=model.takes,
+    )
+
+
+def _device() -> str:
+    """Return the device that MLX computes on by default, from what is installed."""
+    if sys.platform == "darwin":
+        return "metal"
+    return "cuda" if any(_version(name) != "none" for name in ("mlx-cuda", "mlx-cuda-12", "mlx-cuda-13")) else "cpu"
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "none"

@@ -1,0 +1,25 @@
+"""PyTorch as an engine: models named ``cuda:ID``."""
+
+from __future__ import annotations
+
+from benchmarks.vocabulary import Modality
+from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
+from mlx_backends.models.modalities import IMAGES_ONLY
+from mlx_backends.options import LoadOptions
+from mlx_backends.pytorch import spec
+
+
+class TorchEngine(Engine):
+    """Vision-language models in PyTorch, through transformers; see :mod:`mlx_backends.pytorch.spec`."""
+
+    def describe(self, model: str) -> EngineInfo:
+        return spec.describe(model)
+
+    def modalities(self, model: str) -> tuple[Modality, ...]:
+        return IMAGES_ONLY
+
+    def engine_name(self, model: str) -> str:
+        return spec.ENGINE
+
+    def load(self, model: str, media: MediaPath, options: LoadOptions) -> Backend:
+        return spec.load(model, media, force=options.force, width=options.max_in_flight)
