@@ -18,7 +18,8 @@ def with_mlx(folder: Path, count: int, kept: Path) -> list[dict[str, Any]]:
     """``count`` instances with their answers' tokens by MLX, the end included; their pictures lie in ``kept``."""
     from assets.demo.recipe.chat import chat
     from assets.demo.recipe.evaluate import BENCHMARKS, answer, build
-    from benchmarks.base import Media, get_benchmark
+    from benchmarks.registry import get_benchmark
+    from benchmarks.vocabulary import Media
     from mlx_backends.registry import load_backend
 
     found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.base import Media, Part, Text
+from benchmarks.vocabulary import Media, Part, Text
 
 IMAGE = "<|vision_start|><|image_pad|><|vision_end|>"
 TEMPLATE = """\

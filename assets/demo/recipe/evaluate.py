@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from assets.demo.recipe.scenes import held_out_things
-from benchmarks.base import Decoding, Generation, Instance, Message, Record, Request, get_benchmark
 from benchmarks.build import Build, BuildOptions
-from judges.base import get_judge
+from benchmarks.registry import get_benchmark
+from benchmarks.vocabulary import Decoding, Generation, Instance, Message, Record, Request
+from judges.registry import get_judge
 from mlx_backends.base import Backend
 from mlx_backends.registry import load_backend
 
