@@ -18,7 +18,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 DECLARED = [
     Requirement(line)
-    for line in chain(PROJECT["dependencies"], EXTRAS["api"], EXTRAS["keychain"], EXTRAS["test"])
+    for line in chain(
+        PROJECT["dependencies"], *(EXTRAS[extra] for extra in ("api", "keychain", "serve", "shapes", "video", "test"))
+    )
     if not line.startswith("rashomon")
 ]
 
