@@ -144,7 +144,7 @@ def progress_table(run: RunSummary, throughput: Throughput) -> Table:
         box=box.SIMPLE_HEAD,
         expand=False,
     )
-    for name in ("condition", "done", "", "running\naccuracy", "n", "errors", "truncated"):
+    for name in ("condition", "done", "", "running\naccuracy", "n", "errors", "trunc."):
         table.add_column(name, justify="left" if name in ("condition", "") else "right", no_wrap=True)
     for p in run.progress:
         filled = round(_BAR * p.done / p.total) if p.total else 0

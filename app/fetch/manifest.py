@@ -11,7 +11,7 @@ from typing import Literal
 from benchmarks.untrusted.safe_files import UnsafeFileError, read_bytes, remove_file, replace_file
 from benchmarks.untrusted.safe_json import parse_json
 
-_FILE = ".read_manifest.json"
+_FILE = ".fetched.json"
 _LARGEST = 1 << 20
 
 State = Literal["fetched", "begun", "none"]

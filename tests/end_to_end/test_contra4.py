@@ -206,6 +206,6 @@ def test_options_that_do_not_fit_are_told_in_a_sentence(tmp_path: Path) -> None:
     rashomon = Rashomon(tmp_path)
     source = write_source(tmp_path / "rows", [row("one", PLAIN[:2])])
     told = rashomon.run("build", "contra4", "--source", source, "--captioner", "smell=x", code=2).stderr
-    assert "--captioner is MODALITY=MODEL" in told
+    assert "MODALITY=MODEL" in told
     told = rashomon.run("build", "clash", "--source", tmp_path, "--checker", "a", "--checker", "b", code=2).stderr
     assert "clash takes one checking model; name --checker once." in told

@@ -135,7 +135,7 @@ def test_a_problem_is_shown_at_its_field_its_section_and_below(desk: Stage) -> N
         await known(pilot, screen)
         assert not screen._problems
         await pilot.press("ctrl+b", "tab", *"org/none")
-        await until(pilot, lambda: "there is no folder 'org/none'" in screen_text(app))
+        await until(pilot, lambda: "'org/none' is neither a folder" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: "org/none" in screen._models)
         await pilot.pause()

@@ -8,7 +8,7 @@ from random import Random
 
 from assets.demo.recipe.charts import NAMES, VALUES, Bars, held_out_pairs
 from assets.demo.recipe.chat import PICTURE, Row, chat
-from benchmarks.cmc_bench.construction.passages import passage
+from benchmarks.cmc_bench.construction.passages import template_passage
 from benchmarks.cmc_bench.prompts import parts
 
 QUESTIONS = ("What is the value of {}?", "How much is {}?", "What value does {} have?")
@@ -25,7 +25,7 @@ def prompted(question: str, stated: str | None, *, image: bool) -> str:
 
 def says(value: int) -> str:
     """CMC-Bench's passage for a value."""
-    return passage("chartqa", str(value))
+    return template_passage("chartqa", str(value))
 
 
 def answer(bars: Bars) -> str:
@@ -38,7 +38,7 @@ def phrases() -> set[str]:
     slot = "\0"
     found = set()
     for question in (*QUESTIONS, *_SEVERAL):
-        for stated in (None, passage("chartqa", slot), _NAMED.format(slot)):
+        for stated in (None, template_passage("chartqa", slot), _NAMED.format(slot)):
             for image in (True, False):
                 if image or stated:
                     text = prompted(question.format(slot), stated, image=image)

@@ -113,7 +113,7 @@ def test_a_sample_that_corrects_nothing_says_so_when_it_is_drawn_and_how_many_la
     assert "labels correct not every metric" in capsys.readouterr().out
     assert any(value is None for value in corrected(workspace)), "one label fewer is not enough for every figure"
     take(workspace, says("1"), n=enough)
-    assert f"{enough} labels are enough to correct figures" in capsys.readouterr().out
+    assert f"{enough} labels are enough to correct the metrics" in capsys.readouterr().out
     reasons = [reason for reason in corrected_reasons(workspace) if "looked at fewer" in reason]
     assert reasons == []
 

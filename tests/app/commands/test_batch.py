@@ -344,7 +344,7 @@ def test_a_demo_touches_nothing_that_is_not_its_own(rashomon: Rashomon) -> None:
 def test_a_sample_that_there_is_not_is_told_of_those_like_it(rashomon: Rashomon) -> None:
     run_of(rashomon, "--name", "x", "--limit", "2")
     told = rashomon.run("show", "x", "--sample", "both", code=2).stderr
-    named = told.partition("but such as ")[2].partition(";")[0].split(", ")
+    named = told.partition("closest: ")[2].partition(";")[0].split(", ")
     assert len(named) == 3
     assert [name.endswith("/both-wrong") for name in named] == [True, True, False]
     for name in named:
@@ -357,7 +357,7 @@ def test_a_run_of_the_demo_is_found_where_it_is(rashomon: Rashomon) -> None:
     demo.mkdir(parents=True)
     (rashomon.workspace / "runs").rename(demo / "runs")
     told = rashomon.run("show", "demo-model-4bit", code=2).stderr
-    command = told.strip().rpartition("of its own: rashomon ")[2]
+    command = told.strip().rpartition("separate workspace: rashomon ")[2]
     assert command == f"--workspace {demo} show demo-model-4bit"
     assert "demo-model-4bit: done" in rashomon.run(*command.split()).stdout
     assert "there are no runs yet" in rashomon.run("show", "another", code=2).stderr

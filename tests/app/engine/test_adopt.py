@@ -82,7 +82,7 @@ def test_nothing_is_adopted_unasked_nor_twice_under_a_name(rashomon: Rashomon) -
     rashomon.run("adopt", folder, "--yes")
     rashomon.run("adopt", folder, "--yes")
     assert sorted(path.name for path in runs.iterdir()) == ["mine", "one", "theirs", "theirs-adopted"]
-    assert "was made on this machine" in rashomon.run("adopt", "one", "--yes", "--name", "copy").stdout
+    assert "was created on this machine" in rashomon.run("adopt", "one", "--yes", "--name", "copy").stdout
 
 
 def test_who_would_be_asked_is_shown_with_the_address(rashomon: Rashomon) -> None:

@@ -63,7 +63,7 @@ def test_what_a_build_holds_is_read_once_until_it_changes(workspace: Workspace, 
         ({"judge": ["policy:random"]}, "judge", "cannot judge"),
         ({"data": "/nowhere"}, "data", "not a built benchmark"),
         ({"benchmark": "clash"}, "data", "data get clash`, then `"),
-        ({"strata": {"type": ["nothing"]}}, "strata", "there is no type"),
+        ({"strata": {"type": ["nothing"]}}, "strata", "no type 'nothing'"),
     ],
 )
 def test_what_is_not_there_is_said_by_field(workspace: Workspace, typed: dict[str, Any], field: str, says: str) -> None:

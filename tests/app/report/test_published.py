@@ -124,7 +124,7 @@ def test_figures_are_shown_as_the_paper_prints_them(
         (("contra",), "did you mean 'contra4'?"),
         (("../../assets/published/pope",), "there are no published results"),
         (("contra4", "--table", "4"), "no published table '4'"),
-        (("--table", "1"), "name its benchmark"),
+        (("--table", "1"), "needs a benchmark"),
     ],
 )
 def test_what_is_not_there_is_said(words: tuple[str, ...], told: str, tmp_path: Path) -> None:

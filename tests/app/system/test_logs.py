@@ -142,6 +142,6 @@ log.close()
     assert process.wait(60) == 0
     process.stdout.close()
     text = (tmp_path / "worker.log").read_text()
-    assert ("are lost" in text) == lost
+    assert ("were dropped" in text) == lost
     assert ("worker: 499 xxx" in text) != lost
     assert "and after it" in text

@@ -436,7 +436,7 @@ def test_another_build_is_replaced_only_when_asked(tmp_path: Path) -> None:
     source = [("rows", str(own_rows(tmp_path / "r", ["1", "2", "3"])))]
     first = CMCBench().build(source, tmp_path / "out", BuildOptions(seed=0))
     assert CMCBench().build(source, tmp_path / "out", BuildOptions(seed=0)).digest == first.digest
-    with pytest.raises(SourceError, match="another build"):
+    with pytest.raises(SourceError, match="--replace"):
         CMCBench().build(source, tmp_path / "out", BuildOptions(seed=1))
     second = CMCBench().build(source, tmp_path / "out", BuildOptions(seed=1, replace=True))
     assert second.manifest["seed"] == 1
@@ -445,10 +445,10 @@ def test_another_build_is_replaced_only_when_asked(tmp_path: Path) -> None:
 def test_a_killed_build_leaves_nothing_that_looks_like_one(tmp_path: Path) -> None:
     original_chartqa(tmp_path / "c", count=40)
     code = (
-        "import sys, time; from pathlib import Path; from benchmarks import build, base\n"
+        "import sys, time; from pathlib import Path; from benchmarks import build, registry\n"
         "wait = build.BuildWriter.finish\n"
         "build.BuildWriter.finish = lambda *a, **k: (print('written', flush=True), time.sleep(60))\n"
-        "base.get_benchmark('cmc-bench').build([('chartqa', sys.argv[1])], Path(sys.argv[2]), build.BuildOptions())"
+        "registry.get_benchmark('cmc-bench').build([('chartqa', sys.argv[1])], Path(sys.argv[2]), build.BuildOptions())"
     )
     out = tmp_path / "out" / "build"
     arguments = [sys.executable, "-c", code, str(tmp_path / "c"), str(out)]
