@@ -104,10 +104,10 @@ def test_table_2_is_weighted_by_the_published_test_split() -> None:
 def test_what_holds_and_what_does_not_are_told_apart() -> None:
     near, far = Check("a", 0.5, 0.504, 0.005, 0.0005), Check("b", 0.5, 0.52, 0.005, 0.0005, 100, 1)
     block = rendered([Identity("T", "x", [near, far])], [Claim("said", True), Claim("also", False, "not so")])
-    assert "2 figures follow from others by 1 identities; 1 do so within rounding." in block
+    assert "2 values follow from others by 1 identities; 1 agree within rounding." in block
     assert "| T | x | 2 | 1 | 0 |" in block
     assert "| b | 50.0 | 52.00 |" in block
     assert "| a |" not in block
-    assert "Of 2 statements of the text about its tables 1 hold." in block
+    assert "Of 2 statements of the text about its tables, 1 hold." in block
     assert "| also | not so |" in block
     assert Check("c", 0.5, 0.5, 0).exact

@@ -135,17 +135,17 @@ def rendered(identities: Sequence[Identity], claims: Sequence[Claim]) -> str:
     failing = [check for identity in identities if identity.listed for check in identity.checks if not check.holds]
     holding = sum(check.holds for check in checks)
     lines = [
-        f"{len(checks)} figures follow from others by {len(identities)} identities; {holding} do so within rounding.",
+        f"{len(checks)} values follow from others by {len(identities)} identities; {holding} agree within rounding.",
         "",
-        "| of | identity | figures | hold | to the last digit |",
+        "| table | identity | values | agree | to the last digit |",
         "|---|---|---|---|---|",
         *(identity.row() for identity in identities),
     ]
     if failing:
-        lines += ["", "Those that do not hold:", "", "| figure | printed | from the cells |", "|---|---|---|"]
+        lines += ["", "Those that disagree:", "", "| value | printed | from the cells |", "|---|---|---|"]
         lines += [check.row() for check in failing]
     wrong = [claim for claim in claims if not claim.holds]
-    lines += ["", f"Of {len(claims)} statements of the text about its tables {len(claims) - len(wrong)} hold."]
+    lines += ["", f"Of {len(claims)} statements of the text about its tables, {len(claims) - len(wrong)} hold."]
     if wrong:
         lines += ["These do not:", "", "| the text | the cells |", "|---|---|", *(claim.row() for claim in wrong)]
     return "\n".join(lines) + "\n"

@@ -107,7 +107,7 @@ def inspected(panel: str, name: str, group: str, kind: str) -> float:
 
 
 def shares_of_twenty() -> list[Check]:
-    """Each share of Table 7 is so many of 20 samples, or of 40, 60 or 120 where subsets are pooled."""
+    """Each share of Table 7 is a whole number of 20 samples, or of 40, 60 or 120 where subsets are pooled."""
     made = []
     for row in R.rows(7):
         for group in (*SUBSETS, "Aggregated"):
@@ -160,7 +160,7 @@ def identities() -> list[Identity]:
                 for k in KINDS
             ],
         ),
-        Identity("Table 7", "shares are so many of 20, 40, 60 or 120 samples", shares_of_twenty()),
+        Identity("Table 7", "shares are whole numbers of 20, 40, 60 or 120 samples", shares_of_twenty()),
         Identity("Table 7", "All is the mean of Rand. and Sim., Aggregated that of the three subsets", pooled_shares()),
         Identity("Table 7", "what is correct, applies to several or to none is no more than all", three),
         Identity(

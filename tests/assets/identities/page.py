@@ -30,7 +30,7 @@ def blocks() -> dict[str, str]:
 
 def counts() -> str:
     """How many cells each paper's tables have, in Markdown."""
-    lines = ["| paper | cells | of them in |", "|---|---|---|"]
+    lines = ["| paper | cells | by table |", "|---|---|---|"]
     whole = 0
     for name in published_names():
         cells = published_cells(name)
