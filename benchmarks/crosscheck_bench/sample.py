@@ -1,7 +1,7 @@
 """Sample: a question about one or more pictures of a product, with its answer and the boxes that can be drawn.
 
 The data set is announced but not published, so its layout is unknown. This layout is Rashomon's own, derived from
-Appendices B, C and G and from the announcement in the authors' repository. ``parse_sample.schema.json`` is the JSON Schema of
+Appendices B, C and G and from the announcement in the authors' repository. ``sample.schema.json`` is the JSON Schema of
 a row.
 """
 

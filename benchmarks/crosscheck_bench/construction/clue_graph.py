@@ -95,7 +95,7 @@ class ClueGraph:
         return tuple(f for f in self.facts if f.attribute == attribute and (not places or f.place in places))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the graph as a JSON object, a line of a build's ``build_graphs.jsonl``."""
+        """Return the graph as a JSON object, a line of a build's ``graphs.jsonl``."""
         return {
             "product": self.product.id,
             "facts": [fact.to_json() for fact in self.facts],

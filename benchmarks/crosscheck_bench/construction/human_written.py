@@ -1,4 +1,4 @@
-"""L3 questions written by people (section "Question Generation"), read from ``read_authored_questions.jsonl``.
+"""L3 questions written by people (section "Question Generation"), read from ``authored.jsonl``.
 
 A row cites facts of the clue graphs by id. The cited facts must exist and be visible, be more than one, and imply the
 answer by the task's rule, which follows the wording of the answers in Figure 8.

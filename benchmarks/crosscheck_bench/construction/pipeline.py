@@ -2,7 +2,7 @@
 
 L1 comes from templates, L2 from a text model under instructions (or from templates without one), and L3 from a file
 that people write. Quality control applies the labels of two annotators. Besides the instances, the build holds
-``build_graphs.jsonl``, the clue graph of every product; ``provenance.jsonl``, the origin of each sample and its facts; and
+``graphs.jsonl``, the clue graph of every product; ``provenance.jsonl``, the origin of each sample and its facts; and
 ``review.jsonl``, a tenth of each task to be labelled.
 """
 
