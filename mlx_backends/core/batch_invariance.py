@@ -31,7 +31,7 @@ less than 0.0001 on a CPU; a step of bf16 is some 0.04 of it for logits of real 
 _IMAGE_SETS, _REQUESTS_PER_SET, _MIN_REQUESTS = 3, 2, 4
 _TOP_LOGITS = 10
 SEQUENTIAL = "one at a time"
-BATCHED = "together, with nothing shared"
+BATCHED = "in batches, without shared prefixes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ from mlx_backends.mlx.memory_limits import MemoryLimits
 WIDTH = 8
 """Requests answered in a batch, by a model that is proven to answer them as it does alone."""
 
-BATCHED = "together"
+BATCHED = "in batches"
 
 _SLICE_S = 0.05
 _MIN_TEMPERATURE = 0.01  # mlx-vlm's; below it the scaled logits overflow

@@ -41,8 +41,8 @@ WIDTH = 8
 QUEUE_FACTOR = 2
 """Requests taken, as a multiple of the width: the others are prepared in the meantime."""
 
-BATCHED_SHARED = "together, with common beginnings read once"
-SEQUENTIAL_SHARED = "one at a time, with common beginnings read once"
+BATCHED_SHARED = "in batches, with shared prefixes computed once"
+SEQUENTIAL_SHARED = "one at a time, with shared prefixes computed once"
 
 _SLICE_S = 0.05
 

@@ -53,7 +53,7 @@ def way(rashomon: Rashomon) -> dict[str, Any]:
         assert store.meta("canary", []) == []
     with RunStore.read(rashomon.workspace / "runs" / "together") as store:
         (found,) = store.meta("canary")
-    assert (found["way"], found["failed"]) == ("together, with common beginnings read once", {})
+    assert (found["way"], found["failed"]) == ("in batches, with shared prefixes computed once", {})
     return dict(found)
 
 

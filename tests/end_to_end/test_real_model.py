@@ -56,7 +56,7 @@ def test_killed_and_resumed_a_model_answers_token_for_token_the_same(home: Path)
         answers[name] = (home / name / "samples.jsonl").read_bytes()
     assert answers["quiet"] == answers["killed"]
     assert "each answer was computed separately" in rashomon.run("show", "quiet").stdout
-    assert "asked together, with common beginnings read once" in rashomon.run("show", "killed").stdout
+    assert "answered in batches, with shared prefixes computed once" in rashomon.run("show", "killed").stdout
     samples = [json.loads(line) for line in answers["quiet"].splitlines()]
     assert len(samples) == 48
     assert all(sample["steps"][0]["tokens"] for sample in samples)

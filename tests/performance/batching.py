@@ -1,4 +1,4 @@
-"""What answering together, with common beginnings read once, gains over what a user of mlx-vlm has without it.
+"""Gain of answering in batches with shared prefixes computed once over what a user of mlx-vlm has without it.
 
 Run it by hand, on a machine that does nothing else: ``python -m tests.performance.batching [EXAMPLES] [ROUNDS]``. It builds a
 random Qwen3-VL of seven million parameters, which keeps a CPU busy computing, and asks it EXAMPLES of CMC-Bench, and twice as

@@ -403,7 +403,7 @@ def test_the_batch_invariance_check_finds_the_bug_without_the_patch(
     assert "token 1 of an answer was another one" in proof.failed[BATCHED_SHARED]
     assert BATCHED in proof.failed
     (remark,) = backend.remarks
-    assert "answered one at a time, with common beginnings read once, because" in remark
+    assert "answered one at a time, with shared prefixes computed once, because" in remark
     assert tokens(answers(backend, requests)) == expected
 
 

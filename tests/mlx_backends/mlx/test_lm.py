@@ -185,7 +185,7 @@ def test_prove_checks_the_model_and_exact_answers_one_at_a_time(lm: Backend) -> 
     expected = [answer(lm, request).tokens for request in requests]
     proof = lm.prove(requests)
     assert proof is not None
-    assert (proof.way, proof.failed, lm.capacity, list(lm.remarks)) == ("together", {}, WIDTH, [])
+    assert (proof.way, proof.failed, lm.capacity, list(lm.remarks)) == ("in batches", {}, WIDTH, [])
     assert proof.cases >= 4
     assert 0 < proof.noise < 1e-4
     together = answers(lm, requests, at_once=WIDTH)
@@ -201,7 +201,7 @@ def test_the_batch_invariance_check_finds_a_model_that_a_batch_changes(
     assert backend.capacity == WIDTH
     proof = backend.prove(every_kind(12))
     assert proof is not None
-    assert (proof.way, list(proof.failed), backend.capacity) == ("one at a time", ["together"], 1)
+    assert (proof.way, list(proof.failed), backend.capacity) == ("one at a time", ["in batches"], 1)
     (remark,) = backend.remarks
     assert remark.startswith("mamba answered one at a time, because")
     backend.close()
