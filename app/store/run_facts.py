@@ -67,7 +67,7 @@ def stop_reason(store: RunStore) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class WorkerDeath:
-    """The death of a worker that ran out of memory.
+    """The death of a worker that ran out of memory or lost the GPU.
 
     Attributes:
         cause: A phrase that follows "the worker".
@@ -75,6 +75,7 @@ class WorkerDeath:
         width: The most requests the worker had in flight; None if it died before its first request.
         suspects: The ids of the instances that were in flight; each is asked again on its own.
         failed: The id of an instance that was in flight on its own, and is now recorded as an error.
+        memory: Whether memory ran out.
     """
 
     cause: str
@@ -82,11 +83,12 @@ class WorkerDeath:
     width: int | None = None
     suspects: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    memory: bool = True
 
     @property
     def reduced_width(self) -> int | None:
-        """The width for the next worker: half, unless a single request was already too much."""
-        return self.width if self.width is None or self.failed else max(1, self.width // 2)
+        """The width for the next worker: half if memory ran out, unless a single request was already too much."""
+        return self.width if self.width is None or self.failed or not self.memory else max(1, self.width // 2)
 
     def sentence(self) -> str:
         """Describe the death and its consequence in one sentence."""

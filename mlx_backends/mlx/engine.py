@@ -9,6 +9,7 @@ from benchmarks.errors import ModelError
 from benchmarks.vocabulary import Modality
 from mlx_backends.base import Backend, Engine, EngineInfo, MediaPath
 from mlx_backends.core.error_text import one_line
+from mlx_backends.core.metal_faults import DeviceLostError, metal_fault
 from mlx_backends.models.discovery import ModelInfo, inspect, resolve, revision
 from mlx_backends.models.memory_estimate import memory_fit
 from mlx_backends.models.weights import weights_digest
@@ -55,6 +56,8 @@ class MLXEngine(Engine):
                 return VLMBackend(info, media, *loaded, width=width and max(1, width // QUEUE_FACTOR))
             return LMBackend(info, *loaded, width=width)
         except Exception as error:  # a processor or template unlike any other
+            if metal_fault(error) is not None:
+                raise DeviceLostError(error) from error
             raise ModelError(f"{found.name} was loaded but cannot be asked: {one_line(error)}") from error
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.vocabulary import Message, Request, Text
 from mlx_backends.core.batch_invariance import AnsweringMode, ForcedAnswer, LogitsRecorder, ReferenceAnswer
+from mlx_backends.mlx.fault_recovery import settle
 from mlx_backends.mlx.preprocess import Preprocessor
 from mlx_backends.mlx.sequential import SequentialAnswers, SequentialRequest
 
@@ -31,6 +32,7 @@ class TeacherForcing:
         work.stream = self._sequential.stream(request, [recorder])
         while (last := work.next_token()) is None:
             pass
+        settle()
         tokens = work.tokens if last.token_ids is None else list(map(int, last.token_ids))
         return ReferenceAnswer(request, tokens, np.stack(recorder.logits[: len(tokens)]))
 
@@ -42,6 +44,7 @@ class TeacherForcing:
         free = replace(request, form=None, decoding=replace(request.decoding, max_tokens=len(tokens), temperature=0.0))
         for _ in self._sequential.stream(free, [forcing]):
             pass
+        settle()
         return np.stack(forcing.logits[: len(tokens)])
 
     def padded(self, cases: Sequence[ReferenceAnswer]) -> list[Any]:
@@ -87,6 +90,7 @@ class TeacherForcing:
                 for row in started:
                     if row.failed is not None:
                         raise row.failed
+            settle()
             return [np.stack(processor.logits) for processor in processors]
         finally:
             rows.close()
